@@ -1,0 +1,239 @@
+"""Every check of an argument, once: the message names the argument, its bound and the value."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+
+#: What a real-valued argument may be.
+Number = ArrayLike | Fraction
+
+#: Largest count for which every difference and half-integer is exact in a double.
+MAX_COUNT = 2**52
+_BLOCK = 8192  # doubles that stay in the first-level cache
+
+Bounds = Literal["[]", "()", "(]", "[)"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def _raw_array(value: Any, name: str) -> NDArray[Any]:
+    """Return ``value`` as an array of numbers, or raise an error that names the argument."""
+    if value is None or isinstance(value, (str, bytes, bool, np.bool_, Mapping)):
+        raise ArgumentTypeError(f"{name} must be a number or an array of numbers, got {value!r}")
+    if isinstance(value, Integral) and not -(2**63) <= int(value) < 2**63:
+        raise ArgumentError(f"{name} must fit in 64 bits, got {value!r}")
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ShapeError(f"{name} must be a rectangular array, got {value!r}") from error
+    if array.size == 0:
+        raise ShapeError(f"{name} must not be empty, got shape {array.shape}")
+    if array.dtype == object:
+        array = _from_objects(array, name)
+    if array.dtype.kind not in "iuf":
+        raise ArgumentTypeError(
+            f"{name} must be a real number or an array of them, got dtype {array.dtype}"
+        )
+    return array
+
+
+def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
+    """Convert an array of Fraction, Decimal or mixed Python numbers to a numeric dtype."""
+    for item in array.flat:
+        if isinstance(item, (bool, np.bool_)) or not isinstance(item, (Real, Decimal)):
+            raise ArgumentTypeError(f"{name} must hold real numbers, got {item!r}")
+    if all(isinstance(item, Integral) for item in array.flat):
+        try:
+            return array.astype(np.int64)
+        except OverflowError as error:
+            raise ArgumentError(f"{name} must fit in 64 bits, got {array.tolist()!r}") from error
+    try:
+        return np.array([float(item) for item in array.flat], dtype=float).reshape(array.shape)
+    except OverflowError as error:
+        raise ArgumentError(f"{name} must be finite, got {array.tolist()!r}") from error
+
+
+def describe_first(array: NDArray[Any], bad: NDArray[np.bool_]) -> str:
+    """Describe the first offending element: its value, and its index when there are several."""
+    index = tuple(int(i) for i in np.argwhere(bad)[0])
+    where = f" at index {index if len(index) > 1 else index[0]}" if index else ""
+    return f"{array[index]!s}{where}"
+
+
+def _check_bounds(
+    array: NDArray[Any], name: str, lower: float | None, upper: float | None, bounds: Bounds
+) -> None:
+    if lower is not None:
+        bad = array < lower if bounds[0] == "[" else array <= lower
+        if bad.any():
+            sign = ">=" if bounds[0] == "[" else ">"
+            raise ArgumentError(
+                f"{name} must be {sign} {lower:g}, got {describe_first(array, bad)}"
+            )
+    if upper is not None:
+        bad = array > upper if bounds[1] == "]" else array >= upper
+        if bad.any():
+            sign = "<=" if bounds[1] == "]" else "<"
+            raise ArgumentError(
+                f"{name} must be {sign} {upper:g}, got {describe_first(array, bad)}"
+            )
+
+
+def real_array(
+    value: ArrayLike | Fraction,
+    name: str,
+    *,
+    lower: float | None = None,
+    upper: float | None = None,
+    bounds: Bounds = "[]",
+) -> FloatArray:
+    """Return ``value`` as finite float64 within its bounds.
+
+    Accepts Python and NumPy numbers, ``Fraction``, ``Decimal`` and (nested) sequences of them.
+    """
+    array = _raw_array(value, name).astype(np.float64, copy=False)
+    bad = ~np.isfinite(array)
+    if bad.any():
+        raise ArgumentError(f"{name} must be finite, got {describe_first(array, bad)}")
+    _check_bounds(array, name, lower, upper, bounds)
+    return array
+
+
+def whole_array(
+    value: ArrayLike,
+    name: str,
+    *,
+    lower: int = -MAX_COUNT,
+    upper: int = MAX_COUNT,
+) -> NDArray[Any]:
+    """Return ``value`` as an array of whole numbers, in the integer or float dtype it has.
+
+    Sound values cost one pass over memory: the slow search for the culprit runs on failure only.
+    """
+    array = _raw_array(value, name)
+    flat = array.reshape(-1)
+    if array.dtype.kind == "f":
+        blocks = (flat[i : i + _BLOCK] for i in range(0, flat.size, _BLOCK))
+        # A NaN differs from its own rounding; infinities fail the bounds.
+        if all(
+            np.array_equal(np.rint(part), part) and lower <= part.min() and part.max() <= upper
+            for part in blocks
+        ):
+            return array
+        bad = ~np.isfinite(array)
+        if bad.any():
+            raise ArgumentError(f"{name} must be finite, got {describe_first(array, bad)}")
+        bad = array != np.rint(array)
+        if bad.any():
+            raise ArgumentError(f"{name} must be a whole number, got {describe_first(array, bad)}")
+    elif lower <= int(flat.min()) and int(flat.max()) <= upper:
+        return array
+    _check_bounds(array, name, lower, upper, "[]")
+    return array
+
+
+def count_array(
+    value: ArrayLike,
+    name: str,
+    *,
+    lower: int = -MAX_COUNT,
+    upper: int = MAX_COUNT,
+) -> IntArray:
+    """Return ``value`` as int64; floats pass when they are whole numbers."""
+    return whole_array(value, name, lower=lower, upper=upper).astype(np.int64, copy=False)
+
+
+def points(value: ArrayLike, name: str) -> NDArray[Any]:
+    """Return evaluation points of a law, as int64 or float64; NaN and infinities are allowed."""
+    array = _raw_array(value, name)
+    return array.astype(np.int64 if array.dtype.kind == "i" else np.float64, copy=False)
+
+
+def probability(value: ArrayLike | Fraction, name: str) -> FloatArray:
+    """Return a probability strictly between 0 and 1."""
+    return real_array(value, name, lower=0.0, upper=1.0, bounds="()")
+
+
+def probability_vector(value: ArrayLike, name: str) -> FloatArray:
+    """Return pmfs along the last axis: non-negative and summing to 1 within rounding."""
+    array = real_array(value, name, lower=0.0, upper=1.0)
+    if array.ndim == 0:
+        raise ShapeError(f"{name} must have at least one axis, got a scalar")
+    total = array.sum(axis=-1)
+    bad = np.abs(total - 1.0) > array.shape[-1] * 2**-50
+    if bad.any():
+        raise ArgumentError(
+            f"{name} must sum to 1 along its last axis, got {describe_first(total, bad)}"
+        )
+    return array
+
+
+def scalar(value: Any, name: str, **limits: Any) -> float:
+    """Return one real number within its bounds."""
+    array = real_array(value, name, **limits)
+    if array.ndim:
+        raise ShapeError(f"{name} must be one number, got shape {array.shape}")
+    return float(array)
+
+
+def integer(value: Any, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_COUNT) -> int:
+    """Return one whole number within its bounds."""
+    array = count_array(value, name, lower=lower, upper=upper)
+    if array.ndim:
+        raise ShapeError(f"{name} must be one number, got shape {array.shape}")
+    return int(array)
+
+
+def choice(value: Any, name: str, options: tuple[str, ...]) -> str:
+    """Return ``value`` if it is one of ``options``."""
+    if not isinstance(value, str) or value not in options:
+        raise ArgumentError(f"{name} must be one of {', '.join(options)}, got {value!r}")
+    return value
+
+
+def broadcast(**arrays: NDArray[Any]) -> tuple[int, ...]:
+    """Return the common shape of the named arrays."""
+    try:
+        return np.broadcast_shapes(*(a.shape for a in arrays.values()))
+    except ValueError as error:
+        shapes = ", ".join(f"{name} {a.shape}" for name, a in arrays.items())
+        raise ShapeError(f"shapes do not broadcast: {shapes}") from error
+
+
+def cell_precision(
+    rho: ArrayLike | Fraction | None,
+    sigma2: ArrayLike | Fraction | None,
+    sensitivity: ArrayLike | Fraction,
+) -> FloatArray:
+    """Return ``1 / (2 sigma2)``, the evidence per unit of squared distance.
+
+    Exactly one of ``rho`` (with its ``sensitivity``: ``sigma2 = sensitivity**2 / (2 rho)``) and
+    ``sigma2`` is given.
+    """
+    delta = real_array(sensitivity, "sensitivity", lower=0.0, bounds="()")
+    if rho is not None and sigma2 is None:
+        budget = real_array(rho, "rho", lower=0.0, bounds="()")
+        broadcast(rho=budget, sensitivity=delta)
+        with np.errstate(over="ignore", under="ignore", divide="ignore"):
+            precision = budget / delta**2
+        return real_array(precision, "rho / sensitivity**2", lower=0.0, bounds="()")
+    if sigma2 is not None and rho is None:
+        if np.any(delta != 1.0):
+            raise ArgumentError(
+                f"sensitivity belongs with rho; with sigma2 leave it at 1, got {sensitivity!r}"
+            )
+        scale2 = real_array(sigma2, "sigma2", lower=0.0, bounds="()")
+        with np.errstate(over="ignore"):
+            precision = 0.5 / scale2
+        return real_array(precision, "1 / (2 sigma2)", lower=0.0, bounds="()")
+    raise ArgumentError(
+        f"exactly one of rho and sigma2 must be given, got rho={rho!r}, sigma2={sigma2!r}"
+    )

@@ -1,0 +1,26 @@
+"""Privacy-loss accounting.  May import ``distributions``; knows no adversary and no risk."""
+
+from bayesrisk.accounting.budget import census_2020_budget, compose_rho, exact_number, split_rho
+from bayesrisk.accounting.conversion import (
+    discrete_gaussian_delta,
+    discrete_gaussian_epsilon,
+    epsilon_to_rho,
+    rho_from_sigma2,
+    rho_to_delta,
+    rho_to_epsilon,
+    sigma2_from_rho,
+)
+
+__all__ = [
+    "census_2020_budget",
+    "compose_rho",
+    "discrete_gaussian_delta",
+    "discrete_gaussian_epsilon",
+    "epsilon_to_rho",
+    "exact_number",
+    "rho_from_sigma2",
+    "rho_to_delta",
+    "rho_to_epsilon",
+    "sigma2_from_rho",
+    "split_rho",
+]

@@ -1,0 +1,210 @@
+"""Budgets as exact fractions: composition, splitting, and those of the 2020 Census."""
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from importlib import resources
+from numbers import Rational
+from typing import Any, overload
+
+import pandas as pd
+
+from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+
+__all__ = ["census_2020_budget", "compose_rho", "exact_number", "split_rho"]
+
+_UNIVERSES = {"pl94": ("person", "unit"), "dhc": ("person", "household", "unit")}
+_MAX_DIGITS = 400
+
+
+def exact_number(value: Any, name: str = "value") -> Fraction:
+    """Return a number as an exact fraction.
+
+    Parameters
+    ----------
+    value : int, Fraction, Decimal, float or str
+        A string is a decimal ("0.0992", "1e-10") or a fraction ("165/4099").  A float means the
+        decimal that it prints as.
+    name : str, default "value"
+        How messages call it.
+
+    Returns
+    -------
+    Fraction
+        The exact value.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If the value is not a number.
+    ArgumentError
+        If it is not finite, or a string that is not a number.
+
+    Examples
+    --------
+    >>> exact_number("1/864"), exact_number(2.56)
+    (Fraction(1, 864), Fraction(64, 25))
+    """
+    if isinstance(value, bool):
+        raise ArgumentTypeError(f"{name} must be a number, got {value!r}")
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    text = value if isinstance(value, str) else str(value)
+    if not isinstance(value, (str, Decimal)):
+        check.scalar(value, name)  # rejects other types, NaN and infinities
+    try:
+        parts = [Decimal(part.strip()) for part in text.split("/", 1)]
+    except InvalidOperation:
+        parts = [Decimal("nan")]
+    # An exponent of millions would make integers of as many digits.
+    sound = all(part.is_finite() and abs(part.adjusted()) < _MAX_DIGITS for part in parts)
+    if not sound or (len(parts) == 2 and parts[1] == 0):
+        raise ArgumentError(
+            f"{name} must be a finite number or a fraction such as 1/864, got {value!r}"
+        )
+    number = Fraction(parts[0])
+    return number / Fraction(parts[1]) if len(parts) == 2 else number
+
+
+def compose_rho(*budgets: Any) -> Fraction:
+    """Return the zCDP budget of several releases together: their exact sum.
+
+    Parameters
+    ----------
+    *budgets : int, Fraction, Decimal, float or str
+        Budgets of the releases, each >= 0; see :func:`exact_number`.
+
+    Returns
+    -------
+    Fraction
+        The total.
+
+    Raises
+    ------
+    ArgumentError
+        If none is given or one is negative.
+
+    References
+    ----------
+    Bun and Steinke (2016), Lemma 1.7.
+
+    Examples
+    --------
+    >>> compose_rho("0.1", "1/5", 0.3)
+    Fraction(3, 5)
+    """
+    if not budgets:
+        raise ArgumentError("compose_rho needs at least one budget, got none")
+    return sum((_positive(b, "budget", zero=True) for b in budgets), Fraction(0))
+
+
+@overload
+def split_rho(rho: Any, weights: Mapping[str, Any]) -> dict[str, Fraction]: ...
+@overload
+def split_rho(rho: Any, weights: Iterable[Any]) -> list[Fraction]: ...
+def split_rho(rho: Any, weights: Any) -> Any:
+    """Split a budget in proportion to weights; the parts sum to it exactly.
+
+    Parameters
+    ----------
+    rho : int, Fraction, Decimal, float or str
+        Budget to split, > 0; see :func:`exact_number`.
+    weights : mapping or iterable
+        Weights, each > 0; they need not sum to 1.
+
+    Returns
+    -------
+    dict or list of Fraction
+        One part for each weight, in the form of ``weights``.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no weight, or one is not positive.
+
+    Examples
+    --------
+    >>> split_rho("2.56", {"block": 165, "rest": 3934})
+    {'block': Fraction(2112, 20495), 'rest': Fraction(251776, 102475)}
+    """
+    total = _positive(rho, "rho")
+    if isinstance(weights, Mapping):
+        return dict(zip(weights, split_rho(total, list(weights.values())), strict=True))
+    parts = [_positive(weight, f"weights[{i}]") for i, weight in enumerate(weights)]
+    if not parts:
+        raise ArgumentError("weights must not be empty")
+    whole = sum(parts)
+    return [total * part / whole for part in parts]
+
+
+def _positive(value: Any, name: str, *, zero: bool = False) -> Fraction:
+    number = exact_number(value, name)
+    if number < 0 or (number == 0 and not zero):
+        raise ArgumentError(f"{name} must be {'>=' if zero else '>'} 0, got {value!r}")
+    return number
+
+
+def census_2020_budget(
+    product: str, *, region: str = "US", universe: str = "person", total_rho: Any = None
+) -> pd.DataFrame:
+    """Return the privacy-loss budget of a 2020 Census product, query by query, exactly.
+
+    Parameters
+    ----------
+    product : {"pl94", "dhc"}
+        Redistricting data (PL 94-171), or Demographic and Housing Characteristics.
+    region : {"US", "PR"}, default "US"
+        Fifty states and the District of Columbia, or Puerto Rico.
+    universe : {"person", "household", "unit"}, default "person"
+        Persons, households (DHC only), or housing units and group quarters.
+    total_rho : number, optional
+        Rescale the allocation to this total; by default the production total.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each level and query, from the nation down: ``level``, ``query``, ``rho``
+        (``Fraction``), ``rho_float``, ``sigma2`` (of the published noise: ``1 / rho``, as a
+        changed record moves two cells), and for PL94 the ``level_share`` and ``query_share``
+        whose product with the total is ``rho``.
+
+    Raises
+    ------
+    ArgumentError
+        If product, region or universe is unknown, or ``total_rho`` not positive.
+
+    References
+    ----------
+    Configurations of the production runs in the Census Bureau's public code of the 2020
+    Disclosure Avoidance System; Abowd et al. (2022), section 8.2.
+
+    Examples
+    --------
+    >>> budget = census_2020_budget("pl94")
+    >>> sum(budget.rho)
+    Fraction(293764, 114921)
+    >>> print(budget.query("level == 'Block' and query == 'detailed'").sigma2.item())
+    10.092848490022675
+    """
+    check.choice(product, "product", tuple(_UNIVERSES))
+    check.choice(region, "region", ("US", "PR"))
+    check.choice(universe, "universe", _UNIVERSES[product])
+    source = resources.files("bayesrisk.accounting") / "census_2020.csv"
+    with source.open(encoding="utf-8") as lines:
+        table = pd.read_csv(lines, dtype=str, keep_default_na=False)
+    keep = (table["product"] == product) & (table["region"] == region)
+    table = table[keep & (table["universe"] == universe)].reset_index(drop=True)
+    rho = [Fraction(text) for text in table["rho"]]
+    if total_rho is not None:
+        scale = _positive(total_rho, "total_rho") / sum(rho)
+        rho = [part * scale for part in rho]
+    frame = table[["level", "query"]].assign(
+        rho=pd.Series(rho, dtype=object),
+        rho_float=[float(part) for part in rho],
+        sigma2=[float(1 / part) for part in rho],
+    )
+    if product == "pl94":
+        for column in ("level_share", "query_share"):
+            frame[column] = pd.Series([Fraction(s) for s in table[column]], dtype=object)
+    return frame

@@ -1,0 +1,29 @@
+"""Noise laws on the integers.  May import ``_validation`` and ``exceptions``; knows no risk."""
+
+from bayesrisk.distributions._base import CountLaw
+from bayesrisk.distributions.convolution import (
+    SumApproximation,
+    convolve,
+    sum_approximation,
+    tabulate,
+    total_variation,
+)
+from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
+from bayesrisk.distributions.discrete_laplace import DiscreteLaplace
+from bayesrisk.distributions.finite import FiniteLaw
+from bayesrisk.distributions.scipy_adapter import as_rv_discrete
+from bayesrisk.distributions.truncated import TruncatedLaw
+
+__all__ = [
+    "CountLaw",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "FiniteLaw",
+    "SumApproximation",
+    "TruncatedLaw",
+    "as_rv_discrete",
+    "convolve",
+    "sum_approximation",
+    "tabulate",
+    "total_variation",
+]

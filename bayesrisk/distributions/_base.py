@@ -1,0 +1,181 @@
+"""What every law on the integers shares: SciPy's method names, derived from three of them."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+
+#: What ``numpy.random.default_rng`` takes to make a generator.
+Seed = int | np.random.Generator | np.random.SeedSequence | None
+
+
+def generator(random_state: Seed) -> np.random.Generator:
+    """Return a NumPy generator from a seed, a generator or None."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(
+            f"random_state must be a seed or a numpy Generator, got {random_state!r}"
+        ) from error
+
+
+class CountLaw(ABC):
+    """A law on the integers, or a broadcast array of them, with SciPy's method names.
+
+    ``x`` follows SciPy: the pmf is 0 off the integers, the cdf is a step function, NaN gives
+    NaN.  Parameters are checked once, when the law is made.
+    """
+
+    @abstractmethod
+    def logpmf(self, x: ArrayLike) -> Any:
+        """Return log P(X = x)."""
+
+    @abstractmethod
+    def logcdf(self, x: ArrayLike) -> Any:
+        """Return log P(X <= x)."""
+
+    @abstractmethod
+    def logsf(self, x: ArrayLike) -> Any:
+        """Return log P(X > x)."""
+
+    @abstractmethod
+    def support(self) -> tuple[Any, Any]:
+        """Return the smallest and the largest value with positive probability."""
+
+    @abstractmethod
+    def mean(self) -> Any:
+        """Return the expectation."""
+
+    @abstractmethod
+    def var(self) -> Any:
+        """Return the variance (for a discrete Gaussian, not the parameter sigma2)."""
+
+    @abstractmethod
+    def entropy(self) -> Any:
+        """Return the entropy in nats."""
+
+    @abstractmethod
+    def rvs(self, size: int | tuple[int, ...] | None = None, random_state: Seed = None) -> Any:
+        """Draw values (simulation grade: not for protecting a real release)."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the broadcast parameters; ``()`` for a single law."""
+
+    def _guess(self, log_tail: NDArray[np.float64], side: Any) -> NDArray[np.float64]:
+        """Return about where the tail on ``side`` (-1 lower, +1 upper) weighs ``exp(log_tail)``."""
+        spread = np.sqrt(-2.0 * log_tail) * np.asarray(self.std())
+        return np.asarray(np.rint(np.asarray(self.mean()) + side * spread))
+
+    def pmf(self, x: ArrayLike) -> Any:
+        """Return P(X = x)."""
+        return np.exp(self.logpmf(x))
+
+    def cdf(self, x: ArrayLike) -> Any:
+        """Return P(X <= x)."""
+        return np.exp(self.logcdf(x))
+
+    def sf(self, x: ArrayLike) -> Any:
+        """Return P(X > x)."""
+        return np.exp(self.logsf(x))
+
+    def std(self) -> Any:
+        """Return the standard deviation."""
+        return np.sqrt(self.var())
+
+    def ppf(self, q: ArrayLike) -> Any:
+        """Return the smallest x with P(X <= x) >= q; NaN outside [0, 1].
+
+        As in SciPy the result is float64, ``q = 0`` gives one less than the support and
+        ``q = 1`` its upper end.  ``ppf(cdf(x)) == x`` wherever the cdf still moves.
+        """
+        side = np.where(np.asarray(check.points(q, "q")) > 0.5, 1.0, -1.0)
+        return self._quantile(q, side, np.where(side > 0.0, 1.0 - np.asarray(q), q), self.cdf)
+
+    def isf(self, q: ArrayLike) -> Any:
+        """Return the smallest x with P(X > x) <= q; NaN outside [0, 1]."""
+        return self._quantile(q, 1.0, q, lambda x: -np.asarray(self.sf(x)), sign=-1.0)
+
+    def _quantile(
+        self, q: ArrayLike, side: Any, tail: ArrayLike, measure: Any, sign: float = 1.0
+    ) -> Any:
+        """Return the smallest x with ``measure(x) >= sign * q``, for an increasing measure."""
+        q = check.points(q, "q").astype(float)
+        shape = check.broadcast(q=q, parameters=np.empty(self.shape, dtype=np.int8))
+        low, high = (np.broadcast_to(np.asarray(s, float), shape) for s in self.support())
+        below, above = (q == 0.0, q == 1.0) if sign > 0.0 else (q == 1.0, q == 0.0)
+        ends = np.where(below, low - 1.0, np.where(above, high, np.nan))
+        inside = np.broadcast_to((q > 0.0) & (q < 1.0), shape)
+        if not inside.any():
+            return ends[()]
+        log_tail = np.log(np.clip(np.where((q > 0.0) & (q < 1.0), tail, 0.5), 1e-308, 0.5))
+        guess = np.broadcast_to(self._guess(log_tail, side), shape)
+        target = np.where(inside, sign * q, sign * 0.5)
+        found = _first_true(lambda x: np.asarray(measure(x)) >= target, guess, low, high)
+        return np.where(inside, found, ends)[()]
+
+    def median(self) -> Any:
+        """Return the smallest median."""
+        return self.ppf(0.5)
+
+    def interval(self, confidence: ArrayLike) -> tuple[Any, Any]:
+        """Return the ends of the central interval that holds at least ``confidence``."""
+        level = check.real_array(confidence, "confidence", lower=0.0, upper=1.0)
+        tail = 0.5 * (1.0 - level)
+        return self.ppf(tail), self.isf(tail)
+
+
+def whole_size(size: int | tuple[int, ...] | None, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of a draw, checked against the shape of the parameters."""
+    if size is None:
+        return shape
+    wanted = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
+    try:
+        wanted = tuple(int(n) for n in wanted)
+        valid = min(wanted, default=0) >= 0 and np.broadcast_shapes(wanted, shape) == wanted
+    except (TypeError, ValueError):
+        valid = False
+    if not valid:
+        raise ArgumentError(
+            f"size must be non-negative and hold the parameters' shape {shape}, got {size!r}"
+        )
+    return wanted
+
+
+def _first_true(
+    reached: Any, guess: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the smallest whole x in [low, high] for which the monotone ``reached(x)`` is true.
+
+    Gallops away from the guess until the answer is bracketed, then bisects: about twice the
+    logarithm of the guess's error in evaluations, all elements at once.
+    """
+    right = np.clip(guess, low, high)
+    step = np.ones_like(right)
+    for _ in range(64):  # move right until reached
+        todo = ~reached(right) & (right < high)
+        if not todo.any():
+            break
+        right = np.where(todo, np.minimum(right + step, high), right)
+        step = np.where(todo, 2.0 * step, step)
+    left = np.maximum(right - 1.0, low - 1.0)
+    step = np.ones_like(right)
+    for _ in range(64):  # move left until not reached
+        todo = (left >= low) & reached(left)
+        if not todo.any():
+            break
+        right = np.where(todo, left, right)
+        left = np.where(todo, np.maximum(left - step, low - 1.0), left)
+        step = np.where(todo, 2.0 * step, step)
+    while np.any(right - left > 1.0):
+        middle = np.floor(0.5 * (left + right))
+        split = right - left > 1.0
+        is_right = reached(middle)
+        right = np.where(split & is_right, middle, right)
+        left = np.where(split & ~is_right, middle, left)
+    return right

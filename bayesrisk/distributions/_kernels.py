@@ -1,0 +1,138 @@
+"""Compiled inner loops of the noise laws.  Nothing here checks its arguments."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bayesrisk._numba import elementwise, kernel
+
+_SPLIT = 134217729.0  # 2**27 + 1, Veltkamp's constant for halving a double
+
+
+@kernel
+def _product(a: float, b: float) -> tuple[float, float]:
+    """Return a*b and its rounding error, exactly (Dekker)."""
+    product = a * b
+    t = _SPLIT * a
+    a_high = t - (t - a)
+    a_low = a - a_high
+    t = _SPLIT * b
+    b_high = t - (t - b)
+    b_low = b - b_high
+    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, error
+
+
+@elementwise("float64(float64, float64)")
+def gaussian_weight(x: float, sigma2: float) -> float:
+    """exp(-x**2 / (2 sigma2)), to a few ulp however large the exponent.
+
+    A rounded exponent t would cost a relative error t * 2**-53, which is 8e-14 at the edge of
+    the double range; so the exponent is carried in two doubles.
+    """
+    square, square_error = _product(x, x)
+    divisor = 2.0 * sigma2
+    if square > 1500.0 * divisor:
+        return 0.0
+    high = square / divisor
+    back, back_error = _product(high, divisor)
+    low = (((square - back) - back_error) + square_error) / divisor
+    return math.exp(-high) * (1.0 - low)
+
+
+@elementwise("float64(float64, float64)")
+def tail_ratio(first: float, sigma2: float) -> float:
+    """Sum over j >= first of w(j), divided by w(first), w(j) = exp(-j**2 / (2 sigma2)), first >= 1.
+
+    Direct summation; the caller uses it where a hundred terms are enough.
+    """
+    total = 1.0
+    n = 1.0
+    while True:
+        term = math.exp(-n * (2.0 * first + n) / (2.0 * sigma2))
+        total += term
+        if term < 1e-18 * total:
+            return total
+        n += 1.0
+
+
+@elementwise("float64(float64, float64, int64)")
+def hockey_stick(epsilon: float, sigma2: float, sensitivity: int) -> float:
+    """Sum over y of max(0, w(y) - exp(epsilon) w(y + sensitivity)), w(y) = exp(-y**2 / (2 sigma2)).
+
+    Every term kept is positive, so nothing cancels; summed outwards from the first one.
+    """
+    shift = float(sensitivity)
+    y = math.floor(epsilon * sigma2 / shift - 0.5 * shift) + 1.0
+    peak = max(y, 0.0)
+    total = 0.0
+    while True:
+        weight = math.exp(-y * y / (2.0 * sigma2))
+        loss = (2.0 * y + shift) * shift / (2.0 * sigma2)
+        total += weight * -math.expm1(min(epsilon - loss, 0.0))
+        if y >= peak and (weight <= 1e-19 * total or weight == 0.0):
+            return total
+        y += 1.0
+
+
+@kernel
+def fill_discrete_gaussian(rng: Any, sigma2: Any, out: Any) -> None:
+    """Fill ``out[i]`` with a draw from N_Z(0, sigma2[min(i, len - 1)]).
+
+    sigma < 2: inversion, outwards from zero.  Above: exact rejection from a rounded normal of
+    slightly larger variance.  With y = x + u, |u| <= 1/2, y ~ N(0, s2) and s2 = sigma2 + sigma,
+    log w(x) - log phi(y) is at most (1/4) / (2 (s2 - sigma2)) for every x and u, and about
+    1 - 1 / sigma of the proposals are taken.
+    """
+    current = -1.0
+    centre = ratio = spread = ceiling = half_inverse = half_wide = 0.0
+    last = sigma2.size - 1
+    for i in range(out.size):
+        scale2 = sigma2[min(i, last)]
+        if scale2 != current:
+            current = scale2
+            sigma = math.sqrt(scale2)
+            if scale2 < 4.0:
+                ratio = math.exp(-0.5 / scale2)
+                centre = 0.0
+                j = 1.0
+                while True:  # 1 / Z, smallest terms last: at most 18 of them
+                    term = math.exp(-j * j / (2.0 * scale2))
+                    centre += 2.0 * term
+                    if term < 1e-18:
+                        break
+                    j += 1.0
+                centre = 1.0 / (1.0 + centre)
+            else:
+                spread = math.sqrt(scale2 + sigma)
+                half_inverse = 0.5 / scale2
+                half_wide = 0.5 / (scale2 + sigma)
+                ceiling = 0.125 / sigma
+        if scale2 < 4.0:
+            u = rng.random() - centre
+            x = 0
+            mass = centre
+            step = ratio
+            while u >= 0.0 and mass > 0.0:
+                x += 1
+                mass *= step  # w(x) / w(x - 1) = ratio ** (2 x - 1)
+                step *= ratio * ratio
+                if u < mass:
+                    break
+                u -= mass
+                if u < mass:
+                    x = -x
+                    break
+                u -= mass
+            out[i] = x
+        else:
+            while True:
+                y = spread * rng.standard_normal()
+                whole = np.rint(y)
+                excess = whole * whole * half_inverse - y * y * half_wide + ceiling
+                u = rng.random()
+                # 1 - excess <= exp(-excess) spares the exponential nearly every time.
+                if u <= 1.0 - excess or u <= math.exp(-excess):
+                    out[i] = np.int64(whole)
+                    break

@@ -1,0 +1,315 @@
+"""The discrete Gaussian N_Z(loc, sigma2), exact to double precision."""
+
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from bayesrisk import _validation as check
+from bayesrisk.distributions import _kernels
+from bayesrisk.distributions._base import CountLaw, Seed, generator, whole_size
+
+__all__ = ["DiscreteGaussian"]
+
+# The tail is summed term by term below this scale and by Euler-Maclaurin above it, as long as
+# one step changes the log-weight by less than _FLAT.
+_SUM_BELOW = 100.0
+_FLAT = 0.5
+
+# B_2k(1/2) / (2k)!, the coefficients of the midpoint Euler-Maclaurin formula, k = 1..9:
+# B_2k(1/2) = -(1 - 2**(1 - 2k)) B_2k, DLMF 24.4.27 and 24.2.
+_BERNOULLI = [
+    Fraction(1, 6),
+    Fraction(-1, 30),
+    Fraction(1, 42),
+    Fraction(-1, 30),
+    Fraction(5, 66),
+    Fraction(-691, 2730),
+    Fraction(7, 6),
+    Fraction(-3617, 510),
+    Fraction(43867, 798),
+]
+
+
+def _midpoint_coefficients() -> list[float]:
+    factorial, coefficients = 1, []
+    for k, bernoulli in enumerate(_BERNOULLI, start=1):
+        factorial *= (2 * k - 1) * 2 * k
+        coefficients.append(float(-(1 - Fraction(2, 4**k)) * bernoulli / factorial))
+    return coefficients
+
+
+_MIDPOINT = _midpoint_coefficients()
+
+
+def log_normaliser(sigma2: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log Z, Z = sum over j of exp(-j**2 / (2 sigma2)), to a few ulp.
+
+    The direct series for 1 / (2 sigma2) >= pi, its Poisson dual below: five terms suffice.
+    """
+    rho = 0.5 / sigma2
+    direct = rho >= np.pi
+    # Both series are Gaussian weights: the dual one has scale 1 / (4 pi**2 sigma2).
+    scale = np.where(direct, sigma2, 0.25 / (np.pi**2 * sigma2))
+    series = sum(2.0 * _kernels.gaussian_weight(float(j), scale) for j in range(4, 0, -1))
+    log_scale = np.where(direct, 0.0, 0.5 * np.log(np.pi / rho))
+    result: NDArray[np.float64] = log_scale + np.log1p(series)
+    return result
+
+
+def _variance(sigma2: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the variance, -d log Z / d rho, from whichever series of Z does not cancel."""
+    rho = 0.5 / sigma2
+    terms = [_kernels.gaussian_weight(float(j), np.minimum(sigma2, 0.5)) for j in range(8)]
+    direct = 2.0 * sum(j * j * terms[j] for j in range(7, 0, -1))
+    direct = direct / (1.0 + 2.0 * sum(terms[7:0:-1]))
+    dual_rate = np.pi**2 / np.minimum(rho, 1.0)
+    terms = [np.exp(-dual_rate * j * j) for j in range(4)]
+    loss = 2.0 * sum(j * j * terms[j] for j in range(3, 0, -1)) * dual_rate
+    loss = loss / (1.0 + 2.0 * sum(terms[3:0:-1]))
+    # dual: Z = sqrt(pi / rho) D, so var = 1 / (2 rho) - D' / D with D' / D = loss / rho.
+    result: NDArray[np.float64] = np.where(rho >= 1.0, direct, sigma2 * (1.0 - 2.0 * loss))
+    return result
+
+
+def _smooth_ratio(middle: Any, sigma2: Any) -> Any:
+    """Sum over j >= middle + 1/2 of w(j), divided by w(middle): Euler-Maclaurin at midpoints.
+
+    The first term left out is below 2 (_FLAT / 2 pi)**20 = 1e-22 of the sum.
+    """
+    sigma = np.sqrt(sigma2)
+    slope = middle / sigma2
+    total = sigma * np.sqrt(np.pi / 2.0) * special.erfcx(middle / (sigma * np.sqrt(2.0)))
+    before, hermite = np.ones_like(slope), slope  # He_n(z) / sigma**n, z = middle / sigma
+    for k, coefficient in enumerate(_MIDPOINT, start=1):
+        total = total + coefficient * hermite
+        for n in (2 * k - 1, 2 * k):
+            before, hermite = hermite, slope * hermite - n * before / sigma2
+    return total
+
+
+def _upper_tail(first: Any, sigma2: Any, *, log: bool) -> Any:
+    """Return the sum (or its logarithm) of w(j) over j >= first, for first >= 1."""
+    first, sigma2 = np.broadcast_arrays(first, sigma2)
+    summed = (sigma2 < _SUM_BELOW) | (first > _FLAT * sigma2)
+    middle = np.where(summed, 1.0, first - 0.5)
+    reference = np.where(summed, first, first - 0.5)
+    direct = _kernels.tail_ratio(np.where(summed, first, 1.0), np.where(summed, sigma2, 1.0))
+    ratio = np.where(
+        summed, direct, _smooth_ratio(middle, np.where(summed, 2.0 * _SUM_BELOW, sigma2))
+    )
+    if log:
+        return np.log(ratio) - reference * (reference / (2.0 * sigma2))
+    return ratio * _kernels.gaussian_weight(reference, sigma2)
+
+
+class DiscreteGaussian(CountLaw):
+    r"""Discrete Gaussian law with scale parameter ``sigma2`` around an integer ``loc``.
+
+    .. math:: f(x) = \exp(-(x - \mathrm{loc})^2 / (2\sigma^2)) / Z(\sigma^2), \quad x \in \mathbb{Z}
+
+    ``sigma2`` is the scale parameter, not the variance: they agree to 2e-7 at sigma2 = 1 and
+    differ by 29 % at 0.2 (use :meth:`var`).  All methods broadcast over ``x``, ``sigma2`` and
+    ``loc``.
+
+    Parameters
+    ----------
+    sigma2 : array_like of float or Fraction
+        Scale parameter, > 0.
+    loc : array_like of int, default 0
+        Centre; in magnitude at most 2**52.
+
+    Raises
+    ------
+    ArgumentError
+        If ``sigma2`` is not positive and finite, or ``loc`` not a whole number.
+    ShapeError
+        If the two do not broadcast, or one is empty.
+
+    Notes
+    -----
+    For sigma2 in [1e-5, 1e10]: ``pmf``, ``cdf`` and ``sf`` within 1e-13 relative (wherever the
+    value is a normal double, above 2.2e-308), ``logpmf``, ``logcdf`` and ``logsf`` within 1e-13
+    relative; checked against 50-digit arithmetic in ``tests/distributions``.
+
+    References
+    ----------
+    Canonne, Kamath and Steinke (2020), The Discrete Gaussian for Differential Privacy.
+
+    Examples
+    --------
+    >>> law = DiscreteGaussian.from_rho(0.0992264)
+    >>> round(float(law.pmf(0)), 4)
+    0.1777
+    """
+
+    def __init__(self, sigma2: ArrayLike | Fraction, loc: ArrayLike = 0) -> None:
+        self._sigma2 = check.real_array(sigma2, "sigma2", lower=0.0, bounds="()")
+        self._loc = check.count_array(loc, "loc")
+        self._shape = check.broadcast(sigma2=self._sigma2, loc=self._loc)
+        self._log_z = log_normaliser(self._sigma2)
+        self._z = np.exp(self._log_z)
+
+    @classmethod
+    def from_rho(
+        cls,
+        rho: ArrayLike | Fraction,
+        sensitivity: ArrayLike | Fraction = 1,
+        *,
+        loc: ArrayLike = 0,
+    ) -> Self:
+        """Return the noise law that spends ``rho`` of zCDP on a count.
+
+        ``sigma2 = sensitivity**2 / (2 rho)``.
+
+        Parameters
+        ----------
+        rho : array_like of float or Fraction
+            zCDP budget, > 0.
+        sensitivity : array_like, default 1
+            L2 sensitivity: 1 when a neighbour adds or removes one record, sqrt(2) when it
+            changes one record of a histogram (the convention of the 2020 Census).
+        loc : array_like of int, default 0
+            Centre.
+
+        Returns
+        -------
+        DiscreteGaussian
+            The law with ``sigma2 = sensitivity**2 / (2 rho)``.
+
+        Raises
+        ------
+        ArgumentError
+            If ``rho`` or ``sensitivity`` is not positive and finite.
+        """
+        return cls(0.5 / check.cell_precision(rho, None, sensitivity), loc)
+
+    @property
+    def sigma2(self) -> Any:
+        """Scale parameter (not the variance)."""
+        return self._sigma2[()]
+
+    @property
+    def loc(self) -> Any:
+        """Centre of the law."""
+        return self._loc[()]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the broadcast parameters."""
+        return self._shape
+
+    def __repr__(self) -> str:
+        return f"DiscreteGaussian(sigma2={self._sigma2.tolist()!r}, loc={self._loc.tolist()!r})"
+
+    def _centred(self, x: ArrayLike) -> NDArray[np.float64]:
+        values = check.points(x, "x")
+        check.broadcast(x=values, parameters=np.empty(self._shape, dtype=np.int8))
+        return np.asarray(values - self._loc, dtype=float)
+
+    def logpmf(self, x: ArrayLike) -> Any:
+        """Return log f(x); minus infinity off the integers."""
+        d = self._centred(x)
+        with np.errstate(invalid="ignore", over="ignore"):
+            value = -d * (d / (2.0 * self._sigma2)) - self._log_z
+            return np.where(d == np.rint(d), value, np.where(np.isnan(d), np.nan, -np.inf))[()]
+
+    def pmf(self, x: ArrayLike) -> Any:
+        """Return f(x); 0 off the integers."""
+        d = self._centred(x)
+        whole = np.isfinite(d) & (d == np.rint(d))
+        weight = _kernels.gaussian_weight(np.where(whole, d, 0.0), self._sigma2) / self._z
+        return np.where(whole, weight, np.where(np.isnan(d), np.nan, 0.0))[()]
+
+    def _tails(self, d: NDArray[np.float64], *, log: bool) -> Any:
+        """Return P(X - loc > d), or its logarithm, for real d; the small side is computed."""
+        with np.errstate(invalid="ignore"):
+            first = np.floor(d) + 1.0
+            upper = first >= 1.0
+            inner = np.where(upper, first, 1.0 - first)
+        finite = np.isfinite(inner)
+        inner = np.where(finite, inner, 1.0)
+        with np.errstate(under="ignore"):
+            if log:
+                small = _upper_tail(inner, self._sigma2, log=True) - self._log_z
+                other = np.log1p(-np.exp(np.where(upper, -1.0, small)))
+                limits = np.where(upper, -np.inf, 0.0)
+            else:
+                small = _upper_tail(inner, self._sigma2, log=False) / self._z
+                other = 1.0 - small
+                limits = np.where(upper, 0.0, 1.0)
+        value = np.where(finite, np.where(upper, small, other), limits)
+        return np.where(np.isnan(d), np.nan, value)[()]
+
+    def sf(self, x: ArrayLike) -> Any:
+        """Return P(X > x)."""
+        return self._tails(self._centred(x), log=False)
+
+    def logsf(self, x: ArrayLike) -> Any:
+        """Return log P(X > x)."""
+        return self._tails(self._centred(x), log=True)
+
+    def cdf(self, x: ArrayLike) -> Any:
+        """Return P(X <= x), by symmetry P(X >= 2 loc - x)."""
+        return self._tails(-np.floor(self._centred(x)) - 1.0, log=False)
+
+    def logcdf(self, x: ArrayLike) -> Any:
+        """Return log P(X <= x)."""
+        return self._tails(-np.floor(self._centred(x)) - 1.0, log=True)
+
+    def support(self) -> tuple[Any, Any]:
+        """Return minus and plus infinity: every integer has positive probability."""
+        return np.full(self._shape, -np.inf)[()], np.full(self._shape, np.inf)[()]
+
+    def mean(self) -> Any:
+        """Return the expectation, ``loc``."""
+        return np.broadcast_to(self._loc.astype(float), self._shape)[()]
+
+    def var(self) -> Any:
+        """Return the variance, which is below ``sigma2``."""
+        return np.broadcast_to(_variance(self._sigma2), self._shape)[()]
+
+    def entropy(self) -> Any:
+        """Return the entropy in nats, ``log Z + var / (2 sigma2)``."""
+        value = self._log_z + _variance(self._sigma2) / (2.0 * self._sigma2)
+        return np.broadcast_to(value, self._shape)[()]
+
+    def _guess(self, log_tail: NDArray[np.float64], side: Any) -> NDArray[np.float64]:
+        centred = -np.sqrt(self._sigma2) * special.ndtri_exp(log_tail)
+        return np.asarray(self._loc + np.rint(side * centred), dtype=float)
+
+    def rvs(self, size: int | tuple[int, ...] | None = None, random_state: Seed = None) -> Any:
+        """Draw values; simulation grade.
+
+        The draws follow the law to double precision but not against an attacker who studies
+        floating point or timing: protect real data with a vetted library (OpenDP, Google's
+        differential-privacy library).
+
+        Parameters
+        ----------
+        size : int or tuple of int, optional
+            Shape of the draw; it must hold the parameters' shape, which is the default.
+        random_state : int, Generator or SeedSequence, optional
+            Source of randomness; the same seed gives the same draws.
+
+        Returns
+        -------
+        int or ndarray of int64
+            Draws.
+
+        Raises
+        ------
+        ArgumentError
+            If ``size`` is negative or does not hold the parameters' shape.
+        """
+        shape = whole_size(size, self._shape)
+        rng = generator(random_state)
+        sigma2 = self._sigma2.ravel()
+        if sigma2.size > 1:
+            sigma2 = np.broadcast_to(self._sigma2, shape).ravel()
+        out = np.empty(shape, dtype=np.int64)
+        _kernels.fill_discrete_gaussian(rng, sigma2, out.reshape(-1))
+        out += self._loc
+        return out[()]

@@ -1,0 +1,187 @@
+"""The discrete Laplace (two-sided geometric) law, the noise of pure differential privacy."""
+
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk.distributions._base import CountLaw, Seed, generator, whole_size
+
+__all__ = ["DiscreteLaplace"]
+
+
+class DiscreteLaplace(CountLaw):
+    r"""Discrete Laplace law around an integer ``loc``.
+
+    .. math:: f(x) = \tanh(1 / 2b)\, e^{-|x - \mathrm{loc}| / b}, \quad x \in \mathbb{Z}
+
+    Adding it to a count of L1 sensitivity D with ``scale = D / epsilon`` is epsilon-DP, hence
+    also epsilon**2 / 2-zCDP (Bun and Steinke 2016, Proposition 1.4).
+
+    Parameters
+    ----------
+    scale : array_like of float or Fraction
+        Scale b, in [1e-4, 1e15].
+    loc : array_like of int, default 0
+        Centre.
+
+    Raises
+    ------
+    ArgumentError
+        If ``scale`` is outside its range, or ``loc`` not a whole number.
+    ShapeError
+        If the two do not broadcast, or one is empty.
+
+    Notes
+    -----
+    Closed forms; pmf, cdf and sf within a relative error of ``(2 + |x - loc| / b) 2**-52``.
+
+    Examples
+    --------
+    >>> law = DiscreteLaplace.from_epsilon(1.0)
+    >>> round(float(law.pmf(0)), 6)
+    0.462117
+    """
+
+    def __init__(self, scale: ArrayLike | Fraction, loc: ArrayLike = 0) -> None:
+        self._scale = check.real_array(scale, "scale", lower=1e-4, upper=1e15)
+        self._loc = check.count_array(loc, "loc")
+        self._shape = check.broadcast(scale=self._scale, loc=self._loc)
+        self._rate = 1.0 / self._scale
+        # log tanh(r/2) and log of the mass of the positive integers, exp(-r) / (1 + exp(-r))
+        self._log_peak = np.log(-np.expm1(-self._rate)) - np.log1p(np.exp(-self._rate))
+        self._log_side = -self._rate - np.log1p(np.exp(-self._rate))
+
+    @classmethod
+    def from_epsilon(
+        cls,
+        epsilon: ArrayLike | Fraction,
+        sensitivity: ArrayLike | Fraction = 1,
+        *,
+        loc: ArrayLike = 0,
+    ) -> Self:
+        """Return the noise law that spends ``epsilon`` of pure DP on a count.
+
+        Parameters
+        ----------
+        epsilon : array_like of float or Fraction
+            Pure differential-privacy budget, > 0.
+        sensitivity : array_like, default 1
+            L1 sensitivity: 1 for add-or-remove neighbours, 2 for a changed record.
+        loc : array_like of int, default 0
+            Centre.
+
+        Returns
+        -------
+        DiscreteLaplace
+            The law with ``scale = sensitivity / epsilon``.
+
+        Raises
+        ------
+        ArgumentError
+            If ``epsilon`` or ``sensitivity`` is not positive and finite.
+        """
+        budget = check.real_array(epsilon, "epsilon", lower=0.0, bounds="()")
+        delta = check.real_array(sensitivity, "sensitivity", lower=0.0, bounds="()")
+        check.broadcast(epsilon=budget, sensitivity=delta)
+        with np.errstate(over="ignore"):
+            return cls(delta / budget, loc)
+
+    @property
+    def scale(self) -> Any:
+        """Scale b."""
+        return self._scale[()]
+
+    @property
+    def loc(self) -> Any:
+        """Centre of the law."""
+        return self._loc[()]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the broadcast parameters."""
+        return self._shape
+
+    def __repr__(self) -> str:
+        return f"DiscreteLaplace(scale={self._scale.tolist()!r}, loc={self._loc.tolist()!r})"
+
+    def _centred(self, x: ArrayLike) -> NDArray[np.float64]:
+        values = check.points(x, "x")
+        check.broadcast(x=values, parameters=np.empty(self._shape, dtype=np.int8))
+        return np.asarray(values - self._loc, dtype=float)
+
+    def logpmf(self, x: ArrayLike) -> Any:
+        """Return log f(x); minus infinity off the integers."""
+        d = self._centred(x)
+        with np.errstate(invalid="ignore"):
+            value = self._log_peak - np.abs(d) * self._rate
+            return np.where(d == np.rint(d), value, np.where(np.isnan(d), np.nan, -np.inf))[()]
+
+    def _log_tail(self, d: NDArray[np.float64]) -> Any:
+        """Return log P(X - loc > d)."""
+        with np.errstate(invalid="ignore"):
+            whole = np.floor(d)
+            upper = whole >= 0.0
+            small = self._log_side - np.where(upper, whole, -whole - 1.0) * self._rate
+            return np.where(upper, small, np.log1p(-np.exp(np.where(upper, -1.0, small))))[()]
+
+    def logsf(self, x: ArrayLike) -> Any:
+        """Return log P(X > x)."""
+        return self._log_tail(self._centred(x))
+
+    def logcdf(self, x: ArrayLike) -> Any:
+        """Return log P(X <= x)."""
+        return self._log_tail(-np.floor(self._centred(x)) - 1.0)
+
+    def support(self) -> tuple[Any, Any]:
+        """Return minus and plus infinity: every integer has positive probability."""
+        return np.full(self._shape, -np.inf)[()], np.full(self._shape, np.inf)[()]
+
+    def mean(self) -> Any:
+        """Return the expectation, ``loc``."""
+        return np.broadcast_to(self._loc.astype(float), self._shape)[()]
+
+    def var(self) -> Any:
+        """Return the variance, ``1 / (2 sinh(1 / 2b)**2)``."""
+        with np.errstate(over="ignore"):
+            value = 0.5 / np.sinh(0.5 * self._rate) ** 2
+        return np.broadcast_to(value, self._shape)[()]
+
+    def entropy(self) -> Any:
+        """Return the entropy in nats."""
+        with np.errstate(over="ignore"):
+            value = self._rate / np.sinh(self._rate) - self._log_peak
+        return np.broadcast_to(value, self._shape)[()]
+
+    def _guess(self, log_tail: NDArray[np.float64], side: Any) -> NDArray[np.float64]:
+        steps = np.maximum(self._log_side - log_tail, 0.0) * self._scale
+        return np.asarray(self._loc + np.rint(side * steps), dtype=float)
+
+    def rvs(self, size: int | tuple[int, ...] | None = None, random_state: Seed = None) -> Any:
+        """Draw values; simulation grade (see :meth:`DiscreteGaussian.rvs`).
+
+        Parameters
+        ----------
+        size : int or tuple of int, optional
+            Shape of the draw; it must hold the parameters' shape, which is the default.
+        random_state : int, Generator or SeedSequence, optional
+            Source of randomness; the same seed gives the same draws.
+
+        Returns
+        -------
+        int or ndarray of int64
+            Draws.
+
+        Raises
+        ------
+        ArgumentError
+            If ``size`` is negative or does not hold the parameters' shape.
+        """
+        shape = whole_size(size, self._shape)
+        rng = generator(random_state)
+        # The difference of two geometric variables of the same rate.
+        first = np.floor(rng.standard_exponential(shape) * self._scale)
+        second = np.floor(rng.standard_exponential(shape) * self._scale)
+        return (self._loc + (first - second).astype(np.int64))[()]

@@ -1,0 +1,95 @@
+"""A noise law behind SciPy's ``rv_discrete`` interface, for code that insists on it."""
+
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from bayesrisk.distributions._base import CountLaw
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+
+__all__ = ["as_rv_discrete"]
+
+
+_RvDiscrete: Any = stats.rv_discrete  # its stubs fix the private hooks' signatures
+
+
+class _LawAdapter(_RvDiscrete):  # type: ignore[misc]
+    """Forward SciPy's hooks to a law, so that nothing is summed by SciPy's generic code."""
+
+    _law: CountLaw
+
+    def _pmf(self, x: Any) -> Any:
+        return np.asarray(self._law.pmf(x))
+
+    def _logpmf(self, x: Any) -> Any:
+        return np.asarray(self._law.logpmf(x))
+
+    def _cdf(self, x: Any) -> Any:
+        return np.asarray(self._law.cdf(x))
+
+    def _logcdf(self, x: Any) -> Any:
+        return np.asarray(self._law.logcdf(x))
+
+    def _sf(self, x: Any) -> Any:
+        return np.asarray(self._law.sf(x))
+
+    def _logsf(self, x: Any) -> Any:
+        return np.asarray(self._law.logsf(x))
+
+    def _ppf(self, q: Any) -> Any:
+        return np.asarray(self._law.ppf(q))
+
+    def _isf(self, q: Any) -> Any:
+        return np.asarray(self._law.isf(q))
+
+    def _entropy(self) -> Any:
+        return self._law.entropy()
+
+    def _rvs(self, size: Any = None, random_state: Any = None) -> Any:
+        # SciPy hands over a legacy RandomState unless it is given a Generator.
+        if not isinstance(random_state, np.random.Generator):
+            random_state = int(random_state.randint(2**31 - 1))
+        return self._law.rvs(size, random_state)
+
+    def _stats(self) -> tuple[Any, Any, None, None]:
+        return self._law.mean(), self._law.var(), None, None
+
+
+def as_rv_discrete(law: CountLaw, name: str = "count_law") -> Any:
+    """Return a law as a ``scipy.stats.rv_discrete`` instance.
+
+    Parameters
+    ----------
+    law : CountLaw
+        A single law.
+    name : str, default "count_law"
+        Name that SciPy shows.
+
+    Returns
+    -------
+    scipy.stats.rv_discrete
+        Its ``loc`` argument shifts the law; there are no shape parameters.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If ``law`` is not a law.
+    ArgumentError
+        If its parameters are arrays.
+
+    Examples
+    --------
+    >>> from bayesrisk.distributions import DiscreteGaussian
+    >>> frozen = as_rv_discrete(DiscreteGaussian(4.0))
+    >>> round(float(frozen.cdf(0)), 6)
+    0.599736
+    """
+    if not isinstance(law, CountLaw):
+        raise ArgumentTypeError(f"law must be a CountLaw, got {law!r}")
+    if law.shape != ():
+        raise ArgumentError(f"law must be a single law, got parameters of shape {law.shape}")
+    # SciPy rebuilds a distribution from its class when it freezes it, so the class holds the law.
+    adapter = type("LawAdapter", (_LawAdapter,), {"_law": law})
+    low, high = law.support()
+    return adapter(a=float(low), b=float(high), name=name)

@@ -1,0 +1,73 @@
+"""Errors of bayesrisk, one tree.
+
+::
+
+    BayesRiskError
+    ├── ArgumentError (ValueError)          a value outside its range, named with its bound
+    │   ├── ArgumentTypeError (TypeError)   a value of the wrong type
+    │   └── ShapeError                      arrays that are empty or do not broadcast
+    ├── ConfigError (ValueError)            a sweep configuration: file, key, bound, value
+    ├── OutputError (OSError)               an output folder that cannot be used as asked
+    │   └── PartFileError                   a result part that is truncated or foreign
+    ├── DataError (ValueError)              an input table: file, row, column
+    └── MissingDependencyError (ImportError)  an optional extra is not installed
+
+    BayesRiskWarning (UserWarning)
+
+Every message names the argument (or file, row and column), the bound it broke and the value
+it had.  Catch ``BayesRiskError`` to catch them all; the second base is there so that code
+which already catches ``ValueError`` or ``TypeError`` keeps working.
+"""
+
+__all__ = [
+    "ArgumentError",
+    "ArgumentTypeError",
+    "BayesRiskError",
+    "BayesRiskWarning",
+    "ConfigError",
+    "DataError",
+    "MissingDependencyError",
+    "OutputError",
+    "PartFileError",
+    "ShapeError",
+]
+
+
+class BayesRiskError(Exception):
+    """Base of every error raised by bayesrisk itself."""
+
+
+class ArgumentError(BayesRiskError, ValueError):
+    """An argument outside its range; the message names it, the bound and the value."""
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """An argument of a type that cannot be used."""
+
+
+class ShapeError(ArgumentError):
+    """Arrays that are empty, or whose shapes do not broadcast."""
+
+
+class ConfigError(BayesRiskError, ValueError):
+    """A configuration whose key is unknown, missing or out of range."""
+
+
+class OutputError(BayesRiskError, OSError):
+    """An output folder that cannot be used as asked; nothing in it was changed."""
+
+
+class PartFileError(OutputError):
+    """A result part that is truncated, altered or of another run."""
+
+
+class DataError(BayesRiskError, ValueError):
+    """An input table that breaks its format; the message names file, row and column."""
+
+
+class MissingDependencyError(BayesRiskError, ImportError):
+    """A feature that needs an extra which is not installed."""
+
+
+class BayesRiskWarning(UserWarning):
+    """Base of every warning issued by bayesrisk itself."""

@@ -1,0 +1,1 @@
+"""Sweeps: many settings, computed in shards, resumed and reported."""
