@@ -1,1 +1,19 @@
-"""Sweeps: many settings, computed in shards, resumed and reported."""
+"""Sweeps: many settings, computed in shards, resumed and reported.
+
+May import everything but ``cli``; writes only inside the folder it is given.
+"""
+
+from bayesrisk.experiments.config import SweepConfig
+from bayesrisk.experiments.parsing import load_config, parse_config
+from bayesrisk.experiments.report import write_report
+from bayesrisk.experiments.sweep import SweepSummary, read_results, run_sweep
+
+__all__ = [
+    "SweepConfig",
+    "SweepSummary",
+    "load_config",
+    "parse_config",
+    "read_results",
+    "run_sweep",
+    "write_report",
+]

@@ -1,0 +1,70 @@
+# Every target makes the environment it needs in .venv; the only requirement is a python3 >= 3.11.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := build/demo
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYTHONHASHSEED := 0
+
+.PHONY: demo test check bench docs notebooks bounds format clean
+
+demo: $(VENV)/.demo
+	rm -rf $(DEMO)
+	$(BIN)/bayesrisk sweep sample:dare-county-sweep -o $(DEMO)
+	@echo
+	@echo "Results of the demonstration, disclosure risk over rho for Dare County:"
+	@echo "  open  $(CURDIR)/$(DEMO)/report.html   figures, tables, and how to read them"
+	@echo "  table $(CURDIR)/$(DEMO)/results.csv   every number"
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+	$(MAKE) bounds
+	$(MAKE) docs
+	$(BIN)/python -m pytest benchmarks -q --benchmark-disable
+
+# The compiled kernels once more, with every index checked (a cache of its own).
+bounds: $(VENV)/.dev
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/numba-bounds \
+	  $(BIN)/python -m pytest -q tests/distributions tests/risk -m "not slow"
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m pytest benchmarks -q -s --benchmark-columns=min,median,rounds
+
+# Notebooks are executed by the build, and an error in one is an error of the build.
+docs: $(VENV)/.dev
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+notebooks: $(VENV)/.test
+	$(BIN)/python -m pytest -q tests/test_notebooks.py
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build dist docs/_build docs/tutorials/*.ipynb .pytest_cache .mypy_cache .ruff_cache
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "bayesrisk needs Python 3.11 or later; set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp for each set of extras; a later set holds the earlier ones.
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@touch $@ $(VENV)/.demo
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/.test $(VENV)/.demo

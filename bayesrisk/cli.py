@@ -1,0 +1,283 @@
+"""The ``bayesrisk`` command: thin wrappers, no mathematics of their own."""
+
+import dataclasses
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from bayesrisk._version import __version__
+from bayesrisk.accounting import exact_number
+from bayesrisk.exceptions import ArgumentError, BayesRiskError
+
+app = typer.Typer(
+    name="bayesrisk",
+    help="Bayesian disclosure risk of published statistics.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
+
+
+class Method(StrEnum):
+    """Conversions between zCDP and approximate differential privacy."""
+
+    TIGHT = "tight"
+    BUN_STEINKE = "bun-steinke"
+
+
+def _number(text: str | None, name: str) -> float | None:
+    return None if text is None else float(exact_number(text, name))
+
+
+def _needed(text: str, name: str) -> float:
+    return float(exact_number(text, name))
+
+
+def _sensitivity(text: str) -> float:
+    named = {"add-remove": 1.0, "change-one": 2.0**0.5}
+    return named[text] if text in named else _needed(text, "sensitivity")
+
+
+SensitivityOption = Annotated[
+    str,
+    typer.Option(
+        help="L2 sensitivity that rho refers to: a number, add-remove (1) or change-one "
+        "(the square root of 2)."
+    ),
+]
+
+
+def _print_json(document: Any) -> None:
+    typer.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def _print_table(rows: list[dict[str, Any]], title: str) -> None:
+    table = Table(title=title, title_justify="left")
+    for column in rows[0]:
+        table.add_column(column.replace("_", " "), justify="right")
+    for row in rows:
+        table.add_row(*(f"{v:.6g}" if isinstance(v, float) else str(v) for v in row.values()))
+    console = Console()
+    # A pipe has no width: do not fold the table there.
+    console.print(table, width=None if console.is_terminal else 240)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        typer.echo(f"bayesrisk {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Bayesian disclosure risk of published statistics."""
+
+
+@app.command()
+def risk(
+    noisy_count: Annotated[list[str], typer.Argument(help="Released counts (-- before negatives)")],
+    prior: Annotated[list[str], typer.Option(help="Prior of the truth, 0.2 or 1/864.")],
+    rho: Annotated[str | None, typer.Option(help="zCDP budget of the count.")] = None,
+    sigma2: Annotated[str | None, typer.Option(help="Scale of the noise, instead of rho.")] = None,
+    sensitivity: SensitivityOption = "1",
+    known_count: Annotated[int, typer.Option(help="Others known to be in the cell.")] = 0,
+    scenario: Annotated[
+        str, typer.Option(help="What the adversary wants to know.")
+    ] = "characteristics",
+    as_json: JsonOption = False,
+) -> None:
+    """Posterior, risk ratio and averages for released counts."""
+    from bayesrisk.risk import block_risk
+
+    result = block_risk(
+        [[_needed(count, "noisy_count")] for count in noisy_count],
+        rho=_number(rho, "rho"),
+        sigma2=_number(sigma2, "sigma2"),
+        prior=[_needed(p, "prior") for p in prior],
+        sensitivity=_sensitivity(sensitivity),
+        known_count=known_count,
+        scenario_name=scenario,
+    )
+    frame = result.to_frame()
+    rows = [dict(zip(frame.columns, row, strict=True)) for row in frame.itertuples(index=False)]
+    if as_json:
+        about = dataclasses.asdict(result.scenario)
+        _print_json(
+            {
+                "scenario": about,
+                "version": result.version,
+                "status": result.status,
+                "rows": json.loads(frame.to_json(orient="records", double_precision=15)),
+            }
+        )
+    else:
+        _print_table(rows, f"Probability that {result.scenario.statement}")
+
+
+@app.command()
+def convert(
+    rho: Annotated[str | None, typer.Option(help="zCDP budget.")] = None,
+    sigma2: Annotated[str | None, typer.Option(help="Scale of discrete Gaussian noise.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Budget of approximate DP.")] = None,
+    delta: Annotated[str | None, typer.Option(help="Probability of failure.")] = None,
+    sensitivity: SensitivityOption = "1",
+    method: Annotated[Method, typer.Option(help="Conversion between zCDP and DP.")] = Method.TIGHT,
+    as_json: JsonOption = False,
+) -> None:
+    """Convert between rho, sigma2, epsilon and delta: give rho or sigma2, or epsilon and delta."""
+    from bayesrisk import accounting
+
+    change = _sensitivity(sensitivity)
+    budget, scale = _number(rho, "rho"), _number(sigma2, "sigma2")
+    target, failure = _number(epsilon, "epsilon"), _number(delta, "delta")
+    given = [budget is not None, scale is not None, target is not None and failure is not None]
+    if sum(given) != 1:
+        raise ArgumentError(
+            "give exactly one of --rho, --sigma2, or both --epsilon and --delta, got "
+            f"rho={rho}, sigma2={sigma2}, epsilon={epsilon}, delta={delta}"
+        )
+    if scale is not None:
+        budget = float(accounting.rho_from_sigma2(scale, change))
+    elif budget is None and target is not None and failure is not None:
+        budget = float(accounting.epsilon_to_rho(target, failure, method.value))
+    if budget is None or budget <= 0.0:
+        raise ArgumentError(f"no rho > 0 meets epsilon={epsilon} at delta={delta}")
+    if scale is None:
+        scale = float(accounting.sigma2_from_rho(budget, change))
+    if target is None and failure is not None:
+        target = float(accounting.rho_to_epsilon(budget, failure, method.value))
+    elif failure is None and target is not None:
+        failure = float(accounting.rho_to_delta(budget, target, method.value))
+    row = {"rho": budget, "sensitivity": change, "sigma2": scale}
+    if target is not None and failure is not None:
+        row |= {"epsilon": target, "delta": failure}
+    if as_json:
+        _print_json({**row, "method": method.value})
+    else:
+        _print_table([row], f"Conversion ({method.value})")
+
+
+@app.command()
+def sweep(
+    config: Annotated[str, typer.Argument(help="TOML file, or sample:NAME.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")],
+    workers: Annotated[int, typer.Option(help="Worker processes.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Keep finished shards.")] = False,
+    shard: Annotated[str, typer.Option(help="i/n: only every n-th shard, from the i-th.")] = "1/1",
+    seed: Annotated[int | None, typer.Option(help="Seed, instead of the configuration's.")] = None,
+    executor: Annotated[
+        str | None, typer.Option(help="serial, processes, dask or a plug-in.")
+    ] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Run a sweep of disclosure risk over rho, then write its report."""
+    from bayesrisk.experiments import load_config, run_sweep, write_report
+
+    settings = load_config(config, seed=seed)
+    try:
+        with _progress(quiet=quiet or as_json, title=settings.title) as advance:
+            summary = run_sweep(
+                settings,
+                output,
+                workers=workers,
+                resume=resume,
+                shard=_parse_shard(shard),
+                executor=executor,
+                progress=advance,
+            )
+    except KeyboardInterrupt:
+        typer.echo(
+            "bayesrisk: interrupted; finished shards are kept, go on with --resume", err=True
+        )
+        raise typer.Exit(130) from None
+    report = str(write_report(output)) if summary.complete else None
+    if as_json:
+        _print_json({**dataclasses.asdict(summary), "report": report})
+        return
+    typer.echo(
+        f"{summary.computed} shards computed, {summary.resumed} found finished, "
+        f"of {summary.shards} in {summary.folder}"
+    )
+    if report is None:
+        typer.echo("shards of other runs are missing: the report is written with the last of them")
+    else:
+        typer.echo(f"{summary.rows} rows in {output / 'results.csv'}")
+        typer.echo(f"report: {report}")
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder of a finished sweep.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Write figures and report.html of a finished sweep again."""
+    from bayesrisk.experiments import write_report
+
+    page = write_report(folder)
+    if as_json:
+        _print_json({"report": str(page)})
+    else:
+        typer.echo(f"report: {page}")
+
+
+def _parse_shard(text: str) -> tuple[int, int]:
+    part, _, parts = text.partition("/")
+    try:
+        return int(part), int(parts)
+    except ValueError as error:
+        raise ArgumentError(f"shard must be i/n, such as 2/8, got {text!r}") from error
+
+
+@contextmanager
+def _progress(*, quiet: bool, title: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Show a bar on a terminal, plain lines elsewhere, nothing when quiet; always on stderr."""
+    if quiet:
+        yield None
+        return
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        logger = logging.getLogger("bayesrisk")
+        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
+        last = -1
+
+        def log(done: int, total: int) -> None:
+            nonlocal last
+            if done * 10 // total > last:  # about ten lines, however many shards
+                last = done * 10 // total
+                logger.info("%s: %d of %d shards", title, done, total)
+
+        yield log
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def main() -> None:
+    """Run the command; errors of bayesrisk become one line and exit status 2."""
+    try:
+        app()
+    except BayesRiskError as error:
+        typer.echo(f"bayesrisk: {error}", err=True)
+        sys.exit(2)

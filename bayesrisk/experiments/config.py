@@ -1,0 +1,160 @@
+"""The configuration of a sweep, resolved: nothing left to look up, nothing left to check."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from bayesrisk._version import __version__
+from bayesrisk.experiments.table import Target
+
+__all__ = ["FREE_OF_PRIOR", "NOISES", "QUANTITIES", "Budget", "SweepConfig"]
+
+#: Every quantity, with the section or key it needs besides rho and prior.
+QUANTITIES = {
+    "posterior": "grid.released",
+    "risk_ratio": "grid.released",
+    "release_probability": "grid.released",
+    "marginal_posterior": "",
+    "marginal_risk": "",
+    "decision_threshold": "",
+    "correct_decision_probability": "",
+    "multilevel_marginal_posterior": "levels",
+    "multilevel_marginal_risk": "levels",
+    "simulated_marginal_posterior": "simulation",
+    "epsilon": "accounting",
+}
+#: Quantities that do not depend on the prior.
+FREE_OF_PRIOR = ("release_probability", "epsilon")
+#: Noise laws; the first is the default and the only one with several levels.
+NOISES = ("discrete-gaussian", "discrete-laplace")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A value of rho: its name where it has one, and the number."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True)
+class SweepConfig:
+    """A resolved sweep: nothing left to look up, nothing left to check.
+
+    Attributes
+    ----------
+    title, scenario : str
+        What the report is called and what the adversary wants to know.
+    seed : int
+        Seed of the simulation.
+    targets : tuple of Target
+        Whose risk is computed: label and count of the cell, the target included.
+    rho : tuple of Budget
+        Budgets; the named ones are marked in figures and tables.
+    prior : tuple of Budget
+        Priors, by the text they were written with.
+    sensitivity : tuple of Budget
+        L2 sensitivities (L1 for Laplace noise).
+    noise : tuple of str
+        Noise laws.
+    released : tuple of int
+        Released counts, as differences from the known count.
+    levels : tuple of Budget
+        Levels from the target's upwards, as multiples of the rho of the first.
+    quantities : tuple of str
+        What is computed.
+    delta : float or None
+        Probability of failure for ``epsilon``.
+    releases : int
+        Simulated releases for each setting, or 0.
+    settings_per_shard : int
+        Settings (noise, sensitivity, rho) in a shard.
+    version : str
+        Version of bayesrisk that resolved it.
+    """
+
+    title: str
+    scenario: str
+    seed: int
+    targets: tuple[Target, ...]
+    rho: tuple[Budget, ...]
+    prior: tuple[Budget, ...]
+    sensitivity: tuple[Budget, ...]
+    noise: tuple[str, ...]
+    released: tuple[int, ...]
+    levels: tuple[Budget, ...]
+    quantities: tuple[str, ...]
+    delta: float | None
+    releases: int
+    settings_per_shard: int
+    version: str = __version__
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the configuration as plain containers, for JSON.
+
+        Returns
+        -------
+        dict
+            Field names and values.
+        """
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the configuration that :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        values : mapping
+            Field names and values.
+
+        Returns
+        -------
+        SweepConfig
+            The configuration.
+
+        Raises
+        ------
+        TypeError
+            If a field is missing, unknown or of the wrong type.
+        """
+        fields = dict(values)
+        for name in ("rho", "prior", "sensitivity", "levels"):
+            fields[name] = tuple(Budget(str(b["name"]), float(b["value"])) for b in fields[name])
+        fields["targets"] = tuple(
+            Target(str(t["label"]), int(t["count"])) for t in fields["targets"]
+        )
+        for name in ("noise", "released", "quantities"):
+            fields[name] = tuple(fields[name])
+        return cls(**fields)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON form: what makes two runs the same run."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def settings(self) -> list[tuple[str, Budget, Budget]]:
+        """Every (noise, sensitivity, rho), in the order of the results."""
+        return [(n, s, r) for n in self.noise for s in self.sensitivity for r in self.rho]
+
+    @property
+    def shards(self) -> int:
+        """Number of shards."""
+        return -(-len(self.settings) // self.settings_per_shard)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of the results."""
+        per_setting = 0
+        for quantity in self.quantities:
+            rows = 1 if quantity in FREE_OF_PRIOR else len(self.prior)
+            if QUANTITIES[quantity] == "grid.released":
+                rows *= len(self.released) * len(self.targets)
+            elif QUANTITIES[quantity] == "levels":
+                rows *= len(self.levels)
+            per_setting += rows
+        return per_setting * len(self.settings)

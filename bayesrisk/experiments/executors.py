@@ -1,0 +1,148 @@
+"""Ways to run independent pieces of work: in this process, or in several.
+
+Others register in the entry-point group ``bayesrisk.executors`` (a class that takes the number of
+workers), or through :func:`register`.  A plug-in that fails to load is skipped with a warning.
+"""
+
+import multiprocessing
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib.metadata import entry_points
+from typing import Any, TypeVar
+
+from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskWarning
+from bayesrisk.interfaces import Executor
+
+__all__ = ["ProcessExecutor", "SerialExecutor", "available", "make_executor", "register"]
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+_GROUP = "bayesrisk.executors"
+_registered: dict[str, Callable[[int], Executor]] = {}
+
+
+class SerialExecutor:
+    """Run everything in this process, in order.
+
+    Parameters
+    ----------
+    workers : int
+        Not more than one is used.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+
+    def run(self, task: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
+        """Yield ``task(item)`` for every item."""
+        return map(task, items)
+
+
+class ProcessExecutor:
+    """Run in worker processes on this machine.
+
+    Parameters
+    ----------
+    workers : int
+        Number of processes.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+
+    def run(self, task: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
+        """Yield ``task(item)`` for every item, as they finish; stop the workers on leaving."""
+        context = multiprocessing.get_context("spawn")  # safe with threads, alike everywhere
+        pool = ProcessPoolExecutor(max_workers=self.workers, mp_context=context)
+        try:
+            futures = [pool.submit(task, item) for item in items]
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def register(name: str, factory: Callable[[int], Executor]) -> None:
+    """Make an executor available under a name, for this process.
+
+    Parameters
+    ----------
+    name : str
+        Name to choose it by.
+    factory : callable
+        Takes the number of workers and returns an executor.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If ``factory`` cannot be called.
+    """
+    if not callable(factory):
+        raise ArgumentTypeError(f"factory must be callable, got {factory!r}")
+    _registered[name] = factory
+
+
+def available() -> list[str]:
+    """Return the names of the executors that can be chosen.
+
+    Returns
+    -------
+    list of str
+        Sorted names.
+
+    Raises
+    ------
+    OSError
+        If the installation is unreadable.
+    """
+    names = {point.name for point in entry_points(group=_GROUP)}
+    return sorted(names | set(_registered) | {"processes", "serial"})
+
+
+def make_executor(name: str, workers: int) -> Executor:
+    """Return an executor by name.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`available`.
+    workers : int
+        Number of workers, in [1, 1024].
+
+    Returns
+    -------
+    Executor
+        Ready to run.
+
+    Raises
+    ------
+    ArgumentError
+        If the name is unknown, or the plug-in behind it cannot be loaded.
+    MissingDependencyError
+        If it needs an extra that is not installed.
+    """
+    workers = check.integer(workers, "workers", lower=1, upper=1024)
+    built_in: dict[str, Callable[[int], Executor]] = {
+        "serial": SerialExecutor,
+        "processes": ProcessExecutor,
+    }
+    factories = {**built_in, **_registered}
+    if name not in factories:
+        factories |= _plug_ins(name)
+    check.choice(name, "executor", tuple(sorted(set(factories) | set(available()))))
+    if name not in factories:
+        raise ArgumentError(f"executor {name!r} cannot be loaded")
+    return factories[name](workers)
+
+
+def _plug_ins(name: str) -> dict[str, Any]:
+    """Return the named plug-in, if it loads."""
+    found = {}
+    for point in entry_points(group=_GROUP, name=name):
+        try:
+            found[name] = point.load()
+        except Exception as error:
+            warnings.warn(f"executor {name!r} is skipped: {error}", BayesRiskWarning, stacklevel=3)
+    return found

@@ -1,0 +1,71 @@
+"""Sphinx configuration: a reference made from docstrings, pages and notebooks that are run."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+NOTEBOOKS = ROOT / "notebooks"
+TUTORIALS = DOCS / "tutorials"
+
+# The site describes this checkout, whatever is installed; the kernels that run pages inherit it.
+sys.path.insert(0, str(ROOT))
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
+
+from bayesrisk._version import __version__  # noqa: E402
+
+project = "bayesrisk"
+author = "The bayesrisk developers"
+project_copyright = author
+version = release = __version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_nb",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_templates", "**.ipynb_checkpoints"]
+
+# Reference: docstrings carry the types, so signatures do not repeat them.
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "groupwise"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+# Pages and notebooks are run at every build: a number that rots fails the build.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_execution_show_tb = True
+nb_merge_streams = True
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+html_theme = "furo"
+html_title = f"bayesrisk {version}"
+html_copy_source = False
+html_show_sourcelink = False
+
+
+def copy_notebooks(app: object) -> None:
+    """Make ``docs/tutorials`` hold a copy of every notebook, and of no other."""
+    sources = {path.name: path for path in sorted(NOTEBOOKS.glob("*.ipynb"))}
+    for stale in TUTORIALS.glob("*.ipynb"):
+        if stale.name not in sources:
+            stale.unlink()
+    for name, path in sources.items():
+        copy = TUTORIALS / name
+        if not copy.exists() or copy.read_bytes() != path.read_bytes():
+            shutil.copyfile(path, copy)
+
+
+def setup(app: object) -> None:
+    """Copy the notebooks before Sphinx looks for sources."""
+    app.connect("builder-inited", copy_notebooks)  # type: ignore[attr-defined]
