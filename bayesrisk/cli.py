@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
+from bayesrisk import _validation as check
 from bayesrisk._version import __version__
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, BayesRiskError
@@ -66,14 +66,14 @@ def _print_json(document: Any) -> None:
 
 
 def _print_table(rows: list[dict[str, Any]], title: str) -> None:
-    table = Table(title=title, title_justify="left")
-    for column in rows[0]:
-        table.add_column(column.replace("_", " "), justify="right")
-    for row in rows:
-        table.add_row(*(f"{v:.6g}" if isinstance(v, float) else str(v) for v in row.values()))
-    console = Console()
-    # A pipe has no width: do not fold the table there.
-    console.print(table, width=None if console.is_terminal else 240)
+    """Print aligned columns, the same on a terminal and in a pipe."""
+    texts = [[f"{v:.6g}" if isinstance(v, float) else str(v) for v in r.values()] for r in rows]
+    lines = [[name.replace("_", " ") for name in rows[0]], *texts]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    typer.echo(title)
+    for line in lines:
+        cells = (text.rjust(width) for text, width in zip(line, widths, strict=True))
+        typer.echo("  " + "  ".join(cells))
 
 
 def _show_version(value: bool) -> None:
@@ -117,20 +117,28 @@ def risk(
         known_count=known_count,
         scenario_name=scenario,
     )
-    frame = result.to_frame()
-    rows = [dict(zip(frame.columns, row, strict=True)) for row in frame.itertuples(index=False)]
+    rows = result.to_frame().to_dict(orient="records")
     if as_json:
         about = dataclasses.asdict(result.scenario)
         _print_json(
-            {
-                "scenario": about,
-                "version": result.version,
-                "status": result.status,
-                "rows": json.loads(frame.to_json(orient="records", double_precision=15)),
-            }
+            {"scenario": about, "version": result.version, "status": result.status, "rows": rows}
         )
-    else:
-        _print_table(rows, f"Probability that {result.scenario.statement}")
+        return
+    release = ("noisy_count", "known_count", "prior", "posterior", "risk_ratio", "decision")
+    average = ("marginal_posterior", "marginal_risk", "correct_decision_probability")
+    sigma = f"sigma2 = {rows[0]['sigma2']:.6g}"
+    _print_table(
+        [{name: row[name] for name in release} for row in rows],
+        f"Probability that {result.scenario.statement}, after each release ({sigma}):",
+    )
+    distinct = {row["prior"]: row for row in rows}.values()
+    _print_table(
+        [
+            {name: row[name] for name in ("prior", "decision_threshold", *average)}
+            for row in distinct
+        ],
+        "On average over the releases that could have been, given that it is true:",
+    )
 
 
 @app.command()
@@ -149,25 +157,22 @@ def convert(
     change = _sensitivity(sensitivity)
     budget, scale = _number(rho, "rho"), _number(sigma2, "sigma2")
     target, failure = _number(epsilon, "epsilon"), _number(delta, "delta")
-    given = [budget is not None, scale is not None, target is not None and failure is not None]
-    if sum(given) != 1:
+    if sum([budget is not None, scale is not None, None not in (target, failure)]) != 1:
         raise ArgumentError(
             "give exactly one of --rho, --sigma2, or both --epsilon and --delta, got "
             f"rho={rho}, sigma2={sigma2}, epsilon={epsilon}, delta={delta}"
         )
     if scale is not None:
         budget = float(accounting.rho_from_sigma2(scale, change))
-    elif budget is None and target is not None and failure is not None:
+    elif target is not None and failure is not None:
         budget = float(accounting.epsilon_to_rho(target, failure, method.value))
-    if budget is None or budget <= 0.0:
-        raise ArgumentError(f"no rho > 0 meets epsilon={epsilon} at delta={delta}")
-    if scale is None:
-        scale = float(accounting.sigma2_from_rho(budget, change))
+    spent = check.scalar(budget, "rho", lower=0.0, bounds="()")
+    scale = float(accounting.sigma2_from_rho(spent, change))
     if target is None and failure is not None:
-        target = float(accounting.rho_to_epsilon(budget, failure, method.value))
+        target = float(accounting.rho_to_epsilon(spent, failure, method.value))
     elif failure is None and target is not None:
-        failure = float(accounting.rho_to_delta(budget, target, method.value))
-    row = {"rho": budget, "sensitivity": change, "sigma2": scale}
+        failure = float(accounting.rho_to_delta(spent, target, method.value))
+    row = {"rho": spent, "sensitivity": change, "sigma2": scale}
     if target is not None and failure is not None:
         row |= {"epsilon": target, "delta": failure}
     if as_json:

@@ -38,6 +38,7 @@ autodoc_typehints = "none"
 autodoc_member_order = "groupwise"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
+nitpicky = True
 
 # Pages and notebooks are run at every build: a number that rots fails the build.
 nb_execution_mode = "force"

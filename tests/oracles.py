@@ -4,6 +4,7 @@ Everything that needs more than a double is mpmath at ``DIGITS`` digits; argumen
 the exact value of the double (or Fraction, or integer) that is passed.
 """
 
+import functools
 import itertools
 import math
 from fractions import Fraction
@@ -71,6 +72,7 @@ def gaussian_tail_weight(first, sigma2, dps=DIGITS):
         return _euler_maclaurin_tail(first, s2)
 
 
+@functools.lru_cache
 def gaussian_normaliser(sigma2, dps=DIGITS):
     """Return Z(sigma2), the sum of exp(-j**2 / (2 sigma2)) over all whole j."""
     with mp.workdps(dps + 10):

@@ -44,9 +44,8 @@ def test_marginal_integral_continues_the_sum():
         # The sum and the integral differ by exp(-pi**2 / rho) at most: nothing at rho = 0.01.
         below, above = (oracles.marginal_risk(r, 0.2) for r in (0.01 - 1e-15, 0.01))
         assert abs(below - above) < mpf(10) ** -14
-        assert abs(
-            oracles.multilevel_marginal_risk([0.3], 0.2) - oracles.marginal_risk(0.3, 0.2)
-        ) < (mpf(10) ** -19)
+        nested = oracles.multilevel_marginal_risk([0.3], 0.2)
+        assert abs(nested - oracles.marginal_risk(0.3, 0.2)) < mpf(10) ** -19
 
 
 def test_conversions_invert_each_other():

@@ -1,0 +1,94 @@
+"""What every law inherits: quantile search, seeds and sizes, on laws made for the purpose."""
+
+import numpy as np
+import pytest
+
+from bayesrisk import ArgumentError, CountLaw, DiscreteGaussian, NoiseLaw
+from bayesrisk.distributions._base import _first_true, generator, whole_size
+
+
+class Uniform(CountLaw):
+    """Uniform on 0..9, with a guess that is always far off."""
+
+    shape = ()
+
+    def logpmf(self, x):
+        inside = (np.asarray(x) >= 0) & (np.asarray(x) <= 9)
+        with np.errstate(divide="ignore"):
+            return np.log(np.where(inside, 0.1, 0.0))
+
+    def logcdf(self, x):
+        with np.errstate(divide="ignore"):
+            return np.log(np.clip(np.floor(np.asarray(x)) + 1, 0, 10) / 10)
+
+    def logsf(self, x):
+        with np.errstate(divide="ignore"):
+            return np.log(1 - np.clip(np.floor(np.asarray(x)) + 1, 0, 10) / 10)
+
+    def support(self):
+        return 0, 9
+
+    def mean(self):
+        return 4.5
+
+    def var(self):
+        return 8.25
+
+    def entropy(self):
+        return np.log(10)
+
+    def rvs(self, size=None, random_state=None):
+        return generator(random_state).integers(0, 10, whole_size(size, ()))
+
+    def _guess(self, log_tail, side):
+        return np.full(np.shape(log_tail), 1e6)
+
+
+def test_a_law_of_ones_own():
+    law = Uniform()
+    assert isinstance(law, NoiseLaw)
+    assert law.ppf([0.05, 0.1 + 1e-9, 0.5 + 1e-9, 0.99]).tolist() == [0.0, 1.0, 5.0, 9.0]
+    assert law.isf([0.05, 0.55, 0.95]).tolist() == [9.0, 4.0, 0.0]
+    assert law.ppf([0.0, 1.0]).tolist() == [-1.0, 9.0]
+    assert law.isf([0.0, 1.0]).tolist() == [9.0, -1.0]
+    assert law.pmf(3) == pytest.approx(0.1)
+    assert law.cdf(3) + law.sf(3) == pytest.approx(1.0)
+    assert law.std() == pytest.approx(8.25**0.5)
+
+
+def test_the_default_guess_only_costs_steps():
+    class Near(Uniform):
+        _guess = CountLaw._guess
+
+    q = np.linspace(0.01, 0.99, 50)
+    assert Near().ppf(q).tolist() == Uniform().ppf(q).tolist()
+
+
+@pytest.mark.parametrize("guess", [-500.0, 0.0, 17.0, 18.0, 19.0, 10.0**6])
+def test_the_search_finds_the_first_true(guess):
+    low, high = np.array(-1000.0), np.array(10.0**7)
+    assert _first_true(lambda x: x >= 18, np.array(guess), low, high) == 18.0
+    assert _first_true(lambda x: x >= -1000, np.array(guess), low, high) == -1000.0
+    assert _first_true(lambda x: x >= 10**8, np.array(guess), low, high) == 10.0**7
+
+
+def test_the_abstract_law_cannot_be_made():
+    with pytest.raises(TypeError, match="abstract"):
+        CountLaw()
+
+
+def test_deep_quantiles():
+    law = DiscreteGaussian(1e10)
+    for q in (1e-300, 1e-100, 1e-17):
+        x = law.isf(q)
+        assert law.sf(x) <= q < law.sf(x - 1)
+        assert law.ppf(q) == pytest.approx(-x, abs=1)
+
+
+def test_sizes():
+    assert whole_size(None, (2, 3)) == (2, 3)
+    assert whole_size(4, ()) == (4,)
+    assert whole_size((5, 2), (2,)) == (5, 2)
+    for size in ((2, 5), 3, (-1, 2)):
+        with pytest.raises(ArgumentError, match=r"shape \(2,\), got"):
+            whole_size(size, (2,))

@@ -1,0 +1,90 @@
+"""The compiled loops, compiled and as plain Python: both must give the oracle's numbers."""
+
+import math
+
+import numpy as np
+import oracles
+import pytest
+from mpmath import mp, mpf
+
+from bayesrisk.distributions import _kernels
+from bayesrisk.distributions.discrete_gaussian import _MIDPOINT, log_normaliser
+
+
+def both(ufunc, *arguments):
+    """Return what the compiled function and the function it was compiled from give."""
+    return float(ufunc(*arguments)), float(ufunc._dispatcher.py_func(*arguments))
+
+
+@pytest.mark.parametrize(
+    ("x", "sigma2"), [(0.0, 3.0), (1.5, 0.01), (37.0, 1.0), (3e6, 7e9), (1e9, 1.0)]
+)
+def test_gaussian_weight(x, sigma2):
+    with mp.workdps(60):
+        truth = mp.exp(-(mpf(x) ** 2) / (2 * mpf(sigma2)))
+    for value in both(_kernels.gaussian_weight, x, sigma2):
+        if truth < 1e-308:
+            assert value == 0.0
+        else:
+            assert oracles.relative_error(value, truth) < 4 * 2**-52
+
+
+def test_gaussian_weight_beats_the_rounded_exponent():
+    # Negative control: without the second double the error is a hundred times larger.
+    x, sigma2 = 12_345.0, 1.1e5
+    with mp.workdps(60):
+        truth = mp.exp(-(mpf(x) ** 2) / (2 * mpf(sigma2)))
+    careless = [
+        oracles.relative_error(
+            math.exp(-(x + i) * ((x + i) / (2 * sigma2))),
+            mp.exp(-(mpf(x + i) ** 2) / (2 * mpf(sigma2))),
+        )
+        for i in range(50)
+    ]
+    assert max(careless) > 1e-14
+    assert oracles.relative_error(_kernels.gaussian_weight(x, sigma2), truth) < 1e-15
+
+
+def test_product_is_exact():
+    rng = np.random.default_rng(1)
+    for a, b in rng.lognormal(0, 20, (200, 2)):
+        for function in (_kernels._product, _kernels._product.py_func):
+            high, low = function(a, b)
+            assert high == a * b
+            with mp.workdps(60):
+                assert mpf(high) + mpf(low) == mpf(a) * mpf(b)
+
+
+@pytest.mark.parametrize(
+    ("first", "sigma2"), [(1.0, 0.2), (1.0, 99.0), (30.0, 80.0), (400.0, 500.0)]
+)
+def test_tail_ratio(first, sigma2):
+    with mp.workdps(60):
+        weight = mp.exp(-(mpf(first) ** 2) / (2 * mpf(sigma2)))
+        truth = oracles.gaussian_tail_weight(int(first), sigma2) / weight
+    for value in both(_kernels.tail_ratio, first, sigma2):
+        assert oracles.relative_error(value, truth) < 1e-14
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "sigma2", "shift"), [(1.0, 5.04, 1), (0.0, 2.0, 3), (3.0, 0.2, 1)]
+)
+def test_hockey_stick(epsilon, sigma2, shift):
+    truth = oracles.gaussian_delta(epsilon, sigma2, shift) * oracles.gaussian_normaliser(sigma2)
+    for value in both(_kernels.hockey_stick, epsilon, sigma2, shift):
+        assert oracles.relative_error(value, truth) < 1e-14
+
+
+@pytest.mark.parametrize("sigma2", [1e-5, 0.1, 1 / (2 * math.pi), 0.16, 1.0, 50.0, 1e10])
+def test_log_normaliser(sigma2):
+    with mp.workdps(60):
+        truth = mp.log1p(2 * oracles.gaussian_tail_weight(1, sigma2))
+    assert oracles.relative_error(log_normaliser(np.float64(sigma2)), truth) < 1e-14
+
+
+def test_euler_maclaurin_coefficients():
+    # B_2k(1/2) / (2k)! is the coefficient of t**2k in (t/2) / sinh(t/2), with the sign of -sum.
+    with mp.workdps(40):
+        series = mp.taylor(lambda t: t / 2 / mp.sinh(t / 2) if t else mpf(1), 0, 19)
+    for k, coefficient in enumerate(_MIDPOINT, start=1):
+        assert abs(abs(coefficient) - abs(float(series[2 * k]))) < 1e-14 * abs(coefficient), k
