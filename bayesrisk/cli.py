@@ -2,10 +2,10 @@
 
 import dataclasses
 import json
-import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -125,7 +125,13 @@ def risk(
         )
         return
     release = ("noisy_count", "known_count", "prior", "posterior", "risk_ratio", "decision")
-    average = ("marginal_posterior", "marginal_risk", "correct_decision_probability")
+    average = (
+        "prior",
+        "decision_threshold",
+        "marginal_posterior",
+        "marginal_risk",
+        "correct_decision_probability",
+    )
     sigma = f"sigma2 = {rows[0]['sigma2']:.6g}"
     _print_table(
         [{name: row[name] for name in release} for row in rows],
@@ -261,15 +267,14 @@ def _progress(*, quiet: bool, title: str) -> Iterator[Callable[[int, int], None]
         return
     console = Console(stderr=True)
     if not console.is_terminal:
-        logger = logging.getLogger("bayesrisk")
-        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
         last = -1
 
         def log(done: int, total: int) -> None:
             nonlocal last
             if done * 10 // total > last:  # about ten lines, however many shards
                 last = done * 10 // total
-                logger.info("%s: %d of %d shards", title, done, total)
+                now = datetime.now().astimezone().strftime("%H:%M:%S")
+                typer.echo(f"{now} {title}: {done} of {total} shards", err=True)
 
         yield log
         return

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from bayesrisk.exceptions import ArgumentError
 
@@ -73,28 +74,47 @@ def _lines(
             color=_COLOURS[i % len(_COLOURS)],
             linestyle=_DASHES[i % len(_DASHES)],
             marker=_MARKERS[i % len(_MARKERS)] if markers else None,
-            markersize=4.0,
+            markersize=4.0 if len(ordered) <= 15 else 3.0,
             label=_label(value),
         )
 
 
-def _mark(axes: Axes, budgets: Mapping[str, float], *, names: bool) -> None:
-    """Mark chosen budgets by vertical lines, their names at the top."""
-    for name, rho in budgets.items():
+def _mark(axes: Axes, budgets: Mapping[str, float]) -> None:
+    """Mark chosen budgets by vertical lines, their names at the top, left of the line.
+
+    Where the next budget to the left is close the name goes to the right.
+    """
+    before = 0.0
+    for name, rho in sorted(budgets.items(), key=lambda item: item[1]):
         axes.axvline(rho, color="0.35", linewidth=1.0, linestyle=(0, (2, 2)), zorder=0)
-        if names:
-            axes.annotate(
-                name,
-                (rho, 1.0),
-                xycoords=("data", "axes fraction"),
-                xytext=(-3, -4),
-                textcoords="offset points",
-                ha="right",
-                va="top",
-                rotation=90,
-                fontsize=7.5,
-                color="0.25",
-            )
+        right = before > rho / 4.0
+        axes.annotate(
+            name,
+            (rho, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(3 if right else -3, -3),
+            textcoords="offset points",
+            ha="left" if right else "right",
+            va="top",
+            rotation=90,
+            fontsize=7.5,
+            color="0.25",
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
+        )
+        before = rho
+
+
+def _ratio_axis(axes: Axes, values: pd.Series) -> None:
+    """Mark the ratio 1, nothing learned; use a logarithmic axis where ratios spread widely."""
+    axes.axhline(1.0, color="0.35", linewidth=1.0, zorder=0)
+    finite = values[(values > 0.0) & np.isfinite(values)]
+    spread = float(finite.max() / finite.min()) if len(finite) else 1.0
+    if spread > 20.0:
+        axes.set_yscale("log")
+        subs = (1.0, 2.0, 5.0) if spread < 300.0 else (1.0,)
+        axes.yaxis.set_major_locator(LogLocator(subs=subs))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _pair(width: float = 7.2, height: float = 3.1) -> tuple[Figure, Axes, Axes]:
@@ -103,14 +123,11 @@ def _pair(width: float = 7.2, height: float = 3.1) -> tuple[Figure, Axes, Axes]:
     return figure, left, right
 
 
-def _legend(axes: Axes, title: str = "prior") -> None:
-    axes.legend(title=title, fontsize=8.0, title_fontsize=8.0)
-
-
-def _log_if_wide(axes: Axes, values: pd.Series) -> None:
-    finite = values[(values > 0.0) & np.isfinite(values)]
-    if len(finite) and finite.max() > 50.0 * finite.min():
-        axes.set_yscale("log")
+def _legend(axes: Axes, *, smallest_first: bool = False) -> None:
+    """Add a legend in the order in which the lines lie above each other."""
+    handles, labels = axes.get_legend_handles_labels()
+    step = -1 if smallest_first else 1
+    axes.legend(handles[::step], labels[::step], title="prior", fontsize=8.0, title_fontsize=8.0)
 
 
 def plot_released_count(frame: pd.DataFrame) -> Figure:
@@ -138,8 +155,7 @@ def plot_released_count(frame: pd.DataFrame) -> Figure:
         _lines(right, frame, "noisy_count", "risk_ratio", markers=True)
         left.set(xlabel="released count", ylabel="posterior of the truth", ylim=(-0.02, 1.02))
         right.set(xlabel="released count", ylabel="posterior / prior")
-        right.axhline(1.0, color="0.35", linewidth=1.0, zorder=0)
-        _log_if_wide(right, frame["risk_ratio"])
+        _ratio_axis(right, frame["risk_ratio"])
         _legend(left)
         return figure
 
@@ -173,11 +189,11 @@ def plot_marginal_risk(
         _lines(right, frame, "rho", "marginal_risk", markers=False)
         for axes in (left, right):
             axes.set(xscale="log", xlabel=r"$\rho$ of the count")
-            _mark(axes, budgets or {}, names=axes is left)
+            _mark(axes, budgets or {})
         left.set(ylabel="marginal posterior of the truth", ylim=(-0.02, 1.02))
         right.set(ylabel="marginal posterior / prior")
-        _log_if_wide(right, frame["marginal_risk"])
-        _legend(right)
+        _ratio_axis(right, frame["marginal_risk"])
+        _legend(right, smallest_first=True)
         return figure
 
 
@@ -217,7 +233,7 @@ def plot_correct_decision(
             ylabel="probability of a correct decision",
             ylim=(-0.02, 1.02),
         )
-        _mark(axes, budgets or {}, names=True)
+        _mark(axes, budgets or {})
         _legend(axes)
         return figure
 
@@ -250,8 +266,8 @@ def plot_levels(frame: pd.DataFrame) -> Figure:
             axes.set_xticks(sorted(frame["levels"].unique()))
         left.set(ylabel="marginal posterior of the truth", ylim=(-0.02, 1.02))
         right.set(ylabel="marginal posterior / prior")
-        _log_if_wide(right, frame["marginal_risk"])
-        _legend(right)
+        _ratio_axis(right, frame["marginal_risk"])
+        _legend(right, smallest_first=True)
         return figure
 
 

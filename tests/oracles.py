@@ -267,11 +267,11 @@ def tight_epsilon(rho, delta, dps=40):
         return max(_minimise(epsilon, -80, 80), mpf(0))
 
 
-def tight_rho(epsilon, delta, dps=40):
+def tight_rho(epsilon, delta, dps=30):
     """Return the largest rho whose epsilon does not exceed the one given, by bisection."""
     with mp.workdps(dps):
         low, high = mpf(0), exact(epsilon) + 1
-        while high - low > mpf(10) ** -25 * high:
+        while high - low > mpf(10) ** -18 * high:
             middle = (low + high) / 2
             if tight_epsilon(middle, delta, dps) <= exact(epsilon):
                 low = middle

@@ -94,12 +94,13 @@ def _upper_tail(first: Any, sigma2: Any, *, log: bool) -> Any:
     """Return the sum (or its logarithm) of w(j) over j >= first, for first >= 1."""
     first, sigma2 = np.broadcast_arrays(first, sigma2)
     summed = (sigma2 < _SUM_BELOW) | (first > _FLAT * sigma2)
-    middle = np.where(summed, 1.0, first - 0.5)
     reference = np.where(summed, first, first - 0.5)
-    direct = _kernels.tail_ratio(np.where(summed, first, 1.0), np.where(summed, sigma2, 1.0))
-    ratio = np.where(
-        summed, direct, _smooth_ratio(middle, np.where(summed, 2.0 * _SUM_BELOW, sigma2))
-    )
+    if summed.all():
+        ratio = _kernels.tail_ratio(first, sigma2)
+    else:
+        ratio = np.empty(first.shape)
+        ratio[summed] = _kernels.tail_ratio(first[summed], sigma2[summed])
+        ratio[~summed] = _smooth_ratio(reference[~summed], sigma2[~summed])
     if log:
         return np.log(ratio) - reference * (reference / (2.0 * sigma2))
     return ratio * _kernels.gaussian_weight(reference, sigma2)

@@ -5,9 +5,12 @@ workers), or through :func:`register`.  A plug-in that fails to load is skipped 
 """
 
 import multiprocessing
+import signal
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
@@ -57,11 +60,28 @@ class ProcessExecutor:
         context = multiprocessing.get_context("spawn")  # safe with threads, alike everywhere
         pool = ProcessPoolExecutor(max_workers=self.workers, mp_context=context)
         try:
-            futures = [pool.submit(task, item) for item in items]
+            with _interrupts_ignored():
+                futures = [pool.submit(task, item) for item in items]
             for future in as_completed(futures):
                 yield future.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Start processes that leave Ctrl-C to this one, which lets them finish what they do.
+
+    A new process keeps ignoring what its parent ignores.  Only the main thread may set that.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def register(name: str, factory: Callable[[int], Executor]) -> None:

@@ -21,9 +21,10 @@ def marginal_ratio(precision: float, prior: float) -> float:
     exp(-rho j**2) or exp(-rho (j - 1)**2), whatever p: so j in [-w, 1 + w], rho w**2 = REACH.
 
     Step.  By Poisson summation a sum with spacing s differs from the integral by the transform
-    of the summand at 1 / s: relatively exp(-(pi**2 / rho) (1 / s - 1 / 4)), from the poles of the
-    logistic function at a distance of pi / (2 rho).  For rho < SMOOTH that is below 1e-17 both at
-    s = 1, the sum wanted, and at s = STEP sigma, the sum taken.  Hence at most 33 terms at any rho.
+    of the summand at 1 / s.  For s <= 2 the poles of the logistic function, pi / (2 rho) from the
+    real line, decide: relatively exp(-(pi**2 / rho) (1 / s - 1 / 4)).  For s >= 2 the Gaussian
+    decides: exp(-pi**2 / (rho s**2)).  For rho < SMOOTH that is below 1e-17 both at s = 1, the sum
+    wanted, and at s = STEP sigma, the sum taken.  Hence at most 33 terms at any rho.
     """
     complement = 1.0 - prior
     reach = math.sqrt(REACH / precision)

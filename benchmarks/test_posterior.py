@@ -1,0 +1,38 @@
+"""Posterior over ten million counts against one exponential over the same array.
+
+The limit is memory: 8 bytes read and 8 written for each count, and one exponential.
+"""
+
+import numpy as np
+import pytest
+
+from bayesrisk import posterior_probability
+
+COUNTS = np.random.default_rng(1).integers(-40, 60, 10_000_000)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+def test_posterior(compare, dtype):
+    counts = COUNTS.astype(dtype)
+    doubles = counts.astype(float)
+    compare(
+        lambda: posterior_probability(counts, rho=0.0992264, prior=0.1),
+        lambda: np.exp(doubles),
+        aim="at most 4",
+        ours_units=counts.size,
+        twin_units=counts.size,
+    )
+
+
+def test_posterior_of_many_settings(compare):
+    counts = COUNTS[:1_000_000]
+    rng = np.random.default_rng(2)
+    prior, rho = rng.uniform(0.01, 0.99, counts.size), rng.uniform(0.01, 2.0, counts.size)
+    doubles = counts.astype(float)
+    compare(
+        lambda: posterior_probability(counts, rho=rho, prior=prior),
+        lambda: np.exp(doubles),
+        aim="none set",
+        ours_units=counts.size,
+        twin_units=counts.size,
+    )

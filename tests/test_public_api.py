@@ -1,0 +1,171 @@
+"""The public names: listed, importable, documented, with examples that run, and cheap to import."""
+
+import doctest
+import importlib
+import inspect
+import json
+import pkgutil
+import subprocess
+import sys
+
+import numpydoc.docscrape
+import pytest
+
+import bayesrisk
+
+PACKAGES = ["accounting", "distributions", "inference", "risk"]
+HEAVY = ["numba", "matplotlib", "arviz", "pulp", "highspy", "scipy", "dask", "typer", "rich"]
+
+
+def test_names_are_sorted_and_unique():
+    def order(name):  # constants, then classes, then functions
+        return (not name.isupper(), not name[:1].isupper(), name)
+
+    names = bayesrisk.__all__
+    assert len(set(names)) == len(names)
+    assert names == sorted(names, key=order)
+
+
+@pytest.mark.parametrize("name", bayesrisk.__all__)
+def test_names_are_importable(name):
+    assert getattr(bayesrisk, name) is not None
+    assert name in dir(bayesrisk)
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = bayesrisk.nothing
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_names_of_the_packages_are_at_the_top(package):
+    module = importlib.import_module(f"bayesrisk.{package}")
+    assert module.__all__ == sorted(module.__all__, key=lambda n: (not n.isupper(), n))
+    for name in module.__all__:
+        assert name in bayesrisk.__all__
+        assert getattr(bayesrisk, name) is getattr(module, name)
+
+
+def test_the_lists_in_the_root_agree():
+    source = {name for names in bayesrisk._HOME.values() for name in names}
+    assert source | bayesrisk._SUBMODULES | {"__version__"} == set(bayesrisk.__all__)
+    for module, names in bayesrisk._HOME.items():
+        assert list(names) == sorted(names, key=bayesrisk.__all__.index), module
+
+
+def public():
+    """Return every public function and class, and the constructors and methods documented apart."""
+    for package in [*PACKAGES, "exceptions", "interfaces", "samples", "plotting"]:
+        module = importlib.import_module(f"bayesrisk.{package}")
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if callable(thing):
+                yield f"{package}.{name}", thing
+            if inspect.isclass(thing):
+                for method in ("from_rho", "from_epsilon", "rvs", "to_frame"):
+                    if method in vars(thing) and not inspect.isabstract(thing):
+                        yield f"{package}.{name}.{method}", getattr(thing, method)
+
+
+PUBLIC = dict(public())
+
+
+def sections(thing):
+    kind = numpydoc.docscrape.ClassDoc if inspect.isclass(thing) else None
+    doc = inspect.getdoc(thing)
+    return kind(thing) if kind else numpydoc.docscrape.NumpyDocString(doc)
+
+
+def parameters(thing):
+    """Return the names in the signature but for self."""
+    return [n for n in inspect.signature(thing).parameters if n not in ("self", "cls")]
+
+
+def documented(doc):
+    """Return the names in the Parameters section, stars and shared lines taken apart."""
+    return [n.strip().lstrip("*") for p in doc["Parameters"] for n in p.name.split(",")]
+
+
+def is_plain_class(thing):
+    """Return whether a class is documented by its methods, not by parameters of its own."""
+    return inspect.isclass(thing) and (
+        issubclass(thing, Exception)
+        or inspect.isabstract(thing)
+        or getattr(thing, "_is_protocol", False)
+        or hasattr(thing, "__dataclass_fields__")
+    )
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_documentation(name):
+    thing = PUBLIC[name]
+    lines = inspect.getdoc(thing).splitlines()
+    assert lines[0].endswith("."), "a first line that is a sentence"
+    assert len(lines) == 1 or lines[1] == ""
+    if is_plain_class(thing):
+        return
+    doc = sections(thing)
+    assert documented(doc) == parameters(thing)
+    assert all(p.type or "," in p.name for p in doc["Parameters"])
+    if not inspect.isclass(thing):
+        assert doc["Returns"], "a Returns section"
+    if name != "risk.BlockRisk.to_frame" and parameters(thing):
+        assert doc["Raises"], "a Raises section"
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, t in PUBLIC.items() if hasattr(t, "__dataclass_fields__")]
+)
+def test_documentation_of_records(name):
+    thing = PUBLIC[name]
+    attributes = [n.strip() for p in sections(thing)["Attributes"] for n in p.name.split(",")]
+    assert attributes == list(thing.__dataclass_fields__)
+
+
+def test_the_documentation_check_can_fail():
+    def wrong(a, b):
+        """Do something.
+
+        Parameters
+        ----------
+        a : int
+            One.
+        """
+
+    assert documented(sections(wrong)) != parameters(wrong)
+    assert not sections(wrong)["Returns"]
+
+
+def walk():
+    found = pkgutil.walk_packages(bayesrisk.__path__, "bayesrisk.")
+    return sorted(m.name for m in found if not m.name.endswith("__main__"))
+
+
+@pytest.mark.parametrize("name", walk())
+def test_examples_run(name):
+    module = importlib.import_module(name)
+    result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, t in PUBLIC.items() if inspect.isfunction(t) and n.split(".")[0] in PACKAGES]
+)
+def test_functions_have_an_example(name):
+    assert sections(PUBLIC[name])["Examples"] or "." in name.partition(".")[2]
+
+
+def test_importing_the_package_is_cheap():
+    code = "import sys, json, bayesrisk; print(json.dumps(sorted(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[0] for name in json.loads(run.stdout)}
+    assert "bayesrisk" in loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
+def test_the_numerical_core_draws_nothing():
+    code = "import sys, json, bayesrisk.risk; print(json.dumps(sorted(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[0] for name in json.loads(run.stdout)}
+    assert "numba" in loaded
+    assert loaded.isdisjoint({"matplotlib", "arviz", "pulp", "highspy", "dask", "typer", "rich"})

@@ -1,0 +1,51 @@
+"""The README is run: its Python blocks print what their comments say, its commands succeed."""
+
+import io
+import re
+import shlex
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+COMMANDS = [
+    command
+    for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+    for command in re.findall(r"^\$ (bayesrisk .*)$", block, re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize("block", PYTHON, ids=range(len(PYTHON)))
+def test_python_blocks_print_what_they_say(block):
+    promised = re.findall(r"^print\(.*\)\s+# (\[.*\]|[^\s:,]+)", block, re.MULTILINE)
+    assert promised
+    output = io.StringIO()
+    with redirect_stdout(output):
+        exec(compile(block, "README.md", "exec"), {})  # noqa: S102 - our own text
+    assert [text.strip() for text in promised] == output.getvalue().splitlines()
+
+
+def test_commands_run(tmp_path):
+    assert len(COMMANDS) == 5
+    for command in COMMANDS:
+        arguments = shlex.split(command)[1:]
+        done = subprocess.run(
+            [sys.executable, "-m", "bayesrisk", *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
+    assert (tmp_path / "sweep-output" / "report.html").exists()
+
+
+def test_the_two_commands_of_the_readme_are_targets():
+    makefile = (Path(__file__).parents[1] / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"^\$ make (\w+)$", README, re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
