@@ -42,7 +42,7 @@ def _raw_array(value: Any, name: str) -> NDArray[Any]:
         raise ArgumentTypeError(
             f"{name} must be a real number or an array of them, got dtype {array.dtype}"
         )
-    return array
+    return array.astype(np.float64, copy=False) if array.dtype.kind == "f" else array
 
 
 def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
@@ -57,7 +57,7 @@ def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
             raise ArgumentError(f"{name} must fit in 64 bits, got {array.tolist()!r}") from error
     try:
         return np.array([float(item) for item in array.flat], dtype=float).reshape(array.shape)
-    except OverflowError as error:
+    except (OverflowError, ValueError) as error:
         raise ArgumentError(f"{name} must be finite, got {array.tolist()!r}") from error
 
 
@@ -154,7 +154,9 @@ def count_array(
 def points(value: ArrayLike, name: str) -> NDArray[Any]:
     """Return evaluation points of a law, as int64 or float64; NaN and infinities are allowed."""
     array = _raw_array(value, name)
-    return array.astype(np.int64 if array.dtype.kind == "i" else np.float64, copy=False)
+    if array.dtype.kind == "i" and int(array.min()) > -(2**62) and int(array.max()) < 2**62:
+        return array.astype(np.int64, copy=False)
+    return array.astype(np.float64, copy=False)  # beyond that a difference might overflow
 
 
 def probability(value: ArrayLike | Fraction, name: str) -> FloatArray:
@@ -224,7 +226,7 @@ def cell_precision(
         broadcast(rho=budget, sensitivity=delta)
         with np.errstate(over="ignore", under="ignore", divide="ignore"):
             precision = budget / delta**2
-        return real_array(precision, "rho / sensitivity**2", lower=0.0, bounds="()")
+        return _settled(precision, "rho / sensitivity**2")
     if sigma2 is not None and rho is None:
         if np.any(delta != 1.0):
             raise ArgumentError(
@@ -233,7 +235,16 @@ def cell_precision(
         scale2 = real_array(sigma2, "sigma2", lower=0.0, bounds="()")
         with np.errstate(over="ignore"):
             precision = 0.5 / scale2
-        return real_array(precision, "1 / (2 sigma2)", lower=0.0, bounds="()")
+        return _settled(precision, "1 / (2 sigma2)")
     raise ArgumentError(
         f"exactly one of rho and sigma2 must be given, got rho={rho!r}, sigma2={sigma2!r}"
     )
+
+
+def _settled(precision: FloatArray, name: str) -> FloatArray:
+    """Return a positive precision, cut where no count can make the evidence overflow.
+
+    An evidence of a thousand settles every question, so nothing changes at 1e280.
+    """
+    _check_bounds(precision, name, 0.0, None, "()")
+    return np.minimum(precision, 1e280)

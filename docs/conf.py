@@ -28,6 +28,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "myst_nb",
+    "sphinx-mathjax-offline",  # formulas without a network
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates", "**.ipynb_checkpoints"]

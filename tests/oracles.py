@@ -128,6 +128,26 @@ def gaussian_moments(sigma2, dps=DIGITS):
         return variance, -mp.fsum(m * mp.log(m) for m in masses)
 
 
+def gaussian_sum_pmf(sigma2, n, last, dps=30):
+    """Return P(S = 0), ..., P(S = last) for the sum S of n draws, by inverting the n-th power of
+    the characteristic function on a grid so fine that what wraps around is nothing.
+    """
+    with mp.workdps(dps):
+        s2, size = exact(sigma2), 2 * last + 200
+        weights = [mp.exp(-(mpf(j) ** 2) / (2 * s2)) for j in range(int(mp.sqrt(140 * s2)) + 2)]
+        cosines = [mp.cos(2 * mp.pi * k / size) for k in range(size)]
+
+        def power(k):
+            terms = [w * cosines[j * k % size] for j, w in enumerate(weights)]
+            return ((terms[0] + 2 * mp.fsum(terms[1:])) / gaussian_normaliser(sigma2)) ** n
+
+        powers = [power(k) for k in range(size)]
+        return [
+            mp.fsum(p * cosines[k * x % size] for k, p in enumerate(powers)) / size
+            for x in range(last + 1)
+        ]
+
+
 # --- discrete Laplace -------------------------------------------------------------------------
 
 

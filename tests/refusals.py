@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from bayesrisk import ArgumentError
@@ -27,3 +28,11 @@ def refuses(call, name, bad):
     elif isinstance(bad, (str, bool)) or bad is None:
         assert repr(bad) in message, message
     return True
+
+
+def finite_or_refused(call):
+    """Return whether ``call()`` gives finite numbers or is refused; a warning is an error."""
+    try:
+        return bool(np.isfinite(call()).all())
+    except ArgumentError:
+        return True

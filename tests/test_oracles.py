@@ -48,6 +48,15 @@ def test_marginal_integral_continues_the_sum():
         assert abs(nested - oracles.marginal_risk(0.3, 0.2)) < mpf(10) ** -19
 
 
+def test_sums_of_one_and_two():
+    one, two = (oracles.gaussian_sum_pmf(0.7, n, 20) for n in (1, 2))
+    with mp.workdps(30):
+        for x in (0, 1, 5):
+            assert abs(one[x] - oracles.gaussian_pmf(x, 0.7)) < mpf(10) ** -28
+        centre = one[0] ** 2 + 2 * mp.fsum(p * p for p in one[1:])
+        assert abs(two[0] - centre) < mpf(10) ** -28
+
+
 def test_conversions_invert_each_other():
     epsilon = oracles.tight_epsilon(0.7, 1e-6)
     assert math.isclose(oracles.tight_delta(0.7, epsilon), 1e-6, rel_tol=1e-15)

@@ -131,6 +131,8 @@ def split_rho(rho: Any, weights: Any) -> Any:
     total = _positive(rho, "rho")
     if isinstance(weights, Mapping):
         return dict(zip(weights, split_rho(total, list(weights.values())), strict=True))
+    if isinstance(weights, (str, bytes)) or not isinstance(weights, Iterable):
+        raise ArgumentTypeError(f"weights must be a mapping or a sequence, got {weights!r}")
     parts = [_positive(weight, f"weights[{i}]") for i, weight in enumerate(weights)]
     if not parts:
         raise ArgumentError("weights must not be empty")

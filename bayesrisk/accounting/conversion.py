@@ -244,7 +244,7 @@ def discrete_gaussian_delta(epsilon: Number, *, sigma2: Number, sensitivity: Arr
     Returns
     -------
     float or ndarray
-        delta in [0, 1]; relative error about 1e-14, down to the smallest normal double.
+        delta in [0, 1]; relative error about 1e-14, for normal doubles.
 
     Raises
     ------

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 
 #: What ``numpy.random.default_rng`` takes to make a generator.
 Seed = int | np.random.Generator | np.random.SeedSequence | None
@@ -130,15 +130,47 @@ class CountLaw(ABC):
         return self.ppf(tail), self.isf(tail)
 
 
+class LocatedLaw(CountLaw):
+    """A law on all integers, symmetric around an integer ``loc``."""
+
+    _loc: NDArray[np.int64]
+    _shape: tuple[int, ...]
+
+    @property
+    def loc(self) -> Any:
+        """Centre of the law."""
+        return self._loc[()]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the broadcast parameters."""
+        return self._shape
+
+    def _centred(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Return ``x - loc``, the difference of integers taken exactly."""
+        values = check.points(x, "x")
+        check.broadcast(x=values, parameters=np.empty(self._shape, dtype=np.int8))
+        return np.asarray(values - self._loc, dtype=float)
+
+    def support(self) -> tuple[Any, Any]:
+        """Return minus and plus infinity: every integer has positive probability."""
+        return np.full(self._shape, -np.inf)[()], np.full(self._shape, np.inf)[()]
+
+    def mean(self) -> Any:
+        """Return the expectation, ``loc``."""
+        return np.broadcast_to(self._loc.astype(float), self._shape)[()]
+
+
 def whole_size(size: int | tuple[int, ...] | None, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape of a draw, checked against the shape of the parameters."""
     if size is None:
         return shape
-    wanted = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
     try:
-        wanted = tuple(int(n) for n in wanted)
-        valid = min(wanted, default=0) >= 0 and np.broadcast_shapes(wanted, shape) == wanted
-    except (TypeError, ValueError):
+        wanted = tuple(check.count_array(size, "size", lower=0).reshape(-1).tolist())
+        valid = np.broadcast_shapes(wanted, shape) == wanted
+    except ShapeError:
+        wanted, valid = (), size == () == shape
+    except (ArgumentError, ValueError):
         valid = False
     if not valid:
         raise ArgumentError(

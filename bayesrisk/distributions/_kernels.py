@@ -64,13 +64,17 @@ def hockey_stick(epsilon: float, sigma2: float, sensitivity: int) -> float:
     Every term kept is positive, so nothing cancels; summed outwards from the first one.
     """
     shift = float(sensitivity)
-    y = math.floor(epsilon * sigma2 / shift - 0.5 * shift) + 1.0
+    # One early: the quotient is rounded, and a term that does not count is cut at 0 below.
+    y = float(math.floor(epsilon * sigma2 / shift - 0.5 * shift))
     peak = max(y, 0.0)
+    # The loss at y is (2 y + D) D / (2 sigma2); its excess over epsilon is taken exactly, because
+    # at the first y the two nearly cancel.
+    bound, bound_error = _product(2.0 * sigma2, epsilon)
     total = 0.0
     while True:
-        weight = math.exp(-y * y / (2.0 * sigma2))
-        loss = (2.0 * y + shift) * shift / (2.0 * sigma2)
-        total += weight * -math.expm1(min(epsilon - loss, 0.0))
+        weight: float = gaussian_weight(y, sigma2)
+        excess = (((2.0 * y + shift) * shift - bound) - bound_error) / (2.0 * sigma2)
+        total += weight * -math.expm1(-max(excess, 0.0))
         if y >= peak and (weight <= 1e-19 * total or weight == 0.0):
             return total
         y += 1.0

@@ -9,7 +9,7 @@ from scipy import special
 
 from bayesrisk import _validation as check
 from bayesrisk.distributions import _kernels
-from bayesrisk.distributions._base import CountLaw, Seed, generator, whole_size
+from bayesrisk.distributions._base import LocatedLaw, Seed, generator, whole_size
 
 __all__ = ["DiscreteGaussian"]
 
@@ -17,6 +17,8 @@ __all__ = ["DiscreteGaussian"]
 # one step changes the log-weight by less than _FLAT.
 _SUM_BELOW = 100.0
 _FLAT = 0.5
+# Within these, squares stay doubles and draws 64-bit integers.
+_MIN_SIGMA2, _MAX_SIGMA2 = 1e-100, 1e30
 
 # B_2k(1/2) / (2k)!, the coefficients of the midpoint Euler-Maclaurin formula, k = 1..9:
 # B_2k(1/2) = -(1 - 2**(1 - 2k)) B_2k, DLMF 24.4.27 and 24.2.
@@ -106,7 +108,7 @@ def _upper_tail(first: Any, sigma2: Any, *, log: bool) -> Any:
     return ratio * _kernels.gaussian_weight(reference, sigma2)
 
 
-class DiscreteGaussian(CountLaw):
+class DiscreteGaussian(LocatedLaw):
     r"""Discrete Gaussian law with scale parameter ``sigma2`` around an integer ``loc``.
 
     .. math:: f(x) = \exp(-(x - \mathrm{loc})^2 / (2\sigma^2)) / Z(\sigma^2), \quad x \in \mathbb{Z}
@@ -118,14 +120,14 @@ class DiscreteGaussian(CountLaw):
     Parameters
     ----------
     sigma2 : array_like of float or Fraction
-        Scale parameter, > 0.
+        Scale parameter, in [1e-100, 1e30].
     loc : array_like of int, default 0
         Centre; in magnitude at most 2**52.
 
     Raises
     ------
     ArgumentError
-        If ``sigma2`` is not positive and finite, or ``loc`` not a whole number.
+        If ``sigma2`` is out of range, or ``loc`` not a whole number.
     ShapeError
         If the two do not broadcast, or one is empty.
 
@@ -147,7 +149,7 @@ class DiscreteGaussian(CountLaw):
     """
 
     def __init__(self, sigma2: ArrayLike | Fraction, loc: ArrayLike = 0) -> None:
-        self._sigma2 = check.real_array(sigma2, "sigma2", lower=0.0, bounds="()")
+        self._sigma2 = check.real_array(sigma2, "sigma2", lower=_MIN_SIGMA2, upper=_MAX_SIGMA2)
         self._loc = check.count_array(loc, "loc")
         self._shape = check.broadcast(sigma2=self._sigma2, loc=self._loc)
         self._log_z = log_normaliser(self._sigma2)
@@ -192,23 +194,8 @@ class DiscreteGaussian(CountLaw):
         """Scale parameter (not the variance)."""
         return self._sigma2[()]
 
-    @property
-    def loc(self) -> Any:
-        """Centre of the law."""
-        return self._loc[()]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the broadcast parameters."""
-        return self._shape
-
     def __repr__(self) -> str:
         return f"DiscreteGaussian(sigma2={self._sigma2.tolist()!r}, loc={self._loc.tolist()!r})"
-
-    def _centred(self, x: ArrayLike) -> NDArray[np.float64]:
-        values = check.points(x, "x")
-        check.broadcast(x=values, parameters=np.empty(self._shape, dtype=np.int8))
-        return np.asarray(values - self._loc, dtype=float)
 
     def logpmf(self, x: ArrayLike) -> Any:
         """Return log f(x); minus infinity off the integers."""
@@ -235,7 +222,8 @@ class DiscreteGaussian(CountLaw):
         with np.errstate(under="ignore"):
             if log:
                 small = _upper_tail(inner, self._sigma2, log=True) - self._log_z
-                other = np.log1p(-np.exp(np.where(upper, -1.0, small)))
+                linear = _upper_tail(inner, self._sigma2, log=False) / self._z
+                other = np.log1p(-np.where(upper, 0.5, linear))
                 limits = np.where(upper, -np.inf, 0.0)
             else:
                 small = _upper_tail(inner, self._sigma2, log=False) / self._z
@@ -259,14 +247,6 @@ class DiscreteGaussian(CountLaw):
     def logcdf(self, x: ArrayLike) -> Any:
         """Return log P(X <= x)."""
         return self._tails(-np.floor(self._centred(x)) - 1.0, log=True)
-
-    def support(self) -> tuple[Any, Any]:
-        """Return minus and plus infinity: every integer has positive probability."""
-        return np.full(self._shape, -np.inf)[()], np.full(self._shape, np.inf)[()]
-
-    def mean(self) -> Any:
-        """Return the expectation, ``loc``."""
-        return np.broadcast_to(self._loc.astype(float), self._shape)[()]
 
     def var(self) -> Any:
         """Return the variance, which is below ``sigma2``."""

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.distributions._base import CountLaw, Seed, generator, whole_size
+from bayesrisk.distributions._base import LocatedLaw, Seed, generator, whole_size
 
 __all__ = ["DiscreteLaplace"]
 
 
-class DiscreteLaplace(CountLaw):
+class DiscreteLaplace(LocatedLaw):
     r"""Discrete Laplace law around an integer ``loc``.
 
     .. math:: f(x) = \tanh(1 / 2b)\, e^{-|x - \mathrm{loc}| / b}, \quad x \in \mathbb{Z}
@@ -36,7 +36,8 @@ class DiscreteLaplace(CountLaw):
 
     Notes
     -----
-    Closed forms; pmf, cdf and sf within a relative error of ``(2 + |x - loc| / b) 2**-52``.
+    Closed forms; pmf, cdf and sf within a relative error of
+    ``(4 + (1 + |x - loc|) / b) 2**-52``, which is below 1.6e-13 for every normal double.
 
     Examples
     --------
@@ -50,9 +51,8 @@ class DiscreteLaplace(CountLaw):
         self._loc = check.count_array(loc, "loc")
         self._shape = check.broadcast(scale=self._scale, loc=self._loc)
         self._rate = 1.0 / self._scale
-        # log tanh(r/2) and log of the mass of the positive integers, exp(-r) / (1 + exp(-r))
-        self._log_peak = np.log(-np.expm1(-self._rate)) - np.log1p(np.exp(-self._rate))
-        self._log_side = -self._rate - np.log1p(np.exp(-self._rate))
+        self._peak = np.tanh(0.5 * self._rate)
+        self._odds = 1.0 + np.exp(-self._rate)  # P(X - loc > n) = exp(-(n + 1) / b) / odds
 
     @classmethod
     def from_epsilon(
@@ -94,54 +94,51 @@ class DiscreteLaplace(CountLaw):
         """Scale b."""
         return self._scale[()]
 
-    @property
-    def loc(self) -> Any:
-        """Centre of the law."""
-        return self._loc[()]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the broadcast parameters."""
-        return self._shape
-
     def __repr__(self) -> str:
         return f"DiscreteLaplace(scale={self._scale.tolist()!r}, loc={self._loc.tolist()!r})"
-
-    def _centred(self, x: ArrayLike) -> NDArray[np.float64]:
-        values = check.points(x, "x")
-        check.broadcast(x=values, parameters=np.empty(self._shape, dtype=np.int8))
-        return np.asarray(values - self._loc, dtype=float)
 
     def logpmf(self, x: ArrayLike) -> Any:
         """Return log f(x); minus infinity off the integers."""
         d = self._centred(x)
         with np.errstate(invalid="ignore"):
-            value = self._log_peak - np.abs(d) * self._rate
+            value = np.log(self._peak) - np.abs(d) / self._scale
             return np.where(d == np.rint(d), value, np.where(np.isnan(d), np.nan, -np.inf))[()]
 
-    def _log_tail(self, d: NDArray[np.float64]) -> Any:
-        """Return log P(X - loc > d)."""
-        with np.errstate(invalid="ignore"):
+    def pmf(self, x: ArrayLike) -> Any:
+        """Return f(x); 0 off the integers."""
+        d = self._centred(x)
+        with np.errstate(invalid="ignore", under="ignore"):
+            value = self._peak * np.exp(-np.abs(d) / self._scale)
+            return np.where(d == np.rint(d), value, np.where(np.isnan(d), np.nan, 0.0))[()]
+
+    def _tails(self, d: NDArray[np.float64], *, log: bool) -> Any:
+        """Return P(X - loc > d), or its logarithm, for real d."""
+        with np.errstate(invalid="ignore", under="ignore"):
             whole = np.floor(d)
             upper = whole >= 0.0
-            small = self._log_side - np.where(upper, whole, -whole - 1.0) * self._rate
-            return np.where(upper, small, np.log1p(-np.exp(np.where(upper, -1.0, small))))[()]
+            steps = np.where(upper, whole + 1.0, -whole) / self._scale
+            small = np.exp(-steps) / self._odds
+            if log:
+                value = np.where(upper, -steps - np.log(self._odds), np.log1p(-small))
+            else:
+                value = np.where(upper, small, 1.0 - small)
+        return np.where(np.isnan(d), np.nan, value)[()]
+
+    def sf(self, x: ArrayLike) -> Any:
+        """Return P(X > x)."""
+        return self._tails(self._centred(x), log=False)
 
     def logsf(self, x: ArrayLike) -> Any:
         """Return log P(X > x)."""
-        return self._log_tail(self._centred(x))
+        return self._tails(self._centred(x), log=True)
+
+    def cdf(self, x: ArrayLike) -> Any:
+        """Return P(X <= x)."""
+        return self._tails(-np.floor(self._centred(x)) - 1.0, log=False)
 
     def logcdf(self, x: ArrayLike) -> Any:
         """Return log P(X <= x)."""
-        return self._log_tail(-np.floor(self._centred(x)) - 1.0)
-
-    def support(self) -> tuple[Any, Any]:
-        """Return minus and plus infinity: every integer has positive probability."""
-        return np.full(self._shape, -np.inf)[()], np.full(self._shape, np.inf)[()]
-
-    def mean(self) -> Any:
-        """Return the expectation, ``loc``."""
-        return np.broadcast_to(self._loc.astype(float), self._shape)[()]
+        return self._tails(-np.floor(self._centred(x)) - 1.0, log=True)
 
     def var(self) -> Any:
         """Return the variance, ``1 / (2 sinh(1 / 2b)**2)``."""
@@ -152,11 +149,11 @@ class DiscreteLaplace(CountLaw):
     def entropy(self) -> Any:
         """Return the entropy in nats."""
         with np.errstate(over="ignore"):
-            value = self._rate / np.sinh(self._rate) - self._log_peak
+            value = self._rate / np.sinh(self._rate) - np.log(self._peak)
         return np.broadcast_to(value, self._shape)[()]
 
     def _guess(self, log_tail: NDArray[np.float64], side: Any) -> NDArray[np.float64]:
-        steps = np.maximum(self._log_side - log_tail, 0.0) * self._scale
+        steps = np.maximum(-np.log(self._odds) - log_tail, 0.0) * self._scale
         return np.asarray(self._loc + np.rint(side * steps), dtype=float)
 
     def rvs(self, size: int | tuple[int, ...] | None = None, random_state: Seed = None) -> Any:

@@ -119,6 +119,7 @@ class FiniteLaw(CountLaw):
         q = check.points(q, "q").astype(float)
         top = self._pmf.size - 1
         index = np.minimum(np.searchsorted(self._lower[1:], q, side="left"), top)
+        index = np.where(q == 1.0, top, index)  # the tabulated sum may reach 1 before the end
         value = np.where(q == 0.0, self._start - 1, self._start + index)
         return np.where((q >= 0.0) & (q <= 1.0), value, np.nan)[()]
 

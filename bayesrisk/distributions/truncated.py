@@ -63,11 +63,11 @@ class TruncatedLaw(CountLaw):
             raise ArgumentTypeError(f"law must be a CountLaw, got {law!r}")
         self._law = law
         low, high = law.support()
-        self._low = np.maximum(self._bound(lower, "lower"), low)
-        self._high = np.minimum(self._bound(upper, "upper"), high)
+        bounds = self._bound(lower, "lower"), self._bound(upper, "upper")
         self._shape = check.broadcast(
-            lower=self._low, upper=self._high, law=np.empty(law.shape, dtype=np.int8)
+            lower=bounds[0], upper=bounds[1], law=np.empty(law.shape, dtype=np.int8)
         )
+        self._low, self._high = np.maximum(bounds[0], low), np.minimum(bounds[1], high)
         if np.any(self._low > self._high):
             raise ArgumentError(
                 f"lower must not exceed upper within the support, got [{lower!r}, {upper!r}]"

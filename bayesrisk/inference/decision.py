@@ -18,16 +18,13 @@ def threshold_offset(
 ) -> NDArray[np.float64]:
     """Return the smallest whole d with logit(prior) + precision (2 d - 1) >= 0, as float64."""
     log_odds = special.logit(prior)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         offset = np.ceil(0.5 - log_odds / (2.0 * precision))
-    # Rounding may leave the quotient one step off; settle it by the inequality itself.
-    for step in (-1.0, 1.0):
-        moved = offset + step
-        if step < 0.0:
-            offset = np.where(log_odds + precision * (2.0 * moved - 1.0) >= 0.0, moved, offset)
-        else:
-            offset = np.where(log_odds + precision * (2.0 * offset - 1.0) < 0.0, moved, offset)
-    return np.asarray(offset)
+        # Rounding may leave the quotient one step off; settle it by the inequality itself.
+        below = log_odds + precision * (2.0 * offset - 3.0) >= 0.0
+        offset = np.where(below, offset - 1.0, offset)
+        short = log_odds + precision * (2.0 * offset - 1.0) < 0.0
+        return np.where(short, offset + 1.0, offset)
 
 
 def decision_threshold(

@@ -77,7 +77,8 @@ def marginal_risk(
     precision = check.cell_precision(rho, sigma2, sensitivity)
     p = check.probability(prior, "prior")
     check.broadcast(rho=precision, prior=p)
-    return _kernels.marginal_ratio(precision, p)[()]
+    # Beyond these the ratio is 1, or 1 / p, in double precision.
+    return _kernels.marginal_ratio(np.clip(precision, 1e-200, 1e100), p)[()]
 
 
 def marginal_posterior(
@@ -158,7 +159,8 @@ def correct_decision_probability(
     Raises
     ------
     ArgumentError
-        If an argument is out of range, or not exactly one of ``rho`` and ``sigma2`` is given.
+        If an argument is out of range, sigma2 is not in [1e-100, 1e30], or not exactly one of
+        ``rho`` and ``sigma2`` is given.
     ShapeError
         If they do not broadcast, or one is empty.
 
@@ -268,7 +270,10 @@ def marginal_count_posterior(
     if pmf.ndim != 1:
         raise ShapeError(f"prior_pmf must be one-dimensional, got shape {pmf.shape}")
     check.scalar(tail, "tail", lower=0.0, upper=0.5, bounds="()")
-    first, last = float(noise.ppf(tail)), float(noise.isf(tail)) + pmf.size - 1
+    lower, upper = np.asarray(noise.ppf(tail)), np.asarray(noise.isf(tail))
+    if lower.ndim > 0:
+        raise ArgumentError(f"noise must be a single law, got parameters of shape {lower.shape}")
+    first, last = float(lower), float(upper) + pmf.size - 1
     if not last - first < _MAX_RELEASES:
         raise ArgumentError(
             f"noise must be worth at most {_MAX_RELEASES} releases, got {last - first + 1:g}"

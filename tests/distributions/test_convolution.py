@@ -168,6 +168,23 @@ def test_sum_approximation_against_repeated_loops(sigma2, n):
     assert result.exact.pmf(1) == pytest.approx(exact[1], rel=1e-13)
 
 
+@pytest.mark.parametrize(("sigma2", "n"), [(0.3, 64), (0.1, 256), (0.3, 1000)])
+def test_the_stated_error_includes_rounding(sigma2, n):
+    last = round(14 * math.sqrt(n * sigma2)) + 5
+    exact = oracles.gaussian_sum_pmf(sigma2, n, last)
+    smooth = [oracles.gaussian_pmf(x, n * sigma2) for x in range(last + 1)]
+    result = sum_approximation(DiscreteGaussian(sigma2), n)
+
+    def half_l1(p, q):  # both laws are symmetric
+        gaps = [abs(oracles.exact(a) - oracles.exact(b)) for a, b in zip(p, q, strict=True)]
+        return (gaps[0] + 2 * oracles.mp.fsum(gaps[1:])) / 2
+
+    distance = half_l1(exact, smooth)
+    assert abs(float(distance) - result.total_variation) <= result.error_bound
+    table = result.exact.pmf(np.arange(last + 1))
+    assert half_l1(table, exact) <= result.exact.error_bound
+
+
 def test_sum_approximation_of_shifted_laws_and_of_one():
     result = sum_approximation(DiscreteGaussian(0.4, 2), 3)
     assert (result.approximate.loc, result.exact.mean()) == (6, pytest.approx(6.0))

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import finite_or_refused
 
-from bayesrisk import ArgumentError, DiscreteGaussian, ShapeError
+from bayesrisk import ArgumentError, DiscreteGaussian, DiscreteLaplace, FiniteLaw, ShapeError
 
 BOUND = 1e-13  # documented, relative, for pmf, cdf, sf and their logarithms
 NORMAL = 2.3e-308
@@ -173,11 +174,25 @@ def test_off_the_integers():
         assert np.isnan(getattr(law, name)(np.nan)), name
 
 
-def test_points_at_the_end_of_the_integers():
+@pytest.mark.parametrize(
+    "law", [DiscreteGaussian(1.0, 1), DiscreteLaplace(1.0, 1), FiniteLaw(1, [1.0])], ids=repr
+)
+def test_points_at_the_end_of_the_integers(law):
     # int64 minus a centre must not wrap around to the other side.
-    law = DiscreteGaussian(1.0, loc=1)
-    assert law.cdf(-(2**63)) == 0.0
-    assert DiscreteGaussian(1.0, loc=-1).cdf(2**63 - 1) == 1.0
+    assert law.cdf(-(2**63)) == law.pmf(-(2**63)) == 0.0
+    assert law.sf(-(2**63)) == law.cdf(2**63 - 1) == 1.0
+
+
+def test_draws_that_no_integer_holds_are_refused():
+    with pytest.raises(ArgumentError, match="sigma2"):
+        DiscreteGaussian(1e40).rvs(3, random_state=1)
+
+
+@pytest.mark.parametrize("sigma2", [1e-320, 1e-310, 1e300])
+def test_scales_at_the_end_of_the_doubles(sigma2):
+    # Outside the documented accuracy a law may be refused, but not warn.
+    assert finite_or_refused(lambda: DiscreteGaussian(sigma2).sf([0, 1, 10**9]))
+    assert finite_or_refused(lambda: DiscreteGaussian(sigma2).pmf([0, 1, 10**9]))
 
 
 def test_broadcasting_equals_a_loop():

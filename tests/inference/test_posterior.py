@@ -73,6 +73,12 @@ def test_extremes(rho, prior):
     check(10**9 + 3, rho, prior, 10**9)
 
 
+@pytest.mark.parametrize("y", [-87, -88, -89])
+def test_where_the_exponential_overflows_but_the_ratio_does_not_underflow(y):
+    # exp(712) is no double, but (1 - p) exp(712) is, and so is its inverse.
+    check(y, 4.0, 1 - 1e-9)
+
+
 def test_a_slip_in_the_noise_is_seen():
     # Negative controls: rho halved, or the variance taken for the scale, is another posterior.
     y, rho, prior = 3, 1.0, 0.1

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp
-from refusals import NOT_POSITIVE, NOT_PRIORS, refuses
+from refusals import NOT_POSITIVE, NOT_PRIORS, finite_or_refused, refuses
 
 from bayesrisk import (
     ArgumentError,
@@ -71,6 +71,17 @@ def test_extremes(rho, prior):
     value = marginal_risk(rho=rho, prior=prior)
     assert oracles.relative_error(value, truth) <= bound(rho, prior)
     assert 1 - bound(rho, prior) <= value <= (1 + bound(rho, prior)) / prior
+
+
+@pytest.mark.parametrize("rho", [1e-307, 1e-300, 1e-17, 1e17, 1e300])
+@pytest.mark.parametrize("prior", [1e-300, 0.2, 0.5, 1 - 2**-53])
+def test_budgets_at_the_end_of_the_doubles(rho, prior):
+    # A budget without any meaning may be refused, but not warn.
+    settings = {"rho": rho, "prior": prior}
+    for function in (marginal_risk, marginal_posterior, correct_decision_probability):
+        assert finite_or_refused(lambda f=function: f(**settings)), function.__name__
+    for function in (risk_ratio, posterior_probability):
+        assert finite_or_refused(lambda f=function: f([-(2**52), 0, 2**52], **settings))
 
 
 @given(rhos, priors)
