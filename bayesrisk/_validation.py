@@ -246,5 +246,4 @@ def _settled(precision: FloatArray, name: str) -> FloatArray:
 
     An evidence of a thousand settles every question, so nothing changes at 1e280.
     """
-    _check_bounds(precision, name, 0.0, None, "()")
-    return np.minimum(precision, 1e280)
+    return np.minimum(real_array(precision, name, lower=0.0, bounds="()"), 1e280)

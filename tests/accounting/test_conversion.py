@@ -69,10 +69,12 @@ def test_tight_rho():
 def test_simple_bound():
     for rho, delta in draws(4):
         epsilon = rho_to_epsilon(rho, delta, "bun-steinke")
-        assert epsilon == pytest.approx(rho + 2 * math.sqrt(-rho * math.log(delta)), rel=1e-15)
-        assert epsilon_to_rho(epsilon, delta, "bun-steinke") == pytest.approx(rho, rel=1e-13)
+        assert epsilon == pytest.approx(
+            rho + 2 * math.sqrt(-rho * math.log(delta)), rel=1e-15, abs=0
+        )
+        assert epsilon_to_rho(epsilon, delta, "bun-steinke") == pytest.approx(rho, rel=1e-13, abs=0)
         again = rho_to_delta(rho, epsilon, "bun-steinke")
-        assert again == pytest.approx(delta, rel=1e-13 * (1 + epsilon**2 / rho))
+        assert again == pytest.approx(delta, rel=1e-13 * (1 + epsilon**2 / rho), abs=0)
     assert rho_to_delta(2.0, 1.0, "bun-steinke") == 1.0
 
 
@@ -89,9 +91,9 @@ def test_the_directions_invert_each_other(rho, delta):
     # Through epsilon an error of 1e-14 epsilon is one of 1e-14 epsilon / (d epsilon / d rho).
     if epsilon > 1e-3 * rho:
         slack = 1e-13 * (2 + epsilon / rho)
-        assert epsilon_to_rho(epsilon, delta) == pytest.approx(rho, rel=slack)
+        assert epsilon_to_rho(epsilon, delta) == pytest.approx(rho, rel=slack, abs=0)
         again = rho_to_delta(rho, epsilon)
-        assert again == pytest.approx(delta, rel=1e-13 * (2 + epsilon**2 / rho))
+        assert again == pytest.approx(delta, rel=1e-13 * (2 + epsilon**2 / rho), abs=0)
 
 
 @given(rhos, deltas, st.floats(1.01, 10.0))
@@ -165,13 +167,13 @@ def test_broadcasting_equals_a_loop():
     rho, delta = np.array([[0.1], [2.56]]), np.array([1e-10, 1e-3, 0.4])
     table = rho_to_epsilon(rho, delta)
     loop = [[rho_to_epsilon(r, d) for d in delta] for r in rho[:, 0]]
-    assert table == pytest.approx(np.array(loop), rel=1e-15)
+    assert table == pytest.approx(np.array(loop), rel=1e-15, abs=0)
     exact = discrete_gaussian_delta([0.5, 1.0], sigma2=[[2.0], [9.0]])
     one_by_one = [[discrete_gaussian_delta(e, sigma2=s) for e in (0.5, 1.0)] for s in (2.0, 9.0)]
     assert exact.tolist() == one_by_one
     roots = discrete_gaussian_epsilon([1e-3, 1e-9], sigma2=[[2.0], [9.0]], sensitivity=2)
     assert roots[1, 0] == pytest.approx(
-        discrete_gaussian_epsilon(1e-3, sigma2=9.0, sensitivity=2), rel=1e-12
+        discrete_gaussian_epsilon(1e-3, sigma2=9.0, sensitivity=2), rel=1e-12, abs=0
     )
 
 
@@ -185,14 +187,14 @@ def test_kinds_of_numbers():
     assert rho_from_sigma2(Fraction(3, 2), 1) == Fraction(1, 3)
     assert sigma2_from_rho(2, 3) == Fraction(9, 4)
     assert sigma2_from_rho([0.5, 0.25], [1, 2]).tolist() == [1.0, 8.0]
-    assert sigma2_from_rho(0.1, 2**0.5) == pytest.approx(10.0, rel=1e-15)
+    assert sigma2_from_rho(0.1, 2**0.5) == pytest.approx(10.0, rel=1e-15, abs=0)
 
 
 @given(st.fractions(Fraction(1, 10**6), 10**6), st.fractions(Fraction(1, 100), 100))
 def test_scale_and_budget_exchange_exactly(rho, sensitivity):
     assert rho_from_sigma2(sigma2_from_rho(rho, sensitivity), sensitivity) == rho
     assert float(sigma2_from_rho(rho, sensitivity)) == pytest.approx(
-        sigma2_from_rho(float(rho), float(sensitivity)), rel=1e-15
+        sigma2_from_rho(float(rho), float(sensitivity)), rel=1e-15, abs=0
     )
 
 

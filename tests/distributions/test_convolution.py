@@ -99,14 +99,14 @@ def test_mixed_laws():
     laws = [DiscreteGaussian(8.0), DiscreteLaplace(1.5), FiniteLaw(0, [0.5, 0.5])]
     law = convolve(*laws)
     assert law.mean() == pytest.approx(0.5, abs=1e-12)
-    assert law.var() == pytest.approx(sum(float(x.var()) for x in laws), rel=1e-12)
-    assert law.error_bound < 1e-28
+    assert law.var() == pytest.approx(sum(float(x.var()) for x in laws), rel=1e-12, abs=0)
+    assert law.error_bound < 1e-13
     brute = sum(
         float(laws[0].pmf(3 - j - b)) * float(laws[1].pmf(j)) * 0.5
         for j in range(-100, 101)
         for b in (0, 1)
     )
-    assert law.pmf(3) == pytest.approx(brute, rel=1e-13)
+    assert law.pmf(3) == pytest.approx(brute, rel=1e-13, abs=0)
 
 
 def test_long_tables_go_through_fft(monkeypatch):
@@ -127,7 +127,8 @@ def test_tables_are_cut_where_asked():
         assert law.cdf(low - 1) < tail
         assert law.sf(high) <= tail
         assert law.cdf(low) >= tail
-        assert cut.error_bound == pytest.approx(law.cdf(low - 1) + law.sf(high), rel=1e-13)
+        mass = law.cdf(low - 1) + law.sf(high)
+        assert mass <= cut.error_bound < mass + 1e-12  # and rounding
         assert cut.pmf(4) == law.pmf(4)
     assert tabulate(cut) is cut
     half = tabulate(TruncatedLaw(law, lower=0))
@@ -164,8 +165,8 @@ def test_sum_approximation_against_repeated_loops(sigma2, n):
     approximate = {x: float(DiscreteGaussian(n * sigma2).pmf(x)) for x in exact}
     distance = oracles.total_variation(exact, approximate)
     assert result.total_variation == pytest.approx(distance, abs=result.error_bound + 1e-14)
-    assert result.approximate.sigma2 == pytest.approx(n * sigma2, rel=1e-15)
-    assert result.exact.pmf(1) == pytest.approx(exact[1], rel=1e-13)
+    assert result.approximate.sigma2 == pytest.approx(n * sigma2, rel=1e-15, abs=0)
+    assert result.exact.pmf(1) == pytest.approx(exact[1], rel=1e-13, abs=0)
 
 
 @pytest.mark.parametrize(("sigma2", "n"), [(0.3, 64), (0.1, 256), (0.3, 1000)])

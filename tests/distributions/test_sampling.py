@@ -90,7 +90,7 @@ def test_moments_of_the_draws():
         law = DiscreteGaussian(sigma2, loc=5)
         draws = law.rvs(DRAWS, random_state=11)
         assert abs(draws.mean() - 5) < 5 * law.std() / math.sqrt(DRAWS)
-        assert draws.var() == pytest.approx(law.var(), rel=0.03)
+        assert draws.var() == pytest.approx(law.var(), rel=0.03, abs=0)
 
 
 def test_array_of_scales():
@@ -141,6 +141,36 @@ def test_sizes_must_hold_the_parameters():
     for law in (DiscreteGaussian([1.0, 2.0]), DiscreteLaplace([1.0, 2.0])):
         with pytest.raises(ArgumentError, match=r"shape \(2,\), got 3"):
             law.rvs(3)
+
+
+class Script:
+    """A generator that proposes what it is told, then zero, which is always taken."""
+
+    def __init__(self, normal, uniform):
+        self.normals, self.uniforms = iter([normal, 0.0]), iter([uniform, 0.0])
+
+    def standard_normal(self):
+        return next(self.normals)
+
+    def random(self):
+        return next(self.uniforms)
+
+
+@pytest.mark.parametrize("sigma2", [4.0, 10.0, 1e4])
+def test_proposals_are_taken_with_the_right_probability(sigma2):
+    # Exact rejection: exp(-excess) is w(x) / phi(y) over its largest value, so it is at most 1.
+    sigma = math.sqrt(sigma2)
+    spread, out = math.sqrt(sigma2 + sigma), np.empty(1, dtype=np.int64)
+    least = math.inf
+    for y in np.linspace(0.51, 6 * sigma, 200):
+        x = np.rint(y)
+        excess = x * x / (2 * sigma2) - y * y / (2 * spread**2) + 1 / (8 * sigma)
+        least = min(least, excess)
+        for factor, taken in ((1 - 1e-9, x), (1 + 1e-9, 0)):
+            rng = Script(y / spread, factor * math.exp(-excess))
+            _kernels.fill_discrete_gaussian.py_func(rng, np.array([sigma2]), out)
+            assert out[0] == taken, (y, factor)
+    assert least > -1e-12
 
 
 @pytest.mark.parametrize("sigma2", [0.4, 30.0])

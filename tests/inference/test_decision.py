@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 from refusals import NOT_COUNTS, NOT_POSITIVE, NOT_PRIORS, refuses
+from scipy import special
 
 from bayesrisk import (
     ArgumentError,
@@ -53,13 +54,12 @@ def test_an_even_prior_decides_by_the_nearer_count(rho):
     assert bayes_decision([0, 1], rho=rho, prior=0.5).tolist() == [0, 1]
 
 
-def test_a_tie_goes_to_the_target():
-    # exp(-2 rho d + rho) = (1 - p) / p exactly, with rho = log 2 and p = 2/3: t = 0.
-    rho, prior = float(np.log(2)), 2 / 3
-    t = decision_threshold(rho=rho, prior=prior)
-    assert t in (0, 1)
-    assert bayes_decision(t, rho=rho, prior=prior) == 1
-    assert bayes_decision(t - 1, rho=rho, prior=prior) == 0
+@pytest.mark.parametrize("prior", [0.1, 0.25, 0.4])
+def test_a_tie_goes_to_the_target(prior):
+    # With rho = -logit(p) the posterior at y = 1 is one half, to the last bit of the logit.
+    rho = -float(special.logit(prior))
+    assert decision_threshold(rho=rho, prior=prior) == 1
+    assert bayes_decision([0, 1], rho=rho, prior=prior).tolist() == [0, 1]
 
 
 def test_more_noise_moves_the_threshold_away_from_the_prior():

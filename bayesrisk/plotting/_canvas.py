@@ -1,0 +1,169 @@
+"""The canvas: the only module that imports matplotlib; style and the parts figures share.
+
+Colours are Okabe and Ito's, safe for colour-blind readers, and every line also has its own dash and
+marker for print.
+"""
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from bayesrisk.exceptions import ArgumentError
+
+__all__ = [
+    "Axes",
+    "Figure",
+    "label",
+    "legend",
+    "lines",
+    "mark",
+    "pair",
+    "ratio_axis",
+    "require",
+    "save_figure",
+    "style",
+]
+
+# Okabe and Ito (2008), without yellow, which vanishes on paper.
+_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
+_DASHES: list[Any] = ["-", (0, (6, 2)), (0, (3, 1.5)), (0, (6, 2, 1, 2)), (0, (1, 1.5)), "-", "--"]
+_MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
+_STYLE: dict[Any, Any] = {
+    "font.size": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "bayesrisk",
+}
+
+
+def style() -> Any:
+    """Return the context in which every figure is drawn and written."""
+    return mpl.rc_context(_STYLE)
+
+
+def label(value: float) -> str:
+    """Write a probability as a person would: 1/864, 0.3, 1e-300."""
+    fraction = Fraction(value).limit_denominator(10_000)
+    if fraction.numerator == 1 and abs(float(fraction) - value) <= 1e-12 * value:
+        return f"1/{fraction.denominator}"
+    return f"{value:.4g}"
+
+
+def require(frame: pd.DataFrame, columns: Iterable[str]) -> None:
+    missing = [column for column in columns if column not in frame.columns]
+    if missing:
+        raise ArgumentError(
+            f"frame must have the columns {', '.join(columns)}; missing: {', '.join(missing)}"
+        )
+    if frame.empty:
+        raise ArgumentError("frame must have at least one row, got none")
+
+
+def lines(
+    axes: Axes, frame: pd.DataFrame, x: str, y: str, *, markers: bool, by: str = "prior"
+) -> None:
+    """Draw one line for each value of ``by``, the largest first."""
+    for i, value in enumerate(sorted(frame[by].unique().tolist(), reverse=True)):
+        ordered = frame[frame[by] == value].sort_values(x)
+        axes.plot(
+            ordered[x],
+            ordered[y],
+            color=_COLOURS[i % len(_COLOURS)],
+            linestyle=_DASHES[i % len(_DASHES)],
+            marker=_MARKERS[i % len(_MARKERS)] if markers else None,
+            markersize=4.0 if len(ordered) <= 15 else 3.0,
+            label=label(value),
+        )
+
+
+def mark(axes: Axes, budgets: Mapping[str, float]) -> None:
+    """Mark chosen budgets by vertical lines, their names at the top, left of the line.
+
+    Where the next budget to the left is close the name goes to the right.
+    """
+    before = 0.0
+    for name, rho in sorted(budgets.items(), key=lambda item: item[1]):
+        axes.axvline(rho, color="0.35", linewidth=1.0, linestyle=(0, (2, 2)), zorder=0)
+        right = before > rho / 4.0
+        axes.annotate(
+            name,
+            (rho, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(3 if right else -3, -3),
+            textcoords="offset points",
+            ha="left" if right else "right",
+            va="top",
+            rotation=90,
+            fontsize=7.5,
+            color="0.25",
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
+        )
+        before = rho
+
+
+def ratio_axis(axes: Axes, values: pd.Series) -> None:
+    """Mark the ratio 1, nothing learned; use a logarithmic axis where ratios spread widely."""
+    axes.axhline(1.0, color="0.35", linewidth=1.0, zorder=0)
+    finite = values[(values > 0.0) & np.isfinite(values)]
+    spread = float(finite.max() / finite.min()) if len(finite) else 1.0
+    if spread > 20.0:
+        axes.set_yscale("log")
+        subs = (1.0, 2.0, 5.0) if spread < 300.0 else (1.0,)
+        axes.yaxis.set_major_locator(LogLocator(subs=subs))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def pair(width: float = 7.2, height: float = 3.1) -> tuple[Figure, Axes, Axes]:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    return figure, left, right
+
+
+def legend(axes: Axes, *, smallest_first: bool = False) -> None:
+    """Add a legend in the order in which the lines lie above each other."""
+    handles, labels = axes.get_legend_handles_labels()
+    step = -1 if smallest_first else 1
+    axes.legend(handles[::step], labels[::step], title="prior", fontsize=8.0, title_fontsize=8.0)
+
+
+def save_figure(figure: Figure, stem: str | Path) -> list[Path]:
+    """Write a figure as PNG (200 dpi) and SVG, the same bytes for the same figure.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        What to write.
+    stem : path-like
+        Path without its ending; the folder must exist.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The two files.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be written.
+    """
+    written = []
+    with style():
+        for ending, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
+            path = Path(f"{stem}.{ending}")
+            figure.savefig(path, dpi=200, metadata=metadata)
+            written.append(path)
+    return written

@@ -1,0 +1,164 @@
+"""Figures of block-level risk: by released count, by rho, by level."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from bayesrisk.plotting._canvas import (
+    Figure,
+    legend,
+    lines,
+    mark,
+    pair,
+    ratio_axis,
+    require,
+    style,
+)
+
+__all__ = [
+    "plot_correct_decision",
+    "plot_levels",
+    "plot_marginal_risk",
+    "plot_released_count",
+]
+
+
+def plot_released_count(frame: pd.DataFrame) -> Figure:
+    """Draw posterior and risk ratio against the released count (Figure 1 of Kazan and Reiter).
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns ``noisy_count``, ``prior``, ``posterior`` and ``risk_ratio``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Two panels, one line for each prior.
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing or there is no row.
+    """
+    require(frame, ("noisy_count", "prior", "posterior", "risk_ratio"))
+    with style():
+        figure, left, right = pair()
+        lines(left, frame, "noisy_count", "posterior", markers=True)
+        lines(right, frame, "noisy_count", "risk_ratio", markers=True)
+        left.set(xlabel="released count", ylabel="posterior of the truth", ylim=(-0.02, 1.02))
+        right.set(xlabel="released count", ylabel="posterior / prior")
+        ratio_axis(right, frame["risk_ratio"])
+        legend(left)
+        return figure
+
+
+def plot_marginal_risk(
+    frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None
+) -> Figure:
+    """Draw marginal posterior and marginal risk against rho (Figure 2 of Kazan and Reiter).
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns ``rho``, ``prior``, ``marginal_posterior`` and ``marginal_risk``.
+    budgets : mapping of str to float, optional
+        Budgets to mark, by name.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Two panels, one line for each prior, rho on a logarithmic axis.
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing or there is no row.
+    """
+    require(frame, ("rho", "prior", "marginal_posterior", "marginal_risk"))
+    with style():
+        figure, left, right = pair()
+        lines(left, frame, "rho", "marginal_posterior", markers=False)
+        lines(right, frame, "rho", "marginal_risk", markers=False)
+        for axes in (left, right):
+            axes.set(xscale="log", xlabel=r"$\rho$ of the count")
+            mark(axes, budgets or {})
+        left.set(ylabel="marginal posterior of the truth", ylim=(-0.02, 1.02))
+        right.set(ylabel="marginal posterior / prior")
+        ratio_axis(right, frame["marginal_risk"])
+        legend(right, smallest_first=True)
+        return figure
+
+
+def plot_correct_decision(
+    frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None
+) -> Figure:
+    """Draw the probability of a correct decision against rho (Figure 3 of Kazan and Reiter).
+
+    The curves are jagged: between two rises the decision threshold stands still while the noise
+    shrinks, so that the releases which would convince the adversary become rarer.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns ``rho``, ``prior`` and ``correct_decision_probability``.
+    budgets : mapping of str to float, optional
+        Budgets to mark, by name.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel, one line for each prior, rho on a logarithmic axis.
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing or there is no row.
+    """
+    require(frame, ("rho", "prior", "correct_decision_probability"))
+    with style():
+        figure = Figure(figsize=(5.2, 3.3), layout="constrained")
+        axes = figure.subplots()
+        lines(axes, frame, "rho", "correct_decision_probability", markers=False)
+        axes.set(
+            xscale="log",
+            xlabel=r"$\rho$ of the count",
+            ylabel="probability of a correct decision",
+            ylim=(-0.02, 1.02),
+        )
+        mark(axes, budgets or {})
+        legend(axes)
+        return figure
+
+
+def plot_levels(frame: pd.DataFrame) -> Figure:
+    """Draw marginal posterior and risk by the number of levels used (Figure 7 of Kazan and Reiter).
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns ``levels``, ``prior``, ``marginal_posterior`` and ``marginal_risk``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Two panels, one line for each prior.
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing or there is no row.
+    """
+    require(frame, ("levels", "prior", "marginal_posterior", "marginal_risk"))
+    with style():
+        figure, left, right = pair()
+        lines(left, frame, "levels", "marginal_posterior", markers=True)
+        lines(right, frame, "levels", "marginal_risk", markers=True)
+        for axes in (left, right):
+            axes.set(xlabel="levels at which the target is unique")
+            axes.set_xticks(sorted(frame["levels"].unique()))
+        left.set(ylabel="marginal posterior of the truth", ylim=(-0.02, 1.02))
+        right.set(ylabel="marginal posterior / prior")
+        ratio_axis(right, frame["marginal_risk"])
+        legend(right, smallest_first=True)
+        return figure
