@@ -29,6 +29,7 @@ def test_python_blocks_print_what_they_say(block):
     assert [text.strip() for text in promised] == output.getvalue().splitlines()
 
 
+@pytest.mark.slow
 def test_commands_run(tmp_path):
     assert len(COMMANDS) == 5
     for command in COMMANDS:

@@ -237,7 +237,7 @@ def discrete_gaussian_delta(epsilon: Number, *, sigma2: Number, sensitivity: Arr
     epsilon : array_like
         Budget of approximate DP, in [0, 1e12].
     sigma2 : array_like
-        Scale parameter of the noise, in (0, 1e14].
+        Scale parameter of the noise, in (0, 1e12].
     sensitivity : array_like of int, default 1
         Change D of the count between neighbours, a whole number >= 1.
 
@@ -267,7 +267,7 @@ def discrete_gaussian_delta(epsilon: Number, *, sigma2: Number, sensitivity: Arr
     0.00328048
     """
     target = _epsilon(epsilon)
-    scale2 = check.real_array(sigma2, "sigma2", lower=0.0, upper=1e14, bounds="(]")
+    scale2 = check.real_array(sigma2, "sigma2", lower=0.0, upper=1e12, bounds="(]")
     shift = check.count_array(sensitivity, "sensitivity", lower=1, upper=10**6)
     check.broadcast(epsilon=target, sigma2=scale2, sensitivity=shift)
     total = _kernels.hockey_stick(target, scale2, shift)
@@ -284,7 +284,7 @@ def discrete_gaussian_epsilon(delta: Number, *, sigma2: Number, sensitivity: Arr
     delta : array_like
         Probability of failure, in [1e-300, 1).
     sigma2 : array_like
-        Scale parameter of the noise, in (0, 1e14].
+        Scale parameter of the noise, in (0, 1e12].
     sensitivity : array_like of int, default 1
         Change of the count between neighbours, a whole number >= 1.
 
@@ -306,7 +306,7 @@ def discrete_gaussian_epsilon(delta: Number, *, sigma2: Number, sensitivity: Arr
     1.0
     """
     failure = _delta(delta)
-    scale2 = check.real_array(sigma2, "sigma2", lower=0.0, upper=1e14, bounds="(]")
+    scale2 = check.real_array(sigma2, "sigma2", lower=0.0, upper=1e12, bounds="(]")
     shift = check.count_array(sensitivity, "sensitivity", lower=1, upper=10**6)
     shape = check.broadcast(delta=failure, sigma2=scale2, sensitivity=shift)
     log_z = log_normaliser(scale2)

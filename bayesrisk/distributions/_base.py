@@ -15,12 +15,13 @@ Seed = int | np.random.Generator | np.random.SeedSequence | None
 
 def generator(random_state: Seed) -> np.random.Generator:
     """Return a NumPy generator from a seed, a generator or None."""
+    message = f"random_state must be a seed or a numpy Generator, got {random_state!r}"
+    if isinstance(random_state, bool):
+        raise ArgumentTypeError(message)
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(
-            f"random_state must be a seed or a numpy Generator, got {random_state!r}"
-        ) from error
+        raise ArgumentTypeError(message) from error
 
 
 class CountLaw(ABC):

@@ -129,7 +129,7 @@ def convolve(*laws: CountLaw, tail: float = 1e-30) -> CountLaw:
     # Smallest first: a repeated law is then squared, not added term by term to a long table.
     while len(tables) > 1:
         tables.sort(key=lambda table: -table.probabilities.size)
-        tables.append(_convolve_tables(tables.pop(), tables.pop()))
+        tables.append(_trim(_convolve_tables(tables.pop(), tables.pop()), tail))
     return tables[0]
 
 
@@ -149,6 +149,15 @@ def _convolve_tables(a: FiniteLaw, b: FiniteLaw) -> FiniteLaw:
         per_entry = 8.0 * 2**-53 * np.log2(size) * np.linalg.norm(p) * np.linalg.norm(q)
         bound += 0.5 * size * float(per_entry)
     return FiniteLaw(a.start + b.start, pmf, error_bound=min(bound, 1.0))
+
+
+def _trim(table: FiniteLaw, tail: float) -> FiniteLaw:
+    """Cut what weighs less than ``tail`` on each side, so that sums stay as wide as they must."""
+    pmf = table.probabilities
+    first = int(np.searchsorted(np.cumsum(pmf), tail, side="right"))
+    last = pmf.size - int(np.searchsorted(np.cumsum(pmf[::-1]), tail, side="right"))
+    bound = min(table.error_bound + 2.0 * tail, 1.0)
+    return FiniteLaw(table.start + first, pmf[first:last], error_bound=bound)
 
 
 def total_variation(p: CountLaw, q: CountLaw) -> tuple[float, float]:

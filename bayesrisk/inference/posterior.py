@@ -105,7 +105,8 @@ def risk_ratio(
     -------
     float or ndarray
         Posterior over prior, in (0, 1 / p), of the broadcast shape.  Relative error at most
-        ``(4 + 3 |e|) 2**-52`` with e = rho (2 (y - k) - 1); values below 1e-290 may be 0.
+        ``(4 + 3 |e|) 2**-52`` with e = rho (2 (y - k) - 1); values below 1e-292 may be 0
+        (the exponential overflows before a 1 - p of 2**-53 brings it back).
 
     Raises
     ------

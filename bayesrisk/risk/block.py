@@ -4,6 +4,7 @@ The truth enters here and only here: every average is over the noise around X = 
 that includes the target.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,9 @@ def marginal_risk(
     -------
     float or ndarray
         Ratio in [1, 1 / p]; relative error at most (16 + 3 min(rho, log(1 / p))) 2**-52, which
-        includes all truncation.  It does not depend on the counts (only y - k matters).
+        includes all truncation.  It does not depend on the counts (only y - k matters).  For
+        small priors it is not monotone in rho: noise of about one unit now and then makes the
+        adversary certain, less noise makes these releases rare before it convinces in general.
 
     Raises
     ------
@@ -216,13 +219,19 @@ def compose_risk(*risks: ArrayLike) -> Any:
         raise ArgumentError("compose_risk needs at least one risk ratio, got none")
     if len(risks) == 1:
         ratios = check.real_array(risks[0], "risks", lower=0.0)
-        return ratios.prod(axis=0)[()] if ratios.ndim else ratios[()]
+        return _product(list(ratios) if ratios.ndim else [ratios])
     named = {
         f"risks[{i}]": check.real_array(r, f"risks[{i}]", lower=0.0) for i, r in enumerate(risks)
     }
-    total = np.ones(check.broadcast(**named))
-    for ratio in named.values():
-        total = total * ratio
+    check.broadcast(**named)
+    return _product(list(named.values()))
+
+
+def _product(ratios: list[Any]) -> Any:
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        total = np.asarray(functools.reduce(np.multiply, ratios))
+    if not np.all(np.isfinite(total)):
+        raise ArgumentError("risks must compose to a finite ratio, got one above 1.8e308")
     return total[()]
 
 
