@@ -139,10 +139,7 @@ def risk(
     )
     distinct = {row["prior"]: row for row in rows}.values()
     _print_table(
-        [
-            {name: row[name] for name in ("prior", "decision_threshold", *average)}
-            for row in distinct
-        ],
+        [{name: row[name] for name in average} for row in distinct],
         "On average over the releases that could have been, given that it is true:",
     )
 

@@ -23,7 +23,7 @@ class DiscreteLaplace(LocatedLaw):
     Parameters
     ----------
     scale : array_like of float or Fraction
-        Scale b, in [1e-4, 1e15].
+        Scale b, in [1e-12, 1e15].
     loc : array_like of int, default 0
         Centre.
 
@@ -47,7 +47,7 @@ class DiscreteLaplace(LocatedLaw):
     """
 
     def __init__(self, scale: ArrayLike | Fraction, loc: ArrayLike = 0) -> None:
-        self._scale = check.real_array(scale, "scale", lower=1e-4, upper=1e15)
+        self._scale = check.real_array(scale, "scale", lower=1e-12, upper=1e15)
         self._loc = check.count_array(loc, "loc")
         self._shape = check.broadcast(scale=self._scale, loc=self._loc)
         self._rate = 1.0 / self._scale

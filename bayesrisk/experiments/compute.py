@@ -1,5 +1,6 @@
 """One shard of a sweep: settings in, rows out.  Pure: the same shard gives the same rows."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +28,7 @@ from bayesrisk.risk.laplace import (
 __all__ = ["SCHEMA", "compute_shard"]
 
 Columns = dict[str, Any]
+_DRAWS_AT_ONCE = 2**20  # 8 MiB
 
 #: Columns of the results, one row for each quantity at each point of the grid.
 SCHEMA = pa.schema(
@@ -179,7 +181,12 @@ def _simulate(
     law: "_Gaussian", priors: NDArray[np.float64], releases: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the posterior averaged over simulated releases, and its standard error."""
-    noisy, times = np.unique(1 + law.noise().rvs(releases, rng), return_counts=True)
+    seen: Counter[int] = Counter()
+    for start in range(0, releases, _DRAWS_AT_ONCE):
+        draws = 1 + law.noise().rvs(min(_DRAWS_AT_ONCE, releases - start), rng)
+        values, repeats = np.unique(draws, return_counts=True)
+        seen.update(dict(zip(values.tolist(), repeats.tolist(), strict=True)))
+    noisy, times = np.array(sorted(seen.items())).T
     posterior = np.array([law.posterior(noisy, prior) for prior in priors])
     mean = posterior @ times / releases
     variance = ((posterior - mean[:, None]) ** 2) @ times / (releases - 1)
