@@ -5,12 +5,13 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from importlib import resources
 from numbers import Rational
-from typing import Any, overload
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, overload
 
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["census_2020_budget", "compose_rho", "exact_number", "split_rho"]
 
@@ -149,7 +150,7 @@ def _positive(value: Any, name: str, *, zero: bool = False) -> Fraction:
 
 def census_2020_budget(
     product: str, *, region: str = "US", universe: str = "person", total_rho: Any = None
-) -> pd.DataFrame:
+) -> "pd.DataFrame":
     """Return the privacy-loss budget of a 2020 Census product, query by query, exactly.
 
     Parameters
@@ -189,6 +190,8 @@ def census_2020_budget(
     >>> print(budget.query("level == 'Block' and query == 'detailed'").sigma2.item())
     10.092848490022675
     """
+    import pandas as pd  # slow to import
+
     check.choice(product, "product", tuple(_UNIVERSES))
     check.choice(region, "region", ("US", "PR"))
     check.choice(universe, "universe", _UNIVERSES[product])

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import signal
 
 from bayesrisk import _validation as check
 from bayesrisk.distributions._base import CountLaw
@@ -144,6 +143,8 @@ def _convolve_tables(a: FiniteLaw, b: FiniteLaw) -> FiniteLaw:
         pmf = np.convolve(p, q)
         bound += 0.5 * (min(p.size, q.size) + 1) * 2.0**-53  # sums of that many positive products
     else:
+        from scipy import signal  # slow to import, seldom needed
+
         pmf = np.maximum(signal.fftconvolve(p, q), 0.0)
         # Rounding of the transforms, per entry, times the entries (Higham 2002, section 24.1).
         per_entry = 8.0 * 2**-53 * np.log2(size) * np.linalg.norm(p) * np.linalg.norm(q)

@@ -207,7 +207,9 @@ class DiscreteGaussian(LocatedLaw):
     def pmf(self, x: ArrayLike) -> Any:
         """Return f(x); 0 off the integers."""
         d = self._centred(x)
-        whole = np.isfinite(d) & (d == np.rint(d))
+        whole = d == np.rint(d)  # infinities too: the kernel gives them 0
+        if whole.all():
+            return (_kernels.gaussian_weight(d, self._sigma2) / self._z)[()]
         weight = _kernels.gaussian_weight(np.where(whole, d, 0.0), self._sigma2) / self._z
         return np.where(whole, weight, np.where(np.isnan(d), np.nan, 0.0))[()]
 

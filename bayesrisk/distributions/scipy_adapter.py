@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from bayesrisk.distributions._base import CountLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
@@ -11,11 +10,8 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 __all__ = ["as_rv_discrete"]
 
 
-_RvDiscrete: Any = stats.rv_discrete  # its stubs fix the private hooks' signatures
-
-
-class _LawAdapter(_RvDiscrete):  # type: ignore[misc]
-    """Forward SciPy's hooks to a law, so that nothing is summed by SciPy's generic code."""
+class _Hooks:
+    """SciPy's hooks, forwarded to a law, so that nothing is summed by SciPy's generic code."""
 
     _law: CountLaw
 
@@ -89,7 +85,9 @@ def as_rv_discrete(law: CountLaw, name: str = "count_law") -> Any:
         raise ArgumentTypeError(f"law must be a CountLaw, got {law!r}")
     if law.shape != ():
         raise ArgumentError(f"law must be a single law, got parameters of shape {law.shape}")
+    from scipy import stats  # slow to import, seldom needed
+
     # SciPy rebuilds a distribution from its class when it freezes it, so the class holds the law.
-    adapter = type("LawAdapter", (_LawAdapter,), {"_law": law})
+    adapter = type("LawAdapter", (_Hooks, stats.rv_discrete), {"_law": law})
     low, high = law.support()
     return adapter(a=float(low), b=float(high), name=name)

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
@@ -18,6 +17,9 @@ from bayesrisk.inference import (
 )
 from bayesrisk.risk.block import correct_decision_probability, marginal_posterior, marginal_risk
 from bayesrisk.risk.scenarios import Scenario, scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["BlockRisk", "block_risk"]
 
@@ -67,7 +69,7 @@ class BlockRisk:
     status: str = "exact"
     version: str = __version__
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> "pd.DataFrame":
         """Return one row for each released count and setting.
 
         Returns
@@ -75,6 +77,8 @@ class BlockRisk:
         pandas.DataFrame
             A column for each array.
         """
+        import pandas as pd  # slow to import
+
         arrays = {f.name: getattr(self, f.name) for f in fields(self)}
         return pd.DataFrame(
             {name: value.ravel() for name, value in arrays.items() if isinstance(value, np.ndarray)}
