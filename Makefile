@@ -32,7 +32,7 @@ check: $(VENV)/.dev
 # The compiled kernels once more, with every index checked (a cache of its own).
 bounds: $(VENV)/.dev
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/numba-bounds \
-	  $(BIN)/python -m pytest -q tests/distributions tests/risk -m "not slow"
+	  $(BIN)/python -m pytest -q tests/distributions tests/inference tests/risk -m "not slow"
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m pytest benchmarks -q -s --benchmark-columns=min,median,rounds

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from bayesrisk import _validation as check
 from bayesrisk._version import __version__
 from bayesrisk.accounting import exact_number
+from bayesrisk.cli_hierarchy import hierarchy
 from bayesrisk.exceptions import ArgumentError, BayesRiskError
 
 app = typer.Typer(
@@ -246,6 +247,9 @@ def report(
         _print_json({"report": str(page)})
     else:
         typer.echo(f"report: {page}")
+
+
+app.command()(hierarchy)
 
 
 def _parse_shard(text: str) -> tuple[int, int]:

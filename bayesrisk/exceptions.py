@@ -13,6 +13,7 @@
     └── MissingDependencyError (ImportError)  an optional extra is not installed
 
     BayesRiskWarning (UserWarning)
+    └── IncompatibleConditionalsWarning     conditionals that belong to no joint distribution
 
 Every message names the argument (or file, row and column), the bound it broke and the value
 it had.  Catch ``BayesRiskError`` to catch them all; the second base is there so that code
@@ -26,6 +27,7 @@ __all__ = [
     "BayesRiskWarning",
     "ConfigError",
     "DataError",
+    "IncompatibleConditionalsWarning",
     "MissingDependencyError",
     "OutputError",
     "PartFileError",
@@ -71,3 +73,7 @@ class MissingDependencyError(BayesRiskError, ImportError):
 
 class BayesRiskWarning(UserWarning):
     """Base of every warning issued by bayesrisk itself."""
+
+
+class IncompatibleConditionalsWarning(BayesRiskWarning):
+    """Two conditionals that belong to no joint law are used, to reproduce published numbers."""

@@ -43,7 +43,7 @@ def names() -> list[str]:
     Examples
     --------
     >>> names()
-    ['dare-county-28-21', 'dare-county-sweep']
+    ['dare-county-28-21', 'dare-county-sweep', 'granville-county-sweep']
     """
     return sorted(_catalogue())
 

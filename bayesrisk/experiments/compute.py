@@ -1,5 +1,6 @@
 """One shard of a sweep: settings in, rows out.  Pure: the same shard gives the same rows."""
 
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -10,10 +11,13 @@ from numpy.typing import NDArray
 
 from bayesrisk.accounting import rho_to_epsilon
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
+from bayesrisk.exceptions import IncompatibleConditionalsWarning
 from bayesrisk.experiments.config import Budget, SweepConfig
 from bayesrisk.inference import count_posterior, decision_threshold, posterior_probability
 from bayesrisk.risk import (
     correct_decision_probability,
+    hierarchical_correct_decision_probability,
+    hierarchical_marginal_posterior,
     marginal_posterior,
     marginal_risk,
     multilevel_marginal_posterior,
@@ -42,6 +46,10 @@ SCHEMA = pa.schema(
         ("prior_text", pa.string()),
         ("prior", pa.float64()),
         ("levels", pa.int64()),
+        ("rho_group", pa.float64()),
+        ("group_count", pa.int64()),
+        ("n_siblings", pa.int64()),
+        ("conditionals", pa.string()),
         ("target", pa.string()),
         ("known_count", pa.int64()),
         ("noisy_count", pa.int64()),
@@ -135,6 +143,8 @@ def _rows(
             yield {**about, **_released(config, value)}
     elif quantity.startswith("multilevel"):
         yield from _by_levels(config, law, quantity, by_prior)
+    elif quantity.startswith("hierarchical"):
+        yield from _by_hierarchy(config, law, quantity)
     elif quantity == "simulated_marginal_posterior":
         value, error = _simulate(law, priors, config.releases, rng)
         yield {**by_prior, "value": value, "standard_error": error}
@@ -175,6 +185,44 @@ def _by_levels(
     for n in range(1, len(rhos) + 1):
         value = average(rho=rhos[:n], prior=by_prior["prior"], sensitivity=law.sensitivity)
         yield {**by_prior, "levels": n, "value": value}
+
+
+def _by_hierarchy(config: SweepConfig, law: "_Gaussian", quantity: str) -> Iterator[Columns]:
+    """Yield an average over the releases of two levels at every point of the hierarchy's axes."""
+    average = hierarchical_marginal_posterior
+    if quantity == "hierarchical_correct_decision_probability":
+        average = hierarchical_correct_decision_probability
+    axes = config.hierarchy
+    grid = np.meshgrid(
+        np.array(axes.n_siblings),
+        np.array([budget.value for budget in axes.rho_group]),
+        np.array(axes.group_count),
+        np.arange(len(config.prior)),
+        indexing="ij",
+    )
+    siblings, rho_group, group_count, prior = (values.ravel() for values in grid)
+    priors = np.array([budget.value for budget in config.prior])[prior]
+    for conditionals in axes.conditionals:
+        with warnings.catch_warnings():  # the configuration asks for them by name
+            warnings.simplefilter("ignore", IncompatibleConditionalsWarning)
+            result = average(
+                n_siblings=siblings,
+                rho_block=law.rho,
+                rho_group=rho_group,
+                prior=priors,
+                group_count=group_count,
+                sensitivity=law.sensitivity,
+                conditionals=conditionals,
+            )
+        yield {
+            "prior": priors,
+            "prior_text": [config.prior[i].name for i in prior],
+            "rho_group": rho_group,
+            "group_count": group_count,
+            "n_siblings": siblings,
+            "conditionals": conditionals,
+            "value": result.value.ravel(),
+        }
 
 
 def _simulate(

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -9,7 +10,7 @@ from typing import Any, Self
 from bayesrisk._version import __version__
 from bayesrisk.experiments.table import Target
 
-__all__ = ["FREE_OF_PRIOR", "NOISES", "QUANTITIES", "Budget", "SweepConfig"]
+__all__ = ["FREE_OF_PRIOR", "GAUSSIAN_ONLY", "NOISES", "QUANTITIES", "Budget", "SweepConfig"]
 
 #: Every quantity, with the section or key it needs besides rho and prior.
 QUANTITIES = {
@@ -22,12 +23,16 @@ QUANTITIES = {
     "correct_decision_probability": "",
     "multilevel_marginal_posterior": "levels",
     "multilevel_marginal_risk": "levels",
+    "hierarchical_correct_decision_probability": "hierarchy",
+    "hierarchical_marginal_posterior": "hierarchy",
     "simulated_marginal_posterior": "simulation",
     "epsilon": "accounting",
 }
 #: Quantities that do not depend on the prior.
 FREE_OF_PRIOR = ("release_probability", "epsilon")
-#: Noise laws; the first is the default and the only one with several levels.
+#: What only the first noise law, the Gaussian, offers.
+GAUSSIAN_ONLY = ("levels", "hierarchy")
+#: Noise laws; the first is the default.
 NOISES = ("discrete-gaussian", "discrete-laplace")
 
 
@@ -37,6 +42,34 @@ class Budget:
 
     name: str
     value: float
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """Axes of the adversary who also reads a group's count and those of the siblings.
+
+    Attributes
+    ----------
+    rho_group : tuple of Budget
+        Budgets of the group's count; the setting's rho is that of the blocks.
+    group_count : tuple of int
+        True counts of the group, the target included.
+    n_siblings : tuple of int
+        Numbers of other blocks in the group.
+    conditionals : tuple of str
+        ``"coherent"``, ``"as-published"``.
+    """
+
+    rho_group: tuple[Budget, ...] = ()
+    group_count: tuple[int, ...] = ()
+    n_siblings: tuple[int, ...] = ()
+    conditionals: tuple[str, ...] = ()
+
+    @property
+    def points(self) -> int:
+        """Number of points that the axes span."""
+        axes = (self.rho_group, self.group_count, self.n_siblings, self.conditionals)
+        return math.prod(len(axis) for axis in axes)
 
 
 @dataclass(frozen=True)
@@ -63,6 +96,8 @@ class SweepConfig:
         Released counts, as differences from the known count.
     levels : tuple of Budget
         Levels from the target's upwards, as multiples of the rho of the first.
+    hierarchy : Hierarchy
+        Axes of the adversary who uses two levels; empty where the file has none.
     quantities : tuple of str
         What is computed.
     delta : float or None
@@ -85,6 +120,7 @@ class SweepConfig:
     noise: tuple[str, ...]
     released: tuple[int, ...]
     levels: tuple[Budget, ...]
+    hierarchy: Hierarchy
     quantities: tuple[str, ...]
     delta: float | None
     releases: int
@@ -126,6 +162,11 @@ class SweepConfig:
         fields["targets"] = tuple(
             Target(str(t["label"]), int(t["count"])) for t in fields["targets"]
         )
+        axes = fields["hierarchy"]
+        fields["hierarchy"] = Hierarchy(
+            tuple(Budget(str(b["name"]), float(b["value"])) for b in axes["rho_group"]),
+            *(tuple(axes[name]) for name in ("group_count", "n_siblings", "conditionals")),
+        )
         for name in ("noise", "released", "quantities"):
             fields[name] = tuple(fields[name])
         return cls(**fields)
@@ -156,5 +197,7 @@ class SweepConfig:
                 rows *= len(self.released) * len(self.targets)
             elif QUANTITIES[quantity] == "levels":
                 rows *= len(self.levels)
+            elif QUANTITIES[quantity] == "hierarchy":
+                rows *= self.hierarchy.points
             per_setting += rows
         return per_setting * len(self.settings)

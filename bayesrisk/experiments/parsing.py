@@ -11,8 +11,16 @@ import numpy as np
 from bayesrisk import samples
 from bayesrisk.accounting import census_2020_budget, exact_number
 from bayesrisk.exceptions import ArgumentError, ConfigError
-from bayesrisk.experiments.config import NOISES, QUANTITIES, Budget, SweepConfig
+from bayesrisk.experiments.config import (
+    GAUSSIAN_ONLY,
+    NOISES,
+    QUANTITIES,
+    Budget,
+    Hierarchy,
+    SweepConfig,
+)
 from bayesrisk.experiments.table import read_targets
+from bayesrisk.inference._two_levels import CONDITIONALS
 from bayesrisk.risk.scenarios import SCENARIOS
 
 __all__ = ["load_config", "parse_config"]
@@ -96,10 +104,14 @@ def parse_config(
     reader.known(
         document,
         "",
-        "title scenario seed settings_per_shard quantities table grid levels accounting simulation",
+        "title scenario seed settings_per_shard quantities table grid levels hierarchy accounting "
+        "simulation",
     )
     grid = reader.section(document, "grid", "rho prior sensitivity noise released", required=True)
     levels = reader.section(document, "levels", "names rho")
+    hierarchy = reader.section(
+        document, "hierarchy", "rho_group group_count n_siblings conditionals"
+    )
     accounting = reader.section(document, "accounting", "delta")
     simulation = reader.section(document, "simulation", "releases")
     table = reader.section(document, "table", "path count targets")
@@ -108,6 +120,7 @@ def parse_config(
         "": True,
         "grid.released": released is not None,
         "levels": levels is not None,
+        "hierarchy": hierarchy is not None,
         "accounting": accounting is not None,
         "simulation": simulation is not None,
     }
@@ -125,6 +138,7 @@ def parse_config(
         noise=noise,
         released=() if released is None else reader.integers(released, "grid.released"),
         levels=() if levels is None else reader.levels(levels),
+        hierarchy=Hierarchy() if hierarchy is None else reader.hierarchy(hierarchy),
         quantities=reader.quantities(document.get("quantities"), available, noise),
         delta=None
         if accounting is None
@@ -320,6 +334,19 @@ class _Reader:
         labels = [self.text(name, f"levels.names[{i}]") for i, name in enumerate(names)]
         return tuple(Budget(n, v / values[0]) for n, v in zip(labels, values, strict=True))
 
+    def hierarchy(self, section: Mapping[str, Any]) -> Hierarchy:
+        conditionals = section.get("conditionals", [CONDITIONALS[0]])
+        return Hierarchy(
+            rho_group=self.budgets(section, "hierarchy.rho_group", low=1e-12, high=1e6),
+            group_count=self.counts(section, "hierarchy.group_count"),
+            n_siblings=self.counts(section, "hierarchy.n_siblings"),
+            conditionals=self.choices(conditionals, "hierarchy.conditionals", CONDITIONALS),
+        )
+
+    def counts(self, section: Mapping[str, Any], key: str) -> tuple[int, ...]:
+        entries = self.sequence(section.get(key.rpartition(".")[2]), key)
+        return tuple(sorted({self.whole(entry, key, 1, 10**6) for entry in entries}))
+
     def quantities(
         self, value: Any, available: Mapping[str, bool], noise: tuple[str, ...]
     ) -> tuple[str, ...]:
@@ -327,7 +354,7 @@ class _Reader:
         possible = [
             q
             for q, need in QUANTITIES.items()
-            if available[need] and not (gaussian_only and need == "levels")
+            if available[need] and not (gaussian_only and need in GAUSSIAN_ONLY)
         ]
         if value is None:
             return tuple(possible)
@@ -336,7 +363,7 @@ class _Reader:
             need = QUANTITIES[quantity]
             if not available[need]:
                 raise self.fail("quantities", f"free of {quantity} without {need}", value)
-            if gaussian_only and need == "levels":
+            if gaussian_only and need in GAUSSIAN_ONLY:
                 raise self.fail(
                     "quantities", f"free of {quantity} unless all noise is {NOISES[0]}", noise
                 )

@@ -132,7 +132,7 @@ def _section(config: SweepConfig, panel: _Panel, images: Path) -> str:
     parts += _tables(config, frame)
     budgets = {budget.name: budget.value for budget in config.rho if budget.name}
     wide = _wide(frame, ["marginal_posterior", "marginal_risk"], ["rho", "prior"])
-    if len(wide):
+    if len(wide) and len(config.rho) > 1:
         parts.append(
             _figure(
                 plotting.plot_marginal_risk(wide, budgets=budgets),
@@ -142,7 +142,7 @@ def _section(config: SweepConfig, panel: _Panel, images: Path) -> str:
             )
         )
     wide = _wide(frame, ["correct_decision_probability"], ["rho", "prior"])
-    if len(wide):
+    if len(wide) and len(config.rho) > 1:
         parts.append(
             _figure(
                 plotting.plot_correct_decision(wide, budgets=budgets),
@@ -189,6 +189,39 @@ def _figures_at(
                 f"the first having the rho of {label} and the others in proportion.",
             )
         )
+    return parts + _hierarchy_figures(config, frame, label, images, stem)
+
+
+def _hierarchy_figures(
+    config: SweepConfig, frame: pd.DataFrame, label: str, images: Path, stem: str
+) -> list[str]:
+    """Draw correct decisions with two levels, at the prior nearest 1/2 and the first m."""
+    quantity = frame["quantity"]
+    alone = frame[quantity == "correct_decision_probability"].set_index("prior")["value"]
+    rows = frame[quantity == "hierarchical_correct_decision_probability"]
+    if rows.empty or alone.empty:
+        return []
+    prior = min(alone.index, key=lambda p: abs(p - 0.5))
+    siblings = int(rows["n_siblings"].min())
+    rows = rows[(rows["prior"] == prior) & (rows["n_siblings"] == siblings)]
+    rows = rows.astype({"group_count": "int64"}).assign(without_hierarchy=alone[prior])
+    about = (
+        f"How often the best guess is right when the block has the rho of {label}, with "
+        f"{siblings} other blocks, prior {rows['prior_text'].iloc[0]}"
+    )
+    parts = []
+    if rows["rho_group"].nunique() > 1:
+        figure = plotting.plot_group_budget(rows)
+        caption = f"{about}, against the rho of the group's count."
+        parts.append(_figure(figure, images / f"group-budget-{stem}", caption))
+    if rows["group_count"].nunique() > 1:
+        budgets = config.hierarchy.rho_group
+        named = [budget for budget in budgets if budget.name] or [budgets[len(budgets) // 2]]
+        one = rows[rows["rho_group"] == named[0].value]
+        caption = f"{about}, against the true count of the group; rho of the group's count "
+        caption += f"{one['rho_group'].iloc[0]:.4g}."
+        figure = plotting.plot_group_count(one.drop(columns="standard_error"))
+        parts.append(_figure(figure, images / f"group-count-{stem}", caption))
     return parts
 
 

@@ -169,6 +169,7 @@ def read_results(folder: str | Path) -> tuple[SweepConfig, pd.DataFrame]:
     store = SweepFolder(folder)
     config = store.load_config()
     frame = store.read(config).to_pandas()
-    for column in ("levels", "known_count", "noisy_count"):
+    for column in ("levels", "group_count", "n_siblings", "known_count", "noisy_count"):
         frame[column] = frame[column].astype("Int64")
-    return config, frame.fillna({"rho_name": "", "target": "", "prior_text": ""})
+    texts = ("rho_name", "prior_text", "conditionals", "target")
+    return config, frame.fillna(dict.fromkeys(texts, ""))

@@ -3,7 +3,17 @@
 This zone never sees the truth: it may not import records, mechanisms or ``risk``.
 """
 
+from bayesrisk.inference.arviz_io import Diagnosis, diagnose, to_arviz
+from bayesrisk.inference.chains import Samples
 from bayesrisk.inference.decision import bayes_decision, decision_threshold
+from bayesrisk.inference.gibbs import sample_hierarchy
+from bayesrisk.inference.hierarchy import (
+    HierarchicalPosterior,
+    hierarchical_posterior,
+)
+from bayesrisk.inference.leaf_prior import LeafPrior
+from bayesrisk.inference.path import PathPosterior, path_posterior
+from bayesrisk.inference.path_gibbs import sample_path
 from bayesrisk.inference.posterior import (
     count_posterior,
     multilevel_posterior,
@@ -11,13 +21,48 @@ from bayesrisk.inference.posterior import (
     posterior_probability,
     risk_ratio,
 )
+from bayesrisk.inference.postprocessed import (
+    postprocess,
+    postprocessed_posterior,
+    postprocessed_risk_ratio,
+)
+from bayesrisk.inference.sibling_cost import (
+    ApproximationCost,
+    sibling_approximation_cost,
+)
+from bayesrisk.inference.tree import Tree
+from bayesrisk.inference.tree_gibbs import sample_tree
+from bayesrisk.inference.tree_posterior import TreePosterior, tree_posterior
+from bayesrisk.inference.tree_targets import TargetPosteriors, target_posteriors
 
 __all__ = [
+    "ApproximationCost",
+    "Diagnosis",
+    "HierarchicalPosterior",
+    "LeafPrior",
+    "PathPosterior",
+    "Samples",
+    "TargetPosteriors",
+    "Tree",
+    "TreePosterior",
     "bayes_decision",
     "count_posterior",
     "decision_threshold",
+    "diagnose",
+    "hierarchical_posterior",
     "multilevel_posterior",
     "multilevel_risk_ratio",
+    "path_posterior",
     "posterior_probability",
+    "postprocess",
+    "postprocessed_posterior",
+    "postprocessed_risk_ratio",
     "risk_ratio",
+    "sample_hierarchy",
+    "sample_path",
+    "sample_tree",
+    "sibling_approximation_cost",
+    "target_posteriors",
+    "to_arviz",
+    "tree_posterior",
 ]

@@ -11,11 +11,30 @@ from bayesrisk.plotting.block import (
     plot_marginal_risk,
     plot_released_count,
 )
+from bayesrisk.plotting.diagnostics import plot_autocorr, plot_posterior, plot_rank, plot_trace
+from bayesrisk.plotting.hierarchy import (
+    plot_decision_map,
+    plot_group_budget,
+    plot_group_count,
+    plot_noise_sum,
+    plot_variance_ratio,
+)
+from bayesrisk.plotting.postprocessing import plot_postprocessing
 
 __all__ = [
+    "plot_autocorr",
     "plot_correct_decision",
+    "plot_decision_map",
+    "plot_group_budget",
+    "plot_group_count",
     "plot_levels",
     "plot_marginal_risk",
+    "plot_noise_sum",
+    "plot_posterior",
+    "plot_postprocessing",
+    "plot_rank",
     "plot_released_count",
+    "plot_trace",
+    "plot_variance_ratio",
     "save_figure",
 ]

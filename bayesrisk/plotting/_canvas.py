@@ -4,7 +4,8 @@ Colours are Okabe and Ito's, safe for colour-blind readers, and every line also 
 marker for print.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ __all__ = [
     "legend",
     "lines",
     "mark",
+    "outside_pyplot",
     "pair",
     "ratio_axis",
     "require",
@@ -52,6 +54,20 @@ _STYLE: dict[Any, Any] = {
 def style() -> Any:
     """Return the context in which every figure is drawn and written."""
     return mpl.rc_context(_STYLE)
+
+
+@contextmanager
+def outside_pyplot() -> Iterator[None]:
+    """Let other people's code draw with pyplot, and take its figures out of pyplot's keeping."""
+    import matplotlib.pyplot as plt
+
+    before = set(plt.get_fignums())
+    try:
+        with plt.ioff():
+            yield
+    finally:
+        for number in set(plt.get_fignums()) - before:
+            plt.close(number)
 
 
 def label(value: float) -> str:

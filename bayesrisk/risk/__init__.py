@@ -10,21 +10,48 @@ from bayesrisk.risk.block import (
     marginal_posterior,
     marginal_risk,
 )
+from bayesrisk.risk.hierarchical import (
+    HierarchicalRisk,
+    hierarchical_correct_decision_probability,
+    hierarchical_marginal_posterior,
+)
+from bayesrisk.risk.hierarchical_gain import (
+    HierarchicalGain,
+    hierarchical_gain,
+)
 from bayesrisk.risk.multilevel import multilevel_marginal_posterior, multilevel_marginal_risk
+from bayesrisk.risk.postprocessing import (
+    PostprocessingComparison,
+    compare_postprocessing,
+    postprocessed_marginal_posterior,
+    postprocessed_marginal_risk,
+)
 from bayesrisk.risk.result import BlockRisk, block_risk
 from bayesrisk.risk.scenarios import SCENARIOS, Scenario, scenario
+from bayesrisk.risk.unprocessed import unprocessed_marginal_posterior, unprocessed_marginal_risk
 
 __all__ = [
     "SCENARIOS",
     "BlockRisk",
+    "HierarchicalGain",
+    "HierarchicalRisk",
+    "PostprocessingComparison",
     "Scenario",
     "block_risk",
+    "compare_postprocessing",
     "compose_risk",
     "correct_decision_probability",
+    "hierarchical_correct_decision_probability",
+    "hierarchical_gain",
+    "hierarchical_marginal_posterior",
     "marginal_count_posterior",
     "marginal_posterior",
     "marginal_risk",
     "multilevel_marginal_posterior",
     "multilevel_marginal_risk",
+    "postprocessed_marginal_posterior",
+    "postprocessed_marginal_risk",
     "scenario",
+    "unprocessed_marginal_posterior",
+    "unprocessed_marginal_risk",
 ]

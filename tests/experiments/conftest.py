@@ -17,6 +17,11 @@ DOCUMENT = {
         "released": {"from": -1, "to": 2},
     },
     "levels": {"names": ["block", "tract"], "rho": ["0.1", "0.05"]},
+    "hierarchy": {
+        "rho_group": ["0.25", {"name": "group", "value": "0.5"}],
+        "group_count": [3, 1],
+        "n_siblings": [27],
+    },
     "accounting": {"delta": "1e-10"},
     "simulation": {"releases": 500},
 }

@@ -10,6 +10,7 @@ from bayesrisk import (
     correct_decision_probability,
     count_posterior,
     decision_threshold,
+    hierarchical_correct_decision_probability,
     marginal_count_posterior,
     marginal_posterior,
     marginal_risk,
@@ -68,6 +69,31 @@ def test_every_quantity_is_the_function_it_names(document):
             rho=[row.rho, row.rho / 2], prior=row.prior, sensitivity=2**0.5
         )
         assert row.value == pytest.approx(twin, rel=1e-14)
+
+
+def test_two_levels_on_every_axis(document):
+    document["grid"]["rho"] = document["grid"]["rho"][1:]
+    document["hierarchy"]["conditionals"] = ["coherent", "as-published"]
+    document["quantities"] = ["hierarchical_correct_decision_probability"]
+    config = parse_config(document)
+    frame = values(frame_of(config), "hierarchical_correct_decision_probability")
+    assert len(frame) == len(config.settings) * config.hierarchy.points * len(config.prior)
+    row = frame[
+        (frame["rho_name"] == "block")
+        & (frame["rho_group"] == 0.25)
+        & (frame["group_count"] == 3)
+        & (frame["conditionals"] == "coherent")
+        & (frame["prior_text"] == "1/2")
+    ].squeeze()
+    expected = hierarchical_correct_decision_probability(
+        n_siblings=27, rho_block=row["rho"], rho_group=0.25, prior=0.5, group_count=3
+    )
+    assert row["value"] == expected.value
+    # Kazan and Reiter's conditionals are another adversary, not a rounding of this one.
+    published = frame[(frame["conditionals"] == "as-published") & (frame["group_count"] == 1)]
+    coherent = frame[(frame["conditionals"] == "coherent") & (frame["group_count"] == 1)]
+    gap = published["value"].to_numpy() - coherent["value"].to_numpy()
+    assert gap[published["prior_text"] == "1/2"].min() > 0.05
 
 
 def test_release_probabilities_are_those_under_the_truth(document):

@@ -38,8 +38,9 @@ def test_named_value_replaces_the_same_number(document):
 
 
 def test_rows_are_counted(document):
-    # 5 settings: 2 priors x (4 releases x 2, 4 scalars, 2 levels x 2, 1 simulated), 4 masses, 1
-    assert parse_config(document).rows == 5 * (2 * (8 + 4 + 4 + 1) + 4 + 1)
+    # 5 settings: 2 priors x (4 releases x 2, 4 scalars, 2 levels x 2, 4 points of the hierarchy
+    # x 2, 1 simulated), 4 masses, 1 epsilon
+    assert parse_config(document).rows == 5 * (2 * (8 + 4 + 4 + 8 + 1) + 4 + 1)
 
 
 def test_digest_depends_on_every_field_and_survives_json(document):
@@ -56,7 +57,7 @@ def test_laplace_leaves_out_several_levels(document):
     document["grid"]["noise"] = ["discrete-gaussian", "discrete-laplace"]
     quantities = parse_config(document).quantities
     assert "marginal_risk" in quantities
-    assert not any(q.startswith("multilevel") for q in quantities)
+    assert not any(q.startswith(("multilevel", "hierarchical")) for q in quantities)
     document["quantities"] = ["multilevel_marginal_risk"]
     with pytest.raises(ConfigError, match="multilevel_marginal_risk unless all noise"):
         parse_config(document)
@@ -96,6 +97,12 @@ BAD = {
     "grid.released must be a whole number": ("grid.released", [0.5]),
     "quantities must be one of": ("quantities", ["gossip"]),
     "levels.names must be as many": ("levels.names", ["one"]),
+    r"hierarchy.group_count must be a whole number in \[1, .* got 0": (
+        "hierarchy.group_count",
+        [0],
+    ),
+    "hierarchy.conditionals must be one of coherent": ("hierarchy.conditionals", ["loose"]),
+    r"hierarchy.rho_group\[0\] must be a number": ("hierarchy.rho_group", ["none"]),
     r"accounting.delta must be a number in \(1e-300, 1\)": ("accounting.delta", 2),
     r"simulation.releases must be .* got 1": ("simulation.releases", 1),
 }

@@ -23,7 +23,7 @@ def test_report_is_self_contained_and_escaped(page):
     assert not re.search(r'(src|href)="(?!data:)', html)
     assert "<script" not in html
     assert str(page.parent) not in html
-    assert html.count("data:image/png;base64,") == 2 * 4
+    assert html.count("data:image/png;base64,") == 2 * 6
     assert "Everything else is exact" in html
     assert "neighbours change one record" in html
 
@@ -40,7 +40,7 @@ def test_figures_come_as_png_and_svg(page):
     figures = page.parent / "figures"
     names = {path.stem for path in figures.glob("*.png")}
     assert names == {path.stem for path in figures.glob("*.svg")}
-    assert len(names) == 8
+    assert len(names) == 12
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in figures.glob("*.png"))
 
 

@@ -1,0 +1,310 @@
+"""Compiled inner loops of the two-level model.  Nothing here checks its arguments.
+
+Throughout, counts are relative to the known count k: ``n`` is the noisy group count minus k, t the
+group count minus k, i = 0 or 1 the block count minus k; ``s = t - i >= 0`` is the true count in the
+other blocks and ``total`` their noisy total.  ``b`` and ``c`` are the precisions of the group count
+and of that total, ``tau = b + c``.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bayesrisk._numba import elementwise, kernel
+from bayesrisk.distributions.discrete_gaussian import _MIDPOINT
+
+#: exp(-REACH) = 1.6e-18 bounds each relative tail beyond a window.
+REACH = 41.0
+# Below _FLAT a sum over all whole numbers is its integral, within 2 exp(-pi**2 / _FLAT) = 3e-18.
+_FLAT = 0.24
+# Sums that meet the edge s = 0 are taken term by term above _SMOOTH, and below it as long as the
+# terms fall by more than _STEEP a step; by the midpoint Euler-Maclaurin formula otherwise.
+_SMOOTH = 0.005
+_STEEP = 0.5
+#: Noise beyond this is never met: thresholds are not told apart there.
+FAR = 2.0**52
+#: Log odds this close to 0 are a tie, which rounding must not decide.
+TIE = 1e-10
+_COEFFICIENTS = np.array(_MIDPOINT)
+
+
+@kernel
+def _erfcx(z: float) -> float:
+    """exp(z**2) erfc(z), z > -26: within 3e-15."""
+    if z < 5.0:
+        return math.exp(z * z) * math.erfc(z)
+    fraction = z
+    for j in range(40, 0, -1):
+        fraction = z + 0.5 * j / fraction
+    return 1.0 / (fraction * math.sqrt(math.pi))
+
+
+@kernel
+def _term_by_term(distance: float, first: float, tau: float) -> float:
+    """Sum over j >= -first of exp(-tau j (j + 2 distance)), |distance| <= 1/2 or first = 0.
+
+    Each term is the last one times a ratio, each ratio the last one times exp(-2 tau).
+    """
+    shrink = math.exp(-2.0 * tau)
+    total = 1.0
+    term = 1.0
+    ratio = math.exp(-tau * (1.0 + 2.0 * distance))
+    while term > 1e-18 * total:
+        term *= ratio
+        total += term
+        ratio *= shrink
+    term = 1.0
+    ratio = math.exp(-tau * (1.0 - 2.0 * distance))
+    left = first
+    while left > 0.0 and term > 1e-18 * total:
+        term *= ratio
+        total += term
+        ratio *= shrink
+        left -= 1.0
+    return total
+
+
+@kernel
+def _from_edge(middle: float, tau: float) -> float:
+    """Sum over j >= 0 of w(middle + 1/2 + j) / w(middle), w(x) = exp(-tau x**2): Euler-Maclaurin.
+
+    As ``DiscreteGaussian`` takes its upper tails; here the edge may lie on either side.
+    """
+    slope = 2.0 * tau * middle
+    total = 0.5 * math.sqrt(math.pi / tau) * _erfcx(middle * math.sqrt(tau))
+    before = 1.0
+    hermite = slope
+    for k in range(_COEFFICIENTS.size):
+        total += _COEFFICIENTS[k] * hermite
+        for n in (2 * k + 1, 2 * k + 2):
+            before, hermite = hermite, slope * hermite - n * before * 2.0 * tau
+    return total
+
+
+@elementwise("float64(float64, float64, float64, float64)")
+def group_evidence(n: float, total: float, b: float, c: float) -> float:
+    """Evidence of the releases about the group for i = 1 against i = 0, flat prior on N.
+
+    log A_1 - log A_0, A_i = sum over s >= 0 of exp(-b (n - i - s)**2 - c (total - s)**2).
+
+    In s the summand is Gaussian, tau (s - mu_i)**2 + (b c / tau) (n - i - total)**2 with
+    mu_i = total + (b / tau) (n - i - total).  Far from the edge s = 0 and for small tau only the
+    second square is left.  Otherwise each sum is taken relative to its largest term, so that
+    nothing overflows and no large logarithms are subtracted.
+    """
+    tau = b + c
+    if b == 0.0 or tau == 0.0:
+        return 0.0
+    gap = n - total
+    # The smaller share multiplies the gap: the distances s - mu_i keep their digits.
+    small_b = b <= c
+    share = b / tau if small_b else c / tau
+    if small_b:
+        mu_0 = total + share * gap
+        mu_1 = total + share * (gap - 1.0)
+    else:
+        mu_0 = n - share * gap
+        mu_1 = n - 1.0 - share * (gap - 1.0)
+    reach = math.sqrt(REACH / tau) + 1.0
+    if tau < _FLAT and mu_1 > reach:
+        return share * (c if small_b else b) * (2.0 * gap - 1.0)
+    middle = -0.5 - mu_0
+    if tau < _SMOOTH and 2.0 * tau * (middle + 1.0) <= _STEEP and mu_1 < reach:
+        return 2.0 * b * n + math.log(_from_edge(-0.5 - mu_1, tau) / _from_edge(middle, tau))
+    s_0 = max(0.0, math.floor(mu_0 + 0.5))
+    s_1 = max(0.0, math.floor(mu_1 + 0.5))
+    if small_b:
+        d_0 = (s_0 - total) - share * gap
+        d_1 = (s_1 - total) - share * (gap - 1.0)
+    else:
+        d_0 = (s_0 - n) + share * gap
+        d_1 = (s_1 - n + 1.0) + share * (gap - 1.0)
+    step = s_1 - s_0
+    base = b * (1.0 + step) * (2.0 * n - 1.0 - s_0 - s_1)
+    base += c * step * (2.0 * total - s_0 - s_1)
+    return base + math.log(_term_by_term(d_1, s_1, tau) / _term_by_term(d_0, s_0, tau))
+
+
+@kernel
+def _fill(
+    n: float, total: float, b: float, c: float, ripple: Any, log_prior: Any, window: Any, work: Any
+) -> tuple[float, float]:
+    """Fill rows of ``work``, for t in the window: log A_0(t), log A_1(t), and what t says about i.
+
+    A_i(t) = P(N = k + t) exp(-b (n - t)**2) g(total - t + i) for t >= i, log g(d) = -c d**2 +
+    ripple[d mod m]; an empty ``log_prior`` is flat.  Row 2 is log g(total - t + 1) - log
+    g(total - t); rows 3 and 4 are A_0 and A_1 relative to their largest values.  Returns the
+    logarithms of the sums of A_0 and of A_1.
+    """
+    first, size = window
+    period = ripple.size
+    peak_0 = peak_1 = -np.inf
+    for j in range(size):
+        t = float(first + j)
+        d = total - t
+        here = ripple[np.int64(d) % period]
+        there = ripple[np.int64(d + 1.0) % period]
+        common = -b * (n - t) * (n - t)
+        if log_prior.size > 0:
+            common += log_prior[j]
+        slope = (there - here) - c * (2.0 * d + 1.0)
+        work[0, j] = common + here - c * d * d if t >= 0.0 else -np.inf
+        work[1, j] = common + there - c * (d + 1.0) * (d + 1.0) if t >= 1.0 else -np.inf
+        work[2, j] = slope
+        peak_0 = max(peak_0, work[0, j])
+        peak_1 = max(peak_1, work[1, j])
+    sum_0 = sum_1 = 0.0
+    for j in range(size):
+        work[3, j] = math.exp(work[0, j] - peak_0) if work[0, j] > -np.inf else 0.0
+        work[4, j] = math.exp(work[1, j] - peak_1) if work[1, j] > -np.inf else 0.0
+        sum_0 += work[3, j]
+        sum_1 += work[4, j]
+    return peak_0 + math.log(sum_0), peak_1 + math.log(sum_1)
+
+
+@kernel
+def _window(
+    n: float, total: float, b: float, c: float, reach: float, log_prior: Any, start: int
+) -> tuple[int, int]:
+    """Return the first t and how many: all of a tabulated prior, else what ``reach`` asks for."""
+    if log_prior.size > 0:
+        return start, log_prior.size
+    if b + c == 0.0:
+        return 0, 2
+    centre = (n * (b / (b + c))) + total * (c / (b + c))
+    width = math.sqrt(reach / (b + c)) + 2.0
+    first = int(max(0.0, math.floor(centre - width)))
+    return first, int(max(0.0, centre) + width) + 2 - first
+
+
+@kernel
+def table_evidence(
+    n: Any, total: Any, b: Any, c: Any, ripple: Any, log_prior: Any, start: Any, reach: float,
+    work: Any, out: Any,
+) -> None:  # fmt: skip
+    """As ``group_evidence`` with a tabulated prior, or sibling noise with a ripple."""
+    for r in range(out.size):
+        if b[r] + c[r] == 0.0 and log_prior.size == 0:
+            out[r] = 0.0
+            continue
+        window = _window(n[r], total[r], b[r], c[r], reach, log_prior, start[r])
+        log_0, log_1 = _fill(n[r], total[r], b[r], c[r], ripple, log_prior, window, work)
+        out[r] = log_1 - log_0
+
+
+@kernel
+def _prepare(work: Any, c: float, period: int, size: int) -> None:
+    """Normalise rows 3 and 4 of ``work`` to P(t | i), and fill row 5 with exp(-slope).
+
+    Without a ripple the slopes rise by 2 c from one t to the next.
+    """
+    sum_0 = sum_1 = 0.0
+    for j in range(size):
+        sum_0 += work[3, j]
+        sum_1 += work[4, j]
+    decay = math.exp(-2.0 * c)
+    for j in range(size):
+        work[3, j] /= sum_0
+        work[4, j] /= sum_1
+        if period > 1 or j % 64 == 0 or work[5, j - 1] == 0.0 or work[5, j - 1] == np.inf:
+            work[5, j] = math.exp(-work[2, j])
+        else:
+            work[5, j] = work[5, j - 1] * decay
+
+
+@kernel
+def _log_flow(work: Any, row: int, log_sum: float, size: int, log_odds: float) -> float:
+    """Log probability that the chain of the two conditionals leaves i = ``row``, any size of it.
+
+    Sum over t of P(t | i) expit(+-(log_odds + slope[t])).
+    """
+    sign = 1.0 if row == 0 else -1.0
+    peak = -np.inf
+    for j in range(size):
+        z = sign * (log_odds + work[2, j])
+        peak = max(peak, work[row, j] - log_sum + min(z, 0.0))
+    flow = 0.0
+    for j in range(size):
+        z = sign * (log_odds + work[2, j])
+        soft = min(z, 0.0) - math.log1p(math.exp(-abs(z)))
+        flow += math.exp(work[row, j] - log_sum + soft - peak)
+    return peak + math.log(flow)
+
+
+@kernel
+def _stationary_log_odds(
+    work: Any, log_0: float, log_1: float, size: int, log_odds: float
+) -> float:
+    """Log odds of i = 1 under the chain i -> t -> i': what leaves 0 over what leaves 1."""
+    decay = math.exp(-log_odds)
+    alpha = gamma = 0.0
+    for j in range(size):
+        odds = decay * work[5, j]
+        stay = 1.0 / (1.0 + odds)
+        alpha += work[3, j] * stay
+        gamma += work[4, j] * (odds * stay)
+    if alpha > 1e-250 and gamma > 1e-250:  # false for NaN
+        return math.log(alpha / gamma)
+    log_alpha = _log_flow(work, 0, log_0, size, log_odds)
+    return log_alpha - _log_flow(work, 1, log_1, size, log_odds)
+
+
+@kernel
+def published_log_odds(
+    log_odds: Any, n: Any, total: Any, b: Any, c: Any, ripple: Any, log_prior: Any, start: Any,
+    reach: float, work: Any, out: Any,
+) -> None:  # fmt: skip
+    """Log odds of i = 1 under the stationary law of the published conditionals.
+
+    ``log_odds`` is that of i = 1 given the block alone.
+    """
+    for r in range(out.size):
+        if b[r] + c[r] == 0.0:
+            out[r] = log_odds[r]
+            continue
+        window = _window(n[r], total[r], b[r], c[r], reach, log_prior, start[r])
+        log_0, log_1 = _fill(n[r], total[r], b[r], c[r], ripple, log_prior, window, work)
+        _prepare(work, c[r], ripple.size, window[1])
+        out[r] = _stationary_log_odds(work, log_0, log_1, window[1], log_odds[r])
+
+
+@kernel
+def published_thresholds(
+    logit_p: float, a: float, n: Any, total: Any, b: Any, c: Any, ripple: Any, log_prior: Any,
+    start: Any, reach: float, work: Any, out: Any,
+) -> None:  # fmt: skip
+    """Smallest whole d = y - k at which the published posterior is at least 1/2, for a > 0.
+
+    The odds rise with d.  Each search starts from the last release's threshold, gallops until
+    the answer is between two values, and bisects.
+    """
+    right = min(max(math.ceil(0.5 - logit_p / (2.0 * a)), -FAR), FAR)
+    for r in range(out.size):
+        window = _window(n[r], total[r], b[r], c[r], reach, log_prior, start[r])
+        log_0, log_1 = _fill(n[r], total[r], b[r], c[r], ripple, log_prior, window, work)
+        size = window[1]
+        _prepare(work, c[r], ripple.size, size)
+        left = right - 1.0
+        step = 1.0
+        odds = logit_p + a * (2.0 * right - 1.0)
+        while right < FAR and _stationary_log_odds(work, log_0, log_1, size, odds) < -TIE:
+            left = right
+            right += step
+            step *= 2.0
+            odds = logit_p + a * (2.0 * right - 1.0)
+        if step == 1.0:
+            odds = logit_p + a * (2.0 * left - 1.0)
+            while left > -FAR and _stationary_log_odds(work, log_0, log_1, size, odds) >= -TIE:
+                right = left
+                left -= step
+                step *= 2.0
+                odds = logit_p + a * (2.0 * left - 1.0)
+        while right - left > 1.0:
+            middle = math.floor(0.5 * (left + right))
+            odds = logit_p + a * (2.0 * middle - 1.0)
+            if _stationary_log_odds(work, log_0, log_1, size, odds) >= -TIE:
+                right = middle
+            else:
+                left = middle
+        out[r] = right

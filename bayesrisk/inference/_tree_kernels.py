@@ -1,0 +1,395 @@
+"""Compiled inner loops of trees: shape, leaf messages, tilts.  Nothing here checks its arguments.
+
+A *unit* is a maximal chain of nodes that have one count (each but the last has a single child).
+Its evidence is exp(-lam (x - y - frac)**2), y whole and frac the small rest.  A leaf's message is
+tilted by exp(theta x); windows are cut by bounds on the ratio of successive terms, which hold
+for every prior of the family (see ``LeafPrior``).
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bayesrisk._numba import kernel
+
+_LONGEST = 2**25  # entries of one leaf's window on either side of its start
+
+
+@kernel
+def unit_of_nodes(parent: Any, first_child: Any, unit: Any) -> int:
+    """Fill ``unit`` with each node's chain, chains numbered parents first; return their number."""
+    units = 0
+    for v in range(parent.size):
+        p = parent[v]
+        if p >= 0 and first_child[p + 1] - first_child[p] == 1:
+            unit[v] = unit[p]
+        else:
+            unit[v] = units
+            units += 1
+    return units
+
+
+@kernel
+def pair_children(first: Any, count: Any, left: Any, right: Any, unit: Any, root: Any) -> None:
+    """Write a balanced binary tree of merges under every unit, bottom up.
+
+    Segment s merges ``left[s]`` and ``right[s]`` (-1 for a leaf); ``unit[s]`` is the unit whose
+    count it is, -1 for a partial sum of siblings.  ``root[u]`` is the segment of unit u.
+    """
+    s = 0
+    for u in range(count.size - 1, -1, -1):
+        n = count[u]
+        if n == 0:
+            left[s] = right[s] = -1
+        else:
+            queue = root[first[u] : first[u] + n].copy()
+            while n > 2:
+                half = 0
+                for i in range(0, n - 1, 2):
+                    left[s], right[s], unit[s] = queue[i], queue[i + 1], -1
+                    queue[half] = s
+                    half += 1
+                    s += 1
+                if n % 2:
+                    queue[half] = queue[n - 1]
+                    half += 1
+                n = half
+            left[s], right[s] = queue[0], queue[1]
+        unit[s] = u
+        root[u] = s
+        s += 1
+
+
+@kernel
+def _log_step(x: int, y: int, frac: float, lam: float, law: Any, theta: float) -> float:
+    """Return log term(x + 1) - log term(x); ``law`` is (log_jump, size, log_ratio)."""
+    prior: float
+    if x == 0:
+        prior = law[0]
+    elif law[1] == math.inf:
+        prior = law[2] - math.log(x + 1.0)
+    elif law[1] == 1.0:
+        prior = law[2]
+    else:
+        prior = law[2] + math.log((x + law[1]) / (x + 1.0))
+    return prior + theta - lam * (2.0 * ((x - y) - frac) + 1.0)
+
+
+@kernel
+def _log_step_above(x: int, y: int, frac: float, lam: float, law: Any, theta: float) -> float:
+    """Bound the log ratio of successive terms from above, at x >= 1 and beyond."""
+    step: float = _log_step(x, y, frac, lam, law, theta)
+    if law[1] < 1.0:  # (z + r) / (z + 1) grows towards 1
+        step -= math.log((x + law[1]) / (x + 1.0))
+    return step
+
+
+@kernel
+def _log_step_below(x: int, y: int, frac: float, lam: float, law: Any, theta: float) -> float:
+    """Bound the log ratio of successive terms from below, on 1, ..., x - 1, x >= 2."""
+    step: float = _log_step(x - 1, y, frac, lam, law, theta)
+    if law[1] < 1.0:  # smallest at 1
+        step += math.log(0.5 * (1.0 + law[1])) - math.log((x - 1 + law[1]) / x)
+    return step
+
+
+@kernel
+def _start(y: int, frac: float, lam: float, law: Any, theta: float) -> int:
+    """Return about where the terms on 1, 2, ... are largest: where the step changes sign."""
+    low, high = 1, 2
+    while _log_step_above(high, y, frac, lam, law, theta) > 0.0:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _log_step_above(middle, y, frac, lam, law, theta) > 0.0:
+            low = middle
+        else:
+            high = middle
+    return low if _log_step_above(low, y, frac, lam, law, theta) <= 0.0 else high
+
+
+@kernel
+def leaf_window(
+    y: int, frac: float, lam: float, law: Any, theta: float, log_eps: float
+) -> tuple[int, int, int, float]:
+    """Return the window of a leaf, the point from which to fill it, and the share cut off.
+
+    The share is relative to the mass kept, at most ``2 exp(log_eps)``.  A window of size 0 means
+    that the terms cannot be summed.
+    """
+    if lam == 0.0 and law[1] < math.inf and law[2] + theta >= 0.0:
+        return 0, -1, 0, 0.0
+    start = _start(y, frac, lam, law, theta)
+    mass = 1.0
+    log_term = 0.0
+    high = start
+    upper = lower = -math.inf
+    while True:
+        ratio = _log_step_above(high, y, frac, lam, law, theta)
+        if ratio < 0.0:
+            upper = log_term + ratio - math.log(-math.expm1(ratio))
+            if upper <= log_eps + math.log(mass):
+                break
+        if high - start > _LONGEST:
+            return 0, -1, 0, 0.0
+        log_term += _log_step(high, y, frac, lam, law, theta)
+        mass += math.exp(log_term)
+        high += 1
+    log_term = 0.0
+    low = start
+    while low > 0:
+        if low > 1:
+            ratio = _log_step_below(low, y, frac, lam, law, theta)
+            if ratio > 0.0:
+                lower = log_term - ratio - math.log(-math.expm1(-ratio))
+                at_zero = log_term - (low - 1) * ratio
+                at_zero -= _log_step(0, y, frac, lam, law, theta)
+                lower = max(lower, at_zero) + math.log(2.0)
+                if lower <= log_eps + math.log(mass):
+                    break
+        if start - low > _LONGEST:
+            return 0, -1, 0, 0.0
+        low -= 1
+        log_term -= _log_step(low, y, frac, lam, law, theta)
+        mass += math.exp(min(log_term, 700.0))
+        lower = -math.inf
+    cut = math.exp(upper - math.log(mass)) + math.exp(lower - math.log(mass))
+    return low, high, start, cut
+
+
+@kernel
+def fill_leaf(
+    y: int, frac: float, lam: float, law: Any, theta: float, low: int, start: int, out: Any
+) -> None:
+    """Fill ``out`` with the tilted message on low, low + 1, ..., scaled to sum 1."""
+    origin = start - low
+    out[origin] = 0.0
+    for i in range(origin + 1, out.size):
+        out[i] = out[i - 1] + _log_step(low + i - 1, y, frac, lam, law, theta)
+    for i in range(origin - 1, -1, -1):
+        out[i] = out[i + 1] - _log_step(low + i, y, frac, lam, law, theta)
+    scale_exp(out)
+
+
+@kernel
+def fill_leaf_table(
+    y: int, frac: float, lam: float, table: Any, table_low: int, theta: float, out: Any
+) -> bool:
+    """Fill ``out`` with a tabulated prior times the evidence, tilted, scaled to sum 1."""
+    centre = min(max(y, table_low), table_low + table.size - 1)
+    gap = 2.0 * lam * ((y - centre) + frac) + theta
+    for i in range(table.size):
+        e = float(table_low + i - centre)
+        # A product of infinities is kept out: an impossible count stays impossible.
+        out[i] = table[i] + e * (gap - lam * e) if table[i] > -math.inf else -math.inf
+    return scale_exp(out)
+
+
+@kernel
+def scale_exp(out: Any) -> bool:
+    """Replace logarithms by their exponentials, scaled to sum 1; False where all are zero."""
+    peak = -math.inf
+    for i in range(out.size):
+        peak = max(peak, out[i])
+    if peak == -math.inf:
+        return False
+    total = 0.0
+    for i in range(out.size):
+        out[i] = math.exp(out[i] - peak)
+        total += out[i]
+    for i in range(out.size):
+        out[i] /= total
+    return True
+
+
+@kernel
+def free_moments(law: Any, theta: float) -> tuple[float, float]:
+    """Return mean and variance of a leaf's tilted prior; the mean is infinite where it has none.
+
+    Zero apart, the prior is a Poisson or negative binomial law, whose sum is exp(total).
+    """
+    if law[1] == math.inf:
+        mean = math.exp(min(law[2] + theta, 700.0))
+        var, total, odds = mean, mean, law[0] - law[2]
+    else:
+        log_q = law[2] + theta
+        if log_q >= 0.0:
+            return math.inf, math.inf
+        free = -math.expm1(log_q)  # 1 - q
+        mean = law[1] * math.exp(log_q) / free
+        var, total = mean / free, -law[1] * math.log(free)
+        odds = law[0] - math.log(law[1]) - law[2]
+    if law[2] == -math.inf:  # at most one
+        some = 1.0 / (1.0 + math.exp(-min(max(law[0] + theta, -700.0), 700.0)))
+        return some, some * (1.0 - some)
+    weight = math.exp(min(odds, 700.0))
+    mass = math.exp(-total) - weight * math.expm1(-total)
+    first = weight * mean / mass
+    return first, max(weight * (var + mean * mean) / mass - first * first, 0.0)
+
+
+@kernel
+def rough_moments(y: int, frac: float, lam: float, law: Any, theta: float) -> tuple[float, float]:
+    """Return mean and variance of a leaf's tilted message, to about 1e-6: enough for a tilt."""
+    start = _start(y, frac, lam, law, theta)
+    if start == 1 and _log_step(0, y, frac, lam, law, theta) < 0.0:
+        start = 0
+    mass, first, second = 1.0, 0.0, 0.0
+    shrink = math.exp(-2.0 * lam)  # of the ratio of terms from one count to the next
+    for side in (1, -1):
+        x, term = start, 1.0
+        step = _log_step(start if side > 0 else max(start - 1, 0), y, frac, lam, law, theta)
+        ratio = math.exp(side * step)
+        while (side > 0 or x > 0) and (term > 1e-7 * mass or ratio >= 1.0):
+            term *= ratio
+            x += side
+            mass += term
+            first += term * (x - start)
+            second += term * (x - start) ** 2
+            if law[1] == 1.0 and x > 1:
+                ratio *= shrink
+            elif side > 0 or x > 0:
+                ratio = math.exp(
+                    side * _log_step(x if side > 0 else x - 1, y, frac, lam, law, theta)
+                )
+            if not mass < 1e300 or abs(x - start) > _LONGEST:
+                return math.inf, math.inf
+    first /= mass
+    return start + first, max(second / mass - first * first, 0.0)
+
+
+@kernel
+def leaf_moments(
+    leaf_units: Any,
+    theta: Any,
+    y: Any,
+    frac: Any,
+    lam: Any,
+    law: Any,
+    bank: Any,
+    table: Any,
+    mean: Any,
+    var: Any,
+) -> bool:
+    """Fill the mean and variance of every leaf's tilted message; False where one has none.
+
+    ``table[u]`` is (offset in the bank, lowest count, size); size 0 means a law of the family.
+    """
+    for u in leaf_units:
+        if table[u, 2] == 0 and lam[u] == 0.0:
+            mean[u], var[u] = free_moments(law[u], theta[u])
+            if not mean[u] + var[u] < 1e200:
+                return False
+            continue
+        if table[u, 2] == 0:
+            mean[u], var[u] = rough_moments(y[u], frac[u], lam[u], law[u], theta[u])
+            if mean[u] == math.inf:
+                return False
+            continue
+        out = np.empty(table[u, 2])
+        part = bank[table[u, 0] : table[u, 0] + table[u, 2]]
+        low = table[u, 1]
+        if not fill_leaf_table(y[u], frac[u], lam[u], part, low, theta[u], out):
+            return False
+        first = second = 0.0
+        for i in range(out.size):
+            first += i * out[i]
+        for i in range(out.size):
+            second += (i - first) ** 2 * out[i]
+        mean[u], var[u] = low + first, second
+    return True
+
+
+@kernel
+def newton_direction(
+    owner: Any,
+    leaf: Any,
+    lam: Any,
+    centre: Any,
+    tilt: Any,
+    mean: Any,
+    var: Any,
+    released: Any,
+    bias: Any,
+    step: Any,
+) -> float:
+    """Fill ``step`` with Newton's step for the tilts, return its slope.
+
+    The tilts minimise the sum over leaves of log sum(message) plus, for every unit with a
+    release, the log of the largest value of its factor: a bound on the evidence, convex in the
+    tilts, whose curvature couples a unit with the next release above it only.  ``bias`` is what
+    the mean of a unit's message exceeds the point that this bound takes for it.
+    """
+    grad = np.zeros(lam.size)
+    curve = np.zeros(lam.size)
+    pure = np.zeros(lam.size)
+    for u in range(lam.size - 1, -1, -1):
+        o = owner[u]
+        above = tilt[o] if o >= 0 else 0.0
+        if leaf[u]:
+            if o >= 0:
+                grad[o] += mean[u]
+                pure[o] += mean[u]
+                curve[o] += var[u]
+        elif released[u]:
+            loose = 0.5 / lam[u]
+            count = centre[u] + (above - tilt[u]) * loose
+            grad[u] -= count
+            pure[u] -= count
+            inner = curve[u]
+            curve[u] = inner + loose
+            if o >= 0:
+                grad[o] += count + bias[u] + loose * (grad[u] / curve[u])
+                pure[o] += count + bias[u]
+                curve[o] += loose * (inner / curve[u])
+    slope = 0.0
+    for u in range(lam.size):
+        if released[u]:
+            above = step[owner[u]] if owner[u] >= 0 else 0.0
+            step[u] = (-grad[u] + 0.5 / lam[u] * above) / curve[u]
+            slope += pure[u] * step[u]
+    return slope
+
+
+@kernel
+def summarise(offset: Any, size: Any, low: Any, pmf: Any, out: Any) -> None:
+    """Fill ``out`` with mean, standard deviation, mode and P(count >= 1) of every pmf."""
+    for u in range(size.size):
+        p = pmf[offset[u] : offset[u] + size[u]]
+        first = second = some = 0.0
+        mode = 0
+        for i in range(p.size):
+            first += i * p[i]
+            if p[i] > p[mode]:
+                mode = i
+            if low[u] + i >= 1:
+                some += p[i]
+        for i in range(p.size):
+            second += (i - first) ** 2 * p[i]
+        out[u, 0], out[u, 1] = low[u] + first, math.sqrt(second)
+        out[u, 2], out[u, 3] = low[u] + mode, min(some, 1.0)
+
+
+@kernel
+def quantiles(offset: Any, size: Any, low: Any, pmf: Any, q: float, out: Any) -> None:
+    """Fill ``out`` with the smallest count whose cumulative probability reaches q."""
+    for u in range(size.size):
+        total = 0.0
+        i = 0
+        while True:
+            total += pmf[offset[u] + i]
+            if total >= q or i == size[u] - 1:
+                break
+            i += 1
+        out[u] = low[u] + i
+
+
+@kernel
+def message_means(low: Any, offset: Any, size: Any, store: Any, mean: Any) -> None:
+    """Fill the mean of every unit's message."""
+    for u in range(size.size):
+        total = 0.0
+        for i in range(size[u]):
+            total += i * store[offset[u] + i]
+        mean[u] = low[u] + total

@@ -1,0 +1,287 @@
+"""Figures of two levels: decision maps, correct decisions, and the noise of a total."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.plotting._canvas import Axes, Figure, lines, mark, pair, require, style
+
+__all__ = [
+    "plot_decision_map",
+    "plot_group_budget",
+    "plot_group_count",
+    "plot_noise_sum",
+    "plot_variance_ratio",
+]
+
+_MAP = ("block", "group", "siblings", "decision", "decision_without", "change")
+_MAX_PANELS = 8
+# Okabe and Ito's orange-red and green for what changes, greys for what does not; hatched for print.
+_KINDS: dict[str, dict[str, Any]] = {
+    "without": {"facecolor": "#F2F2F2", "label": "target not counted, with or without"},
+    "with": {"facecolor": "#BDBDBD", "label": "target counted, with or without"},
+    "gain": {"facecolor": "#009E73", "hatch": "////", "label": "set right by the hierarchy"},
+    "loss": {"facecolor": "#D55E00", "hatch": "....", "label": "spoilt by the hierarchy"},
+}
+_BASELINE: dict[str, Any] = {"color": "0.35", "linewidth": 1.0, "linestyle": (0, (1, 1))}
+
+
+def _kinds(rows: pd.DataFrame) -> pd.Series:
+    """Return what to colour each release by."""
+    included = rows["decision"] > rows["decision"].groupby(rows["_map"]).transform("min")
+    same = np.where(included, "with", "without")
+    return pd.Series(np.where(rows["change"] == "none", same, rows["change"]), index=rows.index)
+
+
+def _tiles(axes: Axes, rows: pd.DataFrame) -> None:
+    """Draw one panel: siblings across, group up, each run of equal tiles as one bar."""
+    table = rows.pivot(index="group", columns="siblings", values="_kind")
+    totals = table.columns.to_numpy()
+    for n, kinds in zip(table.index, table.to_numpy(), strict=True):
+        starts = np.flatnonzero(np.append(True, kinds[1:] != kinds[:-1]))
+        ends = np.append(starts[1:], kinds.size) - 1
+        for first, last in zip(starts, ends, strict=True):
+            width = totals[last] - totals[first] + 1
+            axes.barh(n, width, 1.0, totals[first] - 0.5, **_look(kinds[first]))
+    axes.set(xlim=(totals[0] - 0.5, totals[-1] + 0.5))
+    axes.set(ylim=(table.index[0] - 0.5, table.index[-1] + 0.5))
+    axes.grid(visible=False)
+
+
+def _look(kind: str) -> dict[str, Any]:
+    """Return how a kind of tile is painted; hatches are drawn in the colour of the edge."""
+    look = {name: value for name, value in _KINDS[kind].items() if name != "label"}
+    return {**look, "edgecolor": "white" if "hatch" in look else look["facecolor"], "linewidth": 0}
+
+
+def plot_decision_map(
+    maps: pd.DataFrame | Mapping[str, pd.DataFrame],
+) -> Figure:
+    """Draw the decision for every release (Figures 4, 10 and 11 of Kazan and Reiter).
+
+    Parameters
+    ----------
+    maps : pandas.DataFrame or mapping of str to pandas.DataFrame
+        What :meth:`HierarchicalGain.decision_map` returns, over whole ranges; or several of them
+        by name, such as one for each prior, one below the other.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A panel for each noisy block count, the noisy total of the siblings across and the noisy
+        group count up.
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing, there is no row, or there are more than 8 noisy block counts.
+    """
+    named = {"": maps} if isinstance(maps, pd.DataFrame) else dict(maps)
+    if not named:
+        raise ArgumentError("maps must hold at least one frame, got none")
+    for frame in named.values():
+        require(frame, _MAP)
+    rows = pd.concat([frame.assign(_map=name) for name, frame in named.items()], ignore_index=True)
+    blocks = sorted(rows["block"].unique())
+    if len(blocks) > _MAX_PANELS:
+        raise ArgumentError(
+            f"maps must have at most {_MAX_PANELS} values of block, got {len(blocks)}"
+        )
+    rows["_kind"] = _kinds(rows)
+    with style():
+        size = (max(1.0 + 1.75 * len(blocks), 4.6), 0.9 + 1.75 * len(named))
+        figure = Figure(figsize=size, layout="constrained")
+        grid = figure.subplots(len(named), len(blocks), sharex=True, sharey=True, squeeze=False)
+        for line, name in zip(grid, named, strict=True):
+            for axes, block in zip(line, blocks, strict=True):
+                _tiles(axes, rows[(rows["_map"] == name) & (rows["block"] == block)])
+            line[0].set_ylabel(f"{name}\n$n$ (group)" if name else "$n$ (group)")
+        for axes, block in zip(grid[0], blocks, strict=True):
+            axes.set_title(f"$y$ = {block}", fontsize=9.0)
+        for axes in grid[-1]:
+            axes.set_xlabel("$S$ (siblings)")
+        handles = [
+            grid[0, 0].fill([], [], label=look["label"], **_look(kind))[0]
+            for kind, look in _KINDS.items()
+            if (rows["_kind"] == kind).any()
+        ]
+        figure.legend(
+            handles=handles, loc="outside lower center", ncols=2, fontsize=8.0, frameon=False
+        )
+        return figure
+
+
+def _name_lines(figure: Figure, axes: Axes, frame: pd.DataFrame, by: str, title: str) -> None:
+    """Name the lines that ``lines`` drew, below the panels, the smallest value first."""
+    values = sorted(frame[by].unique().tolist())
+    handles = axes.get_legend_handles_labels()[0][: len(values)][::-1]
+    names = [f"{value:.4g}" for value in values]
+    baseline = axes.plot([], [], **_BASELINE)
+    figure.legend(
+        [*handles, *baseline], [*names, "block alone"], title=title, fontsize=8.0,
+        title_fontsize=8.0, loc="outside lower center", ncols=len(values) + 1,
+    )  # fmt: skip
+
+
+def plot_group_count(frame: pd.DataFrame) -> Figure:
+    """Draw correct decisions against the true group count (Figure 5 of Kazan and Reiter).
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns ``group_count``, ``value`` and ``without_hierarchy``, as in
+        :meth:`HierarchicalRisk.to_frame`; with a column ``conditionals``, a panel for each.
+        Where ``standard_error`` is positive, bars of two of them.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One or more panels, the adversary without hierarchy as a dotted line.
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing or there is no row.
+    """
+    require(frame, ("group_count", "value", "without_hierarchy"))
+    groups = dict(list(frame.groupby("conditionals"))) if "conditionals" in frame else {"": frame}
+    with style():
+        figure = Figure(figsize=(1.6 + 3.0 * len(groups), 3.1), layout="constrained")
+        panels = figure.subplots(1, len(groups), squeeze=False)[0]
+        for axes, (name, rows) in zip(panels, groups.items(), strict=True):
+            ordered = rows.sort_values("group_count")
+            error = ordered.get("standard_error", pd.Series(0.0, index=ordered.index))
+            axes.errorbar(
+                ordered["group_count"], ordered["value"], yerr=2.0 * error if error.any() else None,
+                color="#0072B2", marker="o", markersize=4.0, label="block, group and siblings",
+            )  # fmt: skip
+            axes.plot(
+                ordered["group_count"], ordered["without_hierarchy"], label="block alone",
+                **_BASELINE,
+            )  # fmt: skip
+            axes.set(
+                xlabel="true count of the group", ylabel="probability of a correct decision",
+                title=str(name),
+            )  # fmt: skip
+            axes.legend(fontsize=8.0)
+        return figure
+
+
+def plot_group_budget(frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None) -> Figure:
+    """Draw correct decisions against the group's budget (Figure 6 of Kazan and Reiter).
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns ``rho_group`` (> 0), ``group_count``, ``value`` and ``without_hierarchy``, as in
+        :meth:`HierarchicalRisk.to_frame`; with a column ``conditionals``, a panel for each.
+    budgets : mapping of str to float, optional
+        Budgets to mark, by name.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One line for each group count, rho on a logarithmic axis, the adversary without hierarchy
+        as a dotted line.
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing or there is no row.
+    """
+    require(frame, ("rho_group", "group_count", "value", "without_hierarchy"))
+    groups = dict(list(frame.groupby("conditionals"))) if "conditionals" in frame else {"": frame}
+    with style():
+        figure = Figure(figsize=(1.6 + 3.2 * len(groups), 3.6), layout="constrained")
+        panels = figure.subplots(1, len(groups), squeeze=False)[0]
+        for axes, (name, rows) in zip(panels, groups.items(), strict=True):
+            lines(axes, rows, "rho_group", "value", markers=True, by="group_count")
+            baseline = rows.drop_duplicates("rho_group").sort_values("rho_group")
+            axes.plot(baseline["rho_group"], baseline["without_hierarchy"], zorder=0, **_BASELINE)
+            axes.set(
+                xscale="log", xlabel=r"$\rho$ of the group's count",
+                ylabel="probability of a correct decision", title=str(name),
+            )  # fmt: skip
+            mark(axes, budgets or {})
+        _name_lines(figure, panels[0], frame, "group_count", "true count of the group")
+        return figure
+
+
+def plot_variance_ratio(frame: pd.DataFrame) -> Figure:
+    """Draw variance over scale parameter of the discrete Gaussian (Figure 8 of Kazan and Reiter).
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns ``sigma2`` and ``variance``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Two panels: against sigma squared, and against rho = 1 / (2 sigma squared).
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing or there is no row.
+    """
+    require(frame, ("sigma2", "variance"))
+    ordered = frame.sort_values("sigma2")
+    ratio = ordered["variance"] / ordered["sigma2"]
+    with style():
+        figure, left, right = pair()
+        for axes, x, name in (
+            (left, ordered["sigma2"], r"scale parameter $\sigma^2$"),
+            (right, 0.5 / ordered["sigma2"], r"$\rho = 1 / (2 \sigma^2)$"),
+        ):
+            axes.axhline(1.0, zorder=0, **_BASELINE)
+            axes.plot(x, ratio, color="#0072B2")
+            axes.set(xscale="log", xlabel=name, ylabel=r"variance / $\sigma^2$", ylim=(-0.02, 1.1))
+        return figure
+
+
+def plot_noise_sum(frame: pd.DataFrame) -> Figure:
+    """Draw the law of a sum of noise and its approximation (Figure 9 of Kazan and Reiter).
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns ``rho``, ``n_siblings``, ``value``, ``exact`` and ``approximate``: the
+        probabilities of each value of the sum.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A panel for each pair of a budget and a number of terms.
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing or there is no row.
+    """
+    require(frame, ("rho", "n_siblings", "value", "exact", "approximate"))
+    groups = list(frame.groupby(["rho", "n_siblings"]))
+    columns = min(len(groups), 3)
+    lines_ = -(-len(groups) // columns)
+    with style():
+        figure = Figure(figsize=(1.0 + 2.4 * columns, 0.6 + 2.2 * lines_), layout="constrained")
+        panels = figure.subplots(lines_, columns, squeeze=False).ravel()
+        for axes, ((rho, m), rows) in zip(panels, groups, strict=False):
+            ordered = rows.sort_values("value")
+            axes.vlines(
+                ordered["value"], 0.0, ordered["exact"], color="0.6", linewidth=2.0, label="exact"
+            )
+            axes.plot(
+                ordered["value"], ordered["approximate"], linestyle="none", marker="o",
+                markersize=3.0, color="#D55E00", label="approximation",
+            )  # fmt: skip
+            axes.set_title(rf"$\rho$ = {rho:.3g}, {m:g} terms", fontsize=9.0)
+            axes.set(xlabel="value of the sum", ylabel="probability")
+        for axes in panels[len(groups) :]:
+            axes.set_visible(False)
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8.0)
+        return figure

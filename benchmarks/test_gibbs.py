@@ -1,0 +1,109 @@
+"""Compiled Gibbs against a plain NumPy loop written as the paper describes it, in one run."""
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesrisk import LeafPrior, Tree, sample_hierarchy, sample_path, sample_tree
+
+Y, N, S, M, RHO1, RHO2, PRIOR = 2, 1, -1, 27, 0.0992264, 0.2464845, 0.5
+SLOW_DRAWS = 20_000
+
+
+def plain_gibbs(draws, rng, coherent=True):
+    """Draw N given x from a window of a truncated discrete Gaussian, then x given N."""
+    tau = RHO2 + RHO1 / M
+    out = np.empty((draws, 2), dtype=int)
+    x = 0
+    for t in range(draws):
+        centre = (RHO2 * N + RHO1 / M * (S + x)) / tau
+        support = np.arange(x, x + 30)
+        weight = np.exp(-tau * (support - centre) ** 2)
+        total = np.cumsum(weight)
+        group = support[np.searchsorted(total, rng.random() * total[-1])]
+        odds = PRIOR / (1 - PRIOR) * math.exp(RHO1 * (2 * Y - 1) + RHO1 / M * (2 * (group - S) - 1))
+        x = int(rng.random() < odds / (1 + odds) and (group >= 1 or not coherent))
+        out[t] = x, group
+    return out
+
+
+def test_the_twin_samples_the_same_law():
+    draws = plain_gibbs(60_000, np.random.default_rng(1))
+    assert abs(draws[:, 0].mean() - 0.503288) < 0.01
+
+
+@pytest.mark.parametrize("conditionals", ["coherent", "as-published"])
+def test_two_levels(compare, conditionals):
+    draws, rng = 1_000_000, np.random.default_rng(2)
+
+    def ours():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return sample_hierarchy(
+                Y, N, S, n_siblings=M, rho_block=RHO1, rho_group=RHO2, prior=PRIOR,
+                conditionals=conditionals, draws=draws, warmup=0, chains=1, rng=1,
+            )  # fmt: skip
+
+    compare(
+        ours,
+        lambda: plain_gibbs(SLOW_DRAWS, rng, conditionals == "coherent"),
+        aim="at least 100 times faster",
+        ours_units=draws,
+        twin_units=SLOW_DRAWS,
+    )
+
+
+def test_four_chains_in_two_threads(compare):
+    """The ratio to the same chains in one thread: 0.5 where two processors are idle."""
+    draws = 1_000_000
+
+    def chains(threads):
+        return sample_hierarchy(
+            Y, N, S, n_siblings=M, rho_block=RHO1, rho_group=RHO2, prior=PRIOR, draws=draws,
+            warmup=0, chains=4, rng=1, threads=threads,
+        )  # fmt: skip
+
+    compare(lambda: chains(2), lambda: chains(1), aim="0.5 on two idle processors")
+
+
+def test_path_of_four_levels(compare):
+    draws, rng = 100_000, np.random.default_rng(3)
+    compare(
+        lambda: sample_path(
+            [Y, N, 3, 8], [S, 2, 5], n_siblings=[M, 3, 4], rho=[RHO1, RHO2, 0.05, 0.05],
+            prior=PRIOR, draws=draws, warmup=0, chains=1, rng=1,
+        ),
+        lambda: plain_gibbs(SLOW_DRAWS, rng),
+        aim="none set; the twin has two levels",
+        ours_units=draws,
+        twin_units=SLOW_DRAWS,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("prior", ["flat", "hurdle", "any"])
+def test_tree_of_2000_blocks(compare, prior):
+    """A unit is one leaf redrawn alone and one pair; the twin redraws one pair of counts."""
+    rng, blocks, groups, draws = np.random.default_rng(4), 2000, 60, 20
+    frame = pd.DataFrame({
+        "node": ["county", *(f"g{i}" for i in range(groups)), *(f"b{i}" for i in range(blocks))],
+        "parent": [None] + ["county"] * groups + [f"g{i % groups}" for i in range(blocks)],
+        "noisy_count": [2000, *rng.poisson(33, groups), *rng.poisson(1, blocks)],
+        "rho": [0.05] + [RHO2] * groups + [RHO1] * blocks,
+    })  # fmt: skip
+    tree = Tree.from_frame(frame)
+    leaf_prior = {
+        "flat": "flat",
+        "hurdle": LeafPrior.hurdle(0.3, mean=2.0),
+        "any": lambda count: -0.5 * np.sqrt(count) - 0.1 * (count % 2),
+    }[prior]
+    compare(
+        lambda: sample_tree(tree, leaf_prior=leaf_prior, draws=draws, warmup=0, chains=1, rng=1),
+        lambda: plain_gibbs(SLOW_DRAWS, rng),
+        aim="none set",
+        ours_units=draws * blocks,
+        twin_units=SLOW_DRAWS,
+        rounds=3,
+    )

@@ -1,0 +1,123 @@
+"""Slow, obvious twins of the two-level model: enumeration in plain Python, nothing shared."""
+
+import itertools
+import math
+
+import numpy as np
+
+
+def sum_pmf(rho, m, reach):
+    """Return {d: probability} of a sum of m discrete Gaussians, by adding them one at a time."""
+    weights = {x: math.exp(-rho * x * x) for x in range(-reach, reach + 1)}
+    z = sum(weights.values())
+    one = {x: w / z for x, w in weights.items()}
+    law = {0: 1.0}
+    for _ in range(m):
+        total = {}
+        for (d, p), (x, q) in itertools.product(law.items(), one.items()):
+            total[d + x] = total.get(d + x, 0.0) + p * q
+        law = total
+    return law
+
+
+def log_joint(y, n, S, *, m, a, b, p, k, group_log_prior, noise=None):
+    """Return {(x, N): log weight}; ``group_log_prior`` maps the group counts tried."""
+    out = {}
+    for N, w in group_log_prior.items():
+        for x in (k, k + 1):
+            if x > N or w == -math.inf:
+                continue
+            prior = p if x == k + 1 else 1.0 - p
+            d = S - N + x
+            siblings = -(a / m) * d * d if noise is None else math.log(noise.get(d) or 5e-324)
+            out[x, N] = math.log(prior) + w - a * (y - x) ** 2 - b * (n - N) ** 2 + siblings
+    return out
+
+
+def normalised(log_weights):
+    peak = max(log_weights.values())
+    weights = {key: math.exp(value - peak) for key, value in log_weights.items()}
+    z = math.fsum(weights.values())
+    return {key: w / z for key, w in weights.items()}
+
+
+def coherent(y, n, S, **model):
+    """Return P(X = k + 1) and {N: probability}."""
+    k = model["k"]
+    joint = normalised(log_joint(y, n, S, **model))
+    target = math.fsum(w for (x, _), w in joint.items() if x == k + 1)
+    group = {}
+    for (_, N), w in joint.items():
+        group[N] = group.get(N, 0.0) + w
+    return target, group
+
+
+def published(y, n, S, **model):
+    """Return the same under the stationary law of the two published conditionals.
+
+    The left eigenvector of the transition matrix of x -> N -> x'.
+    """
+    k, p, a, m = model["k"], model["p"], model["a"], model["m"]
+    noise = model.get("noise")
+    joint = log_joint(y, n, S, **model)
+    given = {
+        x: normalised({N: w for (other, N), w in joint.items() if other == x}) for x in (k, k + 1)
+    }
+
+    def share(N):  # P(x = k + 1 | N), the indicator N >= x dropped
+        weights = {}
+        for x, q in ((k, 1.0 - p), (k + 1, p)):
+            d = S - N + x
+            log_noise = -(a / m) * d * d if noise is None else math.log(noise.get(d) or 5e-324)
+            weights[x] = math.log(q) - a * (y - x) ** 2 + log_noise
+        return normalised(weights)[k + 1]
+
+    stay = {x: math.fsum(w * share(N) for N, w in given[x].items()) for x in (k, k + 1)}
+    matrix = np.array([[1.0 - stay[k], stay[k]], [1.0 - stay[k + 1], stay[k + 1]]])
+    values, vectors = np.linalg.eig(matrix.T)
+    law = vectors[:, np.argmax(values)]
+    law = law / law.sum()
+    group = {}
+    for x, weight in zip((k, k + 1), law, strict=True):
+        for N, w in given[x].items():
+            group[N] = group.get(N, 0.0) + weight * w
+    return float(law[1]), group
+
+
+def chain(y, n, S, *, steps, seed, m, a, b, p, k, keep_indicator, top=200):
+    """Run the sampler of Kazan and Reiter's section 3.2 in plain NumPy; return draws of x, N."""
+    rng = np.random.default_rng(seed)
+    grid = np.arange(top)
+    x, xs, groups = k, [], []
+    for _ in range(steps):
+        log_w = -b * (n - grid) ** 2 - (a / m) * (S - grid + x) ** 2
+        w = np.where(grid >= x, np.exp(log_w - log_w[grid >= x].max()), 0.0)
+        N = rng.choice(grid, p=w / w.sum())
+        weights = [
+            q * math.exp(-a * (y - v) ** 2 - (a / m) * (S - N + v) ** 2)
+            * (1.0 if v <= N or not keep_indicator else 0.0)
+            for v, q in ((k, 1.0 - p), (k + 1, p))
+        ]  # fmt: skip
+        x = k + int(rng.random() < weights[1] / sum(weights))
+        xs.append(x)
+        groups.append(N)
+    return np.array(xs), np.array(groups)
+
+
+def correct_decision(N_true, x_true, *, m, a, b, p, k, solve, reach):
+    """Return P(correct) by a triple sum over releases, ``solve`` giving P(X = k + 1)."""
+    ry, rn, rs = reach
+    fy = {e: math.exp(-a * e * e) for e in range(-ry, ry + 1)}
+    fn = {e: math.exp(-b * e * e) for e in range(-rn, rn + 1)}
+    fs = {e: math.exp(-(a / m) * e * e) for e in range(-rs, rs + 1)}
+    z = sum(fy.values()) * sum(fn.values()) * sum(fs.values())
+    correct = mean = 0.0
+    for ey, en, es in itertools.product(fy, fn, fs):
+        w = fy[ey] * fn[en] * fs[es] / z
+        if w < 1e-15:
+            continue
+        target = solve(x_true + ey, N_true + en, N_true - x_true + es)
+        decision = k + 1 if target >= 0.5 - 1e-12 else k
+        correct += w * (decision == x_true)
+        mean += w * (target if x_true == k + 1 else 1.0 - target)
+    return correct, mean

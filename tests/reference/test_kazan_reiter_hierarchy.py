@@ -1,0 +1,113 @@
+"""Numbers printed by Kazan and Reiter for two levels (sections 4.3 and S4), Granville County.
+
+Enumeration district 39-14 is one of 28 of the county; target unique in both.  The release of
+Table 7 is (y, n, S) = (2, 1, -1).  The paper's numbers are averages over 10,000 draws of its
+sampler; the more exact values beside them were computed from the conditionals that explain them.
+"""
+
+import numpy as np
+import pytest
+
+import bayesrisk as br
+
+GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
+RELEASE = (2, 1, -1)
+PUBLISHED = {"conditionals": "as-published"}
+PAPER_TARGET = 0.570
+PAPER_GROUP = np.array([11, 40, 30, 14, 4.6, 0.7, 0.08, 0.01])
+
+pytestmark = pytest.mark.filterwarnings("ignore::bayesrisk.IncompatibleConditionalsWarning")
+
+
+def posterior(**change):
+    return br.hierarchical_posterior(*RELEASE, **GRANVILLE, **change)
+
+
+def decision(**change):
+    arguments = GRANVILLE | {"group_count": 1} | change
+    return br.hierarchical_correct_decision_probability(**arguments).value
+
+
+def test_tables_7_and_8():
+    replica, coherent = posterior(**PUBLISHED), posterior()
+    assert float(replica.target_probability) == pytest.approx(0.577702, abs=0.5e-6)
+    assert float(coherent.target_probability) == pytest.approx(0.503288, abs=0.5e-6)
+    for result, percent in (
+        (replica, [10.998, 39.503, 30.456, 14.237, 4.036, 0.694, 0.072, 0.005]),
+        (coherent, [12.935, 38.660, 29.790, 13.919, 3.943, 0.677, 0.071, 0.004]),
+    ):
+        assert (100 * result.group_pmf.loc[:7]).to_list() == pytest.approx(percent, abs=0.5e-3)
+    # Without the hierarchy: the 57.4% of the text.
+    assert float(replica.block_probability) == pytest.approx(0.574, abs=0.5e-3)
+
+
+def test_the_printed_tables_are_those_of_the_published_conditionals():
+    # 10,000 draws have a standard error of at least sqrt(p (1 - p) / 10,000), 0.5 points here.
+    error = np.sqrt(0.57 * 0.43 / 10_000)
+    assert abs(float(posterior(**PUBLISHED).target_probability) - PAPER_TARGET) < 4 * error
+    assert abs(float(posterior().target_probability) - PAPER_TARGET) > 10 * error
+    group = 100 * posterior(**PUBLISHED).group_pmf.loc[:7].to_numpy()
+    rounding = np.array([0.5, 0.5, 0.5, 0.5, 0.05, 0.05, 0.005, 0.005])
+    noise = 100 * np.sqrt(group / 100 * (1 - group / 100) / 10_000)
+    assert (np.abs(group - PAPER_GROUP) < rounding + 4 * noise).all()
+
+
+def test_correct_decisions_by_group_count():
+    counts = [1, 2, 3, 5, 10, 40]
+    replica = decision(group_count=counts, **PUBLISHED)
+    assert replica[[0, 1, 3, 4, 5]] == pytest.approx(
+        [0.594586, 0.592356, 0.589807, 0.589726, 0.589726], abs=0.5e-6
+    )
+    coherent = decision(group_count=counts)
+    assert coherent[:5] == pytest.approx(
+        [0.318191, 0.434925, 0.516999, 0.581131, 0.589726], abs=0.5e-6
+    )
+    without = br.correct_decision_probability(rho=0.0992264, prior=0.5)
+    assert float(without) == pytest.approx(0.588860, abs=0.6e-6)
+
+
+def test_gains_and_losses():
+    result = br.hierarchical_gain(**GRANVILLE, group_count=1, **PUBLISHED)
+    assert float(result.gain) == pytest.approx(0.02378, abs=0.5e-5)
+    assert float(result.loss) == pytest.approx(0.01805, abs=0.5e-5)
+    # Printed: 2.48%, 1.83%, a net gain of 0.65%; the signs and the order of size agree.
+    assert float(result.gain) == pytest.approx(0.0248, abs=0.002)
+    assert float(result.loss) == pytest.approx(0.0183, abs=0.001)
+
+
+def test_figure_5_levels_off_at_what_the_text_prints():
+    # "Centered around 59.05%", with Monte Carlo error.
+    assert decision(group_count=[20, 60], **PUBLISHED) == pytest.approx([0.5905] * 2, abs=1e-3)
+
+
+def test_figure_6_without_limit():
+    # "Even for extremely large values ... only increases to 59.2%" (N = 1).
+    assert float(decision(rho_group=10.0, **PUBLISHED)) == pytest.approx(0.592, abs=1e-3)
+
+
+def test_prior_sensitivity():
+    flat = decision(group_prior=br.FiniteLaw(0, np.full(101, 1 / 101)), **PUBLISHED)
+    assert float(flat) == pytest.approx(float(decision(**PUBLISHED)), abs=1e-10)
+    # Point priors at 1 and 28.  One release in 170 is an exact tie; ties are decided for k + 1 by
+    # equation (3.5), which gives 59.27% and 74.95%.  Decided for k they give 58.68% and 74.47%.
+    priors = {N: br.FiniteLaw(N, [1.0]) for N in (1, 28)}
+    ours = {N: float(decision(group_prior=law)) for N, law in priors.items()}
+    assert ours[1] == pytest.approx(0.592715, abs=0.5e-6)
+    assert ours[28] == pytest.approx(0.749544, abs=0.5e-6)
+    y, S = np.meshgrid(np.arange(-60, 62), np.arange(-400, 401), indexing="ij")
+    weight = br.DiscreteGaussian.from_rho(0.0992264, loc=1).pmf(y)
+    weight = weight * br.DiscreteGaussian.from_rho(0.0992264 / 27).pmf(S)
+    strict = {N: weight[27 * (2 * y - 1) + 2 * (N - S) - 1 > 0].sum() for N in (1, 28)}
+    assert strict[1] == pytest.approx(0.586777, abs=0.5e-6)
+    assert strict[28] == pytest.approx(0.744650, abs=0.5e-6)
+    assert round(100 * strict[28]) == 74  # as printed; 59 either way
+    # With the truth X = 0 the wrong prior misleads: "only 42%".
+    astray = decision(group_prior=priors[28], block_count=0)
+    assert float(astray) == pytest.approx(0.42, abs=0.01)
+
+
+def test_the_agreement_is_not_an_accident():
+    # Halving the noise scale, or dropping the siblings, breaks it.
+    for slip in ({"n_siblings": 28}, {"rho_group": 0.2464845 * 2}, {"rho_block": 0.0992264 * 2}):
+        value = br.hierarchical_posterior(*RELEASE, **(GRANVILLE | slip), **PUBLISHED)
+        assert abs(float(value.target_probability) - 0.577702) > 0.5e-5

@@ -1,0 +1,131 @@
+"""Figures of two levels draw the frames that they are given."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesrisk as br
+from bayesrisk import ArgumentError, plotting
+
+GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
+
+
+@pytest.fixture(scope="module")
+def decisions():
+    gain = br.hierarchical_gain(**GRANVILLE, group_count=1)
+    return gain.decision_map(range(0, 3), range(-4, 7), range(-20, 21))
+
+
+@pytest.fixture(scope="module")
+def risks():
+    risk = br.hierarchical_correct_decision_probability(
+        **(GRANVILLE | {"rho_group": [[0.1], [1.0], [0.3]]}), group_count=[1, 10]
+    )
+    return risk.to_frame()
+
+
+def colour_at(axes, siblings, group):
+    """Return the colour of the bar that covers a release."""
+    (found,) = [
+        bar
+        for bar in (bar for container in axes.containers for bar in container)
+        if bar.get_x() < siblings < bar.get_x() + bar.get_width()
+        and bar.get_y() < group < bar.get_y() + bar.get_height()
+    ]
+    return found.get_facecolor()
+
+
+def test_the_decision_map_paints_every_release(decisions):
+    figure = plotting.plot_decision_map(decisions)
+    assert [axes.get_title() for axes in figure.axes] == ["$y$ = 0", "$y$ = 1", "$y$ = 2"]
+    kinds = decisions.assign(
+        kind=np.where(decisions["change"] == "none", decisions["decision"], decisions["change"])
+    )
+    seen = {}
+    for axes, (_, rows) in zip(figure.axes, kinds.groupby("block"), strict=True):
+        for row in rows.itertuples():
+            seen.setdefault(row.kind, set()).add(colour_at(axes, row.siblings, row.group))
+        assert axes.get_xlim() == (-20.5, 20.5)
+        assert axes.get_ylim() == (-4.5, 6.5)
+    # One colour for each kind, and another for every other kind.
+    assert all(len(colours) == 1 for colours in seen.values())
+    assert len(set.union(*seen.values())) == len(seen) == 4
+
+
+def test_several_maps_stand_below_each_other(decisions):
+    figure = plotting.plot_decision_map({"flat": decisions, "again": decisions})
+    assert len(figure.axes) == 6
+    assert figure.axes[3].get_ylabel().startswith("again")
+    (legend,) = figure.legends
+    assert len(legend.get_texts()) == 4
+
+
+def test_group_count_draws_bars_for_draws(risks):
+    frame = risks[risks["rho_group"] == 0.1].assign(conditionals="coherent")
+    (axes,) = plotting.plot_group_count(frame).axes
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), frame["value"])
+    drawn = pd.concat([frame.assign(standard_error=0.01), frame.assign(conditionals="other")])
+    left, right = plotting.plot_group_count(drawn).axes
+    assert len(left.collections) == 1
+    assert not right.collections
+    assert (left.get_title(), right.get_title()) == ("coherent", "other")
+
+
+def test_group_budget_has_a_line_for_each_count(risks):
+    figure = plotting.plot_group_budget(risks, budgets={"here": 0.2464845})
+    (axes,) = figure.axes
+    ten = risks[risks["group_count"] == 10].sort_values("rho_group")
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), ten["value"])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["1", "10", "block alone"]
+    assert [text.get_text() for text in axes.texts] == ["here"]
+    both = pd.concat([risks.assign(conditionals=name) for name in "ab"])
+    assert len(plotting.plot_group_budget(both).axes) == 2
+
+
+def test_variance_ratio():
+    frame = pd.DataFrame({"sigma2": [4.0, 0.1, 1.0], "variance": [4.0, 0.01, 0.9]})
+    left, right = plotting.plot_variance_ratio(frame).axes
+    np.testing.assert_allclose(left.lines[1].get_xdata(), [0.1, 1.0, 4.0])
+    np.testing.assert_allclose(left.lines[1].get_ydata(), [0.1, 0.9, 1.0])
+    np.testing.assert_allclose(right.lines[1].get_xdata(), [5.0, 0.5, 0.125])
+
+
+def test_noise_sum():
+    frame = pd.DataFrame(
+        {
+            "rho": np.repeat([0.1, 1.0, 2.0, 3.0], 3), "n_siblings": 27,
+            "value": np.tile([-1, 0, 1], 4), "exact": 0.3, "approximate": 0.31,
+        }
+    )  # fmt: skip
+    axes = plotting.plot_noise_sum(frame).axes
+    assert [a.get_visible() for a in axes] == [True] * 4 + [False] * 2
+    np.testing.assert_array_equal(axes[0].lines[0].get_ydata(), [0.31] * 3)
+    assert axes[1].get_title() == r"$\rho$ = 1, 27 terms"
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        plotting.plot_decision_map, plotting.plot_group_budget, plotting.plot_group_count,
+        plotting.plot_noise_sum, plotting.plot_variance_ratio,
+    ],
+)  # fmt: skip
+def test_missing_columns_are_named(function):
+    with pytest.raises(ArgumentError, match="missing"):
+        function(pd.DataFrame({"x": [1]}))
+
+
+def test_maps_that_cannot_be_drawn(decisions):
+    with pytest.raises(ArgumentError, match="at least one frame"):
+        plotting.plot_decision_map({})
+    wide = pd.concat([decisions.assign(block=y) for y in range(9)])
+    with pytest.raises(ArgumentError, match="at most 8"):
+        plotting.plot_decision_map(wide.drop_duplicates(["block", "group", "siblings"]))
+
+
+def test_figures_are_the_same_bytes_each_time(decisions, tmp_path):
+    files = [
+        plotting.save_figure(plotting.plot_decision_map(decisions), tmp_path / name)[1].read_bytes()
+        for name in "ab"
+    ]
+    assert files[0] == files[1]
