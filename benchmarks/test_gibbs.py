@@ -43,9 +43,19 @@ def test_two_levels(compare, conditionals):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return sample_hierarchy(
-                Y, N, S, n_siblings=M, rho_block=RHO1, rho_group=RHO2, prior=PRIOR,
-                conditionals=conditionals, draws=draws, warmup=0, chains=1, rng=1,
-            )  # fmt: skip
+                Y,
+                N,
+                S,
+                n_siblings=M,
+                rho_block=RHO1,
+                rho_group=RHO2,
+                prior=PRIOR,
+                conditionals=conditionals,
+                draws=draws,
+                warmup=0,
+                chains=1,
+                rng=1,
+            )
 
     compare(
         ours,
@@ -62,9 +72,19 @@ def test_four_chains_in_two_threads(compare):
 
     def chains(threads):
         return sample_hierarchy(
-            Y, N, S, n_siblings=M, rho_block=RHO1, rho_group=RHO2, prior=PRIOR, draws=draws,
-            warmup=0, chains=4, rng=1, threads=threads,
-        )  # fmt: skip
+            Y,
+            N,
+            S,
+            n_siblings=M,
+            rho_block=RHO1,
+            rho_group=RHO2,
+            prior=PRIOR,
+            draws=draws,
+            warmup=0,
+            chains=4,
+            rng=1,
+            threads=threads,
+        )
 
     compare(lambda: chains(2), lambda: chains(1), aim="0.5 on two idle processors")
 
@@ -73,26 +93,39 @@ def test_path_of_four_levels(compare):
     draws, rng = 100_000, np.random.default_rng(3)
     compare(
         lambda: sample_path(
-            [Y, N, 3, 8], [S, 2, 5], n_siblings=[M, 3, 4], rho=[RHO1, RHO2, 0.05, 0.05],
-            prior=PRIOR, draws=draws, warmup=0, chains=1, rng=1,
+            [Y, N, 3, 8],
+            [S, 2, 5],
+            n_siblings=[M, 3, 4],
+            rho=[RHO1, RHO2, 0.05, 0.05],
+            prior=PRIOR,
+            draws=draws,
+            warmup=0,
+            chains=1,
+            rng=1,
         ),
         lambda: plain_gibbs(SLOW_DRAWS, rng),
         aim="none set; the twin has two levels",
         ours_units=draws,
         twin_units=SLOW_DRAWS,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("prior", ["flat", "hurdle", "any"])
 def test_tree_of_2000_blocks(compare, prior):
     """A unit is one leaf redrawn alone and one pair; the twin redraws one pair of counts."""
     rng, blocks, groups, draws = np.random.default_rng(4), 2000, 60, 20
-    frame = pd.DataFrame({
-        "node": ["county", *(f"g{i}" for i in range(groups)), *(f"b{i}" for i in range(blocks))],
-        "parent": [None] + ["county"] * groups + [f"g{i % groups}" for i in range(blocks)],
-        "noisy_count": [2000, *rng.poisson(33, groups), *rng.poisson(1, blocks)],
-        "rho": [0.05] + [RHO2] * groups + [RHO1] * blocks,
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "node": [
+                "county",
+                *(f"g{i}" for i in range(groups)),
+                *(f"b{i}" for i in range(blocks)),
+            ],
+            "parent": [None] + ["county"] * groups + [f"g{i % groups}" for i in range(blocks)],
+            "noisy_count": [2000, *rng.poisson(33, groups), *rng.poisson(1, blocks)],
+            "rho": [0.05] + [RHO2] * groups + [RHO1] * blocks,
+        }
+    )
     tree = Tree.from_frame(frame)
     leaf_prior = {
         "flat": "flat",

@@ -94,10 +94,11 @@ def chain(y, n, S, *, steps, seed, m, a, b, p, k, keep_indicator, top=200):
         w = np.where(grid >= x, np.exp(log_w - log_w[grid >= x].max()), 0.0)
         N = rng.choice(grid, p=w / w.sum())
         weights = [
-            q * math.exp(-a * (y - v) ** 2 - (a / m) * (S - N + v) ** 2)
+            q
+            * math.exp(-a * (y - v) ** 2 - (a / m) * (S - N + v) ** 2)
             * (1.0 if v <= N or not keep_indicator else 0.0)
             for v, q in ((k, 1.0 - p), (k + 1, p))
-        ]  # fmt: skip
+        ]
         x = k + int(rng.random() < weights[1] / sum(weights))
         xs.append(x)
         groups.append(N)

@@ -68,9 +68,12 @@ def log_negative_binomial(mean, dispersion):
     r = 1.0 / dispersion
     p = r / (r + mean)
     return lambda x: (
-        math.lgamma(x + r) - math.lgamma(r) - math.lgamma(x + 1)
-        + r * math.log(p) + x * math.log(1 - p)
-    )  # fmt: skip
+        math.lgamma(x + r)
+        - math.lgamma(r)
+        - math.lgamma(x + 1)
+        + r * math.log(p)
+        + x * math.log(1 - p)
+    )
 
 
 def log_hurdle_geometric(w, mean):

@@ -93,10 +93,13 @@ def test_variance_ratio():
 def test_noise_sum():
     frame = pd.DataFrame(
         {
-            "rho": np.repeat([0.1, 1.0, 2.0, 3.0], 3), "n_siblings": 27,
-            "value": np.tile([-1, 0, 1], 4), "exact": 0.3, "approximate": 0.31,
+            "rho": np.repeat([0.1, 1.0, 2.0, 3.0], 3),
+            "n_siblings": 27,
+            "value": np.tile([-1, 0, 1], 4),
+            "exact": 0.3,
+            "approximate": 0.31,
         }
-    )  # fmt: skip
+    )
     axes = plotting.plot_noise_sum(frame).axes
     assert [a.get_visible() for a in axes] == [True] * 4 + [False] * 2
     np.testing.assert_array_equal(axes[0].lines[0].get_ydata(), [0.31] * 3)
@@ -106,10 +109,13 @@ def test_noise_sum():
 @pytest.mark.parametrize(
     "function",
     [
-        plotting.plot_decision_map, plotting.plot_group_budget, plotting.plot_group_count,
-        plotting.plot_noise_sum, plotting.plot_variance_ratio,
+        plotting.plot_decision_map,
+        plotting.plot_group_budget,
+        plotting.plot_group_count,
+        plotting.plot_noise_sum,
+        plotting.plot_variance_ratio,
     ],
-)  # fmt: skip
+)
 def test_missing_columns_are_named(function):
     with pytest.raises(ArgumentError, match="missing"):
         function(pd.DataFrame({"x": [1]}))

@@ -339,6 +339,13 @@ def _reading_guide(config: SweepConfig) -> str:
         if config.releases
         else ""
     )
+    two_levels = (
+        "<li>With <b>two levels</b> the adversary also reads the noisy count of the group and the "
+        "total of the noisy counts of its other blocks. The conditionals <em>as published</em> "
+        "belong to no joint law; they are here to reproduce printed numbers only.</li>"
+        if config.hierarchy.points
+        else ""
+    )
     return (
         "<h2>How to read the numbers</h2><ul>"
         "<li>The <b>prior</b> is the adversary's belief in the truth before the release: the "
@@ -352,7 +359,7 @@ def _reading_guide(config: SweepConfig) -> str:
         "which the adversary guesses that the target counts; the <b>correct decision "
         "probability</b> is how often the guess is right when the target does.</li>"
         "<li><b>rho</b> is the zCDP budget of this one count, not of the whole release.</li>"
-        f"{checks}</ul>"
+        f"{two_levels}{checks}</ul>"
     )
 
 

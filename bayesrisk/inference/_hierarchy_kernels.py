@@ -180,9 +180,17 @@ def _window(
 
 @kernel
 def table_evidence(
-    n: Any, total: Any, b: Any, c: Any, ripple: Any, log_prior: Any, start: Any, reach: float,
-    work: Any, out: Any,
-) -> None:  # fmt: skip
+    n: Any,
+    total: Any,
+    b: Any,
+    c: Any,
+    ripple: Any,
+    log_prior: Any,
+    start: Any,
+    reach: float,
+    work: Any,
+    out: Any,
+) -> None:
     """As ``group_evidence`` with a tabulated prior, or sibling noise with a ripple."""
     for r in range(out.size):
         if b[r] + c[r] == 0.0 and log_prior.size == 0:
@@ -252,9 +260,18 @@ def _stationary_log_odds(
 
 @kernel
 def published_log_odds(
-    log_odds: Any, n: Any, total: Any, b: Any, c: Any, ripple: Any, log_prior: Any, start: Any,
-    reach: float, work: Any, out: Any,
-) -> None:  # fmt: skip
+    log_odds: Any,
+    n: Any,
+    total: Any,
+    b: Any,
+    c: Any,
+    ripple: Any,
+    log_prior: Any,
+    start: Any,
+    reach: float,
+    work: Any,
+    out: Any,
+) -> None:
     """Log odds of i = 1 under the stationary law of the published conditionals.
 
     ``log_odds`` is that of i = 1 given the block alone.
@@ -271,9 +288,19 @@ def published_log_odds(
 
 @kernel
 def published_thresholds(
-    logit_p: float, a: float, n: Any, total: Any, b: Any, c: Any, ripple: Any, log_prior: Any,
-    start: Any, reach: float, work: Any, out: Any,
-) -> None:  # fmt: skip
+    logit_p: float,
+    a: float,
+    n: Any,
+    total: Any,
+    b: Any,
+    c: Any,
+    ripple: Any,
+    log_prior: Any,
+    start: Any,
+    reach: float,
+    work: Any,
+    out: Any,
+) -> None:
     """Smallest whole d = y - k at which the published posterior is at least 1/2, for a > 0.
 
     The odds rise with d.  Each search starts from the last release's threshold, gallops until

@@ -97,10 +97,23 @@ class Passage:
         self.empty = False
         while True:
             s, offset, code = messages.upward(
-                s, offset, self.tree, plan.unit, self.own, plan.law, plan.bank, plan.bank_of,
-                self.tables, self.theta, self.needed, self.spot, self.lost, self.store, log_eps,
+                s,
+                offset,
+                self.tree,
+                plan.unit,
+                self.own,
+                plan.law,
+                plan.bank,
+                plan.bank_of,
+                self.tables,
+                self.theta,
+                self.needed,
+                self.spot,
+                self.lost,
+                self.store,
+                log_eps,
                 _LONGEST_DIRECT,
-            )  # fmt: skip
+            )
             if code == messages.DONE:
                 self.used = offset
                 return float(self.lost[-1, 0])
@@ -154,9 +167,21 @@ class Passage:
                 rounded = 0.0
                 factors.convolve_into(a, b, first, conv)
             code = messages.close_merge(
-                s, low, conv, outside, rounded, self.tree, self.spot, self.lost, plan.unit,
-                self.own, self.tables, self.store, offset, log_eps,
-            )  # fmt: skip
+                s,
+                low,
+                conv,
+                outside,
+                rounded,
+                self.tree,
+                self.spot,
+                self.lost,
+                plan.unit,
+                self.own,
+                self.tables,
+                self.store,
+                offset,
+                log_eps,
+            )
             if code == messages.DONE and self.lost[s, 1] <= _WORST_TRANSFORM:
                 break
         return int(code)
@@ -170,9 +195,16 @@ class Passage:
         messages.scale_above(s, self.spot, self.store, self.above)
         while s >= 0:
             s, code = messages.downward(
-                s, self.tree, plan.unit, self.own, self.tables, self.spot, self.store, self.above,
+                s,
+                self.tree,
+                plan.unit,
+                self.own,
+                self.tables,
+                self.spot,
+                self.store,
+                self.above,
                 _LONGEST_DIRECT,
-            )  # fmt: skip
+            )
             if code == messages.LONG:
                 self._long_split(s)
                 s -= 1

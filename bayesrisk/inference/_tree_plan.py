@@ -109,6 +109,20 @@ def make_plan(tree: Tree, laws: FloatArray, tables: Any, node_tables: Any) -> Pl
                 total += values.size
             bank_of[leaf] = placed[id(values)], low, values.size
     return Plan(
-        unit_of, parent, count == 0, lam, y, frac, left, right, unit, root, law,
-        np.concatenate(parts), bank_of, inner, unit_of[tree.leaves], tree.names[tree.leaves],
-    )  # fmt: skip
+        unit_of,
+        parent,
+        count == 0,
+        lam,
+        y,
+        frac,
+        left,
+        right,
+        unit,
+        root,
+        law,
+        np.concatenate(parts),
+        bank_of,
+        inner,
+        unit_of[tree.leaves],
+        tree.names[tree.leaves],
+    )

@@ -89,9 +89,17 @@ def _minimise(
     def moments(point: FloatArray) -> tuple[bool, FloatArray, FloatArray]:
         mean, var = np.zeros(lam.size), np.zeros(lam.size)
         ok = kernels.leaf_moments(
-            leaves, above(point), plan.y, plan.frac, plan.lam, plan.law, plan.bank, plan.bank_of,
-            mean, var,
-        )  # fmt: skip
+            leaves,
+            above(point),
+            plan.y,
+            plan.frac,
+            plan.lam,
+            plan.law,
+            plan.bank,
+            plan.bank_of,
+            mean,
+            var,
+        )
         return bool(ok), mean, var
 
     ok, mean, var = moments(tilt)

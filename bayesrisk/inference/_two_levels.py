@@ -205,9 +205,17 @@ def _run_kernel(
         values = np.empty(out[part].size)
         head = [value[part] if isinstance(value, np.ndarray) else value for value in first]
         kernel(
-            *head, *(value[part] for value in arrays), b[part], c[part], ripple,
-            settings.group_prior.log_pmf, start[part], reach, work, values,
-        )  # fmt: skip
+            *head,
+            *(value[part] for value in arrays),
+            b[part],
+            c[part],
+            ripple,
+            settings.group_prior.log_pmf,
+            start[part],
+            reach,
+            work,
+            values,
+        )
         out[part] = values
     return out.reshape(shape)
 
@@ -220,9 +228,13 @@ def group_evidence(settings: TwoLevels, n: FloatArray, total: FloatArray) -> Flo
     if settings.group_prior is FLAT and not _has_ripple(settings):
         return np.asarray(kernels.group_evidence(n, total, settings.group, settings.total))
     shape = np.broadcast_shapes(
-        n.shape, total.shape, settings.block.shape, settings.group.shape,
-        settings.n_siblings.shape, settings.known_count.shape,
-    )  # fmt: skip
+        n.shape,
+        total.shape,
+        settings.block.shape,
+        settings.group.shape,
+        settings.n_siblings.shape,
+        settings.known_count.shape,
+    )
     return _run_kernel(kernels.table_evidence, settings, shape, (), n, total)
 
 
@@ -263,9 +275,15 @@ def target_probability(
 ) -> FloatArray:
     """Return the posterior probability of X = k + 1 given releases relative to k."""
     shape = np.broadcast_shapes(
-        d.shape, n.shape, total.shape, settings.block.shape, settings.group.shape,
-        settings.n_siblings.shape, settings.prior.shape, settings.known_count.shape,
-    )  # fmt: skip
+        d.shape,
+        n.shape,
+        total.shape,
+        settings.block.shape,
+        settings.group.shape,
+        settings.n_siblings.shape,
+        settings.prior.shape,
+        settings.known_count.shape,
+    )
     out: FloatArray = np.empty(shape)
     if settings.published:
         p = settings.prior

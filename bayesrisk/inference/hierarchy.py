@@ -247,10 +247,16 @@ def hierarchical_posterior(
         "siblings": check.count_array(siblings, "siblings"),
     }
     settings = model.read_settings(
-        n_siblings=n_siblings, rho_block=rho_block, rho_group=rho_group, prior=prior,
-        known_count=known_count, group_prior=group_prior, sensitivity=sensitivity,
-        conditionals=conditionals, sibling_noise=sibling_noise,
-    )  # fmt: skip
+        n_siblings=n_siblings,
+        rho_block=rho_block,
+        rho_group=rho_group,
+        prior=prior,
+        known_count=known_count,
+        group_prior=group_prior,
+        sensitivity=sensitivity,
+        conditionals=conditionals,
+        sibling_noise=sibling_noise,
+    )
     model.warn_if_published(settings)
     arrays = {
         **releases,

@@ -347,10 +347,17 @@ def _plan(path: _Path, levels: int, k: int, p: float, *, exact: bool) -> tuple[P
     leaves = np.flatnonzero(count == 0)
     none = np.full(up.size, -1, dtype=np.int64)
     tree = Tree(
-        names=pd.RangeIndex(up.size), parent=up, first_child=first,
-        children=np.arange(1, up.size), depth=none, noisy=np.where(lam > 0.0, y, 0), precision=lam,
-        leaves=leaves, known_count=none, prior=np.full(up.size, np.nan),
-    )  # fmt: skip
+        names=pd.RangeIndex(up.size),
+        parent=up,
+        first_child=first,
+        children=np.arange(1, up.size),
+        depth=none,
+        noisy=np.where(lam > 0.0, y, 0),
+        precision=lam,
+        leaves=leaves,
+        known_count=none,
+        prior=np.full(up.size, np.nan),
+    )
     laws = np.tile([0.0, 1.0, 0.0], (leaves.size, 1))
     plan = make_plan(tree, laws, [tables.get(int(v)) for v in leaves], factors)
     return plan, nodes[::-1]

@@ -125,10 +125,15 @@ def sibling_approximation_cost(
     (0.0249, 0.0688)
     """
     keywords: dict[str, Any] = {
-        "n_siblings": n_siblings, "rho_block": rho_block, "rho_group": rho_group,
-        "prior": prior, "known_count": known_count, "group_prior": group_prior,
-        "sensitivity": sensitivity, "conditionals": conditionals,
-    }  # fmt: skip
+        "n_siblings": n_siblings,
+        "rho_block": rho_block,
+        "rho_group": rho_group,
+        "prior": prior,
+        "known_count": known_count,
+        "group_prior": group_prior,
+        "sensitivity": sensitivity,
+        "conditionals": conditionals,
+    }
     approximate, exact = (
         hierarchical_posterior(block, group, siblings, **keywords, sibling_noise=noise)
         for noise in model.SIBLING_NOISE

@@ -121,9 +121,14 @@ def _name_lines(figure: Figure, axes: Axes, frame: pd.DataFrame, by: str, title:
     names = [f"{value:.4g}" for value in values]
     baseline = axes.plot([], [], **_BASELINE)
     figure.legend(
-        [*handles, *baseline], [*names, "block alone"], title=title, fontsize=8.0,
-        title_fontsize=8.0, loc="outside lower center", ncols=len(values) + 1,
-    )  # fmt: skip
+        [*handles, *baseline],
+        [*names, "block alone"],
+        title=title,
+        fontsize=8.0,
+        title_fontsize=8.0,
+        loc="outside lower center",
+        ncols=len(values) + 1,
+    )
 
 
 def plot_group_count(frame: pd.DataFrame) -> Figure:
@@ -155,17 +160,25 @@ def plot_group_count(frame: pd.DataFrame) -> Figure:
             ordered = rows.sort_values("group_count")
             error = ordered.get("standard_error", pd.Series(0.0, index=ordered.index))
             axes.errorbar(
-                ordered["group_count"], ordered["value"], yerr=2.0 * error if error.any() else None,
-                color="#0072B2", marker="o", markersize=4.0, label="block, group and siblings",
-            )  # fmt: skip
+                ordered["group_count"],
+                ordered["value"],
+                yerr=2.0 * error if error.any() else None,
+                color="#0072B2",
+                marker="o",
+                markersize=4.0,
+                label="block, group and siblings",
+            )
             axes.plot(
-                ordered["group_count"], ordered["without_hierarchy"], label="block alone",
+                ordered["group_count"],
+                ordered["without_hierarchy"],
+                label="block alone",
                 **_BASELINE,
-            )  # fmt: skip
+            )
             axes.set(
-                xlabel="true count of the group", ylabel="probability of a correct decision",
+                xlabel="true count of the group",
+                ylabel="probability of a correct decision",
                 title=str(name),
-            )  # fmt: skip
+            )
             axes.legend(fontsize=8.0)
         return figure
 
@@ -202,9 +215,11 @@ def plot_group_budget(frame: pd.DataFrame, *, budgets: Mapping[str, float] | Non
             baseline = rows.drop_duplicates("rho_group").sort_values("rho_group")
             axes.plot(baseline["rho_group"], baseline["without_hierarchy"], zorder=0, **_BASELINE)
             axes.set(
-                xscale="log", xlabel=r"$\rho$ of the group's count",
-                ylabel="probability of a correct decision", title=str(name),
-            )  # fmt: skip
+                xscale="log",
+                xlabel=r"$\rho$ of the group's count",
+                ylabel="probability of a correct decision",
+                title=str(name),
+            )
             mark(axes, budgets or {})
         _name_lines(figure, panels[0], frame, "group_count", "true count of the group")
         return figure
@@ -275,9 +290,14 @@ def plot_noise_sum(frame: pd.DataFrame) -> Figure:
                 ordered["value"], 0.0, ordered["exact"], color="0.6", linewidth=2.0, label="exact"
             )
             axes.plot(
-                ordered["value"], ordered["approximate"], linestyle="none", marker="o",
-                markersize=3.0, color="#D55E00", label="approximation",
-            )  # fmt: skip
+                ordered["value"],
+                ordered["approximate"],
+                linestyle="none",
+                marker="o",
+                markersize=3.0,
+                color="#D55E00",
+                label="approximation",
+            )
             axes.set_title(rf"$\rho$ = {rho:.3g}, {m:g} terms", fontsize=9.0)
             axes.set(xlabel="value of the sum", ylabel="probability")
         for axes in panels[len(groups) :]:

@@ -86,8 +86,11 @@ def _grid(settings: model.TwoLevels, truths: list[Truth]) -> Grid:
     return Grid(
         group=np.arange(n[0] + min(groups), n[-1] + max(groups) + 1),
         siblings=np.arange(s[0] + min(others), s[-1] + max(others) + 1),
-        group_noise=n, group_pmf=n_pmf, siblings_noise=s, siblings_pmf=s_pmf,
-    )  # fmt: skip
+        group_noise=n,
+        group_pmf=n_pmf,
+        siblings_noise=s,
+        siblings_pmf=s_pmf,
+    )
 
 
 def _grids(settings: model.TwoLevels, truths: list[Truth]) -> Iterator[tuple[Grid, list[int]]]:
@@ -237,10 +240,14 @@ def simulate(
         posterior = model.target_probability(settings, d, n, total)
         correct = model.decides(posterior) == bool(truth.target)
         without = (d >= alone) == bool(truth.target)
-        values = np.stack([
-            correct, correct & ~without, without & ~correct,
-            posterior if truth.target else 1.0 - posterior,
-        ]).astype(float)  # fmt: skip
+        values = np.stack(
+            [
+                correct,
+                correct & ~without,
+                without & ~correct,
+                posterior if truth.target else 1.0 - posterior,
+            ]
+        ).astype(float)
         sums += values.sum(axis=1)
         squares += (values**2).sum(axis=1)
     mean = sums / releases

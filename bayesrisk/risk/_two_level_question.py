@@ -31,22 +31,31 @@ class Question:
 
     def groups(self) -> Any:
         """Yield one model, its truths and their positions, for all that differ in truth only."""
-        columns = np.column_stack([
-            np.broadcast_to(array, self.shape).ravel()
-            for array in (
-                self.model.block, self.model.group, self.model.n_siblings,
-                self.model.prior, self.model.known_count,
-            )
-        ])  # fmt: skip
+        columns = np.column_stack(
+            [
+                np.broadcast_to(array, self.shape).ravel()
+                for array in (
+                    self.model.block,
+                    self.model.group,
+                    self.model.n_siblings,
+                    self.model.prior,
+                    self.model.known_count,
+                )
+            ]
+        )
         group, block = (self.arrays[name].ravel() for name in ("group_count", "block_count"))
         distinct, index = np.unique(columns, axis=0, return_inverse=True)
         for i, (a, b, m, p, k) in enumerate(distinct):
             members = np.flatnonzero(index.ravel() == i)
             truths = [grid.Truth(int(block[j] - k), int(group[j] - k)) for j in members]
             one = replace(
-                self.model, block=np.array(a), group=np.array(b), prior=np.array(p),
-                n_siblings=np.array(int(m)), known_count=np.array(int(k)),
-            )  # fmt: skip
+                self.model,
+                block=np.array(a),
+                group=np.array(b),
+                prior=np.array(p),
+                n_siblings=np.array(int(m)),
+                known_count=np.array(int(k)),
+            )
             yield one, truths, members
 
     def settings(self) -> pd.DataFrame:
@@ -54,9 +63,14 @@ class Question:
 
 
 def read_question(
-    *, group_count: ArrayLike, block_count: ArrayLike | None, method: str,
-    releases: int | None, rng: Any, **settings: Any,
-) -> Question:  # fmt: skip
+    *,
+    group_count: ArrayLike,
+    block_count: ArrayLike | None,
+    method: str,
+    releases: int | None,
+    rng: Any,
+    **settings: Any,
+) -> Question:
     """Return checked arguments."""
     two_levels = model.read_settings(**settings)
     k = two_levels.known_count
@@ -91,7 +105,10 @@ def read_question(
     if not drawn and (releases is not None or rng is not None):
         raise ArgumentError("releases and rng belong with method='monte-carlo'")
     return Question(
-        arrays=full, model=two_levels, shape=shape, method=method,
+        arrays=full,
+        model=two_levels,
+        shape=shape,
+        method=method,
         releases=check.integer(releases, "releases", lower=2, upper=2**40) if drawn else 0,
         rng=_streams(rng, int(np.prod(shape))) if drawn else None,
         provenance={
@@ -101,7 +118,7 @@ def read_question(
             "rng": repr(rng),
             "version": __version__,
         },
-    )  # fmt: skip
+    )
 
 
 def _check_truth(block: IntArray, group: IntArray, k: IntArray) -> None:

@@ -196,11 +196,21 @@ def hierarchical_correct_decision_probability(
     ([0.318191, 0.589726], [0.58886, 0.58886])
     """
     question = read_question(
-        n_siblings=n_siblings, rho_block=rho_block, rho_group=rho_group, prior=prior,
-        group_count=group_count, block_count=block_count, known_count=known_count,
-        group_prior=group_prior, sensitivity=sensitivity, conditionals=conditionals,
-        sibling_noise=sibling_noise, method=method, releases=releases, rng=rng,
-    )  # fmt: skip
+        n_siblings=n_siblings,
+        rho_block=rho_block,
+        rho_group=rho_group,
+        prior=prior,
+        group_count=group_count,
+        block_count=block_count,
+        known_count=known_count,
+        group_prior=group_prior,
+        sensitivity=sensitivity,
+        conditionals=conditionals,
+        sibling_noise=sibling_noise,
+        method=method,
+        releases=releases,
+        rng=rng,
+    )
     model.warn_if_published(question.model)
     return _average(question, decision=True)
 
@@ -294,10 +304,20 @@ def hierarchical_marginal_posterior(
     (0.52449, 0.523666)
     """
     question = read_question(
-        n_siblings=n_siblings, rho_block=rho_block, rho_group=rho_group, prior=prior,
-        group_count=group_count, block_count=block_count, known_count=known_count,
-        group_prior=group_prior, sensitivity=sensitivity, conditionals=conditionals,
-        sibling_noise=sibling_noise, method=method, releases=releases, rng=rng,
-    )  # fmt: skip
+        n_siblings=n_siblings,
+        rho_block=rho_block,
+        rho_group=rho_group,
+        prior=prior,
+        group_count=group_count,
+        block_count=block_count,
+        known_count=known_count,
+        group_prior=group_prior,
+        sensitivity=sensitivity,
+        conditionals=conditionals,
+        sibling_noise=sibling_noise,
+        method=method,
+        releases=releases,
+        rng=rng,
+    )
     model.warn_if_published(question.model)
     return _average(question, decision=False)

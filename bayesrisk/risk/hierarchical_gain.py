@@ -74,9 +74,15 @@ class HierarchicalGain:
             with and without the hierarchy.
         """
         names = (
-            "gain", "loss", "net", "with_hierarchy", "without_hierarchy",
-            "gain_error", "loss_error", "net_error",
-        )  # fmt: skip
+            "gain",
+            "loss",
+            "net",
+            "with_hierarchy",
+            "without_hierarchy",
+            "gain_error",
+            "loss_error",
+            "net_error",
+        )
         columns = {name: np.ravel(getattr(self, name)) for name in names}
         return self.question.settings().assign(**columns)
 
@@ -127,10 +133,14 @@ class HierarchicalGain:
         )
         k = settings.known_count.item()
         columns = {
-            "block": mesh[0], "group": mesh[1], "siblings": mesh[2],
-            "decision": k + with_.astype(int), "decision_without": k + without.astype(int),
-            "change": change, "probability": _release_probability(settings, truths[0], axes),
-        }  # fmt: skip
+            "block": mesh[0],
+            "group": mesh[1],
+            "siblings": mesh[2],
+            "decision": k + with_.astype(int),
+            "decision_without": k + without.astype(int),
+            "change": change,
+            "probability": _release_probability(settings, truths[0], axes),
+        }
         return pd.DataFrame({name: array.ravel() for name, array in columns.items()})
 
 
@@ -246,11 +256,21 @@ def hierarchical_gain(
     (0.02019, 0.01932)
     """
     question = read_question(
-        n_siblings=n_siblings, rho_block=rho_block, rho_group=rho_group, prior=prior,
-        group_count=group_count, block_count=block_count, known_count=known_count,
-        group_prior=group_prior, sensitivity=sensitivity, conditionals=conditionals,
-        sibling_noise=sibling_noise, method=method, releases=releases, rng=rng,
-    )  # fmt: skip
+        n_siblings=n_siblings,
+        rho_block=rho_block,
+        rho_group=rho_group,
+        prior=prior,
+        group_count=group_count,
+        block_count=block_count,
+        known_count=known_count,
+        group_prior=group_prior,
+        sensitivity=sensitivity,
+        conditionals=conditionals,
+        sibling_noise=sibling_noise,
+        method=method,
+        releases=releases,
+        rng=rng,
+    )
     model.warn_if_published(question.model)
     shape = question.shape
     values = np.empty((int(np.prod(shape)), 3))

@@ -83,9 +83,16 @@ def test_trees_have_nodes_and_no_target():
 
 def test_paths_have_levels():
     samples = sample_path(
-        [2, 1, 4], [-1, 2], n_siblings=[27, 3], rho=0.2, prior=0.3, draws=1500, warmup=50,
-        chains=4, rng=1,
-    )  # fmt: skip
+        [2, 1, 4],
+        [-1, 2],
+        n_siblings=[27, 3],
+        rho=0.2,
+        prior=0.3,
+        draws=1500,
+        warmup=50,
+        chains=4,
+        rng=1,
+    )
     assert to_arviz(samples)["posterior"]["count"].sizes["level"] == 3
     assert diagnose(samples).verdict == "converged"
 
@@ -153,9 +160,16 @@ def test_one_chain_is_never_enough(samples):
 def test_constants_are_noted_and_not_judged():
     """A point prior fixes the group: its draws are constant by right."""
     samples = sample_hierarchy(
-        2, 1, -1, **GRANVILLE, group_prior=FiniteLaw(3, [1.0]), draws=1000, warmup=10, chains=4,
+        2,
+        1,
+        -1,
+        **GRANVILLE,
+        group_prior=FiniteLaw(3, [1.0]),
+        draws=1000,
+        warmup=10,
+        chains=4,
         rng=1,
-    )  # fmt: skip
+    )
     diagnosis = diagnose(samples)
     assert diagnosis.verdict == "converged"
     assert diagnosis.notes == ("group: every draw is 3; R-hat has no meaning",)

@@ -70,9 +70,15 @@ def test_a_failing_chain_is_not_silent():
 def make(counts, target=None):
     counts = np.asarray(counts)
     return Samples(
-        counts=counts, target=target, labels=("a", "b"), dimension="node", sampler="test",
-        warmup=0, spec={}, seed={},
-    )  # fmt: skip
+        counts=counts,
+        target=target,
+        labels=("a", "b"),
+        dimension="node",
+        sampler="test",
+        warmup=0,
+        spec={},
+        seed={},
+    )
 
 
 def test_access():

@@ -171,9 +171,13 @@ def test_priors_with_holes(prior, group):
     samples = sample_hierarchy(*RELEASE, **GRANVILLE, group_prior=prior, draws=20_000, **RUN)
     assert set(np.unique(samples.of("group"))) == group
     exact = slow.two_levels(
-        RELEASE, m=27, rho1=0.0992264, rho2=0.2464845, p=0.5,
+        RELEASE,
+        m=27,
+        rho1=0.0992264,
+        rho2=0.2464845,
+        p=0.5,
         log_prior=lambda n: float(prior.logpmf(n)),
-    )  # fmt: skip
+    )
     if group == {0}:
         assert not samples.target.any()
     else:
@@ -197,9 +201,16 @@ def test_releases_far_below_zero_are_legal():
 
 def run(**changes):
     setting = {
-        "block": 2, "group": 1, "siblings": -1, **GRANVILLE, "draws": 10, "warmup": 1,
-        "chains": 2, "rng": 1, **changes,
-    }  # fmt: skip
+        "block": 2,
+        "group": 1,
+        "siblings": -1,
+        **GRANVILLE,
+        "draws": 10,
+        "warmup": 1,
+        "chains": 2,
+        "rng": 1,
+        **changes,
+    }
     return sample_hierarchy(**setting)
 
 

@@ -45,9 +45,7 @@ def random_case(rng):
         for centre, v in ((k + 1, 1 / a), (true, 1 / b), (true - k, m / a))
     )
     p = float(rng.uniform(0.02, 0.98))
-    arguments = {
-        "n_siblings": m, "rho_block": a, "rho_group": b, "prior": p, "known_count": k
-    }  # fmt: skip
+    arguments = {"n_siblings": m, "rho_block": a, "rho_group": b, "prior": p, "known_count": k}
     return (y, n, S), arguments, model(m=m, a=a, b=b, p=p, k=k)
 
 
@@ -133,18 +131,32 @@ def test_many_releases_are_the_releases_one_by_one():
     for change in ({}, {"group_prior": law}, {"sibling_noise": "exact"}):
         for ask in (hierarchical_posterior, published):
             many = ask(
-                y, n, S, n_siblings=m, rho_block=a, rho_group=b, prior=prior, known_count=k,
+                y,
+                n,
+                S,
+                n_siblings=m,
+                rho_block=a,
+                rho_group=b,
+                prior=prior,
+                known_count=k,
                 **change,
-            )  # fmt: skip
+            )
             one = [
                 float(
                     ask(
-                        y[i], n[i], S[i], n_siblings=m[i], rho_block=a[i], rho_group=b[i],
-                        prior=prior[i], known_count=k[i], **change,
+                        y[i],
+                        n[i],
+                        S[i],
+                        n_siblings=m[i],
+                        rho_block=a[i],
+                        rho_group=b[i],
+                        prior=prior[i],
+                        known_count=k[i],
+                        **change,
                     ).target_probability
                 )
                 for i in range(20)
-            ]  # fmt: skip
+            ]
             np.testing.assert_allclose(many.target_probability, one, rtol=1e-14, atol=1e-15)
 
 
@@ -329,13 +341,19 @@ def test_cost_of_the_approximation():
 @pytest.mark.parametrize(
     ("name", "bad"),
     [
-        ("block", NOT_COUNTS), ("group", NOT_COUNTS), ("siblings", NOT_COUNTS),
-        ("n_siblings", [*NOT_COUNTS, 0, -3]), ("known_count", [*NOT_COUNTS, -1]),
-        ("prior", NOT_PRIORS), ("rho_block", [*NOT_REAL, None, -1, 1e101]),
-        ("rho_group", [*NOT_REAL, None, -1, 1e101]), ("sensitivity", [*NOT_REAL, None, 0, -1]),
-        ("conditionals", ["gibbs", None, 1]), ("sibling_noise", ["none", None]),
+        ("block", NOT_COUNTS),
+        ("group", NOT_COUNTS),
+        ("siblings", NOT_COUNTS),
+        ("n_siblings", [*NOT_COUNTS, 0, -3]),
+        ("known_count", [*NOT_COUNTS, -1]),
+        ("prior", NOT_PRIORS),
+        ("rho_block", [*NOT_REAL, None, -1, 1e101]),
+        ("rho_group", [*NOT_REAL, None, -1, 1e101]),
+        ("sensitivity", [*NOT_REAL, None, 0, -1]),
+        ("conditionals", ["gibbs", None, 1]),
+        ("sibling_noise", ["none", None]),
     ],
-)  # fmt: skip
+)
 def test_bad_arguments_are_named(name, bad):
     for value in bad:
 

@@ -80,13 +80,27 @@ def test_one_level_above_is_the_two_level_posterior(seed, noise):
     law = FiniteLaw(k + int(rng.integers(0, 3)), rng.dirichlet(np.ones(12))) if seed % 3 else None
     rho[1] = 0.0 if seed % 5 == 2 else rho[1]
     two = hierarchical_posterior(
-        y, n, total, n_siblings=m, rho_block=rho[0], rho_group=rho[1], prior=p, known_count=k,
-        group_prior=law, sibling_noise=noise,
-    )  # fmt: skip
-    path = path_posterior(
-        [y, n], [total], n_siblings=m, rho=rho, prior=p, known_count=k, count_priors=[law],
+        y,
+        n,
+        total,
+        n_siblings=m,
+        rho_block=rho[0],
+        rho_group=rho[1],
+        prior=p,
+        known_count=k,
+        group_prior=law,
         sibling_noise=noise,
-    )  # fmt: skip
+    )
+    path = path_posterior(
+        [y, n],
+        [total],
+        n_siblings=m,
+        rho=rho,
+        prior=p,
+        known_count=k,
+        count_priors=[law],
+        sibling_noise=noise,
+    )
     assert abs(path.target_probability - float(two.target_probability)) < 1e-12
     assert path.block_probability == pytest.approx(float(two.block_probability), rel=1e-13)
     gap = path.pmf(1).subtract(two.group_pmf, fill_value=0.0).abs().max()
@@ -144,9 +158,13 @@ def test_only_children_share_their_count_and_its_priors():
     assert alone.target_probability == 1.0  # the group's prior excludes an empty block
     with pytest.raises(ArgumentError, match="priors on one count must share"):
         path_posterior(
-            y[:3], [0, 0], n_siblings=0, rho=rho[:3], prior=0.2,
+            y[:3],
+            [0, 0],
+            n_siblings=0,
+            rho=rho[:3],
+            prior=0.2,
             count_priors=[FiniteLaw(1, [1.0]), FiniteLaw(5, [1.0])],
-        )  # fmt: skip
+        )
 
 
 def test_exact_noise_of_the_other_children():
@@ -213,9 +231,15 @@ def test_a_known_total_moves_the_target():
     far = path_posterior([2, 1], [-1], count_priors=[FiniteLaw(60, [1.0])], **GRANVILLE)
     for law, result in ((1, point), (60, far)):
         two = hierarchical_posterior(
-            2, 1, -1, n_siblings=27, rho_block=0.0992264, rho_group=0.2464845, prior=0.5,
+            2,
+            1,
+            -1,
+            n_siblings=27,
+            rho_block=0.0992264,
+            rho_group=0.2464845,
+            prior=0.5,
             group_prior=FiniteLaw(law, [1.0]),
-        )  # fmt: skip
+        )
         assert result.target_probability == pytest.approx(float(two.target_probability), abs=1e-12)
 
 

@@ -77,9 +77,14 @@ def test_draws_follow_the_enumerated_posterior(seed):
 def test_the_exact_posterior_agrees(seed):
     case, priors = random_case(seed)
     exact = path_posterior(
-        case["noisy"], case["totals"], n_siblings=case["m"], rho=case["rho"], prior=case["p"],
-        known_count=case["k"], count_priors=priors,
-    )  # fmt: skip
+        case["noisy"],
+        case["totals"],
+        n_siblings=case["m"],
+        rho=case["rho"],
+        prior=case["p"],
+        known_count=case["k"],
+        count_priors=priors,
+    )
     samples = sampled(case, priors)
     laws = [[1 - exact.target_probability, exact.target_probability]]
     for level in range(1, len(samples.labels)):
@@ -118,9 +123,15 @@ def test_a_deeper_path_without_budget_changes_nothing():
 
 def test_draws_are_nested_and_labelled():
     samples = sample_path(
-        [2, 1, 4], [-1, 2], n_siblings=[27, 3], rho=0.2, prior=0.3, known_count=1,
-        levels=["block", "group", "tract"], **RUN,
-    )  # fmt: skip
+        [2, 1, 4],
+        [-1, 2],
+        n_siblings=[27, 3],
+        rho=0.2,
+        prior=0.3,
+        known_count=1,
+        levels=["block", "group", "tract"],
+        **RUN,
+    )
     assert samples.labels == ("block", "group", "tract")
     assert np.all(np.diff(samples.counts, axis=2) >= 0)
     assert set(np.unique(samples.of("block"))) == {1, 2}

@@ -43,9 +43,15 @@ def test_against_a_triple_sum(conditionals, k, x, N, p):
 
     correct, mean = oracle.correct_decision(N, x, solve=solve, reach=(5, 6, 10), **twin)
     arguments = {
-        "n_siblings": m, "rho_block": a, "rho_group": b, "prior": p, "group_count": N,
-        "block_count": x, "known_count": k, "conditionals": conditionals,
-    }  # fmt: skip
+        "n_siblings": m,
+        "rho_block": a,
+        "rho_group": b,
+        "prior": p,
+        "group_count": N,
+        "block_count": x,
+        "known_count": k,
+        "conditionals": conditionals,
+    }
     # The real sum of three noises is not quite the discrete Gaussian that the twin draws from.
     slack = 3e-4
     for function, expected in zip(FUNCTIONS, (correct, mean), strict=True):
@@ -58,8 +64,10 @@ def test_against_every_release_of_smooth_noise(conditionals):
     # rho below 1/8: the sum is the discrete Gaussian, so agreement is to rounding.
     arguments = {"n_siblings": 2, "rho_block": 0.12, "rho_group": 0.6, "prior": 0.45}
     y, n, S = np.meshgrid(np.arange(-16, 19), np.arange(-5, 11), np.arange(-22, 25), indexing="ij")
-    laws = [DiscreteGaussian(v, c).pmf(z) for v, c, z in (
-        (0.5 / 0.12, 1, y), (0.5 / 0.6, 3, n), (2 * 0.5 / 0.12, 2, S))]  # fmt: skip
+    laws = [
+        DiscreteGaussian(v, c).pmf(z)
+        for v, c, z in ((0.5 / 0.12, 1, y), (0.5 / 0.6, 3, n), (2 * 0.5 / 0.12, 2, S))
+    ]
     weight = laws[0] * laws[1] * laws[2]
     posterior = hierarchical_posterior(
         y, n, S, **arguments, conditionals=conditionals
@@ -78,9 +86,13 @@ def test_against_every_release_of_smooth_noise(conditionals):
 @pytest.mark.parametrize("rho_block", [0.0992264, 0.7])
 def test_draws_agree_within_their_error(conditionals, rho_block):
     arguments = GRANVILLE | {
-        "rho_block": rho_block, "n_siblings": 6, "group_count": [1, 4], "block_count": [1, 0],
-        "conditionals": conditionals, "sibling_noise": "exact",
-    }  # fmt: skip
+        "rho_block": rho_block,
+        "n_siblings": 6,
+        "group_count": [1, 4],
+        "block_count": [1, 0],
+        "conditionals": conditionals,
+        "sibling_noise": "exact",
+    }
     for function in FUNCTIONS:
         exact = function(**arguments)
         drawn = function(**arguments, method="monte-carlo", releases=20_000, rng=7)
@@ -95,9 +107,12 @@ def test_draws_agree_within_their_error(conditionals, rho_block):
 
 def test_draws_do_not_depend_on_their_neighbours():
     draw = functools.partial(
-        hierarchical_correct_decision_probability, **GRANVILLE,
-        method="monte-carlo", releases=500, rng=3,
-    )  # fmt: skip
+        hierarchical_correct_decision_probability,
+        **GRANVILLE,
+        method="monte-carlo",
+        releases=500,
+        rng=3,
+    )
     assert draw(group_count=[1, 5]).value[0] == draw(group_count=1).value
     assert draw(group_count=1).to_frame().equals(draw(group_count=1).to_frame())
 
@@ -171,9 +186,12 @@ def test_the_order_of_settings_is_kept():
     assert table.value.shape == (3, 2)
     for i, j in np.ndindex(3, 2):
         one = hierarchical_correct_decision_probability(
-            n_siblings=[3, 9][j], rho_block=0.1, rho_group=rho[i, 0], prior=0.4,
+            n_siblings=[3, 9][j],
+            rho_block=0.1,
+            rho_group=rho[i, 0],
+            prior=0.4,
             group_count=[2, 5][j],
-        )  # fmt: skip
+        )
         assert table.value[i, j] == pytest.approx(float(one.value), rel=1e-13)
     frame = table.to_frame()
     assert frame["rho_group"].to_list() == np.repeat(rho.ravel(), 2).tolist()
@@ -204,9 +222,13 @@ def test_ties_count_as_decisions_for_one_more():
 
 
 @given(
-    st.integers(0, 3), st.integers(0, 6), st.integers(1, 12), st.floats(0.05, 0.9),
-    st.floats(0.05, 2.0), st.floats(0.05, 0.95),
-)  # fmt: skip
+    st.integers(0, 3),
+    st.integers(0, 6),
+    st.integers(1, 12),
+    st.floats(0.05, 0.9),
+    st.floats(0.05, 2.0),
+    st.floats(0.05, 0.95),
+)
 @settings(max_examples=25)
 def test_averages_over_both_truths_obey_the_martingale(k, others, m, a, b, p):
     # Averaged over the truths as the adversary believes them, a proper posterior keeps the prior.
@@ -215,12 +237,19 @@ def test_averages_over_both_truths_obey_the_martingale(k, others, m, a, b, p):
     values = {
         x: float(
             hierarchical_marginal_posterior(
-                n_siblings=m, rho_block=a, rho_group=b, prior=p, group_count=N, block_count=x,
-                known_count=k, group_prior=law, sibling_noise="exact",
+                n_siblings=m,
+                rho_block=a,
+                rho_group=b,
+                prior=p,
+                group_count=N,
+                block_count=x,
+                known_count=k,
+                group_prior=law,
+                sibling_noise="exact",
             ).value
         )
         for x in (k, k + 1)
-    }  # fmt: skip
+    }
     average = p * values[k + 1] + (1.0 - p) * (1.0 - values[k])
     assert average == pytest.approx(p, abs=1e-11)
 
@@ -268,9 +297,15 @@ def test_a_generator_is_spawned_not_consumed():
 
 def test_events_never_seen_have_an_error_too():
     result = hierarchical_gain(
-        n_siblings=3, rho_block=50.0, rho_group=50.0, prior=0.5, group_count=9,
-        method="monte-carlo", releases=100, rng=1,
-    )  # fmt: skip
+        n_siblings=3,
+        rho_block=50.0,
+        rho_group=50.0,
+        prior=0.5,
+        group_count=9,
+        method="monte-carlo",
+        releases=100,
+        rng=1,
+    )
     assert float(result.loss) == 0.0
     assert 0.0 < float(result.loss_error) < 0.02
 
