@@ -12,6 +12,9 @@ DRAWS = 10_000_000
 @pytest.mark.parametrize("sigma2", [0.5, 5.039, 1e4])
 def test_draws(compare, sigma2):
     law, rng = DiscreteGaussian(sigma2), np.random.default_rng(4)
+    draws = law.rvs(100_000, rng)
+    # The variance of n draws has a relative standard error of about sqrt((kurtosis - 1) / n).
+    assert abs(draws.var() / law.var() - 1.0) < 5.0 * (2.2 / draws.size) ** 0.5
     compare(
         lambda: law.rvs(DRAWS, rng),
         lambda: rng.standard_normal(DRAWS),
@@ -28,6 +31,8 @@ def test_draws_against_opendp(compare):
     space = opendp.vector_domain(opendp.atom_domain(T=int)), opendp.l2_distance(T=float)
     mechanism = opendp.m.make_gaussian(*space, scale=5.039**0.5)
     zeros = [0] * some
+    theirs = np.array(mechanism(zeros))
+    assert abs(theirs.var() / law.var() - 1.0) < 5.0 * (2.2 / some) ** 0.5
     compare(
         lambda: law.rvs(DRAWS, rng),
         lambda: mechanism(zeros),

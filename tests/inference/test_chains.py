@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from bayesrisk import ArgumentError, Samples, sample_hierarchy
+from bayesrisk.inference import arviz_io
 from bayesrisk.inference.chains import effective_size, run_chains, spawn, standard_error
-
-arviz_io = pytest.importorskip("bayesrisk.inference.arviz_io")
 
 
 def autoregression(rng, chains, draws, phi):
