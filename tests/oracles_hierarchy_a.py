@@ -75,7 +75,7 @@ def published(y, n, S, **model):
     stay = {x: math.fsum(w * share(N) for N, w in given[x].items()) for x in (k, k + 1)}
     matrix = np.array([[1.0 - stay[k], stay[k]], [1.0 - stay[k + 1], stay[k + 1]]])
     values, vectors = np.linalg.eig(matrix.T)
-    law = vectors[:, np.argmax(values)]
+    law = np.real(vectors[:, np.argmax(np.real(values))])  # complex from NumPy 2.5 on
     law = law / law.sum()
     group = {}
     for x, weight in zip((k, k + 1), law, strict=True):
