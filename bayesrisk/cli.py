@@ -16,8 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from bayesrisk import _validation as check
 from bayesrisk._version import __version__
-from bayesrisk.accounting import exact_number
-from bayesrisk.cli_hierarchy import hierarchy
+from bayesrisk.cli_hierarchy import hierarchy, number, sensitivity_of
 from bayesrisk.exceptions import ArgumentError, BayesRiskError
 
 app = typer.Typer(
@@ -41,16 +40,7 @@ class Method(StrEnum):
 
 
 def _number(text: str | None, name: str) -> float | None:
-    return None if text is None else float(exact_number(text, name))
-
-
-def _needed(text: str, name: str) -> float:
-    return float(exact_number(text, name))
-
-
-def _sensitivity(text: str) -> float:
-    named = {"add-remove": 1.0, "change-one": 2.0**0.5}
-    return named[text] if text in named else _needed(text, "sensitivity")
+    return None if text is None else number(text, name)
 
 
 SensitivityOption = Annotated[
@@ -110,11 +100,11 @@ def risk(
     from bayesrisk.risk import block_risk
 
     result = block_risk(
-        [[_needed(count, "noisy_count")] for count in noisy_count],
+        [[number(count, "noisy_count")] for count in noisy_count],
         rho=_number(rho, "rho"),
         sigma2=_number(sigma2, "sigma2"),
-        prior=[_needed(p, "prior") for p in prior],
-        sensitivity=_sensitivity(sensitivity),
+        prior=[number(p, "prior") for p in prior],
+        sensitivity=sensitivity_of(sensitivity),
         known_count=known_count,
         scenario_name=scenario,
     )
@@ -158,7 +148,7 @@ def convert(
     """Convert between rho, sigma2, epsilon and delta: give rho or sigma2, or epsilon and delta."""
     from bayesrisk import accounting
 
-    change = _sensitivity(sensitivity)
+    change = sensitivity_of(sensitivity)
     budget, scale = _number(rho, "rho"), _number(sigma2, "sigma2")
     target, failure = _number(epsilon, "epsilon"), _number(delta, "delta")
     if sum([budget is not None, scale is not None, None not in (target, failure)]) != 1:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk.accounting import exact_number
+from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.exceptions import ArgumentError, BayesRiskWarning
 
 if TYPE_CHECKING:
@@ -38,25 +39,26 @@ class SiblingNoise(StrEnum):
     EXACT = "exact"
 
 
-def _number(text: str, name: str) -> float:
+def number(text: str, name: str) -> float:
+    """Return a number that may be written as a fraction."""
     return float(exact_number(text, name))
 
 
-def _sensitivity(text: str) -> float:
-    named = {"add-remove": 1.0, "change-one": 2.0**0.5}
-    return named[text] if text in named else _number(text, "sensitivity")
+def sensitivity_of(text: str) -> float:
+    """Return a sensitivity given as a number or by what a neighbour does."""
+    return SENSITIVITIES[text] if text in SENSITIVITIES else number(text, "sensitivity")
 
 
 def _group_prior(text: str) -> "FiniteLaw | None":
     """Return the prior that ``flat``, ``truncated:MAX`` or ``point:N`` names."""
     from bayesrisk.distributions import FiniteLaw
 
-    kind, _, number = text.partition(":")
+    kind, _, digits = text.partition(":")
     if text == "flat":
         return None
-    if kind not in ("truncated", "point") or not number.isascii() or not number.isdigit():
+    if kind not in ("truncated", "point") or not digits.isascii() or not digits.isdigit():
         raise ArgumentError(f"group_prior must be flat, truncated:MAX or point:N, got {text!r}")
-    count = int(number) if len(number) < 20 else 10**20
+    count = int(digits) if len(digits) < 20 else 10**20
     limit = _MAX_GROUP if kind == "truncated" else 2**52
     if count >= limit:
         raise ArgumentError(f"group_prior must name a count below {limit}, got {text!r}")
@@ -158,16 +160,16 @@ def hierarchy(
 
     compute: Any = partial(
         hierarchical_posterior,
-        rho_block=_number(rho_block, "rho_block"),
-        rho_group=_number(rho_group, "rho_group"),
+        rho_block=number(rho_block, "rho_block"),
+        rho_group=number(rho_group, "rho_group"),
         group_prior=_group_prior(group_prior),
-        sensitivity=_sensitivity(sensitivity),
+        sensitivity=sensitivity_of(sensitivity),
         conditionals=conditionals.value,
         sibling_noise=sibling_noise.value,
     )
     settings = {
         "n_siblings": n_siblings,
-        "prior": None if prior is None else _number(prior, "prior"),
+        "prior": None if prior is None else number(prior, "prior"),
         "known_count": known_count,
     }
     counts = {"block": block, "group": group, "siblings": siblings}

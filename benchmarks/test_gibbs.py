@@ -57,6 +57,9 @@ def test_two_levels(compare, conditionals):
                 rng=1,
             )
 
+    exact = {"coherent": 0.503288, "as-published": 0.577702}[conditionals]
+    samples = ours()
+    assert abs(samples.target_probability - exact) < 4.5 * samples.target_error
     compare(
         ours,
         lambda: plain_gibbs(SLOW_DRAWS, rng, conditionals == "coherent"),
@@ -86,6 +89,7 @@ def test_four_chains_in_two_threads(compare):
             threads=threads,
         )
 
+    np.testing.assert_array_equal(chains(2).counts, chains(1).counts)
     compare(lambda: chains(2), lambda: chains(1), aim="0.5 on two idle processors")
 
 

@@ -71,6 +71,14 @@ def test_posteriors_term_by_term(compare, case):
     }[case]
     some = slice(0, 20_000)
     rng = np.random.default_rng(1)
+    few = BLOCK[:50], GROUP[:50], SIBLINGS[:50]
+    settings = GRANVILLE | ({} if case == "tabulated_prior" else {"rho_block": 0.05})
+    flat = hierarchical_posterior(*few, **settings).target_probability
+    # Where the two are the same adversary: a prior flat on 0..400, noise as smooth as rho = .05's.
+    same = {"group_prior": FiniteLaw(0, np.full(401, 1 / 401))}
+    other = same if case == "tabulated_prior" else {"sibling_noise": "exact"}
+    again = hierarchical_posterior(*few, **(settings | other)).target_probability
+    np.testing.assert_allclose(again, flat, rtol=1e-11)
     compare(
         lambda: hierarchical_posterior(
             BLOCK[some], GROUP[some], SIBLINGS[some], **(GRANVILLE | change)

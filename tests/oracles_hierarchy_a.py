@@ -106,11 +106,20 @@ def chain(y, n, S, *, steps, seed, m, a, b, p, k, keep_indicator, top=200):
 
 
 def correct_decision(N_true, x_true, *, m, a, b, p, k, solve, reach):
-    """Return P(correct) by a triple sum over releases, ``solve`` giving P(X = k + 1)."""
+    """Return P(correct) by a triple sum over releases, ``solve`` giving P(X = k + 1).
+
+    The siblings' noise is the sum of m draws, convolved term by term.
+    """
     ry, rn, rs = reach
     fy = {e: math.exp(-a * e * e) for e in range(-ry, ry + 1)}
     fn = {e: math.exp(-b * e * e) for e in range(-rn, rn + 1)}
-    fs = {e: math.exp(-(a / m) * e * e) for e in range(-rs, rs + 1)}
+    fs = {0: 1.0}
+    for _ in range(m):
+        longer = dict.fromkeys(range(min(fs) - rs, max(fs) + rs + 1), 0.0)
+        for total, weight in fs.items():
+            for e in range(-rs, rs + 1):
+                longer[total + e] += weight * math.exp(-a * e * e)
+        fs = longer
     z = sum(fy.values()) * sum(fn.values()) * sum(fs.values())
     correct = mean = 0.0
     for ey, en, es in itertools.product(fy, fn, fs):

@@ -17,6 +17,8 @@ __all__ = ["census_2020_budget", "compose_rho", "exact_number", "split_rho"]
 
 _UNIVERSES = {"pl94": ("person", "unit"), "dhc": ("person", "household", "unit")}
 _MAX_DIGITS = 400
+#: L2 sensitivity of a histogram by what a neighbour does: one cell moves by one, or two do.
+SENSITIVITIES = {"add-remove": 1.0, "change-one": 2.0**0.5}
 
 
 def exact_number(value: Any, name: str = "value") -> Fraction:

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayesrisk import samples
 from bayesrisk.accounting import census_2020_budget, exact_number
+from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.exceptions import ArgumentError, ConfigError
 from bayesrisk.experiments.config import (
     GAUSSIAN_ONLY,
@@ -25,7 +26,6 @@ from bayesrisk.risk.scenarios import SCENARIOS
 
 __all__ = ["load_config", "parse_config"]
 
-_SENSITIVITIES = {"add-remove": 1.0, "change-one": 2.0**0.5}
 _MAX_ROWS = 2**24
 _MAX_POINTS = 10**6
 
@@ -306,8 +306,8 @@ class _Reader:
         entries = self.sequence(value, "grid.sensitivity")
         found = []
         for i, entry in enumerate(entries):
-            if isinstance(entry, str) and entry in _SENSITIVITIES:
-                found.append(Budget(entry, _SENSITIVITIES[entry]))
+            if isinstance(entry, str) and entry in SENSITIVITIES:
+                found.append(Budget(entry, SENSITIVITIES[entry]))
             else:
                 key = f"grid.sensitivity[{i}] (add-remove, change-one)"
                 found.append(Budget(str(entry), float(self.number(entry, key, 1e-3, 1e3))))

@@ -4,6 +4,7 @@ CSV or Parquet by the ending of either file.  Columns that are not needed pass t
 so that codes in a CSV file keep their leading zeros; those that are needed are written as numbers.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -232,7 +233,8 @@ def add_columns(
         raise OutputError(f"{output}: exists already; choose another name")
     if not output.parent.is_dir():
         raise OutputError(f"{output}: the folder {str(output.parent)!r} does not exist")
-    unfinished = output.with_name(output.name + ".tmp")
+    # A name of our own, so that no file of the user's is written over.
+    unfinished = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:
         written = _write(_pieces(source, compute, dict(settings)), unfinished, ending)
         unfinished.replace(output)
