@@ -1,0 +1,103 @@
+"""Figure of how many cells of a noisy measurement file exceed a risk ratio."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk.plotting._canvas import Axes, Figure, require, style
+
+__all__ = ["plot_noisy_measurements"]
+
+_COLUMNS = (
+    "risk_ratio",
+    "cells",
+    "expected_known",
+    "error_known",
+    "expected_one_more",
+    "error_one_more",
+)
+_LEAST = 0.5  # of a cell: below the axis
+_LAWS: tuple[tuple[str, str, str, Any], ...] = (
+    ("one_more", "noise alone, every true count $k + 1$", "#D55E00", (0, (6, 2))),
+    ("known", "noise alone, every true count $k$", "#0072B2", (0, (3, 1.5))),
+)
+
+
+def _law(axes: Axes, frame: pd.DataFrame, name: str, text: str, colour: str, dash: Any) -> None:
+    """Draw an expected number with a band of two standard deviations."""
+    mean = frame[f"expected_{name}"].to_numpy(dtype=float)
+    error = frame[f"error_{name}"].to_numpy(dtype=float)
+    ratio = frame["risk_ratio"].to_numpy(dtype=float)
+    low = np.maximum(mean - 2.0 * error, _LEAST / 10.0)
+    axes.fill_between(ratio, low, mean + 2.0 * error, color=colour, alpha=0.18, step="post", lw=0)
+    axes.step(
+        ratio, np.where(mean > 0.0, mean, np.nan), where="post", color=colour, ls=dash, label=text
+    )
+
+
+def plot_noisy_measurements(curve: pd.DataFrame, thresholds: Iterable[float] = ()) -> Figure:
+    """Draw how many cells exceed a risk ratio, beside what the noise alone would give.
+
+    Parameters
+    ----------
+    curve : pandas.DataFrame
+        Columns ``risk_ratio``, ``cells``, ``expected_known``, ``error_known``,
+        ``expected_one_more`` and ``error_one_more``, as in :class:`NoisyMeasurementRisk`.
+    thresholds : iterable of float, optional
+        Risk ratios to mark.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel, both axes logarithmic; bands are two standard deviations over the noise.
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing or there is no row.
+    """
+    require(curve, _COLUMNS)
+    frame = curve.sort_values("risk_ratio")
+    with style():
+        figure = Figure(figsize=(5.4, 3.6), layout="constrained")
+        axes = figure.subplots()
+        for law in _LAWS:
+            _law(axes, frame, *law)
+        cells = frame["cells"].to_numpy(dtype=float)
+        axes.step(
+            frame["risk_ratio"],
+            np.where(cells > 0.0, cells, np.nan),
+            where="post",
+            color="black",
+            label="this file",
+        )
+        for value in thresholds:
+            axes.axvline(value, color="0.35", lw=1.0, ls=(0, (1, 1)), zorder=0)
+        axes.set(
+            xscale="log",
+            yscale="log",
+            xlabel="risk ratio $r$ (posterior / prior)",
+            ylabel="cells with a ratio above $r$",
+        )
+        ratios = frame["risk_ratio"]
+        axes.set_xlim(ratios.min(), ratios.max())
+        tops = frame[["cells", "expected_known", "expected_one_more"]].to_numpy(dtype=float)
+        axes.set_ylim(_LEAST, max(2.0 * tops.max(), 1.0))
+        _plain_ticks(axes, float(ratios.min()), float(ratios.max()))
+        handles, labels = axes.get_legend_handles_labels()
+        axes.legend(handles[::-1], labels[::-1], fontsize=8.0, loc="upper right")
+        return figure
+
+
+def _plain_ticks(axes: Axes, low: float, high: float) -> None:
+    """Write ratios as plain numbers, few enough not to touch."""
+    steps = np.array([1, 1.2, 1.5, 2, 3, 4, 5, 7])
+    if high / low > 12.0:
+        steps = np.array([1, 2, 5] if high / low < 300.0 else [1])
+    decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    ticks = (decades[:, None] * steps).ravel()
+    ticks = ticks[(ticks >= low) & (ticks <= high)]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_xticks([], minor=True)

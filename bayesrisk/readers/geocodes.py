@@ -1,0 +1,294 @@
+"""Geocodes of the 2020 spine, and the way from them to published block numbers.
+
+A geocode of the spine is a prefix of those below it: State 3 characters (tribal flag, FIPS code),
+County 9, Tract 13, Block_Group 15, Block 31.  Tracts and block groups are numbered anew, so only
+the last 16 characters of a block are published geography: state 2, county 3, tract 6, block
+group 1, block 4.  The published 15-digit number leaves out the block group, which is the first
+digit of the block.
+"""
+
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentTypeError, DataError, ShapeError
+
+__all__ = [
+    "SPINE_WIDTHS",
+    "WATER_BLOCKS_2020",
+    "block_geocode",
+    "block_geoid",
+    "is_tribal",
+    "spine_ancestor",
+]
+
+#: Characters of a geocode by level, coarse to fine (the nation's is not used).
+SPINE_WIDTHS = MappingProxyType(
+    {"US": 0, "State": 3, "County": 9, "Tract": 13, "Block_Group": 15, "Block": 31}
+)
+#: Blocks of water in which respondents were measured, and the blocks to which tabulation moved
+#: them (README of the Census Bureau's least squares estimates, paragraph 7).
+WATER_BLOCKS_2020 = MappingProxyType(
+    {
+        "010039900000001": "010030108002009",
+        "060739901000002": "060730187001280",
+        "060759902000001": "060750179031031",
+        "120759900000008": "120759704001101",
+        "120869900000022": "120860080002011",
+        "250259901010031": "250250503001006",
+        "360819901000002": "360810916041000",
+        "410079900000010": "410079511004030",
+        "450299901000001": "450299708003004",
+        "450539901000002": "450539503024009",
+        "481679901000039": "481677239003135",
+        "530099901000035": "530090019021025",
+        "530619900020017": "530610401004007",
+        "550259917020003": "550250032001000",
+        "721039900130009": "721031704004006",
+    }
+)
+_SUFFIX = 16  # characters of a block's geocode that are published geography
+_BLOCK = SPINE_WIDTHS["Block"]
+_GROUP = SPINE_WIDTHS["Block_Group"]
+_GROUP_DIGIT, _BLOCK_DIGIT = 11, 12  # places within the suffix, from 0
+
+
+def _characters(codes: NDArray[np.str_], width: int) -> NDArray[np.uint32]:
+    """Return the code points of strings, one row each, filled up with zeros."""
+    fixed = np.ascontiguousarray(codes, dtype=f"U{max(width, 1)}")
+    return fixed.view(np.uint32).reshape(codes.size, -1)
+
+
+def first_fault(codes: NDArray[np.str_], level: str) -> tuple[int, str] | None:
+    """Return the place of the first code that is no geocode of ``level``, and what it must be.
+
+    Levels that the spine of the redistricting data does not have are checked for digits only.
+    """
+    if level == "US" or codes.size == 0:
+        return None
+    longest = codes.dtype.itemsize // 4
+    points = _characters(codes, longest)
+    digits = ((points >= ord("0")) & (points <= ord("9"))) | (points == 0)
+    lengths = np.char.str_len(codes)
+    expected = SPINE_WIDTHS.get(level)
+    rules: list[tuple[NDArray[np.bool_], str]] = [
+        (digits.all(axis=1) & (lengths > 0), "digits only"),
+        (
+            lengths == expected if expected else lengths >= SPINE_WIDTHS["State"],
+            f"{expected} characters" if expected else "3 characters or more",
+        ),
+        (
+            (points[:, 0] == ord("0")) | (points[:, 0] == ord("1")),
+            "a tribal flag 0 or 1 in front",
+        ),
+    ]
+    if level == "Block" and longest >= _BLOCK:
+        rules += [
+            (
+                (points[:, 1:3] == points[:, _GROUP : _GROUP + 2]).all(axis=1),
+                "the same state in its spine and in its last 16 characters",
+            ),
+            (
+                points[:, _GROUP + _GROUP_DIGIT] == points[:, _GROUP + _BLOCK_DIGIT],
+                "a block number that starts with its block group",
+            ),
+        ]
+    faults = [(int((~good).argmax()), text) for good, text in rules if not good.all()]
+    return min(faults, key=lambda fault: fault[0]) if faults else None
+
+
+def _codes(values: Any, name: str, level: str) -> NDArray[np.str_]:
+    """Return geocodes of a level as an array of strings, or say which one is not."""
+    if isinstance(values, str):
+        raise ArgumentTypeError(f"{name} must be an array of strings, got {values!r}")
+    array = np.asarray(values)
+    if array.dtype == object and all(isinstance(item, str) for item in array.flat):
+        array = array.astype(str)
+    if array.dtype.kind != "U":
+        raise ArgumentTypeError(f"{name} must be an array of strings, got dtype {array.dtype}")
+    if array.ndim != 1:
+        raise ShapeError(f"{name} must have one axis, got shape {array.shape}")
+    fault = first_fault(array, level)
+    if fault:
+        place, rule = fault
+        raise DataError(f"{name}: row {place + 1}: must have {rule}, got {str(array[place])!r}")
+    return array
+
+
+def _cut(codes: NDArray[np.str_], *parts: slice) -> NDArray[np.str_]:
+    points = _characters(codes, codes.dtype.itemsize // 4)
+    kept = np.ascontiguousarray(np.concatenate([points[:, part] for part in parts], axis=1))
+    strings: NDArray[np.str_] = kept.view(f"U{kept.shape[1]}").reshape(-1)
+    return strings
+
+
+def block_geoid(
+    geocodes: Sequence[str] | NDArray[np.str_], *, water_blocks: str = "measured"
+) -> NDArray[np.str_]:
+    """Return the published 15-digit numbers of blocks.
+
+    Parameters
+    ----------
+    geocodes : array_like of str, shape (n,)
+        Geocodes of blocks, 31 characters.
+    water_blocks : {"measured", "published"}, default "measured"
+        Where the few respondents of blocks of water are: where they were measured, or in the
+        block to which they were moved after the measurement (:data:`WATER_BLOCKS_2020`), which
+        then occurs twice.
+
+    Returns
+    -------
+    ndarray of str, shape (n,)
+        State 2, county 3, tract 6, block 4: the key of published tables and of block maps.
+
+    Raises
+    ------
+    DataError
+        If one is not the geocode of a block.
+    ArgumentError
+        If ``water_blocks`` is not one of the two.
+    ArgumentTypeError
+        If they are not strings.
+    ShapeError
+        If they do not have one axis.
+
+    Examples
+    --------
+    >>> block_geoid(["0571000110001015700102030011004"]).tolist()
+    ['570010203001004']
+    """
+    check.choice(water_blocks, "water_blocks", ("measured", "published"))
+    codes = _codes(geocodes, "geocodes", "Block")
+    if codes.size == 0:
+        return np.empty(0, dtype="U15")
+    geoids = _cut(codes, slice(_GROUP, _GROUP + _GROUP_DIGIT), slice(_GROUP + _BLOCK_DIGIT, _BLOCK))
+    if water_blocks == "published":
+        for water, land in WATER_BLOCKS_2020.items():
+            geoids[geoids == water] = land
+    return geoids
+
+
+def block_geocode(
+    block_groups: Sequence[str] | NDArray[np.str_], geoids: Sequence[str] | NDArray[np.str_]
+) -> NDArray[np.str_]:
+    """Return geocodes of blocks from their group in the spine and their published number.
+
+    Parameters
+    ----------
+    block_groups : array_like of str, shape (n,)
+        Geocodes of block groups of the spine, 15 characters.
+    geoids : array_like of str, shape (n,)
+        Published 15-digit numbers of blocks.
+
+    Returns
+    -------
+    ndarray of str, shape (n,)
+        Geocodes of 31 characters; :func:`block_geoid` undoes it.
+
+    Raises
+    ------
+    DataError
+        If a group is not a geocode, a number does not have 15 digits, or the two are of
+        different states.
+    ArgumentTypeError
+        If they are not strings.
+    ShapeError
+        If they are not as many.
+
+    Examples
+    --------
+    >>> block_geocode(["057100011000101"], ["570010203001004"]).tolist()
+    ['0571000110001015700102030011004']
+    """
+    groups = _codes(block_groups, "block_groups", "Block_Group")
+    numbers = _codes(geoids, "geoids", "US")
+    if groups.shape != numbers.shape:
+        raise ShapeError(
+            f"geoids must be as many as block_groups, {groups.size}, got {numbers.size}"
+        )
+    for place, number in enumerate(numbers.tolist()):
+        if len(number) != 15 or not (number.isascii() and number.isdigit()):
+            raise DataError(f"geoids: row {place + 1}: must have 15 digits, got {number!r}")
+    joined = [
+        group + number[:11] + number[11] + number[11:]
+        for group, number in zip(groups.tolist(), numbers.tolist(), strict=True)
+    ]
+    return _codes(np.array(joined, dtype=f"U{_BLOCK}"), "geocodes", "Block")
+
+
+def spine_ancestor(geocodes: Sequence[str] | NDArray[np.str_], level: str) -> NDArray[np.str_]:
+    """Return the unit of a coarser level that holds each unit of the spine.
+
+    Parameters
+    ----------
+    geocodes : array_like of str, shape (n,)
+        Geocodes of any level of the redistricting data's spine.
+    level : {"State", "County", "Tract", "Block_Group", "Block"}
+        Level wanted, not finer than theirs.
+
+    Returns
+    -------
+    ndarray of str, shape (n,)
+        Geocodes of that level.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such level.
+    DataError
+        If a geocode is shorter than one of that level, or not digits.
+    ArgumentTypeError
+        If they are not strings.
+    ShapeError
+        If they do not have one axis.
+
+    Examples
+    --------
+    >>> spine_ancestor(["057100011000101"], "County").tolist()
+    ['057100011']
+    """
+    width = SPINE_WIDTHS[check.choice(level, "level", tuple(SPINE_WIDTHS)[1:])]
+    codes = _codes(geocodes, "geocodes", "any")
+    short = np.char.str_len(codes) < width
+    if short.any():
+        place = int(short.argmax())
+        raise DataError(
+            f"geocodes: row {place + 1}: must have {width} characters or more for level {level}, "
+            f"got {str(codes[place])!r}"
+        )
+    return codes.astype(f"U{width}")
+
+
+def is_tribal(geocodes: Sequence[str] | NDArray[np.str_]) -> NDArray[np.bool_]:
+    """Return whether units lie in the part of the spine for American Indian and tribal areas.
+
+    Parameters
+    ----------
+    geocodes : array_like of str, shape (n,)
+        Geocodes of any level below the nation.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+        True where the first character is 1.
+
+    Raises
+    ------
+    DataError
+        If one does not start with 0 or 1, or is not digits.
+    ArgumentTypeError
+        If they are not strings.
+    ShapeError
+        If they do not have one axis.
+
+    Examples
+    --------
+    >>> is_tribal(["057", "157"]).tolist()
+    [False, True]
+    """
+    flags: NDArray[np.bool_] = _codes(geocodes, "geocodes", "any").astype("U1") == "1"
+    return flags
