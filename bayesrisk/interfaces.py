@@ -1,14 +1,19 @@
-"""Protocols of the plug-ins: what a noise law and an executor must offer, and nothing more."""
+"""Protocols of the plug-ins: what a law, a mechanism and an executor must offer, no more."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
 from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    from bayesrisk.release import MechanismSpec, Release
+    from bayesrisk.tables import Microdata, Records, Workload
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
-__all__ = ["Executor", "NoiseLaw"]
+__all__ = ["Executor", "Mechanism", "NoiseLaw", "SolverBackend"]
 
 
 @runtime_checkable
@@ -34,3 +39,39 @@ class Executor(Protocol):
 
     def run(self, task: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
         """Yield ``task(item)`` for every item, each as soon as it is finished."""
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """Turns confidential records into a release.
+
+    ``spec`` says what it does, apart from the code that draws: public, frozen, and complete
+    enough to write the likelihood where there is a closed form.  The spec of a release may say
+    more than the mechanism's own, never something else: it knows which tables were asked for.
+    """
+
+    @property
+    def spec(self) -> "MechanismSpec":
+        """What the mechanism does."""
+
+    def release(
+        self,
+        microdata: "Microdata | Records",
+        *,
+        workload: "Workload",
+        rng: np.random.Generator | int,
+    ) -> "Release":
+        """Return the tables of the workload, protected; the same seed gives the same tables."""
+
+
+@runtime_checkable
+class SolverBackend(Protocol):
+    """Maximises a linear objective over an integer program, and says how sure the answer is.
+
+    The model, its limits and the answer are those of :mod:`bayesrisk.reconstruction.solvers`.
+    """
+
+    name: str
+
+    def solve(self, model: Any, objective: Any, *, limits: Any = None) -> Any:
+        """Return the status, values, objective and bound, checked in integer arithmetic."""

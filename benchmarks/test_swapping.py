@@ -1,0 +1,114 @@
+"""Swapping against a double loop over all households; noise against publishing without."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesrisk import make_mechanism
+from bayesrisk.mechanisms import Swapping
+from bayesrisk.tables import Microdata, Records, schema, workload
+
+SETTINGS = {
+    "rate": "1/10",
+    "swap_key": ["size", "adults"],
+    "unique_by": ["race", "age"],
+    "within": "county",
+    "unique_within": "tract",
+    "unit": "household",
+}
+
+
+def population(households, blocks):
+    """Return persons in households in blocks of one county, at random."""
+    rng = np.random.default_rng(0)
+    names = np.array([f"50001{b // 20:06d}1{b % 20:03d}" for b in range(blocks)])
+    place = rng.integers(blocks, size=households)
+    member = np.repeat(np.arange(households), rng.integers(1, 6, size=households))
+    frame = pd.DataFrame(
+        {
+            "block": names[place][member],
+            "sex": rng.integers(2, size=len(member)),
+            "age": rng.integers(90, size=len(member)),
+            "race": rng.choice([1, 2, 4, 8, 3], size=len(member)),
+            "hisp": rng.integers(2, size=len(member)),
+            "household": member,
+        }
+    )
+    centres = pd.DataFrame({"block": names, "x": rng.random(blocks), "y": rng.random(blocks)})
+    return Microdata(Records.from_frame(frame, schema=schema("sf1-person")), None, centres)
+
+
+def household_columns(data):
+    """Return block, size and adults of every household."""
+    frame = data.persons.to_frame()
+    adult = frame.assign(adult=frame["age"] >= 18).groupby("household")
+    return adult.agg(block=("block", "first"), size=("age", "size"), adults=("adult", "sum"))
+
+
+def slow_swap(data, pairs):
+    """Swap by looking at every household for each one that is chosen."""
+    units = household_columns(data)
+    centres = data.blocks.set_index("block").loc[units["block"], ["x", "y"]].to_numpy()
+    rows = list(units.itertuples(index=False))
+    rng = np.random.default_rng(1)
+    partner = [-1] * len(rows)
+    done = 0
+    for unit in rng.permutation(len(rows)).tolist():
+        if done == pairs:
+            break
+        if partner[unit] >= 0:
+            continue
+        near = []
+        for other, row in enumerate(rows):
+            like = row[1:] == rows[unit][1:] and row.block != rows[unit].block
+            if like and partner[other] < 0:
+                step = centres[other] - centres[unit]
+                near.append((float(step @ step), other))
+        if near:
+            near.sort()
+            other = near[:5][int(rng.integers(min(5, len(near))))][1]
+            partner[unit], partner[other] = other, unit
+            done += 1
+    units["block"] = np.where(
+        np.array(partner) >= 0, units["block"].to_numpy()[partner], units["block"]
+    )
+    return units, np.array(partner)
+
+
+def test_swapping(compare):
+    small, large = population(2_000, 100), population(100_000, 2_000)
+    mechanism = Swapping(**SETTINGS)
+    made = mechanism.swap(small, rng=1)
+    units, partner = slow_swap(small, 100)
+    assert (partner >= 0).sum() == (made.partner >= 0).sum() == 200
+    keys = ["block", "size", "adults"]
+    for swapped in (units, household_columns(made.microdata)):
+        pd.testing.assert_series_equal(
+            swapped.groupby(keys).size(), household_columns(small).groupby(keys).size()
+        )
+    compare(
+        lambda: mechanism.swap(large, rng=1),
+        lambda: slow_swap(small, 100),
+        ours_units=100_000,
+        twin_units=2_000,
+        aim="100000 households in seconds",
+        rounds=3,
+    )
+
+
+@pytest.mark.parametrize("name", ["discrete-gaussian", "discrete-laplace"])
+def test_noise(compare, name):
+    data = population(20_000, 10_000)
+    asked = workload("sf1-block").select(tables=["P12"])
+    mechanism = make_mechanism(name, budgets={"block": {"P12": 1}}, sensitivity="add-remove")
+    identity = make_mechanism("identity")
+    made = mechanism.release(data, workload=asked, rng=1)
+    cells = int(np.prod(made.tables.counts["block", "P12"].shape))
+    compare(
+        lambda: mechanism.release(data, workload=asked, rng=1),
+        lambda: identity.release(data, workload=asked, rng=1),
+        ours_units=cells,
+        twin_units=cells,
+        aim="a million cells a second, tabulation included",
+        rounds=3,
+    )

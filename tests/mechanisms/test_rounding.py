@@ -1,0 +1,86 @@
+"""Rounding against its definition and its likelihood; and no protection at all."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles_mechanisms import AGES, SEX, people_workload, population
+from scipy import stats
+
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.mechanisms import Identity, Rounding
+from bayesrisk.release import rounding_probability
+from bayesrisk.tables import tabulate_records
+
+counts = st.lists(st.integers(0, 10**6), min_size=1, max_size=20)
+
+
+@given(counts, st.integers(2, 1000))
+def test_nearest_with_halves_up(values, base):
+    found = Rounding(base=base, method="nearest").round(np.array(values), np.random.default_rng(0))
+    for value, rounded in zip(values, found.tolist(), strict=True):
+        low = value - value % base
+        assert rounded == (low if 2 * (value - low) < base else low + base)
+
+
+@given(counts, st.integers(2, 1000), st.integers(0, 2**32))
+def test_random_takes_a_neighbour(values, base, seed):
+    rng = np.random.default_rng(seed)
+    found = Rounding(base=base, method="random").round(np.array(values), rng)
+    for value, rounded in zip(values, found.tolist(), strict=True):
+        low = value - value % base
+        assert rounded in ({low} if value == low else {low, low + base})
+
+
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_random_follows_its_likelihood(count):
+    rounding = Rounding(base=5, method="random")
+    drawn = rounding.round(np.full(20_000, count), np.random.default_rng(count))
+    below = count // 5 * 5
+    share = rounding_probability(below, count, base=5, method="random")
+    assert stats.binomtest(int((drawn == below).sum()), drawn.size, float(share)).pvalue > 1e-3
+    wrong = rounding_probability(below, count + 1, base=5, method="random")
+    assert stats.binomtest(int((drawn == below).sum()), drawn.size, float(wrong)).pvalue < 1e-9
+
+
+@pytest.mark.parametrize("method", ["nearest", "random"])
+def test_tables_are_rounded_cell_by_cell(method):
+    data, asked = population(4), people_workload(SEX, AGES)
+    made = Rounding(base=3, method=method).release(data, workload=asked, rng=1)
+    truth = tabulate_records(data, asked)
+    for key, table in made.tables.counts.items():
+        rounded, true = table.toarray(), truth.counts[key].toarray()
+        assert np.all(rounded % 3 == 0)
+        assert np.all(made.spec.count_likelihood(rounded, true, level=key[0], table=key[1]) > 0)
+        assert np.all(rounded[true == 0] == 0)
+
+
+def test_same_seed_same_counts():
+    data, asked = population(4), people_workload(AGES)
+    rounding = Rounding(base=3, method="random")
+    made = [rounding.release(data, workload=asked, rng=seed).tables for seed in (1, 1, 2)]
+    assert made[0] == made[1]
+    assert made[0] != made[2]
+
+
+@pytest.mark.parametrize("parameters", [{"base": 1, "method": "random"}, {"base": 3, "method": ""}])
+def test_parameters_are_checked(parameters):
+    with pytest.raises(ArgumentError, match=r"base|method"):
+        Rounding(**parameters)
+
+
+def test_identity_publishes_the_truth():
+    data, asked = population(4), people_workload(SEX, AGES)
+    made = Identity().release(data, workload=asked, rng=0)
+    assert made.tables == tabulate_records(data, asked)
+    assert set(made.spec.invariants) == set(asked.tables)
+
+
+def test_what_is_released_is_checked():
+    asked = people_workload(SEX)
+    with pytest.raises(ArgumentTypeError, match="Records or Microdata"):
+        Identity().release([1, 2], workload=asked, rng=0)
+    with pytest.raises(ArgumentTypeError, match="workload must be a Workload"):
+        Identity().release(population(4), workload="sex", rng=0)
+    with pytest.raises(ArgumentTypeError, match="seed"):
+        Identity().release(population(4), workload=asked, rng="now")
