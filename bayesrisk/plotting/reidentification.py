@@ -1,0 +1,192 @@
+"""Figures of re-identification, majority inference and solution variability."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.plotting import _canvas as canvas
+from bayesrisk.plotting._canvas import Axes, Figure, pair, require, style
+
+__all__ = ["plot_majority", "plot_reidentification", "plot_variability"]
+
+_GUESSERS = ("MDG", "PRG")
+_RATES = (
+    "attacker",
+    "source",
+    "block_size",
+    "putative",
+    "precision",
+    "precision_lower",
+    "precision_upper",
+)
+
+
+def _look(i: int) -> dict[str, Any]:
+    return {
+        "color": canvas._COLOURS[i % len(canvas._COLOURS)],
+        "linestyle": canvas._DASHES[i % len(canvas._DASHES)],
+        "marker": canvas._MARKERS[i % len(canvas._MARKERS)],
+        "markersize": 4.0,
+    }
+
+
+def _guesser(i: int) -> dict[str, Any]:
+    """Return the look of a baseline: grey, so that the attacks stand out."""
+    return {"color": "0.4", "linestyle": ("--", ":")[i % 2], "marker": ("x", "+")[i % 2]}
+
+
+def plot_reidentification(rates: pd.DataFrame) -> Figure:
+    """Draw the precision of re-identification by block size, guessers in grey.
+
+    Parameters
+    ----------
+    rates : pandas.DataFrame
+        Result of :meth:`Reidentification.to_frame` with its rows by size, for one attacker.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Precision with its intervals on the left; on the right its ratio to the better guesser.
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing, there is no row, or there is more than one attacker.
+    """
+    require(rates, (*_RATES, "precision_ratio"))
+    if rates["attacker"].nunique() > 1:
+        names = rates["attacker"].unique().tolist()
+        raise ArgumentError(f"rates must be of one attacker, got {names}")
+    shown = rates[(rates["block_size"] != "All") & (rates["putative"] > 0)]
+    sizes = [
+        size for size in dict.fromkeys(rates["block_size"]) if size in set(shown["block_size"])
+    ]
+    position = {size: i for i, size in enumerate(sizes)}
+    with style():
+        figure, left, right = pair(7.2, 3.4)
+        sources = list(dict.fromkeys(rates["source"]))
+        attacks = [name for name in sources if name not in _GUESSERS]
+        for name in sources:
+            rows = shown[shown["source"] == name]
+            is_guess = name in _GUESSERS
+            look = _guesser(_GUESSERS.index(name)) if is_guess else _look(attacks.index(name))
+            # Side by side, so that intervals do not hide each other.
+            at = rows["block_size"].map(position) + 0.08 * (sources.index(name) - len(sources) / 2)
+            span = [
+                (rows["precision"] - rows["precision_lower"]).clip(lower=0.0),
+                (rows["precision_upper"] - rows["precision"]).clip(lower=0.0),
+            ]
+            left.errorbar(at, rows["precision"], yerr=span, capsize=2.0, label=name, **look)
+            if not is_guess:
+                right.plot(at, rows["precision_ratio"], label=name, **look)
+        left.set(ylabel="precision", ylim=(0.0, 1.05))
+        right.set_ylabel("precision / better guesser")
+        canvas.ratio_axis(right, shown["precision_ratio"])
+        for axes in (left, right):
+            axes.set_xticks(range(len(sizes)), sizes, rotation=30, ha="right")
+            axes.set_xlabel("people in the block")
+        figure.legend(
+            *left.get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=8.0
+        )
+        return figure
+
+
+def _steps(axes: Axes, rows: pd.DataFrame, label: str, look: dict[str, Any]) -> None:
+    """Draw precision against the share of records at or above it, as steps."""
+    recall = np.insert(rows["recall"].to_numpy(float), 0, 0.0)
+    precision = rows["precision"].to_numpy(float)
+    precision = np.insert(precision, 0, precision[0])
+    plain = {k: v for k, v in look.items() if k not in ("marker", "markersize")}
+    axes.step(recall, precision, where="pre", label=label, **plain)
+
+
+def plot_majority(curves: pd.DataFrame) -> Figure:
+    """Draw the precision of majority inference over records, a panel for each threshold.
+
+    Parameters
+    ----------
+    curves : pandas.DataFrame
+        Results of :meth:`MajorityInference.curve`, those of several thresholds one under another.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Precision against the share of records inferred with that precision or a higher one, a line
+        for each release.
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing or there is no row.
+    """
+    require(curves, ("release", "threshold", "precision", "recall"))
+    thresholds = sorted(curves["threshold"].unique().tolist())
+    with style():
+        figure = Figure(figsize=(7.2, 2.9 * ((len(thresholds) + 1) // 2)), layout="constrained")
+        columns = min(2, len(thresholds))
+        grid = figure.subplots(
+            (len(thresholds) + 1) // 2, columns, sharex=True, sharey=True, squeeze=False
+        )
+        for axes, threshold in zip(grid.flat, thresholds, strict=False):
+            at = curves[curves["threshold"] == threshold]
+            for i, release in enumerate(dict.fromkeys(at["release"])):
+                rows = at[at["release"] == release].sort_values("recall")
+                _steps(axes, rows, str(release), _look(i))
+            axes.set(title=f"majority of at least {threshold}", xlim=(0.0, 1.0), ylim=(0.0, 1.05))
+            axes.set_ylabel("precision")
+            axes.set_xlabel("share of records with it or more")
+            axes.label_outer()
+        for spare in grid.flat[len(thresholds) :]:
+            spare.set_visible(False)
+        grid.flat[0].legend(loc="lower left", fontsize=8.0)
+        return figure
+
+
+def plot_variability(quantiles: pd.DataFrame) -> Figure:
+    """Draw quantiles of solution variability over the population.
+
+    Parameters
+    ----------
+    quantiles : pandas.DataFrame
+        Result of :func:`variability_quantiles`; a column ``scope`` draws a line for each value.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Variability in percent against the cumulative percentage of people; where lower and upper
+        bounds differ, the band between them.
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing or there is no row.
+    """
+    require(quantiles, ("cumulative_percentage", "quantile_lower", "quantile_upper"))
+    frame = quantiles if "scope" in quantiles else quantiles.assign(scope="")
+    with style():
+        figure = Figure(figsize=(4.6, 3.2), layout="constrained")
+        axes = figure.subplots()
+        for i, scope in enumerate(dict.fromkeys(frame["scope"])):
+            rows = frame[frame["scope"] == scope].sort_values("cumulative_percentage")
+            at = rows["cumulative_percentage"]
+            look = _look(i)
+            axes.plot(at, rows["quantile_upper"], label=str(scope), **look)
+            axes.fill_between(
+                at,
+                rows["quantile_lower"],
+                rows["quantile_upper"],
+                color=look["color"],
+                alpha=0.2,
+                linewidth=0.0,
+            )
+        axes.set(
+            xlabel="people, cumulative percentage",
+            ylabel="solution variability, percent",
+            xlim=(0.0, 102.0),
+        )
+        axes.set_ylim(bottom=-0.02 * max(1.0, float(frame["quantile_upper"].max())))
+        if frame["scope"].nunique() > 1:
+            axes.legend(fontsize=8.0)
+        return figure
