@@ -5,14 +5,12 @@ keyword parameters and checks them, and which follows the protocol
 :class:`bayesrisk.interfaces.Mechanism`.  One that fails to load is skipped with a warning.
 """
 
-import inspect
-import warnings
 from collections.abc import Callable
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from importlib.metadata import entry_points
+from typing import Any, cast
 
+from bayesrisk import _plugins
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskWarning
 from bayesrisk.interfaces import Mechanism
 
 __all__ = ["available_mechanisms", "make_mechanism", "register_mechanism"]
@@ -60,12 +58,7 @@ def register_mechanism(name: str, factory: Callable[..., Mechanism]) -> None:
     >>> make_mechanism("as-it-is").spec.mechanism
     'identity'
     """
-    if not isinstance(name, str) or not name:
-        raise ArgumentTypeError(f"name must be text, got {name!r}")
-    if name in _OWN:
-        raise ArgumentError(f"name must not be one of the package's own mechanisms, got {name!r}")
-    if not callable(factory):
-        raise ArgumentTypeError(f"factory must be callable, got {factory!r}")
+    _plugins.check_registration(name, factory, kind="mechanism", own=_OWN)
     _registered[name] = factory
 
 
@@ -119,39 +112,19 @@ def make_mechanism(name: str, **parameters: Any) -> Mechanism:
     {'base': 5, 'method': 'nearest'}
     """
     check.choice(name, "mechanism", tuple(available_mechanisms()))
-    factory = _factory(name)
-    if factory is None:
-        raise ArgumentError(f"mechanism {name!r} cannot be loaded")
-    try:
-        inspect.signature(factory).bind(**parameters)
-    except TypeError as error:
-        raise ArgumentError(f"mechanism {name!r}: {error}") from error
-    except ValueError:
-        pass  # a factory without a signature checks for itself
-    mechanism = factory(**parameters)
-    if not isinstance(mechanism, Mechanism):
-        raise ArgumentTypeError(
-            f"mechanism {name!r} must have spec and release(), got {mechanism!r}"
-        )
-    return mechanism
-
-
-def _factory(name: str) -> Callable[..., Mechanism] | None:
-    """Return the class behind a name; the package's own come first, then registered ones."""
-    if name in _OWN:
-        return _load(EntryPoint(name, _OWN[name], _GROUP))
-    if name in _registered:
-        return _registered[name]
-    loaded = [_load(point) for point in entry_points(group=_GROUP, name=name)]
-    return next((factory for factory in loaded if factory is not None), None)
-
-
-def _load(point: EntryPoint) -> Callable[..., Mechanism] | None:
-    """Return what an entry point names, or warn and return None."""
-    try:
-        factory = point.load()
-    except Exception as error:
-        text = f"mechanism {point.name!r} is skipped: {error}"
-        warnings.warn(text, BayesRiskWarning, stacklevel=4)
-        return None
-    return factory if callable(factory) else None
+    factory = _plugins.find(
+        name,
+        kind="mechanism",
+        own=_OWN,
+        registered=_registered,
+        points=lambda: entry_points(group=_GROUP, name=name),
+    )
+    made = _plugins.build(
+        name,
+        factory,
+        parameters,
+        kind="mechanism",
+        protocol=Mechanism,
+        needs="spec and release()",
+    )
+    return cast(Mechanism, made)

@@ -1,0 +1,142 @@
+"""Consistency from the top down: the solver of a family against peers, and a county by size."""
+
+import resource
+import time
+
+import highspy
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import optimize, sparse
+
+from bayesrisk.mechanisms import TopDown
+from bayesrisk.mechanisms import _topdown_family as families
+from bayesrisk.mechanisms._topdown_least_squares import solve
+from bayesrisk.tables import Microdata, Records, schema, workload
+
+LEVELS = ["county", "tract", "block_group", "block"]
+
+
+def county(blocks, *, people=50, seed=0):
+    """Return persons of a county: a quarter of the blocks empty, sizes skewed, few quarters."""
+    rng = np.random.default_rng(seed)
+    places = [f"37001{b // 90:06d}{b % 90 // 23 + 1}{b % 90:03d}" for b in range(blocks)]
+    race = rng.dirichlet(np.r_[np.full(6, 0.4), np.full(57, 0.01)])
+    pieces = []
+    for place in places:
+        size = int(rng.poisson(rng.gamma(1.0, people / 0.75)) * (rng.random() < 0.75))
+        quarters = np.zeros(size, dtype=int)
+        if rng.random() < 0.03:
+            quarters[:] = np.where(rng.random(size) < 0.5, rng.integers(1, 8), 0)
+        pieces.append(
+            pd.DataFrame(
+                {
+                    "block": place,
+                    "hhgq": quarters,
+                    "votingage": (rng.random(size) < 0.77).astype(int),
+                    "hispanic": (rng.random(size) < rng.beta(1, 6)).astype(int),
+                    "cenrace": rng.choice(63, size=size, p=rng.dirichlet(30 * race + 1e-3)),
+                }
+            )
+        )
+    frame = pd.concat(pieces, ignore_index=True)
+    known = pd.DataFrame({"block": sorted(places), "x": 0.0, "y": 0.0})
+    return Microdata(Records.from_frame(frame, schema=schema("pl94")), None, known)
+
+
+@pytest.fixture(scope="module")
+def problems():
+    """Return the least-squares problems of one county of 120 blocks, smallest first."""
+    found, plain = [], families.solve
+
+    def keep(problem):
+        found.append(problem)
+        return plain(problem)
+
+    families.solve = keep
+    try:
+        tables = workload("pl94", levels=LEVELS)
+        TopDown().prepare(county(120), workload=tables).histograms(1)
+    finally:
+        families.solve = plain
+    return sorted(found, key=lambda p: p.diagonal.size)
+
+
+def objective(problem, x):
+    residual = problem.rows @ x - problem.targets
+    squares = 0.5 * problem.weights @ residual**2
+    return squares + x @ (0.5 * problem.diagonal * x + problem.linear)
+
+
+def by_highs(problem):
+    """Solve by the active-set method of HiGHS, the residuals as unknowns of their own."""
+    cells, queries = problem.diagonal.size, problem.weights.size
+    rows = sparse.block_array(
+        [
+            [problem.rows, -sparse.eye_array(queries)],
+            [problem.equalities, sparse.csr_array((problem.totals.size, queries))],
+        ],
+        format="csc",
+    )
+    right = np.r_[problem.targets, problem.totals]
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = cells + queries, right.size
+    lp.col_cost_ = np.r_[problem.linear, np.zeros(queries)]
+    lp.col_lower_ = np.r_[np.zeros(cells), np.full(queries, -highspy.kHighsInf)]
+    lp.col_upper_ = np.full(cells + queries, highspy.kHighsInf)
+    lp.row_lower_ = lp.row_upper_ = right
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_ = rows.indptr, rows.indices
+    lp.a_matrix_.value_ = rows.data
+    hessian = highspy.HighsHessian()
+    hessian.dim_ = cells + queries
+    hessian.start_ = np.arange(cells + queries + 1)
+    hessian.index_ = np.arange(cells + queries)
+    hessian.value_ = np.r_[problem.diagonal, problem.weights]
+    model = highspy.Highs()
+    model.setOptionValue("output_flag", False)
+    model.setOptionValue("threads", 1)
+    model.passModel(lp)
+    model.passHessian(hessian)
+    model.run()
+    return np.array(model.getSolution().col_value)[:cells]
+
+
+def by_penalties(problem):
+    """Solve by bounded least squares, the sums as heavy rows: it knows no equalities."""
+    heavy = 1e3
+    own = np.sqrt(problem.diagonal)
+    matrix = sparse.vstack(
+        [
+            sparse.diags_array(own),
+            sparse.diags_array(np.sqrt(problem.weights)) @ problem.rows,
+            heavy * problem.equalities,
+        ]
+    )
+    right = np.r_[
+        -problem.linear / own, np.sqrt(problem.weights) * problem.targets, heavy * problem.totals
+    ]
+    return optimize.lsq_linear(matrix, right, bounds=(0.0, np.inf), lsmr_tol="auto").x
+
+
+@pytest.mark.parametrize(("peer", "aim"), [(by_highs, "faster"), (by_penalties, "faster")])
+def test_family(compare, problems, peer, aim):
+    problem = problems[len(problems) // 2]
+    ours, theirs = objective(problem, solve(problem).x), objective(problem, peer(problem))
+    assert ours <= theirs + 1e-3 * abs(theirs)  # the peers leave their sums by up to 1e-4
+    compare(lambda: solve(problem), lambda: peer(problem), aim=aim, rounds=3)
+
+
+@pytest.mark.parametrize("blocks", [100, 300, 1000])
+def test_county(benchmark, blocks):
+    """Seconds for one draw of every level and table; the aim is below 180 for 1,000 blocks."""
+    people = county(blocks)
+    prepared = TopDown().prepare(people, workload=workload("pl94", levels=LEVELS))
+    start = time.perf_counter()
+    found = benchmark.pedantic(lambda: prepared.histograms(1), rounds=1)
+    seconds = time.perf_counter() - start
+    assert found["block"].counts.sum() == len(people.persons)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"\n  {blocks} blocks, {len(people.persons)} persons: {seconds:.1f} s, peak {memory:.0f} MB"
+    )
