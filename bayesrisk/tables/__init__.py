@@ -1,0 +1,35 @@
+"""Schemas, records, workloads and published tables.  Knows no mechanism, no adversary, no risk.
+
+Code of the adversary may import schemas, workloads and published tables, never what holds
+records.
+"""
+
+from bayesrisk.tables.histogram import Histogram
+from bayesrisk.tables.household import household_cells, household_valid
+from bayesrisk.tables.microdata import Microdata, as_microdata
+from bayesrisk.tables.published import PublishedTables, tabulate_records
+from bayesrisk.tables.published import tabulate as tabulate
+from bayesrisk.tables.records import Records, iter_records
+from bayesrisk.tables.schema import Attribute, Geography, Schema, schema, schema_names
+from bayesrisk.tables.workload import Table, Workload, workload, workload_names
+
+__all__ = [
+    "Attribute",
+    "Geography",
+    "Histogram",
+    "Microdata",
+    "PublishedTables",
+    "Records",
+    "Schema",
+    "Table",
+    "Workload",
+    "as_microdata",
+    "household_cells",
+    "household_valid",
+    "iter_records",
+    "schema",
+    "schema_names",
+    "tabulate_records",
+    "workload",
+    "workload_names",
+]

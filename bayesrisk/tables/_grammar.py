@@ -1,0 +1,240 @@
+"""The compact grammar of tables: groups of codes, crosses of them, and names of cells.
+
+A group of codes is written ``"0-4,7"``, with steps ``"1-63:2"`` and an open end ``"1-"``;
+``"each 0-4"`` stands for one group for every code.  A table is a list of parts; a part crosses
+groups of codes (last fastest) within a condition, and may weigh records by numbers.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.tables.schema import Attribute, Schema
+
+Groups = tuple[tuple[int, ...], ...]
+
+_ITEM = re.compile(r"(-?\d+)(?:-(-?\d+)?(?::(\d+))?)?")
+_NAMES = re.compile(r"([^{}]*)\{([0-9,-]+)\}")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A block of a table's cells: every combination of groups, within a condition."""
+
+    cells: tuple[str, ...]
+    cross: tuple[tuple[str, Groups], ...]
+    where: tuple[tuple[str, tuple[int, ...]], ...]
+    weight: tuple[tuple[str, tuple[int, ...]], ...]
+
+    @property
+    def names(self) -> set[str]:
+        """The attributes that it looks at."""
+        return {name for entries in (self.cross, self.where, self.weight) for name, _ in entries}
+
+
+def codes_of(text: Any, attribute: Attribute) -> tuple[int, ...]:
+    """Return the codes of a group, in the order written."""
+    found: list[int] = []
+    where = f"group of {attribute.name!r}"
+    for item in str(text).split(","):
+        match = _ITEM.fullmatch(item.strip())
+        if not match:
+            raise ArgumentError(f"{where} must be ranges such as '0-4,7', got {text!r}")
+        low = int(match[1])
+        high = low if "-" not in item.strip()[1:] else int(match[2] or attribute.last)
+        codes = range(low, high + 1, int(match[3] or 1))
+        if not codes or codes[0] < attribute.first or codes[-1] > attribute.last:
+            raise ArgumentError(
+                f"{where} must lie in [{attribute.first}, {attribute.last}], got {text!r}"
+            )
+        found += codes
+    if len(set(found)) != len(found):
+        raise ArgumentError(f"{where} must name a code once, got {text!r}")
+    return tuple(found)
+
+
+def text_of(codes: Sequence[int]) -> str:
+    """Return the shortest text of a group: the inverse of :func:`codes_of` for sorted codes."""
+    ordered = sorted(codes)
+    runs = []
+    for _, run in groupby(enumerate(ordered), lambda pair: pair[1] - pair[0]):
+        members = [code for _, code in run]
+        runs.append(str(members[0]) if len(members) == 1 else f"{members[0]}-{members[-1]}")
+    return ",".join(runs)
+
+
+def groups_of(texts: Any, attribute: Attribute) -> Groups:
+    """Return the groups of a recode."""
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise ArgumentError(f"recode of {attribute.name!r} must be a list, got {texts!r}")
+    found: list[tuple[int, ...]] = []
+    for text in texts:
+        each, _, rest = str(text).partition("each ")
+        if rest and not each:
+            found += [(code,) for code in codes_of(rest, attribute)]
+        else:
+            found.append(tuple(sorted(codes_of(text, attribute))))
+    return tuple(found)
+
+
+def cell_names(pattern: Any, count: int, table: str) -> tuple[str, ...]:
+    """Return the names of cells: listed, patterned (``P012{0003-0025}``), or numbers from 0."""
+    if pattern is None:
+        width = len(str(count - 1))
+        return tuple(f"{i:0{width}d}" for i in range(count))
+    if isinstance(pattern, str):
+        match = _NAMES.fullmatch(pattern)
+        if not match:
+            raise ArgumentError(f"cells of {table!r} must be like 'P012{{0003-0025}}': {pattern!r}")
+        names = []
+        for item in match[2].split(","):
+            low, _, high = item.partition("-")
+            numbers = range(int(low), int(high or low) + 1)
+            names += [f"{match[1]}{i:0{len(low)}d}" for i in numbers]
+    else:
+        names = [str(name) for name in pattern]
+    if len(names) != count:
+        raise ArgumentError(f"cells of {table!r} must be {count}, got {len(names)} names")
+    return tuple(names)
+
+
+def pattern_of(names: Sequence[str]) -> str | list[str]:
+    """Return the pattern of cell names, or the list where there is none."""
+    width = len(names[0]) - len(names[0].rstrip("0123456789"))
+    stem = names[0][: len(names[0]) - width] if width else ""
+    numbers = [n[len(stem) :] for n in names if n.startswith(stem)]
+    plain = len(numbers) == len(names) and all(len(n) == width and n.isdigit() for n in numbers)
+    if not width or not plain or "{" in stem or "}" in stem or not all(map(str.isascii, numbers)):
+        return list(names)
+    runs = []
+    for _, run in groupby(enumerate(map(int, numbers)), lambda pair: pair[1] - pair[0]):
+        members = [f"{number:0{width}d}" for _, number in run]
+        runs.append(members[0] if len(members) == 1 else f"{members[0]}-{members[-1]}")
+    return f"{stem}{{{','.join(runs)}}}"
+
+
+def parse_part(
+    entry: Mapping[str, Any], schema: Schema, recodes: Mapping[str, Any], table: str
+) -> Part:
+    """Return a part of a table from its grammar."""
+    unknown = set(entry) - {"cells", "cross", "where", "weight"}
+    if unknown:
+        raise ArgumentError(f"table {table!r} must not have {sorted(unknown)[0]!r}")
+    cross = tuple(_crossed(item, schema, recodes) for item in entry.get("cross", ()))
+    if len({name for name, _ in cross}) != len(cross):
+        raise ArgumentError(f"table {table!r} must cross an attribute once")
+    where = tuple(
+        (name, tuple(sorted(codes_of(text, schema.attribute(name)))))
+        for name, text in entry.get("where", {}).items()
+    )
+    weight = tuple(
+        (name, _weights(values, schema.attribute(name)))
+        for name, values in entry.get("weight", {}).items()
+    )
+    count = prod(len(groups) for _, groups in cross)
+    return Part(cell_names(entry.get("cells"), count, table), cross, where, weight)
+
+
+def _crossed(item: Any, schema: Schema, recodes: Mapping[str, Any]) -> tuple[str, Groups]:
+    if not isinstance(item, str):
+        name, texts = item
+        return name, groups_of(texts, schema.attribute(name))
+    name, _, recode = item.partition(":")
+    attribute = schema.attribute(name)
+    if not recode:
+        return name, tuple((code,) for code in range(attribute.first, attribute.last + 1))
+    found = {**recodes.get("any", {}), **recodes.get(name, {})}
+    if recode not in found:
+        raise ArgumentError(f"recode of {name!r} must be one of {sorted(found)}, got {recode!r}")
+    return name, groups_of(found[recode], attribute)
+
+
+def _weights(values: Any, attribute: Attribute) -> tuple[int, ...]:
+    if values == "code":
+        return tuple(range(attribute.first, attribute.last + 1))
+    if not isinstance(values, Sequence) or len(values) != attribute.size:
+        raise ArgumentError(
+            f"weight of {attribute.name!r} must be 'code' or {attribute.size} numbers, "
+            f"got {values!r}"
+        )
+    return tuple(int(v) for v in values)
+
+
+def part_to_dict(part: Part, schema: Schema) -> dict[str, Any]:
+    """Return the grammar of a part, with its groups written out."""
+    entry: dict[str, Any] = {"cells": pattern_of(part.cells)}
+    if part.cross:
+        entry["cross"] = [_cross_to_item(name, groups, schema) for name, groups in part.cross]
+    if part.where:
+        entry["where"] = {name: text_of(codes) for name, codes in part.where}
+    if part.weight:
+        entry["weight"] = {
+            name: "code" if values == _weights("code", schema.attribute(name)) else list(values)
+            for name, values in part.weight
+        }
+    return entry
+
+
+def _cross_to_item(name: str, groups: Groups, schema: Schema) -> Any:
+    attribute = schema.attribute(name)
+    if groups == tuple((c,) for c in range(attribute.first, attribute.last + 1)):
+        return name
+    texts: list[str] = []
+    for alone, run in groupby(groups, lambda group: len(group) == 1):
+        members = list(run)
+        if not alone or len(members) == 1:
+            texts += [text_of(group) for group in members]
+            continue
+        codes = [group[0] for group in members]
+        if len(set(codes)) < len(codes):
+            texts += [str(code) for code in codes]
+            continue
+        rising = all(a < b for a, b in pairwise(codes))
+        texts.append("each " + (text_of(codes) if rising else ",".join(map(str, codes))))
+    return [name, texts]
+
+
+def factors_of(parts: Sequence[Part], schema: Schema) -> dict[str, NDArray[np.int64]]:
+    """Return the weight of every code in every cell, attribute by attribute."""
+    used = {name for part in parts for name in part.names}
+    total = sum(len(part.cells) for part in parts)
+    factors = {}
+    for attribute in schema.attributes:
+        if attribute.name not in used:
+            continue
+        matrix = np.ones((total, attribute.size), dtype=np.int64)
+        start = 0
+        for part in parts:
+            rows = matrix[start : start + len(part.cells)]
+            _fill(rows, part, attribute)
+            start += len(part.cells)
+        factors[attribute.name] = matrix
+    return factors
+
+
+def _fill(rows: NDArray[np.int64], part: Part, attribute: Attribute) -> None:
+    """Multiply what a part says of an attribute into the rows of its cells."""
+    inner = len(rows)
+    for name, groups in part.cross:
+        inner //= len(groups)
+        if name != attribute.name:
+            continue
+        members = np.zeros((len(groups), attribute.size), dtype=np.int64)
+        for i, group in enumerate(groups):
+            members[i, np.asarray(group) - attribute.first] = 1
+        rows *= members[np.arange(len(rows)) // inner % len(groups)]
+    for name, codes in part.where:
+        if name == attribute.name:
+            inside = np.zeros(attribute.size, dtype=np.int64)
+            inside[np.asarray(codes) - attribute.first] = 1
+            rows *= inside
+    for name, values in part.weight:
+        if name == attribute.name:
+            rows *= np.asarray(values, dtype=np.int64)

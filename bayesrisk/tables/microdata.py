@@ -1,0 +1,239 @@
+"""Microdata: persons, households and blocks of one population, kept together."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
+from bayesrisk.tables._recode import recoded
+from bayesrisk.tables.records import Records
+from bayesrisk.tables.schema import Schema, schema
+
+__all__ = ["Microdata", "as_microdata"]
+
+_HOUSEHOLD = ("household-dhc", "household-occupancy", "pl94-units")
+_FILES = ("persons", "households")
+_NAME = b"bayesrisk.schema"
+_PLACE = b"bayesrisk.geography"
+
+
+@dataclass(frozen=True, eq=False)
+class Microdata:
+    """Persons and households of one population, and where its blocks are.
+
+    Attributes
+    ----------
+    persons, households : Records or None
+        Records of either unit; where both are there, a column ``household`` (int64) joins them.
+    blocks : pandas.DataFrame or None
+        Columns ``block`` (text), ``x`` and ``y`` (planar coordinates of the centre); one row for
+        each place of the finest level, also those without a record.
+    """
+
+    persons: Records | None = None
+    households: Records | None = None
+    blocks: pd.DataFrame | None = None
+
+    def __post_init__(self) -> None:
+        for name, unit in (("persons", self.persons), ("households", self.households)):
+            if unit is not None and not isinstance(unit, Records):
+                raise ArgumentTypeError(f"{name} must be Records, got {type(unit).__name__}")
+        if self.persons is None and self.households is None:
+            raise ArgumentError("persons or households must be given, got neither")
+        if self.blocks is not None:
+            object.__setattr__(self, "blocks", _checked_blocks(self.blocks, "blocks"))
+
+    def for_schema(self, target: Schema) -> Records:
+        """Return the records that a workload of a schema counts.
+
+        Parameters
+        ----------
+        target : Schema
+            The schema of the workload.
+
+        Returns
+        -------
+        Records
+            The persons or the households, recoded where their schema is another one.
+
+        Raises
+        ------
+        ArgumentError
+            If there are no such records, or no way from their schema to the target.
+        DataError
+            If a column that the recoding needs is missing.
+        """
+        for records in (self.persons, self.households):
+            if records is not None and records.schema == target:
+                return records
+        unit = "households" if target.name in _HOUSEHOLD else "persons"
+        records = getattr(self, unit)
+        if records is None:
+            raise ArgumentError(f"{unit} must be given for schema {target.name!r}, got none")
+        return recoded(records, target)
+
+    def geoids(self) -> np.ndarray[Any, np.dtype[np.str_]] | None:
+        """Return all places of the finest level, sorted; None where blocks are not given."""
+        return None if self.blocks is None else np.sort(self.blocks["block"].to_numpy(dtype="U"))
+
+    def write(self, folder: str | Path) -> None:
+        """Write ``persons.parquet``, ``households.parquet`` and ``blocks.parquet``.
+
+        Parameters
+        ----------
+        folder : path-like
+            A new or empty folder, or one that holds microdata, whose files are replaced.
+
+        Raises
+        ------
+        OutputError
+            If the folder holds anything else; nothing is changed then.
+        """
+        target = Path(folder)
+        ours = {f"{name}.parquet" for name in (*_FILES, "blocks")}
+        if target.exists() and not target.is_dir():
+            raise OutputError(f"{target}: must be a folder, but is a file")
+        found = {p.name for p in target.iterdir()} if target.exists() else set()
+        others = sorted(n for n in found - ours if not n.endswith(".tmp"))
+        if others:
+            raise OutputError(
+                f"{target}: must be empty or hold microdata, but holds {others[0]!r}; "
+                "nothing was changed"
+            )
+        target.mkdir(parents=True, exist_ok=True)
+        tables = {}
+        for name in _FILES:
+            records = getattr(self, name)
+            if records is not None:
+                about = {_NAME: records.schema.name, _PLACE: records.schema.geography.name}
+                tables[name] = records.table.replace_schema_metadata(about)
+        if self.blocks is not None:
+            frame = pa.Table.from_pandas(self.blocks, preserve_index=False)
+            tables["blocks"] = frame.replace_schema_metadata(None)
+        for name in ours - {f"{name}.parquet" for name in tables}:
+            (target / name).unlink(missing_ok=True)
+        for name, table in tables.items():
+            _write(table, target / f"{name}.parquet")
+
+    @classmethod
+    def read(cls, folder: str | Path) -> "Microdata":
+        """Return the microdata of a folder that :meth:`write` made.
+
+        Parameters
+        ----------
+        folder : path-like
+            The folder.
+
+        Returns
+        -------
+        Microdata
+            What it holds.
+
+        Raises
+        ------
+        DataError
+            If it holds none, or a file is damaged: file, row and column are named.
+        """
+        source = Path(folder)
+        units = {name: _read_unit(source / f"{name}.parquet") for name in _FILES}
+        if not any(units.values()):
+            raise DataError(f"{source}: must hold persons.parquet or households.parquet")
+        file = source / "blocks.parquet"
+        blocks = _checked_blocks(_table(file).to_pandas(), str(file)) if file.exists() else None
+        return cls(units["persons"], units["households"], blocks)
+
+
+def as_microdata(data: Records | Microdata) -> Microdata:
+    """Return records as microdata of their unit; microdata as they are.
+
+    Parameters
+    ----------
+    data : Records or Microdata
+        Records of persons or of households.
+
+    Returns
+    -------
+    Microdata
+        The same records.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is neither.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> person = {"block": ["500010101001000"], "sex": [1], "age": [34], "race": [1], "hisp": [0]}
+    >>> records = Records.from_frame(pd.DataFrame(person), schema=schema("sf1-person"))
+    >>> as_microdata(records).persons
+    Records(schema='sf1-person', rows=1)
+    """
+    if isinstance(data, Microdata):
+        return data
+    if not isinstance(data, Records):
+        raise ArgumentTypeError(f"data must be Records or Microdata, got {type(data).__name__}")
+    if data.schema.name in _HOUSEHOLD:
+        return Microdata(households=data)
+    return Microdata(persons=data)
+
+
+def _checked_blocks(blocks: Any, source: str) -> pd.DataFrame:
+    if not isinstance(blocks, pd.DataFrame) or not {"block", "x", "y"} <= set(blocks.columns):
+        raise DataError(f"{source}: must be a table with columns block, x, y")
+    frame = blocks.reset_index(drop=True).assign(block=blocks["block"].to_numpy(dtype="U"))
+    twice = frame["block"].duplicated()
+    if twice.any():
+        row = int(twice.to_numpy().argmax())
+        raise DataError(
+            f"{source}: row {row + 1}, column 'block': must be each place once, "
+            f"got {frame['block'].iloc[row]!r} again"
+        )
+    for name in ("x", "y"):
+        try:
+            bad = ~np.isfinite(frame[name].to_numpy(dtype=float))
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{source}: column {name!r}: must be numbers: {error}") from error
+        if bad.any():
+            row = int(bad.argmax())
+            raise DataError(
+                f"{source}: row {row + 1}, column {name!r}: must be a finite number, "
+                f"got {frame[name].iloc[row]!r}"
+            )
+    return frame
+
+
+def _write(table: pa.Table, target: Path) -> None:
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _table(file: Path) -> pa.Table:
+    try:
+        return pq.ParquetFile(file, page_checksum_verification=True).read()
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise DataError(f"{file}: cannot be read: {error}") from error
+
+
+def _read_unit(file: Path) -> Records | None:
+    if not file.exists():
+        return None
+    table = _table(file)
+    about = table.schema.metadata or {}
+    if _NAME not in about or _PLACE not in about:
+        raise DataError(f"{file}: must name its schema ({_NAME.decode()}) in the file's metadata")
+    try:
+        target = schema(about[_NAME].decode(), geography=about[_PLACE].decode())
+    except ArgumentError as error:
+        raise DataError(f"{file}: schema: {error}") from error
+    return Records(target, table.replace_schema_metadata(None), source=str(file))

@@ -1,0 +1,299 @@
+"""Published tables: counts by place, table and cell; how they are made and exchanged."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.tables import _exchange
+from bayesrisk.tables.histogram import Histogram, compact
+from bayesrisk.tables.microdata import Microdata
+from bayesrisk.tables.records import Records
+from bayesrisk.tables.workload import Table, Workload
+
+__all__ = ["PublishedTables", "tabulate", "tabulate_records"]
+
+Key = tuple[str, str]
+TextArray = NDArray[np.str_]
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedTables:
+    """Counts of every cell of every table of a workload, at every place.
+
+    Attributes
+    ----------
+    workload : Workload
+        What is counted.
+    geoids : mapping of str to ndarray of str
+        For each level of the workload its places, sorted, each once.
+    counts : mapping of (str, str) to scipy.sparse.csr_array of int64
+        By level and table, shape (places, cells).  Noisy counts may be negative.
+    suppressed : mapping of (str, str) to scipy.sparse.csr_array of bool
+        Cells that are withheld, same keys (or fewer) and shapes; their count is stored as 0.
+    """
+
+    workload: Workload
+    geoids: Mapping[str, TextArray]
+    counts: Mapping[Key, sparse.csr_array]
+    suppressed: Mapping[Key, sparse.csr_array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        levels = self.workload.levels
+        if set(self.geoids) != set(levels):
+            raise ArgumentError(f"geoids must be of {', '.join(levels)}, got {list(self.geoids)}")
+        geoids = {level: self._places(level) for level in levels}
+        if set(self.counts) != set(self.workload.tables):
+            missing = set(self.workload.tables) ^ set(self.counts)
+            raise ArgumentError(f"counts must be of every table, got other at {sorted(missing)[0]}")
+        counts, suppressed = {}, {}
+        for key, table in self.workload.tables.items():
+            shape = (len(geoids[key[0]]), len(table.cells))
+            counts[key] = _matrix(self.counts[key], np.int64, shape, f"counts of {key}")
+            if key in self.suppressed:
+                hidden = _matrix(self.suppressed[key], np.bool_, shape, f"suppressed of {key}")
+                suppressed[key] = hidden
+                if abs(counts[key]).multiply(hidden).nnz:
+                    raise ArgumentError(f"counts of {key} must be 0 where suppressed")
+        if not set(self.suppressed) <= set(counts):
+            raise ArgumentError(f"suppressed must be of known tables, got {list(self.suppressed)}")
+        object.__setattr__(self, "geoids", MappingProxyType(geoids))
+        object.__setattr__(self, "counts", MappingProxyType(counts))
+        object.__setattr__(self, "suppressed", MappingProxyType(suppressed))
+
+    def _places(self, level: str) -> TextArray:
+        width = self.workload.schema.geography.width(level)
+        places = np.asarray(self.geoids[level], dtype=np.str_)
+        if places.ndim != 1 or np.any(places[1:] <= places[:-1]):
+            raise ArgumentError(f"geoids of {level!r} must be one axis, sorted, each once")
+        if np.any(np.strings.str_len(places) != width):
+            raise ArgumentError(f"geoids of {level!r} must have {width} digits")
+        return places.astype(f"<U{max(width, 1)}")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PublishedTables):
+            return NotImplemented
+        return (
+            self.workload == other.workload
+            and all(np.array_equal(v, other.geoids[k]) for k, v in self.geoids.items())
+            and all(_same(v, other.counts[k]) for k, v in self.counts.items())
+            and all(_same(self.hidden(*k), other.hidden(*k)) for k in self.workload.tables)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def signed(self) -> bool:
+        """Whether a count is negative, as noisy counts can be."""
+        return any(v.nnz and int(v.data.min()) < 0 for v in self.counts.values())
+
+    def hidden(self, level: str, table: str) -> sparse.csr_array:
+        """Return which cells of a table are suppressed, (places, cells) of bool."""
+        key = self._key(level, table)
+        if key in self.suppressed:
+            return self.suppressed[key]
+        return sparse.csr_array(self.counts[key].shape, dtype=np.bool_)
+
+    def count(self, level: str, table: str, geoid: str) -> NDArray[np.int64]:
+        """Return the counts of a table at a place, one for each cell (0 where suppressed)."""
+        row = self.row(level, geoid)
+        found: NDArray[np.int64] = self.counts[self._key(level, table)][[row], :].toarray()[0]
+        return found
+
+    def row(self, level: str, geoid: str) -> int:
+        """Return the position of a place at its level."""
+        check.choice(level, "level", tuple(self.geoids))
+        places = self.geoids[level]
+        row = int(np.searchsorted(places, geoid))
+        if row == len(places) or places[row] != geoid:
+            raise ArgumentError(f"geoid must be a place of level {level!r}, got {geoid!r}")
+        return row
+
+    def _key(self, level: str, table: str) -> Key:
+        check.choice(level, "level", self.workload.levels)
+        check.choice(table, "table", tuple(self.workload.at(level)))
+        return level, table
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each count that is not a published zero.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``level``, ``geoid``, ``table``, ``cell`` and ``count`` (``Int64``; missing
+            where suppressed), in the order of levels, tables, places and cells.
+        """
+        pieces = [_exchange.rows_of(self, key).to_pandas() for key in self.workload.tables]
+        frame: pd.DataFrame = pd.concat(pieces, ignore_index=True)
+        return frame.astype({"count": "Int64"})
+
+    def write(self, folder: str | Path) -> None:
+        """Write the tables as a folder, the form that all commands exchange.
+
+        Parameters
+        ----------
+        folder : path-like
+            A new or empty folder, or one that holds tables, which are replaced.
+
+        Raises
+        ------
+        OutputError
+            If the folder holds anything else; nothing is changed then.
+        """
+        _exchange.write(self, Path(folder))
+
+    @classmethod
+    def read(cls, folder: str | Path) -> "PublishedTables":
+        """Return the tables of a folder.
+
+        Parameters
+        ----------
+        folder : path-like
+            The folder.
+
+        Returns
+        -------
+        PublishedTables
+            What was written.
+
+        Raises
+        ------
+        DataError
+            If the folder holds no tables, a part is missing or damaged, a place, table or cell is
+            unknown, a row is there twice, or a count is not what the manifest allows: the message
+            names file, row and column.
+        """
+        return cls(*_exchange.read(Path(folder)))
+
+
+def _matrix(values: Any, dtype: Any, shape: tuple[int, int], name: str) -> sparse.csr_array:
+    matrix = sparse.csr_array(values)
+    if matrix.shape != shape:
+        raise ShapeError(f"{name} must have shape {shape}, got {matrix.shape}")
+    if matrix.dtype.kind not in ("b" if dtype is np.bool_ else "iu"):
+        raise ArgumentTypeError(f"{name} must hold {np.dtype(dtype)}, got {matrix.dtype}")
+    matrix = sparse.csr_array(matrix.astype(dtype))
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _same(a: sparse.csr_array, b: sparse.csr_array) -> bool:
+    """Return whether two matrices in canonical form store the same."""
+    return (
+        a.shape == b.shape
+        and np.array_equal(a.indptr, b.indptr)
+        and np.array_equal(a.indices, b.indices)
+        and np.array_equal(a.data, b.data)
+    )
+
+
+def tabulate_records(
+    records: Records | Microdata | Iterable[Records],
+    workload: Workload,
+    *,
+    geoids: ArrayLike | None = None,
+) -> PublishedTables:
+    """Return the tables of records, counted exactly.
+
+    Parameters
+    ----------
+    records : Records, Microdata or iterable of Records
+        Records of the workload's schema in any order, or pieces of them.
+    workload : Workload
+        What to count.
+    geoids : array_like of str, optional
+        All places of the finest level, also those without a record; by default those of the
+        blocks of microdata, else those with a record.
+
+    Returns
+    -------
+    PublishedTables
+        Counts at every level of the workload.
+
+    Raises
+    ------
+    ArgumentError
+        If the schemas differ, or a record lies outside ``geoids``.
+
+    Notes
+    -----
+    The different (place, cell) pairs are counted first; a table is then the sparse product of
+    those counts with its weights on the cells that occur.  Memory grows with these pairs and
+    with the counts that are not zero.
+
+    Examples
+    --------
+    >>> from bayesrisk.tables import schema, workload
+    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [30, 4],
+    ...                        "race": [1, 3], "hisp": [0, 0]})
+    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
+    >>> tables = tabulate_records(records, workload("sf1-block"))
+    >>> tables.count("block", "P6", "500010101001000").tolist()
+    [2, 1, 0, 0, 0, 0]
+    """
+    place = workload.schema.geography
+    finest = workload.levels[-1]
+    if isinstance(records, Microdata):
+        geoids = records.geoids() if geoids is None else geoids
+        records = records.for_schema(workload.schema)
+    pieces = _pieces(records, workload)
+    histogram = Histogram.from_records(pieces, level=finest)
+    places = {}
+    known = None if geoids is None else np.unique(np.asarray(geoids, dtype=np.str_))
+    if known is not None and np.any(np.strings.str_len(known) != place.widths[-1]):
+        raise ArgumentError(f"geoids must have {place.widths[-1]} digits")
+    for level in workload.levels:
+        source = histogram.geoids if known is None else known
+        places[level] = np.unique(place.ancestors(source, level))
+    counts = {}
+    for level in workload.levels:
+        coarse = histogram.aggregate(level)
+        small, cells = compact(coarse.counts)
+        spread = _spread(coarse.geoids, places[level], level)
+        small = sparse.csr_array(spread @ small)
+        for name, table in workload.at(level).items():
+            counts[level, name] = _product(small, table, workload, cells)
+    return PublishedTables(workload, places, counts)
+
+
+#: Short name; the top of the package has a ``tabulate`` for laws.
+tabulate = tabulate_records
+
+
+def _pieces(records: Records | Iterable[Records], workload: Workload) -> Iterator[Records]:
+    for piece in [records] if isinstance(records, Records) else records:
+        if piece.schema != workload.schema:
+            raise ArgumentError(
+                f"records must be of schema {workload.schema.name!r} "
+                f"({workload.schema.geography.name}), got {piece.schema.name!r} "
+                f"({piece.schema.geography.name})"
+            )
+        yield piece
+
+
+def _spread(found: TextArray, places: TextArray, level: str) -> sparse.csr_array:
+    """Return the 0/1 matrix that puts rows of found places at their position among all."""
+    rows = np.searchsorted(places, found)
+    outside = (rows == len(places)) | (places[np.minimum(rows, len(places) - 1)] != found)
+    if outside.any():
+        raise ArgumentError(
+            f"records must lie in geoids, got {level} {str(found[int(outside.argmax())])!r}"
+        )
+    ones = np.ones(len(found), dtype=np.int64)
+    return sparse.csr_array((ones, (rows, np.arange(len(found)))), shape=(len(places), len(found)))
+
+
+def _product(
+    small: sparse.csr_array, table: Table, workload: Workload, cells: NDArray[np.int64]
+) -> sparse.csr_array:
+    weights = table.incidence(workload.schema, cells)
+    return sparse.csr_array(small @ sparse.csr_array(weights.T))

@@ -1,0 +1,265 @@
+"""Records: checked columns of codes and places, backed by Arrow."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import ArrayLike, NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
+from bayesrisk.tables._columns import read_batches
+from bayesrisk.tables.schema import Schema
+
+__all__ = ["Records", "iter_records"]
+
+IntArray = NDArray[np.int64]
+#: Records in memory at a time when a file is read in pieces.
+CHUNK = 2**20
+
+
+class Records:
+    """Confidential records of a schema: one row each, every code and place checked.
+
+    Parameters
+    ----------
+    schema : Schema
+        What the columns mean.
+    table : pyarrow.Table
+        A column of codes for each attribute, whole numbers; a column named after the finest level
+        of the geography, text of digits or whole numbers (filled with zeros on the left); other
+        columns are kept as they are.
+    source : str, default "records"
+        How messages call the table.
+    first_row : int, default 0
+        Rows before this table in its source, for messages.
+
+    Raises
+    ------
+    DataError
+        If a column is missing, or a value is missing or out of range: the message names the
+        source, the row (the first is 1), the column and the value.
+    """
+
+    def __init__(
+        self, schema: Schema, table: pa.Table, *, source: str = "records", first_row: int = 0
+    ) -> None:
+        self.schema = schema
+        self.table = _checked(schema, table, source, first_row)
+
+    @classmethod
+    def from_frame(
+        cls, frame: pd.DataFrame, *, schema: Schema, source: str = "records"
+    ) -> "Records":
+        """Return the records of a data frame; its index is dropped."""
+        if not isinstance(frame, pd.DataFrame):
+            raise ArgumentTypeError(f"frame must be a DataFrame, got {type(frame).__name__}")
+        try:
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            raise DataError(f"{source}: cannot be read: {error}") from error
+        return cls(schema, table.replace_schema_metadata(None), source=source)
+
+    @classmethod
+    def read(cls, path: str | Path, *, schema: Schema) -> "Records":
+        """Return the records of a CSV or Parquet file, all in memory."""
+        pieces = [records.table for records in iter_records(path, schema=schema)]
+        made = cls.__new__(cls)
+        made.schema, made.table = schema, pa.concat_tables(pieces).combine_chunks()
+        return made
+
+    def write(self, path: str | Path) -> None:
+        """Write a Parquet file, whole or not at all."""
+        target = Path(path)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            pq.write_table(self.table, temporary, compression="zstd", write_page_checksum=True)
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return all columns as a data frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each record.
+        """
+        frame: pd.DataFrame = self.table.to_pandas()
+        return frame
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __repr__(self) -> str:
+        return f"Records(schema={self.schema.name!r}, rows={len(self)})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return tuple(self.table.column_names)
+
+    @property
+    def geoids(self) -> NDArray[np.str_]:
+        """The place of every record, at the finest level."""
+        places, index = self.places()
+        return places[index]
+
+    def places(self) -> tuple[NDArray[np.str_], IntArray]:
+        """Return the different places, sorted, and the position among them of every record."""
+        column = self.table.column(self.schema.geography.finest)
+        coded = pc.dictionary_encode(column).combine_chunks()
+        if isinstance(coded, pa.ChunkedArray):
+            coded = coded.unify_dictionaries().combine_chunks()
+        width = self.schema.geography.widths[-1]
+        found = np.asarray(coded.dictionary.to_pylist(), dtype=f"<U{max(width, 1)}")
+        order = np.argsort(found)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        return found[order], rank[coded.indices.to_numpy()].astype(np.int64)
+
+    def codes(self, name: str) -> IntArray:
+        """Return the codes of an attribute, int64."""
+        check.choice(name, "name", self.schema.names)
+        codes: IntArray = self.table.column(name).to_numpy().astype(np.int64)
+        return codes
+
+    def cells(self) -> IntArray:
+        """Return the flat cell number of every record, int64."""
+        flat = np.zeros(len(self), dtype=np.int64)
+        for a in self.schema.attributes:
+            flat *= a.size
+            flat += self.table.column(a.name).to_numpy()
+            flat -= a.first
+        return flat
+
+    def take(self, index: ArrayLike) -> "Records":
+        """Return the records at positions (or where a mask is true), in that order."""
+        where = np.asarray(index)
+        if where.dtype == bool:
+            if where.shape != (len(self),):
+                raise ShapeError(f"index must have shape ({len(self)},), got {where.shape}")
+            where = np.flatnonzero(where)
+        if where.size:
+            where = check.count_array(where, "index", lower=0, upper=len(self) - 1)
+        made = Records.__new__(Records)
+        made.schema = self.schema
+        made.table = self.table.take(pa.array(where.astype(np.int64)))
+        return made
+
+    def replace(self, **columns: Any) -> "Records":
+        """Return records with columns changed or added; what is new is checked."""
+        table = self.table
+        for name, values in columns.items():
+            array = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
+            if len(array) != len(self):
+                raise ShapeError(f"{name} must have {len(self)} values, got {len(array)}")
+            if name in table.column_names:
+                table = table.set_column(table.column_names.index(name), name, array)
+            else:
+                table = table.append_column(name, array)
+        return Records(self.schema, table)
+
+
+def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Iterator[Records]:
+    """Yield the records of a file in pieces, for files larger than memory.
+
+    Parameters
+    ----------
+    path : path-like
+        A ``.parquet`` or ``.csv`` file (UTF-8, with a header) with the columns of a
+        :class:`Records`; in CSV files other columns are read as text.
+    schema : Schema
+        What the columns mean.
+    chunk : int, default 2**20
+        Records in a piece, at most.
+
+    Returns
+    -------
+    iterator of Records
+        At least one piece, which may be empty.
+
+    Raises
+    ------
+    ArgumentError
+        If the path ends in neither, or ``chunk`` is not positive.
+    DataError
+        If the file is truncated, lacks a column or has a bad value: file, row and column are
+        named.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from bayesrisk.tables import schema
+    >>> units = {"block": ["500010101001000"] * 2 + ["500010101001001"], "h1": [1, 0, 1]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "units.csv"
+    ...     pd.DataFrame(units).to_csv(file, index=False)
+    ...     [len(piece) for piece in iter_records(file, schema=schema("pl94-units"), chunk=2)]
+    [2, 1]
+    """
+    file = Path(path)
+    if file.suffix.lower() not in (".parquet", ".csv"):
+        raise ArgumentError(f"path must end in .parquet or .csv, got {str(file)!r}")
+    check.integer(chunk, "chunk", lower=1)
+    start = 0
+    for table in read_batches(file, schema, chunk):
+        yield Records(schema, table, source=str(file), first_row=start)
+        start += table.num_rows
+
+
+def _checked(schema: Schema, table: pa.Table, source: str, first_row: int) -> pa.Table:
+    """Return the table with its own columns in their types, every value checked."""
+    wanted = [schema.geography.finest, *schema.names]
+    names = table.column_names
+    for name in wanted:
+        if names.count(name) != 1:
+            found = "it twice" if name in names else f"{', '.join(names) or 'no column'}"
+            raise DataError(f"{source}: must have one column {name!r}, got {found}")
+    place = _places(schema, table.column(wanted[0]), f"{source}: row", first_row, wanted[0])
+    table = table.set_column(names.index(wanted[0]), wanted[0], place)
+    for a in schema.attributes:
+        column = table.column(a.name)
+        where = f"column {a.name!r}: must be a whole number in [{a.first}, {a.last}]"
+        if not pa.types.is_integer(column.type):
+            raise DataError(f"{source}: {where}, got values of type {column.type}")
+        wide = column.type == pa.uint64()  # which Arrow does not compare with signed numbers
+        numbers = column.cast(pa.float64(), safe=False) if wide else column
+        outside = pc.or_(pc.less(numbers, a.first), pc.greater(numbers, a.last))
+        bad = pc.or_kleene(pc.is_null(column), outside)
+        _refuse(bad, column, f"{source}: row", first_row, where)
+        small = pa.int16() if a.first >= -(2**15) and a.last < 2**15 else pa.int32()
+        table = table.set_column(names.index(a.name), a.name, column.cast(small))
+    return table
+
+
+def _refuse(bad: Any, column: Any, source: str, first_row: int, where: str) -> None:
+    if pc.any(bad).as_py():
+        row = pc.index(bad, True).as_py()
+        raise DataError(f"{source} {first_row + row + 1}, {where}, got {column[row].as_py()!r}")
+
+
+def _places(schema: Schema, column: Any, source: str, first_row: int, name: str) -> Any:
+    """Return places as text, after checking that they are digits of the right width."""
+    width = schema.geography.widths[-1]
+    where = f"column {name!r}: must be a place of {width} digits"
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    text = column
+    if pa.types.is_integer(column.type):
+        text = pc.utf8_lpad(column.cast(pa.string()), width, "0")
+    elif not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        head = source.removesuffix(": row")
+        raise DataError(f"{head}: {where}, got values of type {column.type}")
+    text = text.cast(pa.string())
+    fits = pc.and_(pc.equal(pc.binary_length(text), width), pc.string_is_ascii(text))
+    good = pc.and_(fits, pc.utf8_is_digit(text)).fill_null(False)
+    _refuse(pc.invert(good), column, source, first_row, where)
+    return text

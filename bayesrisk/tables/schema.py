@@ -1,0 +1,321 @@
+"""Schemas: which attributes a record has, with which codes, and in which places it can lie."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+
+__all__ = ["Attribute", "Geography", "Schema", "schema", "schema_names"]
+
+IntArray = NDArray[np.int64]
+TextArray = NDArray[np.str_]
+
+_DEFINITIONS = resources.files("bayesrisk.tables") / "definitions"
+
+
+def definition(name: str) -> dict[str, Any]:
+    """Return a definition file of the package."""
+    return tomllib.loads((_DEFINITIONS / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def definition_names() -> list[str]:
+    """Return the names of the definition files that hold a schema."""
+    names = (file.name for file in _DEFINITIONS.iterdir())
+    return sorted(n.removesuffix(".toml") for n in names if n != "geographies.toml")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A coded attribute of a record.
+
+    Attributes
+    ----------
+    name : str
+        Its name, which is that of its column.
+    size : int
+        Number of codes, at least 1.
+    first : int
+        The smallest code; the codes are ``first`` to ``first + size - 1``.
+    labels : tuple of str
+        What each code means, in order; or empty.
+    """
+
+    name: str
+    size: int
+    first: int = 0
+    labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ArgumentTypeError(f"name must be a text that is not empty, got {self.name!r}")
+        check.integer(self.size, f"size of {self.name!r}", lower=1, upper=2**31 - 1)
+        check.integer(self.first, f"first of {self.name!r}", lower=-(2**31), upper=2**31 - 1)
+        if self.labels and len(self.labels) != self.size:
+            raise ShapeError(
+                f"labels of {self.name!r} must be one for each of {self.size} codes, "
+                f"got {len(self.labels)}"
+            )
+
+    @property
+    def last(self) -> int:
+        """The largest code."""
+        return self.first + self.size - 1
+
+
+@dataclass(frozen=True)
+class Geography:
+    """A hierarchy of places whose codes contain those of the places around them.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    levels : tuple of str
+        Names of the levels, coarse to fine.
+    widths : tuple of int
+        Digits of a code at each level, strictly increasing; 0 is the root, whose code is empty.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    widths: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.levels or len(self.levels) != len(self.widths):
+            raise ShapeError(
+                f"levels and widths must be as many and at least one, got {len(self.levels)} "
+                f"and {len(self.widths)}"
+            )
+        if len(set(self.levels)) != len(self.levels):
+            raise ArgumentError(f"levels must differ, got {', '.join(self.levels)}")
+        steps = zip(self.widths, self.widths[1:], strict=False)
+        if self.widths[0] < 0 or any(a >= b for a, b in steps):
+            raise ArgumentError(f"widths must increase from 0 or more, got {self.widths}")
+
+    @property
+    def finest(self) -> str:
+        """The finest level."""
+        return self.levels[-1]
+
+    def rank(self, level: str) -> int:
+        """Return the position of a level, coarsest 0."""
+        return self.levels.index(check.choice(level, "level", self.levels))
+
+    def width(self, level: str) -> int:
+        """Return the number of digits of a code at a level."""
+        return self.widths[self.rank(level)]
+
+    def parent(self, level: str) -> str | None:
+        """Return the next coarser level, or None at the top."""
+        rank = self.rank(level)
+        return self.levels[rank - 1] if rank else None
+
+    def ancestors(self, geoids: ArrayLike, level: str) -> TextArray:
+        """Return the place at a coarser level (or the same) that each place lies in."""
+        codes = np.asarray(geoids, dtype=np.str_)
+        width = self.width(level)
+        if codes.size and int(np.strings.str_len(codes).min()) < width:
+            raise ArgumentError(f"geoids must have at least {width} digits for level {level!r}")
+        if width == 0:
+            return np.full(codes.shape, "", dtype="<U1")
+        return codes.astype(f"<U{width}")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What a record can be: its attributes, and the geography that places it.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    attributes : tuple of Attribute
+        The attributes, in the order of the cells: the last runs fastest.
+    geography : Geography
+        The hierarchy of places; a record carries the code of its finest level.
+    """
+
+    name: str
+    attributes: tuple[Attribute, ...]
+    geography: Geography
+
+    def __post_init__(self) -> None:
+        names = [*self.names, self.geography.finest]
+        if len(set(names)) != len(names):
+            raise ArgumentError(f"names of columns must differ, got {', '.join(names)}")
+        if self.size >= 2**62:
+            raise ArgumentError(f"cells of {self.name!r} must be fewer than 2**62, got {self.size}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the attributes."""
+        return tuple(a.name for a in self.attributes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of codes of each attribute."""
+        return tuple(a.size for a in self.attributes)
+
+    @property
+    def size(self) -> int:
+        """Number of cells: the product of the shape."""
+        return prod(self.shape)
+
+    def attribute(self, name: str) -> Attribute:
+        """Return the attribute of a name."""
+        check.choice(name, "attribute", self.names)
+        return self.attributes[self.names.index(name)]
+
+    def cell_index(self, codes: Mapping[str, ArrayLike]) -> IntArray:
+        """Return the flat cell number of records given by their codes, C order.
+
+        Parameters
+        ----------
+        codes : mapping of str to array_like of int
+            The code of every attribute; shapes broadcast.
+
+        Returns
+        -------
+        ndarray of int64
+            Cell numbers in [0, size).
+
+        Raises
+        ------
+        ArgumentError
+            If an attribute is missing or unknown, or a code is out of range.
+        ShapeError
+            If the shapes do not broadcast.
+        """
+        if set(codes) != set(self.names):
+            raise ArgumentError(f"codes must be of {', '.join(self.names)}, got {', '.join(codes)}")
+        arrays = {
+            a.name: check.count_array(codes[a.name], a.name, lower=a.first, upper=a.last)
+            for a in self.attributes
+        }
+        cells = np.zeros(check.broadcast(**arrays), dtype=np.int64)
+        for a in self.attributes:
+            cells = cells * a.size + (arrays[a.name] - a.first)
+        return cells
+
+    def codes(self, cells: ArrayLike) -> dict[str, IntArray]:
+        """Return the codes of cells, the inverse of :meth:`cell_index`."""
+        flat = check.count_array(cells, "cells", lower=0, upper=self.size - 1)
+        return {name: i + self.attribute(name).first for name, i in self.indices(flat).items()}
+
+    def indices(self, cells: IntArray) -> dict[str, IntArray]:
+        """Return the codes of cells counted from 0, without checks."""
+        found = {}
+        rest = cells
+        for a in reversed(self.attributes):
+            rest, found[a.name] = np.divmod(rest, a.size)
+        return {name: found[name] for name in self.names}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schema as plain values, for JSON."""
+        attributes = []
+        for a in self.attributes:
+            entry: dict[str, Any] = {"name": a.name, "size": a.size}
+            if a.first:
+                entry["first"] = a.first
+            if a.labels:
+                entry["labels"] = list(a.labels)
+            attributes.append(entry)
+        place = self.geography
+        return {
+            "name": self.name,
+            "attributes": attributes,
+            "geography": {
+                "name": place.name,
+                "levels": list(place.levels),
+                "widths": list(place.widths),
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Schema":
+        """Return the schema of :meth:`to_dict`."""
+        try:
+            place = values["geography"]
+            attributes = tuple(
+                Attribute(**{**a, "labels": tuple(a.get("labels", ()))})
+                for a in values["attributes"]
+            )
+            place = Geography(place["name"], tuple(place["levels"]), tuple(place["widths"]))
+            return cls(values["name"], attributes, place)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ArgumentError(f"schema must hold name, attributes, geography: {error}") from error
+
+
+@cache
+def _geographies() -> dict[str, Geography]:
+    return {
+        name: Geography(name, tuple(entry["levels"]), tuple(entry["widths"]))
+        for name, entry in definition("geographies").items()
+    }
+
+
+def geography_names() -> Sequence[str]:
+    """Return the names of the built-in geographies."""
+    return tuple(sorted(_geographies()))
+
+
+def schema_names() -> list[str]:
+    """Return the names of the built-in schemas.
+
+    Returns
+    -------
+    list of str
+        Sorted names.
+
+    Examples
+    --------
+    >>> schema_names()[:3]
+    ['census-1940', 'household-dhc', 'household-occupancy']
+    """
+    return definition_names()
+
+
+def schema(name: str, *, geography: str | None = None) -> Schema:
+    """Return a built-in schema.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`schema_names`.
+    geography : str, optional
+        ``census``, ``spine-2020`` or ``enumeration-1940``, instead of the usual one.
+
+    Returns
+    -------
+    Schema
+        Its attributes and geography.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such schema or geography.
+
+    Examples
+    --------
+    >>> pl94 = schema("pl94")
+    >>> pl94.shape, pl94.size, pl94.geography.finest
+    ((8, 2, 2, 63), 2016, 'block')
+    >>> int(pl94.cell_index({"hhgq": 0, "votingage": 1, "hispanic": 0, "cenrace": 2}))
+    128
+    """
+    values = definition(check.choice(name, "name", tuple(definition_names())))
+    place = values["geography"] if geography is None else geography
+    check.choice(place, "geography", tuple(geography_names()))
+    attributes = tuple(
+        Attribute(**{**a, "labels": tuple(a.get("labels", ()))}) for a in values["attributes"]
+    )
+    return Schema(name, attributes, _geographies()[place])

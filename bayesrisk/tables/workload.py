@@ -1,0 +1,295 @@
+"""Workloads: published tables as linear counting queries, and their sensitivity."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.tables._definitions import described, parsed
+from bayesrisk.tables._sensitivity import largest_change
+from bayesrisk.tables._table import Table
+from bayesrisk.tables.schema import Schema, definition, definition_names, schema
+
+__all__ = ["Table", "Workload", "workload", "workload_names"]
+
+IntArray = NDArray[np.int64]
+Key = tuple[str, str]
+_KINDS = ("add-remove", "change-one", "change-in-place")
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """Tables of counting queries, each at a level of a geography.
+
+    Attributes
+    ----------
+    schema : Schema
+        What the records are.
+    tables : mapping of (str, str) to Table
+        By level and name of the table; coarse levels first, tables in one order at all levels.
+    """
+
+    schema: Schema
+    tables: Mapping[Key, Table]
+
+    def __post_init__(self) -> None:
+        if not self.tables:
+            raise ArgumentError("tables must have at least one table, got none")
+        rank = self.schema.geography.rank
+        for (level, name), table in self.tables.items():
+            rank(level)
+            if name != table.name:
+                raise ArgumentError(f"tables must be filed by name, got {table.name!r} as {name!r}")
+            table.check_schema(self.schema)
+        order: dict[str, int] = {}
+        for _, name in sorted(self.tables, key=lambda key: rank(key[0])):
+            order.setdefault(name, len(order))
+        keys = sorted(self.tables, key=lambda key: (rank(key[0]), order[key[1]]))
+        object.__setattr__(self, "tables", MappingProxyType({k: self.tables[k] for k in keys}))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Workload):
+            return NotImplemented
+        return self.schema == other.schema and list(self.tables.items()) == list(
+            other.tables.items()
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Levels at which there is a table, coarse to fine."""
+        return tuple(dict.fromkeys(level for level, _ in self.tables))
+
+    def at(self, level: str) -> dict[str, Table]:
+        """Return the tables of a level by name."""
+        check.choice(level, "level", self.levels)
+        return {name: t for (other, name), t in self.tables.items() if other == level}
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells of all tables."""
+        return sum(len(table.cells) for table in self.tables.values())
+
+    def incidence(self, cells: ArrayLike, *, level: str) -> sparse.csr_array:
+        """Return the weights of records in all cells of a level, tables one under the other."""
+        blocks = [t.incidence(self.schema, cells) for t in self.at(level).values()]
+        return sparse.csr_array(sparse.vstack(blocks, format="csr"))
+
+    def union(self, *others: "Workload") -> "Workload":
+        """Return the workload with the tables of all.
+
+        Parameters
+        ----------
+        *others : Workload
+            Workloads of the same schema; a table that several have must be the same.
+
+        Returns
+        -------
+        Workload
+            Every table of each.
+
+        Raises
+        ------
+        ArgumentError
+            If the schemas differ, or tables of one name and level do.
+        """
+        tables = dict(self.tables)
+        for other in others:
+            if other.schema != self.schema:
+                raise ArgumentError(
+                    f"schemas must be the same, got {self.schema.name!r} and {other.schema.name!r}"
+                )
+            for key, table in other.tables.items():
+                if tables.setdefault(key, table) != table:
+                    raise ArgumentError(f"table {key[1]!r} at {key[0]!r} differs in two workloads")
+        return Workload(self.schema, tables)
+
+    def select(
+        self,
+        *,
+        levels: Sequence[str] | None = None,
+        tables: Sequence[str] | None = None,
+        without: Sequence[str] = (),
+    ) -> "Workload":
+        """Return the workload of some of the tables.
+
+        Parameters
+        ----------
+        levels : sequence of str, optional
+            Levels to keep; all by default.
+        tables : sequence of str, optional
+            Names of tables to keep; all by default.
+        without : sequence of str, default ()
+            Names of tables to leave out.
+
+        Returns
+        -------
+        Workload
+            The tables that are left.
+
+        Raises
+        ------
+        ArgumentError
+            If a level or table is unknown, or none is left.
+        """
+        names = tuple(dict.fromkeys(name for _, name in self.tables))
+        for level in levels or ():
+            check.choice(level, "levels", self.levels)
+        for name in (*(tables or ()), *without):
+            check.choice(name, "tables", names)
+        kept = {
+            (level, name): table
+            for (level, name), table in self.tables.items()
+            if (levels is None or level in levels)
+            and (tables is None or name in tables)
+            and name not in without
+        }
+        return Workload(self.schema, kept)
+
+    def sensitivity(self, kind: str, *, norm: int) -> Fraction | float:
+        """Return how far one record can move all counts together, over all codes it can have.
+
+        Parameters
+        ----------
+        kind : str
+            ``"add-remove"``: a record comes or goes; ``"change-one"``: it becomes any other
+            record, of another place too; ``"change-in-place"``: its codes change, not its place.
+        norm : int
+            1 for the sum of absolute changes, 2 for the root of the sum of their squares.
+
+        Returns
+        -------
+        Fraction or float
+            The exact L1 sensitivity, or the L2 one, the root of a whole number, rounded once.
+
+        Raises
+        ------
+        ArgumentError
+            If ``kind`` or ``norm`` is none of those, or a table has too many cells to compare.
+        """
+        change = self.largest_change(kind, norm=norm)
+        return Fraction(change) if norm == 1 else float(change) ** 0.5
+
+    def largest_change(self, kind: str, *, norm: int) -> int:
+        """Return the L1 sensitivity (norm 1) or the square of the L2 one (norm 2), exactly."""
+        check.choice(kind, "kind", _KINDS)
+        if norm not in (1, 2):
+            raise ArgumentError(f"norm must be 1 or 2, got {norm!r}")
+        return largest_change(self, kind, norm=norm)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the workload as plain values, in the grammar of the definition files.
+
+        Returns
+        -------
+        dict
+            ``schema`` and ``tables``; each table with its levels and parts.
+
+        Raises
+        ------
+        ArgumentError
+            Never for a workload that was made.
+        """
+        return {"schema": self.schema.to_dict(), "tables": described(self.schema, self.tables)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Workload":
+        """Return the workload of :meth:`to_dict`, or of a definition in the same grammar.
+
+        Parameters
+        ----------
+        values : mapping
+            ``schema``, ``tables``, and optionally ``levels``, ``recodes`` and ``iterations``.
+
+        Returns
+        -------
+        Workload
+            Its tables.
+
+        Raises
+        ------
+        ArgumentError
+            If the grammar is broken.
+        """
+        return cls(*parsed(values))
+
+
+def workload_names() -> list[str]:
+    """Return the names of the built-in workloads.
+
+    Returns
+    -------
+    list of str
+        Sorted names.
+
+    Examples
+    --------
+    >>> workload_names()[-2:]
+    ['sf1-block', 'sf1-tract']
+    """
+    return sorted(_homes())
+
+
+def _homes() -> dict[str, str]:
+    """Return the definition file of every built-in workload."""
+    return {w: name for name in definition_names() for w in definition(name)["workloads"]}
+
+
+def workload(
+    name: str, *, levels: Sequence[str] | None = None, geography: str | None = None
+) -> Workload:
+    """Return a built-in workload.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`workload_names`.
+    levels : sequence of str, optional
+        Levels at which every table is published, instead of the usual ones.
+    geography : str, optional
+        Geography instead of the usual one; see :func:`schema`.
+
+    Returns
+    -------
+    Workload
+        Its tables.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such workload, geography or level.
+
+    Examples
+    --------
+    >>> blocks = workload("sf1-block")
+    >>> len(blocks.tables), blocks.n_cells
+    (18, 775)
+    >>> workload("pl94", levels=["tract", "block"]).sensitivity("change-one", norm=1)
+    Fraction(44, 1)
+    """
+    homes = _homes()
+    home = homes[check.choice(name, "name", tuple(sorted(homes)))]
+    values = definition(home)
+    about = schema(home, geography=geography)
+    entry = values["workloads"][name]
+    if levels is None:
+        levels = [n for n in entry["levels"] if n in about.geography.levels]
+    for level in levels:
+        about.geography.rank(level)
+    return Workload.from_dict(
+        {
+            "schema": about.to_dict(),
+            "recodes": values.get("recodes", {}),
+            "iterations": values.get("iterations", {}),
+            "levels": levels,
+            "tables": entry["tables"],
+        }
+    )

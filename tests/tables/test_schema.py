@@ -1,0 +1,109 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles_tables import every_record
+from table_strategies import schemas
+
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.tables import Attribute, Geography, Schema, schema, schema_names
+
+CENSUS = schema("sf1-person").geography
+
+
+@given(schemas())
+def test_cells_are_numbered_as_records_are_listed(document):
+    about = Schema.from_dict(document)
+    everybody = list(every_record(document))
+    assert about.size == len(everybody)
+    columns = {name: [record[name] for record in everybody] for name in about.names}
+    assert about.cell_index(columns).tolist() == list(range(about.size))
+    back = about.codes(np.arange(about.size))
+    assert {name: codes.tolist() for name, codes in back.items()} == columns
+    assert Schema.from_dict(about.to_dict()) == about
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "finest"),
+    [
+        ("sf1-person", (2, 111, 63, 2), "block"),
+        ("pl94", (8, 2, 2, 63), "block"),
+        ("pl94-units", (2,), "block"),
+        ("census-1940", (8, 2, 6, 9), "enumdist"),
+        ("household-dhc", (5, 8, 8, 8, 13, 3, 3, 3, 10, 8), "block"),
+        ("household-occupancy", (7, 14, 7, 4, 2), "block"),
+    ],
+)
+def test_built_in_schemas(name, shape, finest):
+    about = schema(name)
+    assert about.shape == shape
+    assert about.geography.finest == finest
+    assert name in schema_names()
+    assert Schema.from_dict(about.to_dict()) == about
+
+
+def test_the_detail_histograms_have_the_published_sizes():
+    assert schema("pl94").size == 2016
+    assert schema("census-1940").size == 864
+    pl94 = schema("pl94")
+    for h, v, i, c in [(0, 1, 0, 2), (7, 1, 1, 62), (3, 0, 1, 40)]:
+        cell = pl94.cell_index({"hhgq": h, "votingage": v, "hispanic": i, "cenrace": c})
+        assert cell == ((h * 2 + v) * 2 + i) * 63 + c
+
+
+def test_geographies():
+    assert CENSUS.width("county") == 5
+    assert CENSUS.parent("block") == "block_group"
+    assert CENSUS.parent("nation") is None
+    assert schema("pl94", geography="spine-2020").geography.widths == (0, 3, 9, 13, 15, 31)
+    assert schema("census-1940").geography.widths == (0, 2, 6, 9, 13)
+    blocks = ["010730051031000", "500010101002001"]
+    assert CENSUS.ancestors(blocks, "tract").tolist() == ["01073005103", "50001010100"]
+    assert CENSUS.ancestors(blocks, "nation").tolist() == ["", ""]
+    assert CENSUS.ancestors(blocks, "block").tolist() == blocks
+    assert CENSUS.ancestors(np.zeros(0, dtype="U15"), "state").tolist() == []
+
+
+@given(st.lists(st.text("0123456789", min_size=15, max_size=15), min_size=1))
+def test_ancestors_are_prefixes(blocks):
+    for level, width in zip(CENSUS.levels, CENSUS.widths, strict=True):
+        assert CENSUS.ancestors(blocks, level).tolist() == [block[:width] for block in blocks]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Attribute("", 2), ArgumentTypeError, "name must be a text"),
+        (lambda: Attribute("a", 0), ArgumentError, "size of 'a' must be >= 1"),
+        (lambda: Attribute("a", 2, labels=("x",)), ShapeError, "one for each of 2 codes, got 1"),
+        (lambda: Geography("g", (), ()), ShapeError, "at least one"),
+        (lambda: Geography("g", ("a", "b"), (1,)), ShapeError, "as many"),
+        (lambda: Geography("g", ("a", "a"), (1, 2)), ArgumentError, "levels must differ"),
+        (lambda: Geography("g", ("a", "b"), (2, 2)), ArgumentError, "widths must increase"),
+        (
+            lambda: Schema("s", (Attribute("block", 2),), CENSUS),
+            ArgumentError,
+            "names of columns must differ",
+        ),
+        (
+            lambda: Schema("s", tuple(Attribute(n, 2**31 - 1) for n in "abc"), CENSUS),
+            ArgumentError,
+            "fewer than 2\\*\\*62",
+        ),
+        (lambda: schema("sf2"), ArgumentError, "name must be one of"),
+        (lambda: schema("pl94", geography="spine"), ArgumentError, "geography must be one of"),
+        (lambda: CENSUS.width("street"), ArgumentError, "level must be one of"),
+        (lambda: CENSUS.ancestors(["01"], "tract"), ArgumentError, "at least 11 digits"),
+        (lambda: schema("pl94-units").cell_index({}), ArgumentError, "codes must be of h1"),
+        (
+            lambda: schema("pl94-units").cell_index({"h1": [0, 2]}),
+            ArgumentError,
+            "h1 must be <= 1, got 2 at index 1",
+        ),
+        (lambda: schema("pl94-units").codes([2]), ArgumentError, "cells must be <= 1, got 2"),
+        (lambda: Schema.from_dict({}), ArgumentError, "schema must hold"),
+    ],
+)
+def test_bad_arguments(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
