@@ -27,7 +27,11 @@ def release(
     mechanism: Annotated[str | None, typer.Option(help="Name of the mechanism.")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="KEY=VALUE, a parameter of the mechanism; a.b=1 goes deeper."),
+        typer.Option(
+            "--set",
+            help="KEY=VALUE, a parameter of the mechanism, the value as in TOML: rate=0.1, "
+            'swap_key=["size", "adults"]; a.b=1 goes deeper.',
+        ),
     ] = None,
     tables: Annotated[
         list[str] | None, typer.Option(help="Built-in workload to publish; several are joined.")

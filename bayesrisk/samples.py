@@ -3,14 +3,17 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError, DataError
 
-__all__ = ["load", "names", "path", "source"]
+if TYPE_CHECKING:
+    from bayesrisk.tables import Microdata
+
+__all__ = ["load", "microdata", "names", "path", "source"]
 
 
 def _folder() -> Path:
@@ -43,13 +46,14 @@ def names() -> list[str]:
     Examples
     --------
     >>> names()
-    ['dare-county-28-21', 'dare-county-sweep', 'granville-county-sweep']
+    ['dare-county-28-21', 'dare-county-sweep', 'granville-county-sweep', 'noisy-measurements',
+     'synthetic-county']
     """
     return sorted(_catalogue())
 
 
 def path(name: str) -> Path:
-    """Return the path of a sample file, after checking its bytes.
+    """Return the path of a sample file or folder, after checking its bytes.
 
     Parameters
     ----------
@@ -59,25 +63,30 @@ def path(name: str) -> Path:
     Returns
     -------
     pathlib.Path
-        The file, read-only by convention.
+        The file, or the folder with its files; read-only by convention.
 
     Raises
     ------
     ArgumentError
         If there is no such sample.
     DataError
-        If the file does not have the checksum in the catalogue.
+        If a file does not have the checksum in the catalogue.
     """
     catalogue = _catalogue()
     check.choice(name, "name", tuple(sorted(catalogue)))
-    file = _folder() / str(catalogue[name]["file"])
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    if digest != catalogue[name]["sha256"]:
-        raise DataError(
-            f"{file}: sha256 must be {catalogue[name]['sha256']}, got {digest}; "
-            "the installation is damaged"
-        )
-    return file
+    found = _folder() / str(catalogue[name]["file"])
+    wanted = catalogue[name]["sha256"]
+    for file, known in (
+        {found / part: known for part, known in wanted.items()}
+        if isinstance(wanted, dict)
+        else {found: wanted}
+    ).items():
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        if digest != known:
+            raise DataError(
+                f"{file}: sha256 must be {known}, got {digest}; the installation is damaged"
+            )
+    return found
 
 
 def source(name: str) -> str:
@@ -132,3 +141,36 @@ def load(name: str) -> pd.DataFrame:
     if file.suffix != ".csv":
         raise ArgumentError(f"name must be a table (CSV), got {name!r}, {file.suffix}")
     return pd.read_csv(file, dtype=str).astype({"count": "int64"})
+
+
+def microdata(name: str) -> "Microdata":
+    """Return a sample population: persons, households and blocks.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`names` that is a folder of microdata.
+
+    Returns
+    -------
+    Microdata
+        The population; made up, it describes nobody.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such sample, or it is not microdata.
+    DataError
+        If a file of it is damaged.
+
+    Examples
+    --------
+    >>> microdata("synthetic-county").persons.schema.name
+    'sf1-person'
+    """
+    from bayesrisk.tables import Microdata  # slow to import
+
+    folder = path(name)
+    if not folder.is_dir():
+        raise ArgumentError(f"name must be microdata (a folder), got {name!r}, {folder.suffix}")
+    return Microdata.read(folder)

@@ -28,7 +28,15 @@ def test_names_are_those_of_the_catalogue():
 def test_every_sample(name):
     file = samples.path(name)
     catalogue = json.loads((samples._folder() / "catalogue.json").read_text(encoding="utf-8"))
-    assert hashlib.sha256(file.read_bytes()).hexdigest() == catalogue[name]["sha256"]
+    known = catalogue[name]["sha256"]
+    if file.is_dir():
+        found = {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in file.iterdir()}
+        assert len(samples.microdata(name).persons) > 0
+    else:
+        found = hashlib.sha256(file.read_bytes()).hexdigest()
+        with pytest.raises(ArgumentError, match=rf"name must be microdata .* got '{name}'"):
+            samples.microdata(name)
+    assert found == known
     text, _, licence = samples.source(name).partition(" Licence: ")
     assert text.endswith(".")
     assert licence
@@ -67,7 +75,20 @@ def test_an_incomplete_installation(damaged):
         samples.names()
 
 
-@pytest.mark.parametrize("function", [samples.path, samples.source, samples.load])
+def test_damage_in_a_folder_is_noticed(damaged):
+    file = damaged / "synthetic-county" / "blocks.parquet"
+    file.write_bytes(file.read_bytes()[:-1] + b"!")
+    for function in (samples.path, samples.microdata):
+        with pytest.raises(DataError, match=r"blocks\.parquet: sha256 must be .*, got "):
+            function("synthetic-county")
+    file.unlink()
+    with pytest.raises(OSError, match=r"blocks\.parquet"):
+        samples.path("synthetic-county")
+
+
+@pytest.mark.parametrize(
+    "function", [samples.path, samples.source, samples.load, samples.microdata]
+)
 def test_unknown_names(function):
     for bad in ("nowhere", "../catalogue.json", "", None, 3):
         with pytest.raises(ArgumentError, match=r"name must be one of dare-county-28-21, .* got"):

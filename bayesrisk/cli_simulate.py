@@ -1,0 +1,90 @@
+"""``bayesrisk simulate``: a synthetic population in a folder, beside the nation's figures."""
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesrisk.accounting import exact_number
+from bayesrisk.exceptions import ArgumentError
+
+if TYPE_CHECKING:
+    from bayesrisk.population import PopulationSpec, PopulationSummary
+
+__all__ = ["simulate"]
+
+
+def _settings(preset: str, blocks: int | None, changes: list[str]) -> "PopulationSpec":
+    """Return the settings named, with those changed that are given as NAME=VALUE."""
+    from bayesrisk.population import PopulationSpec, population_spec
+
+    kinds = {f.name: f.type for f in dataclasses.fields(PopulationSpec)}
+    given: dict[str, Any] = {} if blocks is None else {"n_blocks": blocks}
+    for text in changes:
+        name, equals, value = text.partition("=")
+        if not equals or name not in kinds:
+            raise ArgumentError(f"set must be NAME=VALUE, NAME one of {', '.join(kinds)}: {text!r}")
+        given[name] = value if kinds[name] is str else float(exact_number(value, name))
+    return population_spec(preset, **given)
+
+
+def _lines(summary: "PopulationSummary") -> list[str]:
+    """Return the summary for people: each figure with the nation's in brackets."""
+    frame = summary.to_frame()
+    names = [c for c in frame if f"published_{c}" in frame]
+    lines = [
+        "By block population, in per cent (in brackets: United States 2010, published):",
+        "  " + "".join(str(c).rjust(16) for c in ["population", *names]),
+    ]
+    for row in frame.to_dict(orient="records"):
+        cells = [f"{row[name]:.1f} ({row[f'published_{name}']:.1f})" for name in names]
+        lines.append("  " + "".join(text.rjust(16) for text in [row["population"], *cells]))
+    rate = f"{100.0 * summary.violations / summary.subsidised:.1f}%" if summary.subsidised else "-"
+    return [
+        *lines,
+        f"Blocks with people: {summary.blocks.sum()} of {summary.all_blocks}; "
+        f"people: {summary.people.sum()}; in group quarters: {100 * summary.quarters:.1f}%; "
+        f"people in an occupied unit: {summary.household_size:.2f}; "
+        f"vacant units: {100 * summary.vacant:.1f}%",
+        f"Subsidised households: {summary.subsidised}; over the occupancy limit: "
+        f"{summary.violations} ({rate})",
+    ]
+
+
+def _document(summary: "PopulationSummary", folder: Path) -> dict[str, Any]:
+    """Return the summary as JSON; what is not known is null."""
+
+    def plain(value: Any) -> Any:
+        return None if isinstance(value, float) and math.isnan(value) else value
+
+    values = dataclasses.asdict(summary)
+    arrays = {n: [plain(v) for v in a.tolist()] for n, a in values.items() if hasattr(a, "tolist")}
+    return {"folder": str(folder), **{n: plain(v) for n, v in values.items()}, **arrays}
+
+
+def simulate(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the microdata.")],
+    seed: Annotated[int, typer.Option(help="Seed: the same one gives the same population.")],
+    preset: Annotated[str, typer.Option(help="tract, county or state.")] = "county",
+    blocks: Annotated[int | None, typer.Option(help="Blocks, instead of the preset's.")] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting to change.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Make a synthetic population: persons, households and blocks."""
+    from bayesrisk.population import population_summary, simulate_population
+
+    population = simulate_population(_settings(preset, blocks, changes or []), rng=seed)
+    persons = population.persons
+    if persons is None or len(persons) == 0:
+        raise ArgumentError("nobody lives in any of the blocks: give more blocks")
+    population.write(output)
+    summary = population_summary(population)
+    if as_json:
+        typer.echo(json.dumps(_document(summary, output), indent=2, allow_nan=False))
+    else:
+        typer.echo("\n".join([*_lines(summary), f"microdata: {output}"]))

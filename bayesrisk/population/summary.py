@@ -1,0 +1,205 @@
+"""A population beside the published figures of the nation's."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesrisk._version import __version__
+from bayesrisk.exceptions import DataError
+from bayesrisk.population import _national as national
+from bayesrisk.population.subsidy import occupancy_violation
+from bayesrisk.tables.microdata import Microdata, as_microdata
+from bayesrisk.tables.records import Records
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["PopulationSummary", "population_summary"]
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+_STARTS = np.array(national.AGE_STARTS)
+_LOWS = np.array([low for low, _ in national.SIZE_CLASSES])
+
+
+@dataclass(frozen=True)
+class PopulationSummary:
+    """Block sizes, uniques and homogeneity by block size class, with published figures beside.
+
+    Arrays have one entry for each of seven classes of block population: 1-9, 10-49, 50-99,
+    100-249, 250-499, 500-999, 1000 and over; shares are of all people or blocks with people, NaN
+    in a class without any.
+
+    Attributes
+    ----------
+    blocks, people : ndarray of int64
+        Blocks with people, and people, in each class.
+    unique : ndarray
+        Share of people alone in their block with their sex and age class (38 classes).
+    modal : ndarray
+        Share of people with the race and ethnicity that is the most frequent in their block: what
+        the best guess from the block's mix gets right at most.
+    proportional : ndarray
+        The same for a guess at random from the block's mix: the mean over people of the sum of
+        squared shares in the block.
+    all_blocks : int
+        Blocks, those without people included.
+    unique_exact : float
+        Share of people alone in their block with their sex and age in years.
+    quarters : float
+        Share of people in group quarters; NaN if not known.
+    vacant : float
+        Share of vacant housing units; NaN if units are not known.
+    household_size : float
+        Mean people in an occupied unit; NaN if units are not known.
+    subsidised : int
+        Subsidised households.
+    violations : int
+        Subsidised households that violate the occupancy limit.
+    version : str
+        Version of bayesrisk.
+    """
+
+    blocks: IntArray
+    people: IntArray
+    unique: FloatArray
+    modal: FloatArray
+    proportional: FloatArray
+    all_blocks: int
+    unique_exact: float
+    quarters: float
+    vacant: float
+    household_size: float
+    subsidised: int
+    violations: int
+    version: str = __version__
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row for each class of block population, in per cent.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``blocks``, ``people``, ``unique``, ``modal``, ``proportional`` (of this
+            population) and ``published_...``: the United States, Tables S5 and S6 of the
+            person-level reconstruction study.  There only data-defined people (about nine in ten)
+            can be unique, and the guesses are precisions among people found by sex and age.
+        """
+        import pandas as pd  # slow to import
+
+        def per_cent(part: ArrayLike) -> FloatArray:
+            values = np.asarray(part, dtype=float)
+            return np.asarray(100.0 * values / values.sum())
+
+        ranges = [f"{low}-{high}" if high else f"{low}+" for low, high in national.SIZE_CLASSES]
+        return pd.DataFrame(
+            {
+                "population": ranges,
+                "blocks": per_cent(self.blocks),
+                "published_blocks": per_cent(national.CLASS_BLOCKS),
+                "people": per_cent(self.people),
+                "published_people": per_cent(national.CLASS_PEOPLE),
+                "unique": 100.0 * self.unique,
+                "published_unique": np.array(national.CLASS_UNIQUE),
+                "modal": 100.0 * self.modal,
+                "published_modal": np.array(national.CLASS_MODAL),
+                "proportional": 100.0 * self.proportional,
+                "published_proportional": np.array(national.CLASS_PROPORTIONAL),
+            }
+        )
+
+
+def age_class(age: IntArray) -> IntArray:
+    """Return which of the 38 classes of ages that block tables tell apart each age is in."""
+    return np.asarray(np.searchsorted(_STARTS, age, side="right") - 1, dtype=np.int64)
+
+
+def _repeats(*columns: IntArray) -> IntArray:
+    """Return how often each row's combination occurs."""
+    code = np.zeros(columns[0].size, dtype=np.int64)
+    for column in columns:
+        code = code * (int(column.max()) + 1) + column
+    _, inverse, count = np.unique(code, return_inverse=True, return_counts=True)
+    return np.asarray(count[inverse], dtype=np.int64)
+
+
+def _mean_by(values: ArrayLike, group: IntArray) -> FloatArray:
+    count = np.bincount(group, minlength=_LOWS.size)
+    total = np.bincount(group, np.asarray(values, dtype=float), _LOWS.size)
+    return np.asarray(np.divide(total, count, out=np.full(_LOWS.size, np.nan), where=count > 0))
+
+
+def _column(records: Records, name: str) -> IntArray:
+    return np.asarray(records.table.column(name).to_numpy(), dtype=np.int64)
+
+
+def _housing(units: Records | None) -> dict[str, float | int]:
+    """Return the figures of housing units."""
+    if units is None or units.schema.name != "household-dhc" or len(units) == 0:
+        return {"vacant": np.nan, "household_size": np.nan, "subsidised": 0, "violations": 0}
+    occupied = units.codes("vacancy") == 0
+    inside = {"people", "bedrooms", "subsidised"} <= set(units.columns)
+    people = _column(units, "people") if inside else units.codes("size")
+    found = {"subsidised": 0, "violations": 0}
+    if inside and occupied.any():
+        subsidised = _column(units, "subsidised") == 1
+        broken = occupancy_violation(people[occupied], _column(units, "bedrooms")[occupied])
+        found = {"subsidised": int(subsidised.sum()), "violations": int(broken.sum())}
+    mean = float(people[occupied].mean()) if inside and occupied.any() else np.nan
+    return {"vacant": float(1.0 - occupied.mean()), "household_size": mean, **found}
+
+
+def population_summary(population: Microdata | Records) -> PopulationSummary:
+    """Return a population's block sizes, uniques and homogeneity, for comparison with a nation's.
+
+    Parameters
+    ----------
+    population : Microdata or Records
+        People of schema ``sf1-person``, synthetic or not.
+
+    Returns
+    -------
+    PopulationSummary
+        Exact counts and shares.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is something else.
+    DataError
+        If there are no people of that schema.
+
+    Examples
+    --------
+    >>> from bayesrisk.population import simulate_population
+    >>> summary = population_summary(simulate_population("tract", rng=1))
+    >>> int(summary.people.sum()) == len(simulate_population("tract", rng=1).persons)
+    True
+    """
+    data = as_microdata(population)
+    persons = data.persons
+    if persons is None or persons.schema.name != "sf1-person" or len(persons) == 0:
+        raise DataError("population: must hold people of schema 'sf1-person', got none")
+    places, block = persons.places()
+    sex, age = persons.codes("sex"), persons.codes("age")
+    group = 2 * persons.codes("race") + persons.codes("hisp")
+    size = np.bincount(block)
+    class_of_block = np.searchsorted(_LOWS, size, side="right") - 1
+    of_person = class_of_block[block]
+    alike = _repeats(block, group)
+    largest = np.zeros(size.size, dtype=np.int64)
+    np.maximum.at(largest, block, alike)
+    quarters = float((_column(persons, "gq") > 0).mean()) if "gq" in persons.columns else np.nan
+    return PopulationSummary(
+        blocks=np.bincount(class_of_block, minlength=_LOWS.size),
+        people=np.bincount(of_person, minlength=_LOWS.size),
+        unique=_mean_by(_repeats(block, sex, age_class(age)) == 1, of_person),
+        modal=_mean_by(largest[block] / size[block], of_person),
+        proportional=_mean_by(alike / size[block], of_person),
+        all_blocks=places.size if data.blocks is None else len(data.blocks),
+        unique_exact=float((_repeats(block, sex, age) == 1).mean()),
+        quarters=quarters,
+        **_housing(data.households),  # type: ignore[arg-type]
+    )

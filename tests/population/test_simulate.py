@@ -1,0 +1,77 @@
+"""Same seed, same bytes; other seeds, other people; the sample can be made again."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bayesrisk import ArgumentError, ArgumentTypeError, samples
+from bayesrisk.population import population_spec, simulate_population
+
+
+def written(folder, population):
+    population.write(folder)
+    return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
+
+
+def test_same_seed_same_bytes(tmp_path):
+    first = written(tmp_path / "a", simulate_population("tract", rng=5))
+    again = simulate_population(population_spec("tract"), rng=np.random.default_rng(5))
+    assert written(tmp_path / "b", again) == first
+    other = written(tmp_path / "c", simulate_population("tract", rng=6))
+    assert set(other) == {"blocks.parquet", "households.parquet", "persons.parquet"}
+    assert all(other[name] != first[name] for name in first)
+
+
+def test_a_generator_moves_on():
+    rng = np.random.default_rng(5)
+    first, second = (simulate_population("tract", rng=rng).persons for _ in range(2))
+    assert first.table != second.table
+
+
+@pytest.mark.parametrize("rng", [None, True, "1", 1.5, -1])
+def test_rng_must_be_given(rng):
+    with pytest.raises(ArgumentTypeError, match="must be a seed or a numpy Generator, got"):
+        simulate_population("tract", rng=rng)
+
+
+def test_spec_must_be_settings():
+    with pytest.raises(ArgumentTypeError, match=r"spec must be a PopulationSpec .* got dict"):
+        simulate_population({}, rng=1)
+    with pytest.raises(ArgumentError, match="name must be one of tract, county, state, got 'x'"):
+        simulate_population("x", rng=1)
+
+
+def test_nobody_at_all():
+    population = simulate_population(population_spec("tract", occupied_blocks=0.0), rng=1)
+    assert (len(population.persons), len(population.households)) == (0, 0)
+    assert len(population.blocks) == 153
+
+
+def test_everybody_in_group_quarters_or_nobody():
+    none = simulate_population(population_spec("tract", quarters_blocks=0.0), rng=1)
+    assert not none.persons.table.column("gq").to_numpy().any()
+    some = simulate_population(population_spec("tract", quarters_blocks=1.0), rng=1)
+    share = (some.persons.table.column("gq").to_numpy() > 0).mean()
+    assert 0.2 < share < 0.8
+
+
+def test_the_sample_can_be_made_again():
+    catalogue = json.loads((samples._folder() / "catalogue.json").read_text(encoding="utf-8"))
+    recipe = catalogue["synthetic-county"]["recipe"]
+    spec = population_spec(recipe["preset"], **recipe["changes"])
+    made, stored = (
+        simulate_population(spec, rng=recipe["rng"]),
+        samples.microdata("synthetic-county"),
+    )
+    assert made.persons.table == stored.persons.table
+    assert made.households.table == stored.households.table
+    assert made.blocks.equals(stored.blocks)
+    other = simulate_population(spec, rng=recipe["rng"] + 1)
+    assert other.persons.table != stored.persons.table
+
+
+def test_the_sample_is_small():
+    folder = samples.path("synthetic-county")
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 300_000
+    assert len({g[:5] for g in samples.microdata("synthetic-county").persons.geoids}) == 1
