@@ -1,0 +1,64 @@
+"""Published tables that come in pieces: made from cells read, checked by totals, put together."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from bayesrisk.exceptions import DataError
+from bayesrisk.tables import PublishedTables, Workload
+
+__all__ = ["check_distinct", "combined", "piece_of_tables", "place_texts"]
+
+Key = tuple[str, str]
+
+
+def place_texts(matrix: NDArray[np.uint8]) -> NDArray[np.str_]:
+    """Return rows of ASCII characters as texts."""
+    n, width = matrix.shape
+    if width == 0:
+        return np.full(n, "", dtype="<U1")
+    return np.ascontiguousarray(matrix).view(f"S{width}").reshape(n).astype(f"<U{width}")
+
+
+def piece_of_tables(
+    workload: Workload,
+    geoids: Mapping[str, NDArray[np.str_]],
+    counts: Mapping[Key, NDArray[np.int64]],
+) -> PublishedTables:
+    """Return the tables of some places, given in any order with a row of counts each."""
+    order = {level: np.argsort(places) for level, places in geoids.items()}
+    return PublishedTables(
+        workload,
+        {level: geoids[level][rows] for level, rows in order.items()},
+        {key: sparse.csr_array(counts[key][order[key[0]]]) for key in workload.tables},
+    )
+
+
+def combined(pieces: Iterable[PublishedTables], workload: Workload) -> PublishedTables:
+    """Return the tables of all pieces; no place may be in two of them."""
+    held = list(pieces)
+    geoids, counts = {}, {}
+    for level in workload.levels:
+        places = np.concatenate([piece.geoids[level] for piece in held])
+        order = np.argsort(places, kind="stable")
+        geoids[level] = places[order]
+        for name in workload.at(level):
+            matrix = sparse.vstack([piece.counts[level, name] for piece in held], format="csr")
+            counts[level, name] = sparse.csr_array(matrix)[order]
+    return PublishedTables(workload, geoids, counts)
+
+
+def check_distinct(
+    codes: NDArray[np.int64], places: NDArray[np.int64], name: str, what: str, column: str
+) -> None:
+    """Refuse a place that is there twice; ``places`` are its rows or lines, from 1."""
+    order = np.argsort(codes, kind="stable")
+    again = np.flatnonzero(codes[order][1:] == codes[order][:-1])
+    if again.size:
+        first, second = order[again[0]], order[again[0] + 1]
+        raise DataError(
+            f"{name}: {what} {places[second]}, column {column!r}: must be a place that is there "
+            f"once, got that of {what} {places[first]} again"
+        )

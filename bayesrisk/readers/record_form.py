@@ -1,0 +1,294 @@
+"""The common form of person records: block, sex, age, race, Hispanic origin.
+
+Two kinds of file hold it: Parquet or CSV with the race as a bit mask, and the CSV files of the
+Census Bureau's published reconstruction experiment (``recon_replication``), with a flag for each
+race and, where the records are confidential, a personal identification key.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.readers._columns import CHUNK, Piece, characters, csv_pieces, header_of
+from bayesrisk.readers._pieces import joined, pieces_of
+from bayesrisk.readers._places import check_state, state_code
+from bayesrisk.readers._source import Source, named, one_source
+from bayesrisk.readers._write import new_file, write_table
+from bayesrisk.tables import Records, schema
+
+__all__ = ["iter_record_form", "read_record_form", "write_record_form"]
+
+RACES = ("white", "black", "aian", "asian", "nhopi", "sor")
+_ALIASES = MappingProxyType({"geoid_block": "block", "hispanic": "hisp"})
+_ORDER = ("block", "sex", "age", "agebin", "race", *RACES, "hisp", "pik")
+# First ages of the 38 groups of the block tables: single years to 21, then those of table P12.
+_AGE_GROUPS = np.array([*range(22), 22, *range(25, 60, 5), 60, 62, 65, 67, *range(70, 90, 5)])
+_MOST_AGE = 110
+
+
+def iter_record_form(
+    path: str | Path, *, state: str | None = None, chunk: int = CHUNK
+) -> Iterator[Records]:
+    """Read person records in the common form, a piece at a time.
+
+    Parameters
+    ----------
+    path : path-like
+        A Parquet file, or a CSV file (also gzip or ZIP).  Columns, in any order: ``block`` (or
+        ``geoid_block``; 15 digits, or a whole number whose leading zero was lost), ``sex`` (0 male,
+        1 female), ``age`` (0 to 110), ``race`` (bit mask 1 to 63) or the six flags ``white``,
+        ``black``, ``aian``, ``asian``, ``nhopi``, ``sor``, ``hisp`` (0 or 1), and if wanted
+        ``agebin`` (0 to 37, the age groups of the block tables) and ``pik``.
+    state : str, optional
+        FIPS code or postal abbreviation of the state that every block must lie in.
+    chunk : int, optional
+        Rows in memory at a time.
+
+    Yields
+    ------
+    Records
+        Schema ``sf1-person``; ``agebin`` and ``pik`` are kept.
+
+    Raises
+    ------
+    ArgumentError
+        If ``state`` is none or ``chunk`` is not positive.
+    DataError
+        If a column is missing or unknown, or a value breaks its format.
+
+    Examples
+    --------
+    >>> from bayesrisk import DataError, iter_record_form
+    >>> try:
+    ...     list(iter_record_form("no-such-file.csv"))
+    ... except DataError as error:
+    ...     print(error)
+    no-such-file.csv: no such file
+    """
+    source = one_source(path, ".csv", ".parquet")
+    rows = check.integer(chunk, "chunk", lower=1)
+    place = state_code(state)
+    reader = _parquet_pieces if source.base.endswith(".parquet") else _text_pieces
+    for piece, names in reader(source, rows):
+        yield _records(piece, names, place)
+
+
+def read_record_form(path: str | Path, *, state: str | None = None) -> Records:
+    r"""Read all person records of a file in the common form into memory.
+
+    Parameters
+    ----------
+    path : path-like
+        As for :func:`iter_record_form`.
+    state : str, optional
+        As for :func:`iter_record_form`.
+
+    Returns
+    -------
+    Records
+        Schema ``sf1-person``.
+
+    Raises
+    ------
+    ArgumentError
+        If ``state`` is none.
+    DataError
+        If a column is missing or unknown, or a value breaks its format.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from bayesrisk import read_record_form
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "records.csv")
+    ...     _ = file.write_text("block,sex,age,race,hisp\n10730051031000,1,30,3,0\n")
+    ...     print(read_record_form(file).table.to_pylist())
+    [{'block': '010730051031000', 'sex': 1, 'age': 30, 'race': 3, 'hisp': 0}]
+    """
+    return joined(iter_record_form(path, state=state))
+
+
+def _names(header: Iterable[str], source: Source) -> dict[str, str]:
+    """Return what the file calls each column; refuse unknown and missing ones."""
+    found: dict[str, str] = {}
+    for name in header:
+        usual = _ALIASES.get(name.lower(), name.lower())
+        if usual not in _ORDER or usual in found:
+            raise DataError(
+                f"{source.name}: column {name!r}: must be one of {', '.join(_ORDER)}, each once"
+            )
+        found[usual] = name
+    flags = [race for race in RACES if race in found]
+    if ("race" in found) == bool(flags):
+        raise DataError(f"{source.name}: must have a column 'race' or the flags of six races")
+    needed = ("block", "sex", "age", "hisp", *(RACES if flags else ("race",)))
+    for name in needed:
+        if name not in found:
+            raise DataError(f"{source.name}: must have a column {name!r}; has {', '.join(header)}")
+    return found
+
+
+def _text_pieces(source: Source, chunk: int) -> Iterator[tuple[Piece, dict[str, str]]]:
+    header = header_of(source)
+    names = _names(header, source)
+    for piece in csv_pieces(source, header, wanted=header, chunk=chunk):
+        yield piece, names
+
+
+def _parquet_pieces(source: Source, chunk: int) -> Iterator[tuple[Piece, dict[str, str]]]:
+    if source.member is not None:
+        raise DataError(f"{source.name}: must not be in an archive")
+    with named(source.name), pq.ParquetFile(source.path) as file:
+        names = _names(file.schema_arrow.names, source)
+        start = 0
+        for batch in file.iter_batches(batch_size=chunk):
+            yield Piece(source.name, start, pa.Table.from_batches([batch])), names
+            start += batch.num_rows
+        if start == 0:
+            yield Piece(source.name, 0, file.schema_arrow.empty_table()), names
+
+
+def _blocks(piece: Piece, column: str, state: str | None) -> pa.Array:
+    values = piece.table.column(column)
+    if pa.types.is_integer(values.type):
+        piece.whole(column, 10**12, 10**15 - 1)
+    elif not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        raise DataError(f"{piece.name}: column {column!r}: must be digits, got type {values.type}")
+    values = values.cast(pa.string())
+    # Fourteen digits are a number that lost its leading zero; nothing else is filled up.
+    lost = pc.equal(pc.binary_length(values), 14)
+    text = pc.if_else(lost, pc.utf8_lpad(values, 15, "0"), values)
+    blocks = piece.replace(column, text).digits(column, 15)
+    check_state(piece, column, characters(blocks, 15), state)
+    return blocks
+
+
+def _race(piece: Piece, names: Mapping[str, str]) -> Any:
+    if "race" in names:
+        return piece.whole(names["race"], 1, 63)
+    mask = np.zeros(len(piece), dtype=np.int64)
+    for place, race in enumerate(RACES):
+        mask += piece.whole(names[race], 0, 1) << place
+    piece.check(names["white"], mask > 0, "1 where no other race is")
+    return mask
+
+
+def age_group(age: Any) -> Any:
+    """Return the age group, 0 to 37, of ages."""
+    return np.searchsorted(_AGE_GROUPS, age, side="right") - 1
+
+
+def _records(piece: Piece, names: Mapping[str, str], state: str | None) -> Records:
+    columns: dict[str, Any] = {
+        "block": _blocks(piece, names["block"], state),
+        "sex": piece.whole(names["sex"], 0, 1),
+        "age": piece.whole(names["age"], 0, _MOST_AGE),
+        "race": _race(piece, names),
+        "hisp": piece.whole(names["hisp"], 0, 1),
+    }
+    if "agebin" in names:
+        group = piece.whole(names["agebin"], 0, len(_AGE_GROUPS) - 1)
+        piece.check(names["agebin"], group == age_group(columns["age"]), "the group of the age")
+        columns["agebin"] = group
+    kept = {k: v if k == "block" else pa.array(v.astype(np.int16)) for k, v in columns.items()}
+    if "pik" in names:
+        kept["pik"] = piece.table.column(names["pik"]).cast(pa.string())
+    return Records(schema("sf1-person"), pa.table(kept))
+
+
+def write_record_form(records: Records | Iterable[Records], path: str | Path) -> None:
+    """Write person records in the common form.
+
+    Parameters
+    ----------
+    records : Records or iterable of Records
+        Schema ``sf1-person``; a column ``pik`` is kept, others are left out.
+    path : path-like
+        File to be made; it must not exist.  ``.parquet`` gets the race as a bit mask, the block as
+        a whole number and ``agebin``; ``.csv`` gets the form of the published reconstruction
+        experiment, with ``geoid_block`` of 15 digits and a flag for each race.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    ArgumentError
+        If the path ends otherwise, or the records have another schema.
+    OutputError
+        If the file exists or cannot be written.
+
+    Examples
+    --------
+    >>> from bayesrisk import ArgumentError, write_record_form
+    >>> try:
+    ...     write_record_form([], "records.txt")
+    ... except ArgumentError as error:
+    ...     print(error)
+    path must end in .csv or .parquet, got 'records.txt'
+    """
+    target = Path(path)
+    pieces = pieces_of(records, "sf1-person")
+    if target.suffix.lower() == ".csv":
+        _write_text(pieces, target)
+    elif target.suffix.lower() == ".parquet":
+        _write_parquet(pieces, target)
+    else:
+        raise ArgumentError(f"path must end in .csv or .parquet, got {str(path)!r}")
+
+
+def _write_text(pieces: Iterator[Records], target: Path) -> None:
+    first = next(pieces, None)
+    if first is None:
+        raise ArgumentError("records must have at least one piece, got none")
+    extra = ["pik"] if "pik" in first.table.column_names else []
+    names = ["geoid_block", "sex", "age", *RACES, "hisp", *extra]
+
+    def rows() -> Iterator[pa.Table]:
+        for piece in chain([first], pieces):
+            race = piece.codes("race")
+            flags = {name: race >> place & 1 for place, name in enumerate(RACES)}
+            yield pa.table(
+                {
+                    "geoid_block": piece.table.column("block"),
+                    **{name: piece.codes(name) for name in ("sex", "age")},
+                    **flags,
+                    "hisp": piece.codes("hisp"),
+                    **{name: piece.table.column(name).cast(pa.string()) for name in extra},
+                }
+            )
+
+    write_table(target, names, rows())
+
+
+def _write_parquet(pieces: Iterator[Records], target: Path) -> None:
+    writer: Any = None
+    with new_file(target) as stream:
+        for piece in pieces:
+            age = piece.codes("age")
+            columns = {
+                "block": pc.cast(piece.table.column("block"), pa.int64()),
+                "sex": pa.array(piece.codes("sex").astype(np.int8)),
+                "age": pa.array(age.astype(np.int16)),
+                "agebin": pa.array(age_group(age).astype(np.int8)),
+                "race": pa.array(piece.codes("race").astype(np.int8)),
+                "hisp": pa.array(piece.codes("hisp").astype(np.int8)),
+            }
+            if "pik" in piece.table.column_names:
+                columns["pik"] = piece.table.column("pik")
+            table = pa.table(columns)
+            writer = writer or pq.ParquetWriter(stream, table.schema)
+            writer.write_table(table)
+        if writer is None:
+            raise ArgumentError("records must have at least one piece, got none")
+        writer.close()

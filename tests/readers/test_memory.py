@@ -1,0 +1,98 @@
+"""Files larger than what a reader holds: memory stays flat, and sources are bounded."""
+
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import oracles_readers as oracle
+import pytest
+
+from bayesrisk import (
+    DataError,
+    iter_ppmf,
+    iter_record_form,
+    write_ipums_1940,
+    write_ppmf,
+    write_record_form,
+)
+from bayesrisk.readers import _source
+
+PEAK = """
+import resource, sys
+import bayesrisk
+read = getattr(bayesrisk, sys.argv[1])
+rows = sum(len(piece) for piece in read(sys.argv[2], chunk=2**15))
+print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+ROWS = 2**15
+
+
+def peak(reader, file):
+    """Return rows read and the largest memory of a process of its own, in bytes."""
+    run = subprocess.run(
+        [sys.executable, "-c", PEAK, reader, str(file)], capture_output=True, text=True, check=True
+    )
+    rows, kilobytes = map(int, run.stdout.split())
+    return rows, kilobytes * 1024
+
+
+def repeated(file, times, header):
+    """Return a file with the rows of another many times over."""
+    lines = file.read_bytes().splitlines(keepends=True)
+    longer = file.with_name(f"{times}-{file.name}")
+    with longer.open("wb") as stream:
+        stream.writelines(lines[:header])
+        body = b"".join(lines[header:])
+        for _ in range(times):
+            stream.write(body)
+    return longer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", ["iter_ppmf", "iter_record_form", "iter_ipums_1940"])
+def test_memory_is_flat(reader, tmp_path):
+    rng = np.random.default_rng(1)
+    if reader == "iter_ppmf":
+        file, header = tmp_path / "p.csv", 1
+        write_ppmf(oracle.pl94_records(rng, ROWS), file, vintage="2010-demonstration")
+    elif reader == "iter_record_form":
+        file, header = tmp_path / "r.csv", 1
+        write_record_form(oracle.person_records(rng, ROWS), file)
+    else:
+        file, header = tmp_path / "EXT1940USCB.dat", 0
+        write_ipums_1940(oracle.records_1940(rng, ROWS // 3), file)
+    few, many = repeated(file, 40, header), repeated(file, 160, header)
+    rows, small = peak(reader, few)
+    more, large = peak(reader, many)
+    assert more == 4 * rows
+    growth = many.stat().st_size - few.stat().st_size
+    assert growth > 100e6
+    # What grows at all is the allocator's slack; a reader that kept the file would take `growth`.
+    assert large - small < growth / 8
+
+
+def test_members_of_an_archive_are_bounded(tmp_path, monkeypatch):
+    people = oracle.pl94_records(np.random.default_rng(1), 50)
+    write_ppmf(people, tmp_path / "p.csv", vintage="2010-demonstration")
+    with zipfile.ZipFile(tmp_path / "p.zip", "w") as archive:
+        archive.write(tmp_path / "p.csv", "../../p.csv")
+    before = sorted(tmp_path.iterdir())
+    assert sum(len(piece) for piece in iter_ppmf(tmp_path / "p.zip")) == 50
+    assert sorted(tmp_path.iterdir()) == before  # nothing is unpacked, whatever a member is called
+    monkeypatch.setattr(_source, "MAX_MEMBER", 100)
+    with pytest.raises(DataError, match=r"p.zip/.*must be at most 100 bytes long, got"):
+        list(iter_ppmf(tmp_path / "p.zip"))
+
+
+def test_sources_that_are_not_there(tmp_path):
+    with pytest.raises(DataError, match="no such file"):
+        list(iter_ppmf(tmp_path / "p.csv"))
+    with pytest.raises(DataError, match=r"exactly one .csv or .txt, got 0 among: nothing"):
+        list(iter_ppmf(tmp_path))
+    (tmp_path / "a.zip").write_bytes(b"PK")
+    with pytest.raises(DataError, match=r"a.zip: cannot be read"):
+        list(iter_record_form(tmp_path / "a.zip"))
+    (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00block,sex\n")
+    with pytest.raises(DataError, match=r"b.csv: column"):
+        list(iter_record_form(tmp_path / "b.csv"))

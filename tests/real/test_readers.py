@@ -1,0 +1,78 @@
+"""Readers against the shared data folder: every position of a cell, and real records."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesrisk import DataError, read_record_form, read_sf1, write_record_form, write_sf1
+from bayesrisk.readers._ppmf_layouts import RACE_MASKS
+from bayesrisk.readers._sf1_cells import cell_number, codebook
+from bayesrisk.tables import tabulate_records, workload
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+
+pytestmark = pytest.mark.skipif(
+    not DATA.is_dir(), reason=f"needs the shared data folder, {DATA} is absent"
+)
+FILES = ["rhdf_dev", "rmdf_dev"]
+
+
+def rows(name):
+    with (DATA / "formats" / name).open(encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+def test_every_position_of_a_cell():
+    checked = 0
+    for row in rows("sf1_2010_cells.csv"):
+        if row["table"] in ("P13", "P17", "H12"):  # medians and averages
+            assert row["table"] not in codebook()
+            continue
+        table, number = cell_number(row["cell"])
+        place = codebook()[table]
+        assert table == row["table"]
+        assert place.segment == int(row["segment"])
+        assert place.column + number - 1 == int(row["column_1based_in_segment"])
+        assert 1 <= number <= place.cells
+        checked += 1
+    assert checked == sum(place.cells for place in codebook().values()) > 4600
+
+
+def test_every_code_of_race():
+    for row in rows("cenrace63.csv"):
+        flags = ("white", "black", "aian", "asian", "nhopi", "sor")
+        mask = sum(int(row[name]) << place for place, name in enumerate(flags))
+        assert RACE_MASKS[int(row["mdf_code"]) - 1] == mask
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_real_records_there_and_back(name, tmp_path):
+    source = DATA / "person" / f"{name}.parquet"
+    records = read_record_form(source)
+    frame = pd.read_parquet(source)
+    assert records.codes("age").tolist() == frame["age"].tolist()
+    assert records.table.column("block").to_pylist() == [f"{b:015d}" for b in frame["block"]]
+    for ending in ("csv", "parquet"):
+        file = tmp_path / f"a.{ending}"
+        write_record_form(records, file)
+        again = read_record_form(file)
+        for column in ("block", "sex", "age", "race", "hisp"):
+            assert again.table.column(column).equals(records.table.column(column))
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "a.parquet"), frame)
+
+
+@pytest.mark.slow
+def test_tables_of_real_records_there_and_back(tmp_path):
+    source = DATA / "person" / "rhdf_dev.parquet"
+    with pytest.raises(DataError, match="column 'block': must be in state 01"):
+        read_record_form(source, state="AL")
+    records = read_record_form(source)
+    records = records.take(np.strings.startswith(records.geoids, "01"))
+    tables = tabulate_records(records, workload("sf1-block").union(workload("sf1-tract")))
+    write_sf1(tables, tmp_path / "al2010.sf1.zip")
+    assert read_sf1(tmp_path / "al2010.sf1.zip", workload=tables.workload) == tables
+    total = sum(int(v) for v in np.asarray(tables.counts["block", "P1"].sum(axis=0)).ravel())
+    assert total == len(records)
