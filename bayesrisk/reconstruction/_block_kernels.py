@@ -1,0 +1,220 @@
+"""Kernel over all blocks of a file: live cells, and bounds of each, by interval propagation."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrisk._numba import kernel
+
+Ints = NDArray[np.int64]
+
+#: A count that was not published: its row says nothing.
+HIDDEN = -(2**62)
+#: More than any count; a cell that keeps this bound is bounded by no row.
+UNBOUNDED = 2**52
+
+FIXED, OPEN, INFEASIBLE, LOOSE = 0, 1, 2, 3
+
+
+@kernel
+def grown(array: Ints, needed: int) -> Ints:
+    """Return ``array``, or a copy at least twice as long when ``needed`` entries do not fit."""
+    if needed <= array.size:
+        return array
+    larger = np.empty(max(needed, 2 * array.size), np.int64)
+    larger[: array.size] = array
+    return larger
+
+
+@kernel
+def live_cells(
+    rows: Ints,
+    value: Ints,
+    cell_ptr: Ints,
+    cell_row: Ints,
+    cell_coef: Ints,
+    cover_ptr: Ints,
+    cover_cell: Ints,
+    cell: Ints,
+    high: Ints,
+) -> int:
+    """List the cells that no row excludes, with their largest count, and return how many.
+
+    ``rows`` are the rows of the block that are not zero.  Every cell lies in exactly one cover
+    row, so only the cells of the cover rows among them are looked at.
+    """
+    found = 0
+    for row in rows:
+        for at in range(cover_ptr[row], cover_ptr[row + 1]):
+            candidate = cover_cell[at]
+            most = UNBOUNDED
+            for k in range(cell_ptr[candidate], cell_ptr[candidate + 1]):
+                count = value[cell_row[k]]
+                if count == HIDDEN:
+                    continue
+                if count < cell_coef[k]:
+                    most = 0
+                    break
+                if count < most * cell_coef[k]:
+                    most = count // cell_coef[k]
+            if most > 0:
+                cell[found] = candidate
+                high[found] = most
+                found += 1
+    return found
+
+
+@kernel
+def tighten(
+    cell: Ints,
+    low: Ints,
+    high: Ints,
+    value: Ints,
+    least: Ints,
+    most: Ints,
+    cell_ptr: Ints,
+    cell_row: Ints,
+    cell_coef: Ints,
+) -> int:
+    """Tighten ``low`` and ``high`` to a fixed point; return the row that contradicts, or -1.
+
+    ``least`` and ``most`` hold the sums of the bounds of every row and are kept up to date.  The
+    fixed point does not depend on the order.
+    """
+    changed = True
+    while changed:
+        changed = False
+        for j in range(cell.size):
+            if low[j] == high[j]:
+                continue
+            new_low, new_high = low[j], high[j]
+            tight = -1
+            for k in range(cell_ptr[cell[j]], cell_ptr[cell[j] + 1]):
+                row = cell_row[k]
+                count = value[row]
+                if count == HIDDEN:
+                    continue
+                coef = cell_coef[k]
+                # The row minus the most (least) that its other cells can hold.
+                needed = count - most[row] + coef * high[j]
+                room = count - least[row] + coef * low[j]
+                if coef != 1:
+                    needed = -(-needed // coef)
+                    room = room // coef
+                if needed > new_low:
+                    new_low = needed
+                    tight = row
+                if room < new_high:
+                    new_high = room
+                    tight = row
+            if tight < 0:
+                continue
+            if new_low > new_high:
+                return tight
+            for k in range(cell_ptr[cell[j]], cell_ptr[cell[j] + 1]):
+                row = cell_row[k]
+                least[row] += cell_coef[k] * (new_low - low[j])
+                most[row] += cell_coef[k] * (new_high - high[j])
+            low[j], high[j] = new_low, new_high
+            changed = True
+    return -1
+
+
+@kernel
+def solve_block(
+    rows: Ints,
+    value: Ints,
+    least: Ints,
+    most: Ints,
+    cell_ptr: Ints,
+    cell_row: Ints,
+    cell_coef: Ints,
+    cover_ptr: Ints,
+    cover_cell: Ints,
+    cell: Ints,
+    low: Ints,
+    high: Ints,
+) -> tuple[int, int, int]:
+    """Bound the cells of one block; return its status, the row at fault and how many cells."""
+    for row in rows:
+        if value[row] < 0 and value[row] != HIDDEN:
+            return INFEASIBLE, row, 0
+    found = live_cells(
+        rows, value, cell_ptr, cell_row, cell_coef, cover_ptr, cover_cell, cell, high
+    )
+    for row in rows:
+        least[row] = 0
+        most[row] = 0
+    for j in range(found):
+        low[j] = 0
+        if high[j] == UNBOUNDED:
+            return LOOSE, -1, 0
+        for k in range(cell_ptr[cell[j]], cell_ptr[cell[j] + 1]):
+            most[cell_row[k]] += cell_coef[k] * high[j]
+    # A row that its live cells cannot fill is the clearest contradiction: look for it first.
+    for row in rows:
+        if value[row] != HIDDEN and most[row] < value[row]:
+            return INFEASIBLE, row, 0
+    wrong = tighten(cell[:found], low, high, value, least, most, cell_ptr, cell_row, cell_coef)
+    if wrong >= 0:
+        return INFEASIBLE, wrong, 0
+    for row in rows:
+        if value[row] != HIDDEN and (least[row] > value[row] or most[row] < value[row]):
+            return INFEASIBLE, row, 0
+    for j in range(found):
+        if low[j] < high[j]:
+            return OPEN, -1, found
+    return FIXED, -1, found
+
+
+@kernel
+def solve_blocks(
+    block_ptr: Ints,
+    block_row: Ints,
+    block_value: Ints,
+    cell_ptr: Ints,
+    cell_row: Ints,
+    cell_coef: Ints,
+    cover_ptr: Ints,
+    cover_cell: Ints,
+    status: Ints,
+    culprit: Ints,
+    out_ptr: Ints,
+) -> tuple[Ints, Ints, Ints]:
+    """Bound the cells of every block; return cells, lower and upper bounds, block after block.
+
+    ``block_ptr``, ``block_row`` and ``block_value`` are the rows of each block that are not zero.
+    ``status``, ``culprit`` (row at fault, or -1) and ``out_ptr`` are filled.
+    """
+    n_rows, n_cells = cover_ptr.size - 1, cell_ptr.size - 1
+    value = np.zeros(n_rows, np.int64)
+    least = np.zeros(n_rows, np.int64)
+    most = np.zeros(n_rows, np.int64)
+    cell = np.empty(n_cells, np.int64)
+    low = np.empty(n_cells, np.int64)
+    high = np.empty(n_cells, np.int64)
+    start = max(block_row.size // 2, 16)
+    cells = np.empty(start, np.int64)
+    lows = np.empty(start, np.int64)
+    highs = np.empty(start, np.int64)
+    used = 0
+    out_ptr[0] = 0
+    for block in range(block_ptr.size - 1):
+        first, last = block_ptr[block], block_ptr[block + 1]
+        rows = block_row[first:last]
+        for k in range(first, last):
+            value[block_row[k]] = block_value[k]
+        status[block], culprit[block], found = solve_block(
+            rows, value, least, most, cell_ptr, cell_row, cell_coef,
+            cover_ptr, cover_cell, cell, low, high,
+        )  # fmt: skip
+        cells = grown(cells, used + found)
+        lows = grown(lows, used + found)
+        highs = grown(highs, used + found)
+        for j in range(found):
+            if high[j] > 0:
+                cells[used], lows[used], highs[used] = cell[j], low[j], high[j]
+                used += 1
+        out_ptr[block + 1] = used
+        for row in rows:
+            value[row] = 0
+    return cells[:used], lows[:used], highs[:used]

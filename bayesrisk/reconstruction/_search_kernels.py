@@ -1,0 +1,336 @@
+"""Kernels over a residual program: propagation with a trail, and complete depth-first search."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrisk._numba import kernel
+
+Ints = NDArray[np.int64]
+
+#: What a search found out about a component.
+NONE, UNIQUE, SEVERAL, SOME, UNKNOWN, PENDING = 0, 1, 2, 3, 4, 5
+
+
+class Arrays(NamedTuple):
+    """A program: columns, rows, bounds of rows, the family of each row.
+
+    Variables and rows of a component stand next to each other, from ``first_var[k]`` and
+    ``first_row[k]`` on.
+    """
+
+    var_ptr: Ints
+    var_row: Ints
+    var_coef: Ints
+    row_ptr: Ints
+    row_var: Ints
+    row_coef: Ints
+    row_low: Ints
+    row_high: Ints
+    family: Ints
+    first_var: Ints
+    first_row: Ints
+
+
+class Work(NamedTuple):
+    """Bounds of the variables, sums of them in every row, and what a search needs to go back.
+
+    ``state`` holds the length of the trail and the first and next place of the circular queue.
+    """
+
+    low: Ints
+    high: Ints
+    least: Ints
+    most: Ints
+    trail: Ints
+    queue: Ints
+    waiting: Ints
+    state: Ints
+    stack: Ints
+    usable: Ints
+    total: Ints
+
+
+@kernel
+def narrow(p: Arrays, w: Work, var: int, new_low: int, new_high: int) -> None:
+    """Set the bounds of a variable, note the old ones on the trail, and queue its rows."""
+    length = w.state[0]
+    w.trail[length, 0] = var
+    w.trail[length, 1] = w.low[var]
+    w.trail[length, 2] = w.high[var]
+    w.state[0] = length + 1
+    for k in range(p.var_ptr[var], p.var_ptr[var + 1]):
+        row = p.var_row[k]
+        w.least[row] += p.var_coef[k] * (new_low - w.low[var])
+        w.most[row] += p.var_coef[k] * (new_high - w.high[var])
+        if w.waiting[row] == 0:
+            w.waiting[row] = 1
+            w.queue[w.state[2]] = row
+            w.state[2] = (w.state[2] + 1) % w.queue.size
+    w.low[var] = new_low
+    w.high[var] = new_high
+
+
+@kernel
+def tighten_row(p: Arrays, w: Work, row: int) -> bool:
+    """Tighten the variables of one row; return False when the row cannot hold."""
+    if w.least[row] > p.row_high[row] or w.most[row] < p.row_low[row]:
+        return False
+    if w.least[row] == w.most[row]:
+        return True
+    for k in range(p.row_ptr[row], p.row_ptr[row + 1]):
+        var, coef = p.row_var[k], p.row_coef[k]
+        if w.low[var] == w.high[var]:
+            continue
+        # The row minus the most (least) that its other variables can hold.
+        needed = p.row_low[row] - w.most[row] + coef * w.high[var]
+        room = p.row_high[row] - w.least[row] + coef * w.low[var]
+        if coef != 1:
+            needed = -(-needed // coef)
+            room = room // coef
+        new_low = max(w.low[var], needed)
+        new_high = min(w.high[var], room)
+        if new_low > new_high:
+            return False
+        if new_low > w.low[var] or new_high < w.high[var]:
+            narrow(p, w, var, new_low, new_high)
+    return True
+
+
+@kernel
+def settle(p: Arrays, w: Work) -> int:
+    """Propagate the queued rows to a fixed point; return the row that contradicts, or -1."""
+    wrong = -1
+    while w.state[1] != w.state[2]:
+        row = w.queue[w.state[1]]
+        w.state[1] = (w.state[1] + 1) % w.queue.size
+        w.waiting[row] = 0
+        # After a contradiction the queue is only emptied.
+        if wrong < 0 and not tighten_row(p, w, row):
+            wrong = row
+    return wrong
+
+
+@kernel
+def undo(p: Arrays, w: Work, mark: int) -> None:
+    """Take back what was noted on the trail after ``mark``."""
+    while w.state[0] > mark:
+        w.state[0] -= 1
+        at = w.state[0]
+        var, old_low, old_high = w.trail[at, 0], w.trail[at, 1], w.trail[at, 2]
+        for k in range(p.var_ptr[var], p.var_ptr[var + 1]):
+            row = p.var_row[k]
+            w.least[row] += p.var_coef[k] * (old_low - w.low[var])
+            w.most[row] += p.var_coef[k] * (old_high - w.high[var])
+        w.low[var] = old_low
+        w.high[var] = old_high
+
+
+@kernel
+def propagate(p: Arrays, w: Work, component: int) -> int:
+    """Propagate the rows of a component to a fixed point; return one that contradicts, or -1."""
+    w.state[:] = 0
+    for row in range(p.first_row[component], p.first_row[component + 1]):
+        w.least[row] = 0
+        w.most[row] = 0
+        for k in range(p.row_ptr[row], p.row_ptr[row + 1]):
+            w.least[row] += p.row_coef[k] * w.low[p.row_var[k]]
+            w.most[row] += p.row_coef[k] * w.high[p.row_var[k]]
+        w.queue[w.state[2]] = row
+        w.waiting[row] = 1
+        w.state[2] += 1
+    wrong = settle(p, w)
+    w.state[0] = 0
+    return wrong
+
+
+@kernel
+def propagate_components(p: Arrays, w: Work, wrong: Ints) -> None:
+    """Propagate every component; ``wrong`` gets the row of each that contradicts, or -1."""
+    for component in range(p.first_var.size - 1):
+        wrong[component] = propagate(p, w, component)
+
+
+@kernel
+def mark_usable(p: Arrays, w: Work, component: int) -> None:
+    """Mark the families whose rows are equations of ones that hold every variable once."""
+    w.usable[:] = 0
+    for row in range(p.first_row[component], p.first_row[component + 1]):
+        sound = p.row_low[row] == p.row_high[row]
+        for k in range(p.row_ptr[row], p.row_ptr[row + 1]):
+            sound = sound and p.row_coef[k] == 1
+        if sound:
+            w.usable[p.family[row]] += p.row_ptr[row + 1] - p.row_ptr[row]
+    n_vars = p.first_var[component + 1] - p.first_var[component]
+    for label in range(w.usable.size):
+        w.usable[label] = 1 if w.usable[label] == n_vars else 0
+
+
+@kernel
+def mark_even(p: Arrays, w: Work, even: Ints) -> None:
+    """Mark the components whose total is fixed, so that every distance within is even."""
+    for component in range(p.first_var.size - 1):
+        mark_usable(p, w, component)
+        even[component] = w.usable.max()
+
+
+@kernel
+def distance_bound(p: Arrays, w: Work, component: int, star: Ints) -> int:
+    """Return an upper bound of the distance from ``star`` within the bounds, or -1.
+
+    In a row whose sum is fixed, what some cells gain others lose, so that the distance is at
+    most twice the smaller of all possible gains and all possible losses.  The rows of a usable
+    family add up to a bound; the best family counts, and without one there is no bound.
+    """
+    w.total[:] = 0
+    for row in range(p.first_row[component], p.first_row[component + 1]):
+        if w.usable[p.family[row]] == 0:
+            continue
+        gain, loss = 0, 0
+        for k in range(p.row_ptr[row], p.row_ptr[row + 1]):
+            var = p.row_var[k]
+            gain += max(0, w.high[var] - star[var])
+            loss += max(0, star[var] - w.low[var])
+        w.total[p.family[row]] += 2 * min(gain, loss)
+    best = -1
+    for label in range(w.usable.size):
+        if w.usable[label] == 1 and (best < 0 or w.total[label] < best):
+            best = w.total[label]
+    return best
+
+
+@kernel
+def choose(p: Arrays, w: Work, component: int) -> int:
+    """Return the free variable with the narrowest bounds, or -1."""
+    branch, narrowest = -1, 0
+    for var in range(p.first_var[component], p.first_var[component + 1]):
+        width = w.high[var] - w.low[var]
+        if width > 0 and (branch < 0 or width < narrowest):
+            branch, narrowest = var, width
+            if width == 1:
+                break
+    return branch
+
+
+@kernel
+def next_child(p: Arrays, w: Work, depth: int, star: Ints) -> int:
+    """Fix the deepest branching variable that has a value left, farthest from ``star`` first.
+
+    Returns the depth that is left, 0 at the end of the search; a contradiction as its negative.
+    """
+    while depth > 0 and w.stack[depth - 1, 1] > w.stack[depth - 1, 2]:
+        depth -= 1
+    if depth == 0:
+        return 0
+    top = depth - 1
+    undo(p, w, w.stack[top, 3])
+    var, smallest, largest = w.stack[top, 0], w.stack[top, 1], w.stack[top, 2]
+    if abs(largest - star[var]) < abs(smallest - star[var]):
+        value = smallest
+        w.stack[top, 1] = smallest + 1
+    else:
+        value = largest
+        w.stack[top, 2] = largest - 1
+    narrow(p, w, var, value, value)
+    return depth if settle(p, w) < 0 else -depth
+
+
+@kernel
+def search(
+    p: Arrays,
+    w: Work,
+    component: int,
+    star: Ints,
+    maximise: bool,
+    stop: int,
+    limit: int,
+    out: Ints,
+) -> tuple[int, bool]:
+    """Search a component; return the best distance (-1: no solution) and whether all was seen.
+
+    Without ``maximise`` the first solution ends the search, at distance 0; with it, the largest
+    distance from the solution ``star`` is looked for, until ``stop`` is reached or ``limit``
+    nodes were looked at.  ``out`` gets the solution.
+    """
+    first, last = p.first_var[component], p.first_var[component + 1]
+    best, nodes, depth = -1, 0, 0
+    if maximise:
+        best = 0
+        out[first:last] = star[first:last]
+        mark_usable(p, w, component)
+    base = w.state[0]
+    while True:
+        nodes += 1
+        if nodes > limit:
+            undo(p, w, base)
+            return best, False
+        bound = distance_bound(p, w, component, star) if maximise else -1
+        if bound < 0 or bound > best:
+            branch = choose(p, w, component)
+            if branch >= 0:
+                w.stack[depth, 0] = branch
+                w.stack[depth, 1] = w.low[branch]
+                w.stack[depth, 2] = w.high[branch]
+                w.stack[depth, 3] = w.state[0]
+                depth += 1
+            else:
+                distance = 0
+                for var in range(first, last):
+                    distance += abs(w.low[var] - star[var]) if maximise else 0
+                if distance > best:
+                    best = distance
+                    out[first:last] = w.low[first:last]
+                if not maximise or best >= stop:
+                    undo(p, w, base)
+                    return best, not maximise
+        depth = -depth if depth > 0 else 0
+        while True:
+            depth = next_child(p, w, abs(depth), star)
+            if depth >= 0:
+                break
+        if depth == 0:
+            undo(p, w, base)
+            return best, True
+
+
+@kernel
+def search_components(
+    p: Arrays,
+    w: Work,
+    star: Ints,
+    has_star: Ints,
+    stop: int,
+    limit: Ints,
+    far: Ints,
+    found: Ints,
+    distance: Ints,
+    upper: Ints,
+) -> None:
+    """Search every component that is pending for a solution and for the one farthest from it.
+
+    ``star`` gets a solution where ``has_star`` is 0, ``far`` the farthest one found, ``found``
+    what is known, ``distance`` and ``upper`` bounds of the largest distance (-1: no bound).
+    """
+    for component in range(p.first_var.size - 1):
+        if found[component] != PENDING:
+            continue
+        distance[component] = 0
+        upper[component] = -1
+        if propagate(p, w, component) >= 0:
+            found[component] = NONE
+            continue
+        if has_star[component] == 0:
+            best, complete = search(p, w, component, star, False, 0, limit[component], star)
+            if best < 0:
+                found[component] = NONE if complete else UNKNOWN
+                continue
+            has_star[component] = 1
+        best, complete = search(p, w, component, star, True, stop, limit[component], far)
+        distance[component] = best
+        if complete:
+            upper[component] = best
+            found[component] = SEVERAL if best > 0 else UNIQUE
+        else:
+            upper[component] = distance_bound(p, w, component, star)
+            found[component] = SEVERAL if best > 0 else SOME

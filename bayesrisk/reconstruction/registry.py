@@ -1,0 +1,116 @@
+"""Attacks by name: the package's own, registered ones, and plug-ins of other packages.
+
+A plug-in is a class in the entry-point group ``bayesrisk.attacks`` whose constructor takes keyword
+parameters and checks them, and which follows the protocol :class:`bayesrisk.interfaces.Attack`.
+One that fails to load is skipped with a warning.
+"""
+
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any, cast
+
+from bayesrisk import _plugins
+from bayesrisk import _validation as check
+from bayesrisk.interfaces import Attack
+
+__all__ = ["available_attacks", "make_attack", "register_attack"]
+
+_GROUP = "bayesrisk.attacks"
+_OWN = {"reconstruction": "bayesrisk.reconstruction.attack:ReconstructionAttack"}
+_registered: dict[str, Callable[..., Attack]] = {}
+
+
+def register_attack(name: str, factory: Callable[..., Attack]) -> None:
+    """Make an attack available under a name, for this process.
+
+    Parameters
+    ----------
+    name : str
+        Name to choose it by; it may replace a plug-in, not one of the package's own.
+    factory : callable
+        Class of the attack, or a function that takes its keyword parameters.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If ``name`` is no text, or ``factory`` cannot be called.
+    ArgumentError
+        If the name is one of the package's own.
+
+    Returns
+    -------
+    None
+        Nothing.
+
+    Examples
+    --------
+    >>> from bayesrisk.reconstruction import ReconstructionAttack
+    >>> register_attack("blocks", ReconstructionAttack)
+    >>> make_attack("blocks", scope="block").name
+    'reconstruction'
+    """
+    _plugins.check_registration(name, factory, kind="attack", own=_OWN)
+    _registered[name] = factory
+
+
+def available_attacks() -> list[str]:
+    """Return the names of the attacks that can be chosen.
+
+    Returns
+    -------
+    list of str
+        Sorted names.
+
+    Raises
+    ------
+    OSError
+        If the installation is unreadable.
+
+    Examples
+    --------
+    >>> "reconstruction" in available_attacks()
+    True
+    """
+    return sorted(
+        {point.name for point in entry_points(group=_GROUP)} | set(_OWN) | set(_registered)
+    )
+
+
+def make_attack(name: str, **parameters: Any) -> Attack:
+    """Return an attack by name.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`available_attacks`.
+    **parameters : Any
+        Parameters of the attack; its class documents them.
+
+    Returns
+    -------
+    Attack
+        Ready to run on a release.
+
+    Raises
+    ------
+    ArgumentError
+        If the name is unknown, the plug-in behind it cannot be loaded, or a parameter is unknown,
+        missing or out of range.
+
+    Examples
+    --------
+    >>> make_attack("reconstruction", scope="tract").scope
+    'tract'
+    """
+    check.choice(name, "attack", tuple(available_attacks()))
+    factory = _plugins.find(
+        name,
+        kind="attack",
+        own=_OWN,
+        registered=_registered,
+        points=lambda: entry_points(group=_GROUP, name=name),
+    )
+    made = _plugins.build(
+        name, factory, parameters, kind="attack", protocol=Attack, needs="name and run()"
+    )
+    return cast(Attack, made)

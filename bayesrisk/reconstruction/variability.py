@@ -1,0 +1,257 @@
+"""Solution variability: how far from a solution the farthest other one is."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._version import __version__
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.interfaces import SolverBackend
+from bayesrisk.reconstruction._block_kernels import FIXED, OPEN
+from bayesrisk.reconstruction.cells import entries
+from bayesrisk.reconstruction.instance import Instance, block_bounds, instance
+from bayesrisk.reconstruction.pipeline import Farthest, farthest, open_program
+from bayesrisk.reconstruction.program import Program
+from bayesrisk.reconstruction.reconstruct import Reconstruction, reconstruct
+from bayesrisk.reconstruction.retabulate import first_differences
+from bayesrisk.reconstruction.solvers import make_solver
+from bayesrisk.tables.published import PublishedTables
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["SolutionVariability", "solution_variability"]
+
+Ints = NDArray[np.int64]
+SCOPES = ("block", "tract-bounds", "tract-joint")
+
+
+@dataclass(frozen=True)
+class SolutionVariability:
+    """Bounds of the solution variability of every place.
+
+    Attributes
+    ----------
+    scope : str
+        ``block``, ``tract-bounds`` or ``tract-joint``.
+    level : str
+        The level of the places.
+    geoids : ndarray of str
+        The places.
+    population : ndarray of int64
+        Records of the solution.
+    lower, upper : ndarray
+        Bounds of ``max sum |x - x*| / (2 N)``, in [0, 1]; equal when ``proved``.
+    status : tuple of str
+        ``proved``; ``feasible`` (an interval: a limit was reached); ``infeasible`` or
+        ``unknown`` where there is no solution to start from (interval [0, 1]).
+    seconds : ndarray
+        Time that the solver took for the place.
+    solver : str
+        Its name.
+    version : str
+        Version of bayesrisk.
+    """
+
+    scope: str
+    level: str
+    geoids: NDArray[np.str_]
+    population: Ints
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    status: tuple[str, ...]
+    seconds: NDArray[np.float64]
+    solver: str
+    version: str = __version__
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row for each place.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns: the place, ``population``, ``lower``, ``upper``, ``status``, ``seconds``.
+        """
+        import pandas as pd  # slow to import
+
+        return pd.DataFrame(
+            {
+                self.level: self.geoids,
+                "population": self.population,
+                "lower": self.lower,
+                "upper": self.upper,
+                "status": list(self.status),
+                "seconds": self.seconds,
+            }
+        )
+
+
+def solution_variability(
+    tables: PublishedTables,
+    *,
+    scope: str,
+    larger: str = "tract",
+    solution: Reconstruction | None = None,
+    solver: str | SolverBackend = "highs",
+    time_limit: float | None = None,
+) -> SolutionVariability:
+    """Return how far from a solution other solutions can be, proved or as an interval.
+
+    For a solution ``x*`` with N records the largest ``sum |x - x*| / (2 N)`` over all solutions
+    ``x``, in [0, 1].  Zero proves the records: no others fit.  Twice the value bounds the
+    distance of any two solutions; only zero does not depend on ``x*``.
+
+    Parameters
+    ----------
+    tables : PublishedTables
+        Exact tables.
+    scope : str
+        ``block``: tables of the finest level only; ``tract-bounds``: also the larger place's
+        counts as upper bounds for every block (equation 8); ``tract-joint``: all blocks of the
+        larger place together, one value for each such place.
+    larger : str, default "tract"
+        The larger level, for the last two scopes.
+    solution : Reconstruction, optional
+        The solution ``x*``, of these tables; by default one is found, with the tables of
+        ``larger`` but for scope ``block``.  The three values are ordered only for one ``x*``.
+    solver : str or SolverBackend, default "highs"
+        See :func:`make_solver`.
+    time_limit : float, optional
+        Seconds that the solver may take for a component; none by default.
+
+    Returns
+    -------
+    SolutionVariability
+        One interval and status for each place.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, or ``solution`` does not fit the tables.
+    ArgumentTypeError
+        If ``tables`` are not published tables.
+    MissingDependencyError
+        If the solver is not installed.
+
+    Notes
+    -----
+    Abowd et al. (2025), equations 7 and 8; ``tract-joint`` is tighter than equation 8.  An L1
+    distance between histograms of equal size is even, so a gap below 2 is an exact stop.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from bayesrisk.tables import Attribute, Geography, PublishedTables, Schema, Table, Workload
+    >>> about = Schema("s", (Attribute("sex", 2), Attribute("old", 2)),
+    ...                Geography("g", ("block",), (1,)))
+    >>> sex = Table("SEX", ("m", "f"), {"sex": np.eye(2, dtype=int)})
+    >>> old = Table("OLD", ("young", "old"), {"old": np.eye(2, dtype=int)})
+    >>> work = Workload(about, {("block", "SEX"): sex, ("block", "OLD"): old})
+    >>> counts = {("block", "SEX"): sparse.csr_array([[2, 0], [1, 1]]),
+    ...           ("block", "OLD"): sparse.csr_array([[1, 1], [1, 1]])}
+    >>> published = PublishedTables(work, {"block": ["1", "2"]}, counts)
+    >>> solution_variability(published, scope="block").upper.tolist()
+    [0.0, 1.0]
+    """
+    check.choice(scope, "scope", SCOPES)
+    if time_limit is not None:
+        time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
+    backend = make_solver(solver)
+    level = tables.workload.levels[-1] if isinstance(tables, PublishedTables) else scope
+    problem = instance(tables, scope=level if scope == "block" else larger)
+    if solution is None:
+        known = level if scope == "block" else larger
+        solution = reconstruct(tables, scope=known, solver=backend, time_limit=time_limit)
+    star = _on(problem, solution)
+    solved = np.array([s in ("unique", "feasible") for s in solution.status])
+    bounds = block_bounds(problem)
+    solved &= np.isin(bounds.status, (FIXED, OPEN))
+    if scope == "tract-joint":
+        for group in problem.group.values():  # a place counts when all of its blocks do
+            solved &= ~np.isin(group, group[~solved])
+    program, wrong, low, high = open_program(
+        problem, bounds, solved, bounds_only=scope == "tract-bounds"
+    )
+    value = entries(star, bounds.block, bounds.cell)
+    outside = solved[bounds.block] & ((value < low) | (value > high))
+    point = entries(star, program.block, program.cell)
+    broken = [*wrong, *np.unique(bounds.block[outside]).tolist(), *_broken(program, point)]
+    if broken:
+        raise ArgumentError(
+            f"solution must fit the tables, got one that breaks those around "
+            f"{level} {problem.geoids[min(broken)]}"
+        )
+    answer = farthest(program, point, solver=backend, seconds=time_limit)
+    if scope == "tract-joint":
+        name, group = next(iter(problem.group.items()))
+        return _result(problem, program, answer, solution, solved, scope, name, group, backend)
+    own = np.arange(problem.geoids.size)
+    return _result(problem, program, answer, solution, solved, scope, level, own, backend)
+
+
+def _broken(program: Program, point: Ints) -> list[int]:
+    """Return blocks of rows that a point breaks."""
+    p = program.arrays
+    shape = (p.row_low.size, point.size)
+    matrix = sp.csr_array((p.row_coef, p.row_var, p.row_ptr), shape=shape)
+    sums = np.asarray(matrix @ point)
+    bad = np.flatnonzero((sums < p.row_low) | (sums > p.row_high))
+    return [int(program.block[p.row_var[p.row_ptr[row]]]) for row in bad]
+
+
+def _on(problem: Instance, solution: Reconstruction) -> sp.csr_array:
+    """Return the histograms of a solution of this problem, after checking that it is one."""
+    same = (
+        np.array_equal(problem.geoids, solution.geoids)
+        and problem.space.shape == solution.problem.space.shape
+        and all(np.array_equal(problem.space.bins[n], b)
+                for n, b in solution.problem.space.bins.items())
+    )  # fmt: skip
+    if not same:
+        raise ArgumentError("solution must be of the same blocks and cells as tables")
+    star = solution.histogram()
+    names = problem.system.queries
+    found = sp.csr_array(star @ names.matrix().T)
+    for block, text in first_differences(problem.published, found, names).items():
+        if solution.status[block] in ("unique", "feasible"):
+            raise ArgumentError(f"solution must fit the tables: {problem.geoids[block]}: {text}")
+    return star
+
+
+def _result(
+    problem: Instance,
+    program: Program,
+    answer: Farthest,
+    solution: Reconstruction,
+    solved: NDArray[np.bool_],
+    scope: str,
+    level: str,
+    place: Ints,
+    backend: SolverBackend,
+) -> SolutionVariability:
+    """Add the components of every place up."""
+    geoids = problem.geoids if scope != "tract-joint" else problem.places[level]
+    population, low, high = (np.zeros(geoids.size, np.int64) for _ in range(3))
+    seconds = np.zeros(geoids.size)
+    np.add.at(population, place, solution.population)
+    owner = place[program.block[program.arrays.first_var[:-1]]]
+    np.add.at(low, owner, answer.lower)
+    np.add.at(high, owner, answer.upper)
+    np.add.at(seconds, owner, answer.seconds)
+    status = np.where(low == high, "proved", "feasible").astype(object)
+    for b in np.flatnonzero(~solved):
+        known = solution.status[b]
+        status[place[b]] = known if known in ("infeasible", "unknown") else "unknown"
+    open_ = np.isin(status, ("infeasible", "unknown"))
+    scale = 2.0 * np.maximum(population, 1)
+    lower = np.where(open_, 0.0, low / scale)
+    upper = np.where(open_, 1.0, np.minimum(high / scale, 1.0))
+    return SolutionVariability(
+        scope, level, geoids, population, lower, upper, tuple(status.tolist()), seconds,
+        backend.name,
+    )  # fmt: skip

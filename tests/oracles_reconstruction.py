@@ -1,0 +1,139 @@
+"""Slow, obvious twins of the reconstruction: enumeration, and the published integer program."""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from bayesrisk.tables import Records, schema, tabulate_records, workload
+
+RACES = [1, 2, 4, 8, 16, 32, 3, 5, 9, 33, 6, 34, 7]
+
+
+def solutions(matrix, low, high, row_low, row_high, most=10**6):
+    """Return every whole x within bounds with ``row_low <= matrix x <= row_high``."""
+    matrix = np.asarray(matrix)
+    found = []
+    x = np.zeros(len(low), int)
+
+    def extend(j, sums, room):
+        if len(found) > most:
+            raise MemoryError
+        if j == len(low):
+            if np.all(sums >= row_low):
+                found.append(x.copy())
+            return
+        for value in range(low[j], high[j] + 1):
+            after = sums + matrix[:, j] * value
+            if np.any(after > row_high):
+                break
+            rest = room - matrix[:, j] * high[j]
+            if np.any(after + rest < row_low):
+                continue
+            x[j] = value
+            extend(j + 1, after, rest)
+        x[j] = 0
+
+    extend(0, np.zeros(len(row_low), int), matrix @ np.asarray(high))
+    return found
+
+
+def block_solutions(matrix, counts):
+    """Return the cells that no zero excludes, and every histogram over them that fits."""
+    dense = matrix.toarray() if sp.issparse(matrix) else matrix
+    live = np.flatnonzero(~dense[counts == 0].any(axis=0))
+    part = dense[:, live]
+    rows = np.unique(np.column_stack([part, counts]), axis=0)
+    part, wanted = rows[:, :-1], rows[:, -1]
+    high = np.array([wanted[part[:, j] > 0].min() for j in range(len(live))], int)
+    # Cells with few companions first: dead ends are seen early.
+    order = np.argsort(high, kind="stable")
+    found = solutions(part[:, order], np.zeros(len(live), int), high[order], wanted, wanted)
+    return live[order], found
+
+
+def largest_distance(found, star):
+    return max(int(np.abs(x - star).sum()) for x in found)
+
+
+def published_program(matrix, counts, star=None, extra=()):
+    """Solve with a binary for every potential record; return the histogram or the distance.
+
+    ``star`` None: any solution (None when there is none).  Else the largest L1 distance from it,
+    each cell's by two inequalities and a binary.  ``extra``: further (matrix, low, high) rows.
+    """
+    matrix = sp.csr_array(matrix)
+    live = np.flatnonzero(sp.csr_array(matrix[counts == 0]).sum(axis=0) == 0)
+    part = sp.csc_array(matrix[:, live])
+    part.sort_indices()
+    most = np.array(
+        [
+            counts[part.indices[a:b]].min()
+            for a, b in zip(part.indptr, part.indptr[1:], strict=False)
+        ]
+    )
+    cell = np.repeat(np.arange(len(live)), most)
+    n, cells = len(cell), len(live)
+    pick = sp.csr_array((np.ones(n), (cell, np.arange(n))), shape=(cells, n))
+    rows = [(sp.csr_array(part @ pick), counts, counts)]
+    rows += [(sp.csr_array(sp.csr_array(m)[:, live] @ pick), low, high) for m, low, high in extra]
+    if star is None:
+        answer = milp(
+            np.zeros(n),
+            integrality=np.ones(n),
+            bounds=Bounds(0, 1),
+            constraints=[LinearConstraint(m, low, high) for m, low, high in rows],
+        )
+        if answer.x is None:
+            return None
+        x = np.zeros(matrix.shape[1], int)
+        x[live] = pick @ np.rint(answer.x).astype(int)
+        return x
+    at, size = star[live], most + star[live]
+    zero = sp.csr_array((cells, cells))
+    eye = sp.eye_array(cells)
+    wide = [
+        LinearConstraint(sp.hstack([m, sp.csr_array((m.shape[0], 2 * cells))]), low, high)
+        for m, low, high in rows
+    ]
+    # d <= x - star + 2 size b, d <= star - x + 2 size (1 - b)
+    scale = sp.diags_array(2.0 * size)
+    wide.append(LinearConstraint(sp.hstack([-pick, eye, -scale]), -np.inf, -at))
+    wide.append(LinearConstraint(sp.hstack([pick, eye, scale]), -np.inf, at + 2.0 * size))
+    assert zero.shape == eye.shape
+    answer = milp(
+        np.concatenate([np.zeros(n), -np.ones(cells), np.zeros(cells)]),
+        integrality=np.concatenate([np.ones(n), np.zeros(cells), np.ones(cells)]),
+        bounds=Bounds(0, np.concatenate([np.ones(n), size, np.ones(cells)])),
+        constraints=wide,
+        options={"mip_rel_gap": 0.0},
+    )
+    outside = int(star.sum() - at.sum())
+    return round(-answer.fun) + outside
+
+
+def people(rng, sizes, *, races=RACES, spread=1.0, tract="50001000100"):
+    """Return records of blocks of the given sizes, from random mixtures of race and origin."""
+    blocks, rows = [], {name: [] for name in ("sex", "age", "race", "hisp")}
+    for at, size in enumerate(sizes):
+        blocks += [f"{tract}{1000 + at:04d}"] * size
+        p = rng.dirichlet(np.full(len(races), spread))
+        race = rng.choice(races, size=size, p=p)
+        hispanic = rng.beta(0.7, 1.5)
+        rows["race"].append(race)
+        rows["hisp"].append((rng.random(size) < np.where(race == 32, 0.9, hispanic)).astype(int))
+        rows["age"].append(np.minimum(rng.gamma(2.2, 17.0, size=size).astype(int), 110))
+        rows["sex"].append(rng.integers(0, 2, size))
+    return {"block": blocks, **{name: np.concatenate(parts) for name, parts in rows.items()}}
+
+
+def person_tables(columns, *, tract=True, without=()):
+    """Return the published tables of such records."""
+    import pandas as pd
+
+    asked = workload("sf1-block")
+    if without:
+        asked = asked.select(without=without)
+    if tract:
+        asked = asked.union(workload("sf1-tract"))
+    records = Records.from_frame(pd.DataFrame(columns), schema=schema("sf1-person"))
+    return tabulate_records(records, asked)
