@@ -16,7 +16,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from bayesrisk import _validation as check
 from bayesrisk._version import __version__
+from bayesrisk.cli_convert_file import convert_file
 from bayesrisk.cli_hierarchy import hierarchy, number, sensitivity_of
+from bayesrisk.cli_nmf import measurement_risk, refuse_options
+from bayesrisk.cli_release import release
+from bayesrisk.cli_simulate import simulate
+from bayesrisk.cli_tables import tabulate
 from bayesrisk.exceptions import ArgumentError, BayesRiskError
 
 app = typer.Typer(
@@ -85,8 +90,10 @@ def _common(
 
 @app.command()
 def risk(
-    noisy_count: Annotated[list[str], typer.Argument(help="Released counts (-- before negatives)")],
     prior: Annotated[list[str], typer.Option(help="Prior of the truth, 0.2 or 1/864.")],
+    noisy_count: Annotated[
+        list[str] | None, typer.Argument(help="Released counts (-- before negatives)")
+    ] = None,
     rho: Annotated[str | None, typer.Option(help="zCDP budget of the count.")] = None,
     sigma2: Annotated[str | None, typer.Option(help="Scale of the noise, instead of rho.")] = None,
     sensitivity: SensitivityOption = "1",
@@ -94,9 +101,62 @@ def risk(
     scenario: Annotated[
         str, typer.Option(help="What the adversary wants to know.")
     ] = "characteristics",
+    nmf: Annotated[
+        Path | None, typer.Option(help="Noisy measurement folder, instead of counts.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="With --nmf: Parquet file to make.")
+    ] = None,
+    level: Annotated[str | None, typer.Option(help="With --nmf: level [Block].")] = None,
+    query: Annotated[str | None, typer.Option(help="With --nmf: query [detailed].")] = None,
+    exceeds: Annotated[
+        list[str] | None, typer.Option(help="With --nmf: count cells above this ratio [1.5].")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="With --nmf: exact noise scales, pl94-us or pl94-pr.")
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="With --nmf: figure, without ending [beside output].")
+    ] = None,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Posterior, risk ratio and averages for released counts."""
+    """Posterior, risk ratio and averages for released counts, or for a whole folder of them."""
+    folder_options = {
+        "--output": output,
+        "--level": level,
+        "--query": query,
+        "--exceeds": exceeds,
+        "--budget": budget,
+        "--figure": figure,
+    }
+    if nmf is not None:
+        others = {
+            "NOISY_COUNT": noisy_count,
+            "--rho": rho,
+            "--sigma2": sigma2,
+            "--sensitivity": sensitivity != "1",
+            "--scenario": scenario != "characteristics",
+        }
+        refuse_options(others, "not with --nmf, whose files hold counts and noise")
+        measurement_risk(
+            nmf,
+            output=output,
+            prior=prior,
+            known_count=known_count,
+            level=level,
+            query=query,
+            exceeds=exceeds or [],
+            budget=budget,
+            figure=figure,
+            as_json=as_json,
+            progress=_progress,
+            quiet=quiet,
+        )
+        return
+    refuse_options(folder_options, "only with --nmf")
+    if not noisy_count:
+        raise ArgumentError("give at least one NOISY_COUNT, or --nmf with a folder")
     from bayesrisk.risk import block_risk
 
     result = block_risk(
@@ -239,7 +299,11 @@ def report(
         typer.echo(f"report: {page}")
 
 
+app.command("convert-file")(convert_file)
 app.command()(hierarchy)
+app.command()(release)
+app.command()(simulate)
+app.command()(tabulate)
 
 
 def _parse_shard(text: str) -> tuple[int, int]:
@@ -251,7 +315,9 @@ def _parse_shard(text: str) -> tuple[int, int]:
 
 
 @contextmanager
-def _progress(*, quiet: bool, title: str) -> Iterator[Callable[[int, int], None] | None]:
+def _progress(
+    *, quiet: bool, title: str, unit: str = "shards"
+) -> Iterator[Callable[[int, int], None] | None]:
     """Show a bar on a terminal, plain lines elsewhere, nothing when quiet; always on stderr."""
     if quiet:
         yield None
@@ -265,7 +331,7 @@ def _progress(*, quiet: bool, title: str) -> Iterator[Callable[[int, int], None]
             if done * 10 // total > last:  # about ten lines, however many shards
                 last = done * 10 // total
                 now = datetime.now().astimezone().strftime("%H:%M:%S")
-                typer.echo(f"{now} {title}: {done} of {total} shards", err=True)
+                typer.echo(f"{now} {title}: {done} of {total} {unit}", err=True)
 
         yield log
         return

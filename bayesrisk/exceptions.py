@@ -13,6 +13,7 @@
     └── MissingDependencyError (ImportError)  an optional extra is not installed
 
     BayesRiskWarning (UserWarning)
+    ├── CodebookWarning                     codes of a file taken from a table of our own
     └── IncompatibleConditionalsWarning     conditionals that belong to no joint distribution
 
 Every message names the argument (or file, row and column), the bound it broke and the value
@@ -25,6 +26,7 @@ __all__ = [
     "ArgumentTypeError",
     "BayesRiskError",
     "BayesRiskWarning",
+    "CodebookWarning",
     "ConfigError",
     "DataError",
     "IncompatibleConditionalsWarning",
@@ -73,6 +75,10 @@ class MissingDependencyError(BayesRiskError, ImportError):
 
 class BayesRiskWarning(UserWarning):
     """Base of every warning issued by bayesrisk itself."""
+
+
+class CodebookWarning(BayesRiskWarning):
+    """A file without its codebook: its codes are taken from a table of our own."""
 
 
 class IncompatibleConditionalsWarning(BayesRiskWarning):

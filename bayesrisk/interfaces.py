@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
-__all__ = ["Executor", "Mechanism", "NoiseLaw", "SolverBackend"]
+__all__ = ["Attack", "Executor", "Mechanism", "NoiseLaw", "SolverBackend"]
 
 
 @runtime_checkable
@@ -62,6 +62,20 @@ class Mechanism(Protocol):
         rng: np.random.Generator | int,
     ) -> "Release":
         """Return the tables of the workload, protected; the same seed gives the same tables."""
+
+
+@runtime_checkable
+class Attack(Protocol):
+    """Reads a release, and nothing else, and says what it concludes.
+
+    What ``run`` returns depends on the attack (a :class:`Reconstruction`, say); the risk layer turns
+    it into statements with a prior and a posterior.
+    """
+
+    name: str
+
+    def run(self, release: "Release") -> Any:
+        """Return what the release gives away; the same release gives the same answer."""
 
 
 @runtime_checkable

@@ -15,7 +15,16 @@ import pytest
 
 import bayesrisk
 
-PACKAGES = ["accounting", "distributions", "inference", "risk"]
+PACKAGES = [
+    "accounting",
+    "distributions",
+    "inference",
+    "mechanisms",
+    "population",
+    "readers",
+    "risk",
+    "tables",
+]
 HEAVY = ["numba", "matplotlib", "arviz", "pulp", "highspy", "scipy", "dask", "typer", "rich"]
 
 
@@ -115,7 +124,7 @@ def test_documentation(name):
     assert documented(doc) == parameters(thing)
     assert all(p.type or "," in p.name for p in doc["Parameters"])
     if not inspect.isclass(thing):
-        assert doc["Returns"], "a Returns section"
+        assert doc["Returns"] or doc["Yields"], "a Returns or Yields section"
     if name != "risk.BlockRisk.to_frame" and parameters(thing):
         assert doc["Raises"], "a Raises section"
 

@@ -7,15 +7,14 @@ workers), or through :func:`register`.  A plug-in that fails to load is skipped 
 import multiprocessing
 import signal
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from importlib.metadata import entry_points
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
+from bayesrisk import _plugins
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskWarning
 from bayesrisk.interfaces import Executor
 
 __all__ = ["ProcessExecutor", "SerialExecutor", "available", "make_executor", "register"]
@@ -97,10 +96,9 @@ def register(name: str, factory: Callable[[int], Executor]) -> None:
     Raises
     ------
     ArgumentTypeError
-        If ``factory`` cannot be called.
+        If ``name`` is no text, or ``factory`` cannot be called.
     """
-    if not callable(factory):
-        raise ArgumentTypeError(f"factory must be callable, got {factory!r}")
+    _plugins.check_registration(name, factory, kind="executor")
     _registered[name] = factory
 
 
@@ -148,21 +146,12 @@ def make_executor(name: str, workers: int) -> Executor:
         "serial": SerialExecutor,
         "processes": ProcessExecutor,
     }
-    factories = {**built_in, **_registered}
-    if name not in factories:
-        factories |= _plug_ins(name)
-    check.choice(name, "executor", tuple(sorted(set(factories) | set(available()))))
-    if name not in factories:
-        raise ArgumentError(f"executor {name!r} cannot be loaded")
-    return factories[name](workers)
-
-
-def _plug_ins(name: str) -> dict[str, Any]:
-    """Return the named plug-in, if it loads."""
-    found = {}
-    for point in entry_points(group=_GROUP, name=name):
-        try:
-            found[name] = point.load()
-        except Exception as error:
-            warnings.warn(f"executor {name!r} is skipped: {error}", BayesRiskWarning, stacklevel=3)
-    return found
+    check.choice(name, "executor", tuple(available()))
+    factory = _plugins.find(
+        name,
+        kind="executor",
+        own={**built_in, **_registered},
+        registered={},
+        points=lambda: entry_points(group=_GROUP, name=name),
+    )
+    return cast(Executor, factory(workers))

@@ -48,7 +48,7 @@ class SweepSummary:
 
 def _work(folder: str, config: SweepConfig, shard: int) -> int:
     """Compute one shard and write its part: what a worker does."""
-    SweepFolder(folder).write_part(config, shard, compute_shard(config, shard))
+    SweepFolder(folder).write_parts(config, shard, {"part": compute_shard(config, shard)})
     return shard
 
 

@@ -30,18 +30,27 @@ from bayesrisk.inference.sibling_cost import (
     ApproximationCost,
     sibling_approximation_cost,
 )
+from bayesrisk.inference.simulated import (
+    SUPPRESSED,
+    SimulatedLikelihood,
+    SimulatedPosterior,
+    simulated_likelihood,
+)
 from bayesrisk.inference.tree import Tree
 from bayesrisk.inference.tree_gibbs import sample_tree
 from bayesrisk.inference.tree_posterior import TreePosterior, tree_posterior
 from bayesrisk.inference.tree_targets import TargetPosteriors, target_posteriors
 
 __all__ = [
+    "SUPPRESSED",
     "ApproximationCost",
     "Diagnosis",
     "HierarchicalPosterior",
     "LeafPrior",
     "PathPosterior",
     "Samples",
+    "SimulatedLikelihood",
+    "SimulatedPosterior",
     "TargetPosteriors",
     "Tree",
     "TreePosterior",
@@ -62,6 +71,7 @@ __all__ = [
     "sample_path",
     "sample_tree",
     "sibling_approximation_cost",
+    "simulated_likelihood",
     "target_posteriors",
     "to_arviz",
     "tree_posterior",

@@ -19,6 +19,8 @@ from bayesrisk.plotting.hierarchy import (
     plot_noise_sum,
     plot_variance_ratio,
 )
+from bayesrisk.plotting.mechanisms import plot_mechanisms
+from bayesrisk.plotting.noisy_measurements import plot_noisy_measurements
 from bayesrisk.plotting.postprocessing import plot_postprocessing
 
 __all__ = [
@@ -29,7 +31,9 @@ __all__ = [
     "plot_group_count",
     "plot_levels",
     "plot_marginal_risk",
+    "plot_mechanisms",
     "plot_noise_sum",
+    "plot_noisy_measurements",
     "plot_posterior",
     "plot_postprocessing",
     "plot_rank",

@@ -3,7 +3,9 @@
 Counts are those of the 2010 Census (Summary File 1, Demographic Profile, briefs C2010BR-02,
 C2010BR-13 and C2010BR-14) and of Tables S5 and S6 of the person-level reconstruction study.
 What no published table gives is called *stylised*: a rounded shape, chosen once, stated here and
-in the documentation, and raked to the published margins where there are any.
+in the documentation, and raked to the published margins where there are any.  The figures shape
+synthetic people only: they add up among themselves (which the tests check), and nothing but the
+realism of the population hangs on their last digits, so check them at the source before other use.
 """
 
 import numpy as np
@@ -32,10 +34,9 @@ HOUSEHOLDS = 116_716_292
 SIZES = (31_204_909, 38_243_218, 18_758_985, 15_625_009, 7_538_631, 3_074_733, 2_270_807)
 
 # Households by detailed type.  Published: married couples, unmarried partners, other families by
-# sex and own children, householders alone.  The share of unmarried partners with own children is
-# that of the American Community Survey of 2020-2024 (2,980,700 of 9,288,401); that of partners
-# who live with relatives but without own children is stylised, and both are split evenly between
-# householders of either sex.
+# sex and own children, householders alone.  Stylised: the shares of unmarried partners with own
+# children (0.321) and with other relatives (0.07), both split evenly between householders of
+# either sex.
 _MARRIED, _MARRIED_CHILDREN = 56_510_377, 23_588_268
 _PARTNERS = 7_744_711
 _PARTNERS_CHILDREN = _PARTNERS * 2_980_700 // 9_288_401

@@ -19,7 +19,16 @@ from bayesrisk.risk.hierarchical_gain import (
     HierarchicalGain,
     hierarchical_gain,
 )
+from bayesrisk.risk.mechanism import MechanismRisk, mechanism_risk
+from bayesrisk.risk.mechanism_average import SimulatedAverage, simulated_marginal_posterior
+from bayesrisk.risk.mechanism_comparison import (
+    PostprocessingEffect,
+    compare_mechanisms,
+    postprocessing_effect,
+)
+from bayesrisk.risk.mechanism_utility import release_utility
 from bayesrisk.risk.multilevel import multilevel_marginal_posterior, multilevel_marginal_risk
+from bayesrisk.risk.noisy_measurements import NoisyMeasurementRisk, noisy_measurement_risk
 from bayesrisk.risk.postprocessing import (
     PostprocessingComparison,
     compare_postprocessing,
@@ -35,9 +44,14 @@ __all__ = [
     "BlockRisk",
     "HierarchicalGain",
     "HierarchicalRisk",
+    "MechanismRisk",
+    "NoisyMeasurementRisk",
     "PostprocessingComparison",
+    "PostprocessingEffect",
     "Scenario",
+    "SimulatedAverage",
     "block_risk",
+    "compare_mechanisms",
     "compare_postprocessing",
     "compose_risk",
     "correct_decision_probability",
@@ -47,11 +61,16 @@ __all__ = [
     "marginal_count_posterior",
     "marginal_posterior",
     "marginal_risk",
+    "mechanism_risk",
     "multilevel_marginal_posterior",
     "multilevel_marginal_risk",
+    "noisy_measurement_risk",
     "postprocessed_marginal_posterior",
     "postprocessed_marginal_risk",
+    "postprocessing_effect",
+    "release_utility",
     "scenario",
+    "simulated_marginal_posterior",
     "unprocessed_marginal_posterior",
     "unprocessed_marginal_risk",
 ]

@@ -1,0 +1,82 @@
+"""Reconstruction against the published program, a binary for every potential record."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bayesrisk.reconstruction import reconstruct, solution_variability
+from bayesrisk.reconstruction.instance import block_bounds, instance
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from oracles_reconstruction import people, person_tables, published_program  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def county():
+    """Blocks as in a county: most are small, and people in a block are mostly alike."""
+    rng = np.random.default_rng(1)
+    sizes = np.clip(rng.lognormal(1.6, 1.0, 2000).astype(int), 1, 300)
+    return person_tables(people(rng, sizes.tolist(), spread=0.15), tract=False)
+
+
+def slow(tables, blocks):
+    problem = instance(tables, scope="block")
+    matrix = problem.system.queries.matrix()
+    return [published_program(matrix, problem.published[[b]].toarray().ravel()) for b in blocks]
+
+
+def test_blocks_propagation(compare, county):
+    problem = instance(county, scope="block")
+    bounds = block_bounds(problem)
+    some = np.flatnonzero(bounds.status == 0)[:8]
+    for b, found in zip(some, slow(county, some), strict=True):
+        here = bounds.block == b
+        assert np.array_equal(found[bounds.cell[here]], bounds.low[here])
+    compare(
+        lambda: block_bounds(problem),
+        lambda: slow(county, some),
+        aim="1000 times faster",
+        ours_units=len(problem.geoids),
+        twin_units=len(some),
+        rounds=3,
+    )
+
+
+def test_blocks_public(compare, county):
+    result = reconstruct(county, scope="block")
+    some = [b for b, s in enumerate(result.status) if s == "unique"][:8]
+    histogram = result.histogram()
+    for b, found in zip(some, slow(county, some), strict=True):
+        assert np.array_equal(found, histogram[[b]].toarray().ravel())
+    compare(
+        lambda: reconstruct(county, scope="block"),
+        lambda: slow(county, some),
+        aim="200 times faster",
+        ours_units=len(result.geoids),
+        twin_units=len(some),
+        rounds=3,
+    )
+
+
+@pytest.mark.parametrize(("size", "aim"), [(30, "10 times"), (60, "10 times")])
+def test_variability(compare, size, aim):
+    tables = person_tables(people(np.random.default_rng(2), [size] * 20), tract=False)
+    solution = reconstruct(tables, scope="block")
+    problem = instance(tables, scope="block")
+    matrix, histogram = problem.system.queries.matrix(), solution.histogram()
+    found = solution_variability(tables, scope="block", solution=solution)
+
+    def twin():
+        counts = problem.published[[0]].toarray().ravel()
+        return published_program(matrix, counts, histogram[[0]].toarray().ravel())
+
+    assert twin() == round(found.upper[0] * 2 * size)
+    compare(
+        lambda: solution_variability(tables, scope="block", solution=solution),
+        twin,
+        aim=aim + " faster",
+        ours_units=20,
+        rounds=3,
+    )
