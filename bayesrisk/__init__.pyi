@@ -46,11 +46,14 @@ from .exceptions import MissingDependencyError as MissingDependencyError
 from .exceptions import OutputError as OutputError
 from .exceptions import PartFileError as PartFileError
 from .exceptions import ShapeError as ShapeError
+from .experiments import ClaimsConfig as ClaimsConfig
+from .experiments import ClaimsSummary as ClaimsSummary
 from .experiments import SweepConfig as SweepConfig
 from .experiments import SweepSummary as SweepSummary
 from .experiments import load_config as load_config
 from .experiments import parse_config as parse_config
 from .experiments import read_results as read_results
+from .experiments import run_claims as run_claims
 from .experiments import run_sweep as run_sweep
 from .experiments import write_report as write_report
 from .inference import SUPPRESSED as SUPPRESSED
@@ -106,6 +109,7 @@ from .mechanisms import available_mechanisms as available_mechanisms
 from .mechanisms import make_mechanism as make_mechanism
 from .mechanisms import register_mechanism as register_mechanism
 from .plotting import plot_autocorr as plot_autocorr
+from .plotting import plot_claims as plot_claims
 from .plotting import plot_correct_decision as plot_correct_decision
 from .plotting import plot_decision_map as plot_decision_map
 from .plotting import plot_group_budget as plot_group_budget
@@ -163,6 +167,12 @@ from .readers import write_ppmf as write_ppmf
 from .readers import write_ppmf_units as write_ppmf_units
 from .readers import write_record_form as write_record_form
 from .readers import write_sf1 as write_sf1
+from .reconstruction import Claims as Claims
+from .reconstruction import ClaimsAttack as ClaimsAttack
+from .reconstruction import claim_sentences as claim_sentences
+from .reconstruction import claims as claims
+from .reconstruction import generate_claims as generate_claims
+from .reconstruction import verify_claims as verify_claims
 from .release import MechanismSpec as MechanismSpec
 from .release import NoiseSpec as NoiseSpec
 from .release import Release as Release
@@ -178,10 +188,15 @@ from .risk import PostprocessingEffect as PostprocessingEffect
 from .risk import Scenario as Scenario
 from .risk import SimulatedAverage as SimulatedAverage
 from .risk import block_risk as block_risk
+from .risk import certainty_precision as certainty_precision
+from .risk import claim_examples as claim_examples
+from .risk import claim_priors as claim_priors
+from .risk import claim_statements as claim_statements
 from .risk import compare_mechanisms as compare_mechanisms
 from .risk import compare_postprocessing as compare_postprocessing
 from .risk import compose_risk as compose_risk
 from .risk import correct_decision_probability as correct_decision_probability
+from .risk import count_claims as count_claims
 from .risk import (
     hierarchical_correct_decision_probability as hierarchical_correct_decision_probability,
 )
@@ -197,6 +212,7 @@ from .risk import noisy_measurement_risk as noisy_measurement_risk
 from .risk import postprocessed_marginal_posterior as postprocessed_marginal_posterior
 from .risk import postprocessed_marginal_risk as postprocessed_marginal_risk
 from .risk import postprocessing_effect as postprocessing_effect
+from .risk import records_identified as records_identified
 from .risk import release_utility as release_utility
 from .risk import scenario as scenario
 from .risk import simulated_marginal_posterior as simulated_marginal_posterior

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from bayesrisk import _validation as check
 from bayesrisk._version import __version__
+from bayesrisk.cli_claims import claims
 from bayesrisk.cli_convert_file import convert_file
 from bayesrisk.cli_hierarchy import hierarchy, number, sensitivity_of
 from bayesrisk.cli_nmf import measurement_risk, refuse_options
@@ -300,6 +301,7 @@ def report(
 
 
 app.command("convert-file")(convert_file)
+app.command()(claims)
 app.command()(hierarchy)
 app.command()(release)
 app.command()(simulate)

@@ -46,8 +46,8 @@ def names() -> list[str]:
     Examples
     --------
     >>> names()
-    ['dare-county-28-21', 'dare-county-sweep', 'granville-county-sweep', 'noisy-measurements',
-     'synthetic-county']
+    ['dare-county-28-21', 'dare-county-sweep', 'fifty-blocks', 'granville-county-sweep',
+     'noisy-measurements', 'synthetic-county']
     """
     return sorted(_catalogue())
 

@@ -28,7 +28,9 @@ ZONES = [
     {"risk"},
     {"samples", "plotting"},
     {"experiments"},
+    {"cli_progress"},
     {
+        "cli_claims",
         "cli_convert_file",
         "cli_hierarchy",
         "cli_nmf",

@@ -11,6 +11,7 @@ from bayesrisk.plotting.block import (
     plot_marginal_risk,
     plot_released_count,
 )
+from bayesrisk.plotting.claims import plot_claims
 from bayesrisk.plotting.diagnostics import plot_autocorr, plot_posterior, plot_rank, plot_trace
 from bayesrisk.plotting.hierarchy import (
     plot_decision_map,
@@ -25,6 +26,7 @@ from bayesrisk.plotting.postprocessing import plot_postprocessing
 
 __all__ = [
     "plot_autocorr",
+    "plot_claims",
     "plot_correct_decision",
     "plot_decision_map",
     "plot_group_budget",

@@ -5,8 +5,27 @@ Code of the adversary: it sees published tables, never what holds records.
 
 from bayesrisk.reconstruction.age_bins import AGE_BIN_STARTS, age_bin
 from bayesrisk.reconstruction.attack import ReconstructionAttack, record_form
+from bayesrisk.reconstruction.claim_sentences import claim_sentences
+from bayesrisk.reconstruction.claims import Claims, claims, generate_claims, verify_claims
+from bayesrisk.reconstruction.claims_attack import ClaimsAttack
 from bayesrisk.reconstruction.guessers import modal_cells, modal_guess, proportional_guess
 from bayesrisk.reconstruction.matching import Matching, match_records
+from bayesrisk.reconstruction.occupancy import (
+    OCCUPANCY_STATUS,
+    OccupancyDetection,
+    detect_occupancy,
+)
+from bayesrisk.reconstruction.occupancy_attack import OccupancyAttack
+from bayesrisk.reconstruction.occupancy_blocks import OccupancyStatistics, occupancy_statistics
+from bayesrisk.reconstruction.occupancy_law import HouseholdLaw, household_law
+from bayesrisk.reconstruction.occupancy_solutions import (
+    OccupancyReconstruction,
+    reconstruct_occupancy,
+)
+from bayesrisk.reconstruction.occupancy_variability import (
+    OccupancyVariability,
+    occupancy_variability,
+)
 from bayesrisk.reconstruction.reconstruct import Reconstruction, reconstruct
 from bayesrisk.reconstruction.registry import available_attacks, make_attack, register_attack
 from bayesrisk.reconstruction.solvers import (
@@ -19,23 +38,41 @@ from bayesrisk.reconstruction.variability import SolutionVariability, solution_v
 
 __all__ = [
     "AGE_BIN_STARTS",
+    "Claims",
+    "ClaimsAttack",
+    "HouseholdLaw",
     "IntegerModel",
     "Limits",
     "Matching",
+    "OCCUPANCY_STATUS",
+    "OccupancyAttack",
+    "OccupancyDetection",
+    "OccupancyReconstruction",
+    "OccupancyStatistics",
+    "OccupancyVariability",
     "Reconstruction",
     "ReconstructionAttack",
     "SolutionVariability",
     "SolverResult",
     "age_bin",
     "available_attacks",
+    "claim_sentences",
+    "claims",
+    "detect_occupancy",
+    "generate_claims",
+    "household_law",
     "make_attack",
     "make_solver",
     "match_records",
     "modal_cells",
     "modal_guess",
+    "occupancy_statistics",
+    "occupancy_variability",
     "proportional_guess",
     "reconstruct",
+    "reconstruct_occupancy",
     "record_form",
     "register_attack",
     "solution_variability",
+    "verify_claims",
 ]

@@ -17,7 +17,7 @@ from bayesrisk.reconstruction.solvers import (
     settle_answer,
 )
 
-__all__ = ["HighsSolver"]
+__all__ = ["HighsRelaxation", "HighsSolver"]
 
 Ints = NDArray[np.int64]
 _STATUS = highspy.HighsModelStatus
@@ -144,6 +144,53 @@ class _Linear:
         return Relaxation(None, None, ray)
 
 
+class HighsRelaxation:
+    """The relaxation of one model, for one objective after another, each from the last basis.
+
+    Parameters
+    ----------
+    model : IntegerModel
+        Bounds and rows.
+    """
+
+    def __init__(self, model: IntegerModel) -> None:
+        highs: Any = highspy.Highs  # has no types
+        self._highs = highs()
+        # A basis stays feasible when the objective changes: the primal method starts from it.
+        fixed = {"output_flag": False, "threads": 1, "random_seed": 0, "presolve": "off"}
+        for option, value in {**fixed, "simplex_strategy": 4}.items():
+            self._highs.setOptionValue(option, value)
+        nothing = np.zeros(model.low.size, np.int64)
+        self._highs.passModel(_translated(model, nothing, whole=False))
+        self._columns = np.arange(model.low.size, dtype=np.int32)
+
+    def maximise(self, objective: Ints) -> Relaxation:
+        """Return values and dual values of the largest objective, or a ray of infeasibility.
+
+        Parameters
+        ----------
+        objective : ndarray of int64
+            Coefficients of the variables.
+
+        Returns
+        -------
+        Relaxation
+            All None when the solver says neither.
+        """
+        highs = self._highs
+        highs.changeColsCost(self._columns.size, self._columns, objective.astype(np.float64))
+        highs.run()
+        status = highs.getModelStatus()
+        if status == _STATUS.kOptimal:
+            found = highs.getSolution()
+            return Relaxation(np.array(found.col_value), np.array(found.row_dual), None)
+        ray = None
+        if status == _STATUS.kInfeasible:
+            _, there, values = highs.getDualRay()
+            ray = np.array(values) if there else None
+        return Relaxation(None, None, ray)
+
+
 def _translated(model: IntegerModel, objective: Ints, *, whole: bool) -> Any:
     """Return the model in the form that HiGHS takes, whole-numbered or relaxed."""
     n_rows, n_vars = model.rows.shape
@@ -165,3 +212,74 @@ def _translated(model: IntegerModel, objective: Ints, *, whole: bool) -> Any:
     program.a_matrix_.index_ = model.rows.indices.astype(np.int32)
     program.a_matrix_.value_ = model.rows.data.astype(np.float64)
     return program
+
+
+class HighsWarm:
+    """The relaxation of one set of rows, again and again with other bounds and objectives.
+
+    Every solution starts from the last basis.
+
+    Parameters
+    ----------
+    model : IntegerModel
+        Bounds and rows to begin with.
+    objective : ndarray of int64
+        Coefficients of the variables, maximised.
+    strategy : int, default 1
+        1 for the dual simplex method, right when bounds change; 4 for the primal one, right when
+        the objective does.
+    """
+
+    def __init__(self, model: IntegerModel, objective: Ints, *, strategy: int = 1) -> None:
+        highs: Any = highspy.Highs  # has no types
+        self._highs = highs()
+        fixed = {"output_flag": False, "threads": 1, "random_seed": 0, "presolve": "off"}
+        for option, value in {**fixed, "simplex_strategy": strategy}.items():
+            self._highs.setOptionValue(option, value)
+        self._highs.passModel(_translated(model, objective, whole=False))
+        self._columns = np.arange(model.low.size, dtype=np.int32)
+        self._rows = np.arange(model.row_low.size, dtype=np.int32)
+        self._low, self._high = model.low, model.high
+
+    def rebound(self, row_low: Ints, row_high: Ints) -> None:
+        """Set the bounds of the rows."""
+        self._highs.changeRowsBounds(
+            self._rows.size, self._rows, row_low.astype(np.float64), row_high.astype(np.float64)
+        )
+
+    def aim(self, objective: NDArray[Any]) -> None:
+        """Set the objective."""
+        self._highs.changeColsCost(self._columns.size, self._columns, objective.astype(np.float64))
+
+    def relax(self, low: Ints, high: Ints) -> Relaxation:
+        """Return values and dual values within bounds of the variables, or a ray.
+
+        Parameters
+        ----------
+        low, high : ndarray of int64
+            Bounds of the variables.
+
+        Returns
+        -------
+        Relaxation
+            All None when the solver says neither.
+        """
+        changed = np.flatnonzero((low != self._low) | (high != self._high))
+        if changed.size:
+            self._highs.changeColsBounds(
+                changed.size,
+                changed.astype(np.int32),
+                low[changed].astype(np.float64),
+                high[changed].astype(np.float64),
+            )
+            self._low, self._high = low, high
+        self._highs.run()
+        status = self._highs.getModelStatus()
+        if status == _STATUS.kOptimal:
+            found = self._highs.getSolution()
+            return Relaxation(np.array(found.col_value), np.array(found.row_dual), None)
+        ray = None
+        if status == _STATUS.kInfeasible:
+            _, there, values = self._highs.getDualRay()
+            ray = np.array(values) if there else None
+        return Relaxation(None, None, ray)

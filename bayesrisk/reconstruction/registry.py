@@ -16,7 +16,11 @@ from bayesrisk.interfaces import Attack
 __all__ = ["available_attacks", "make_attack", "register_attack"]
 
 _GROUP = "bayesrisk.attacks"
-_OWN = {"reconstruction": "bayesrisk.reconstruction.attack:ReconstructionAttack"}
+_OWN = {
+    "claims": "bayesrisk.reconstruction.claims_attack:ClaimsAttack",
+    "occupancy": "bayesrisk.reconstruction.occupancy_attack:OccupancyAttack",
+    "reconstruction": "bayesrisk.reconstruction.attack:ReconstructionAttack",
+}
 _registered: dict[str, Callable[..., Attack]] = {}
 
 

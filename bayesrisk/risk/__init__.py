@@ -10,6 +10,13 @@ from bayesrisk.risk.block import (
     marginal_posterior,
     marginal_risk,
 )
+from bayesrisk.risk.claims import (
+    certainty_precision,
+    claim_priors,
+    claim_statements,
+    count_claims,
+)
+from bayesrisk.risk.claims_reports import claim_examples, records_identified
 from bayesrisk.risk.hierarchical import (
     HierarchicalRisk,
     hierarchical_correct_decision_probability,
@@ -51,10 +58,15 @@ __all__ = [
     "Scenario",
     "SimulatedAverage",
     "block_risk",
+    "certainty_precision",
+    "claim_examples",
+    "claim_priors",
+    "claim_statements",
     "compare_mechanisms",
     "compare_postprocessing",
     "compose_risk",
     "correct_decision_probability",
+    "count_claims",
     "hierarchical_correct_decision_probability",
     "hierarchical_gain",
     "hierarchical_marginal_posterior",
@@ -68,6 +80,7 @@ __all__ = [
     "postprocessed_marginal_posterior",
     "postprocessed_marginal_risk",
     "postprocessing_effect",
+    "records_identified",
     "release_utility",
     "scenario",
     "simulated_marginal_posterior",

@@ -1,0 +1,204 @@
+"""What an adversary reads about the blocks of subsidised properties, from published tables."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
+from bayesrisk.tables import PublishedTables
+
+__all__ = ["OccupancyStatistics", "occupancy_statistics"]
+
+Ints = NDArray[np.int64]
+
+SIZES, RACES, HUD_RACES, ROOMS = 7, 14, 6, 3
+#: Group of HUD's table of householders for each race and ethnicity; -1 where HUD has none.
+HUD_GROUP = np.array([0, 1, 2, 3, 3, -1, 4, *[5] * 7])
+_TABLES = {
+    "households": "H3",
+    "population": "P1",
+    "sizes": "H13",
+    "race": "P15",
+    "children": "P16",
+    "hud_households": "HUD-households",
+    "hud_people": "HUD-people",
+    "hud_race": "HUD-race",
+    "hud_children": "HUD-children",
+    "hud_bedrooms": "HUD-bedrooms",
+}
+_WIDTH = {"sizes": SIZES, "race": RACES, "hud_race": HUD_RACES, "hud_bedrooms": ROOMS}
+_READINGS = ("counts", "percentages")
+
+
+@dataclass(frozen=True, eq=False)
+class OccupancyStatistics:
+    """Statistics of blocks, census and HUD; one row for each block.
+
+    Attributes
+    ----------
+    geoids : ndarray of str
+        The blocks.
+    households : ndarray of int64
+        Occupied units (H3).
+    population : ndarray of int64
+        People (P1).
+    sizes : ndarray of int64, shape (n, 7)
+        Households of 1, ..., 6, and of 7 people or more (H13).
+    race : ndarray of int64, shape (n, 14)
+        Households by race and ethnicity of the householder (P15).
+    children : ndarray of int64
+        People under 18 (P16).
+    hud_households : ndarray of int64
+        Subsidised households.
+    hud_people : ndarray of int64
+        People in them.
+    hud_race : ndarray of int64, shape (n, 6)
+        At least so many of them by group of the householder: White, Black, American Indian, Asian
+        or Pacific, several races, each not Hispanic; Hispanic.
+    hud_children : ndarray of int64, shape (n, 2)
+        Least and largest number of them with people under 18.
+    hud_bedrooms : ndarray of int64, shape (n, 3)
+        At least so many of them with at most 1, with 2, with 3 bedrooms or more.
+    """
+
+    geoids: NDArray[np.str_]
+    households: Ints
+    population: Ints
+    sizes: Ints
+    race: Ints
+    children: Ints
+    hud_households: Ints
+    hud_people: Ints
+    hud_race: Ints
+    hud_children: Ints
+    hud_bedrooms: Ints
+
+    def __post_init__(self) -> None:
+        """Check shapes and signs."""
+        n = np.asarray(self.geoids).size
+        for name in _TABLES:
+            values = check.count_array(getattr(self, name), name, lower=0, upper=2**31)
+            width = _WIDTH.get(name, 2 if name == "hud_children" else 0)
+            shape = (n, width) if width else (n,)
+            if values.shape != shape:
+                raise ShapeError(f"{name} must have shape {shape}, got {values.shape}")
+            object.__setattr__(self, name, values)
+        if np.any(self.hud_children[:, 0] > self.hud_children[:, 1]):
+            row = int(np.argmax(self.hud_children[:, 0] > self.hud_children[:, 1]))
+            raise ArgumentError(
+                f"hud_children must be least and largest, got {self.hud_children[row].tolist()}"
+            )
+
+    def __len__(self) -> int:
+        return int(self.geoids.size)
+
+    def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> "OccupancyStatistics":
+        """Return the statistics of some of the blocks."""
+        return OccupancyStatistics(
+            self.geoids[index], *(getattr(self, name)[index] for name in _TABLES)
+        )
+
+    @property
+    def largest_people(self) -> Ints:
+        """People in the largest possible set of so many subsidised households, 7 or more as 7."""
+        left = np.minimum(self.hud_households, self.sizes.sum(axis=1))
+        people = np.zeros(len(self), dtype=np.int64)
+        for size in range(SIZES, 0, -1):
+            taken = np.minimum(left, self.sizes[:, size - 1])
+            people += size * taken
+            left = left - taken
+        return people
+
+
+def occupancy_statistics(
+    tables: PublishedTables, *, level: str = "block", hud: str = "counts"
+) -> OccupancyStatistics:
+    """Return the statistics of blocks that the occupancy attack uses.
+
+    Parameters
+    ----------
+    tables : PublishedTables
+        Tables of the workload ``household-occupancy``.
+    level : str, default "block"
+        Level of the tables.
+    hud : {"counts", "percentages"}, default "counts"
+        How HUD's tables are read.  HUD publishes whole percentages of the households with
+        children, of each race and of each number of bedrooms; with ``percentages`` counts are
+        known only as far as those tell: between the least and the largest number that rounds so.
+
+    Returns
+    -------
+    OccupancyStatistics
+        One row for each block.
+
+    Raises
+    ------
+    ArgumentError
+        If a table or the level is missing.
+    ArgumentTypeError
+        If ``tables`` are no tables.
+    DataError
+        If a count is negative or suppressed.
+
+    References
+    ----------
+    Steed, Qing and Wu (2024), appendix E.
+
+    Examples
+    --------
+    >>> from bayesrisk.tables import Records, schema, tabulate, workload
+    >>> import pandas as pd
+    >>> homes = pd.DataFrame({"block": "500010101001000", "size": [1, 3], "race_ethnicity": 0,
+    ...                       "children": [0, 1], "bedrooms": [0, 1], "subsidised": [0, 1]})
+    >>> records = Records.from_frame(homes, schema=schema("household-occupancy"))
+    >>> found = occupancy_statistics(tabulate(records, workload("household-occupancy")))
+    >>> found.households, found.hud_people
+    (array([2]), array([3]))
+    """
+    if not isinstance(tables, PublishedTables):
+        raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")
+    check.choice(hud, "hud", _READINGS)
+    counts = {name: _counts(tables, level, table) for name, table in _TABLES.items()}
+    for name in _TABLES:
+        if name not in _WIDTH:
+            counts[name] = counts[name][:, 0]
+    whole = counts["hud_households"][:, None]
+    if hud == "percentages":
+        counts["hud_race"] = _interval(counts["hud_race"], whole)[0]
+        counts["hud_bedrooms"] = _interval(counts["hud_bedrooms"], whole)[0]
+        low, high = _interval(counts["hud_children"][:, None], whole)
+        counts["hud_children"] = np.hstack([low, high])
+    else:
+        counts["hud_children"] = np.repeat(counts["hud_children"][:, None], 2, axis=1)
+    return OccupancyStatistics(np.asarray(tables.geoids[level]), **counts)
+
+
+def _counts(tables: PublishedTables, level: str, table: str) -> Ints:
+    """Return a table as an array, blocks by cells."""
+    if (level, table) not in tables.counts:
+        raise ArgumentError(f"tables must have table {table!r} of level {level!r}, got none")
+    values: Ints = tables.counts[level, table].toarray()
+    width = _WIDTH.get(next(n for n, t in _TABLES.items() if t == table), 1)
+    if values.shape[1] != width:
+        raise ArgumentError(f"table {table!r} must have {width} cells, got {values.shape[1]}")
+    hidden = tables.hidden(level, table)
+    cells = tables.workload.tables[level, table].cells
+    for bad, what in ((hidden.toarray(), "published"), (values < 0, ">= 0")):
+        if bad.any():
+            row, column = (int(i) for i in np.argwhere(bad)[0])
+            raise DataError(
+                f"tables: {level} {tables.geoids[level][row]}, table {table}, cell "
+                f"{cells[column]}: must be {what}, got {values[row, column]}"
+            )
+    return values
+
+
+def _interval(counts: Ints, whole: Ints) -> tuple[Ints, Ints]:
+    """Return the least and largest counts with the same whole percentage."""
+    doubled = 2 * whole
+    percent = (200 * counts + whole) // np.maximum(doubled, 1)
+    low = np.maximum(-((whole - 2 * percent * whole) // 200), 0)
+    high = np.minimum((2 * percent * whole + whole) // 200, whole)
+    return np.minimum(low, counts), np.maximum(high, counts)

@@ -1,0 +1,399 @@
+"""Claims against every data set listed, the one-hot program, and what must be refused."""
+
+import itertools
+
+import numpy as np
+import oracles_claims as oracle
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.reconstruction import claims, generate_claims, verify_claims
+from bayesrisk.tables import Attribute, Geography, PublishedTables, Schema, Table, Workload
+
+PLACE = Geography("flat", ("block",), (3,))
+
+
+def small_schema(*sizes):
+    return Schema("small", tuple(Attribute(f"a{i}", n) for i, n in enumerate(sizes)), PLACE)
+
+
+def random_table(rng, schema, name):
+    """A cross of recodes of some attributes; now and then with a total, or with weights."""
+    chosen = rng.permutation(len(schema.names))[: rng.integers(1, 3)]
+    parts = []
+    for a in chosen:
+        size = schema.shape[a]
+        groups = rng.integers(0, rng.integers(2, size + 1), size)
+        parts.append([(groups == g).astype(int) for g in np.unique(groups)])
+    cells = list(itertools.product(*parts))
+    factors = {schema.names[a]: [c[i] for c in cells] for i, a in enumerate(chosen)}
+    kind = rng.random()
+    if kind < 0.2:  # a total over all codes
+        for values in factors.values():
+            values.append(np.ones(len(values[0]), int))
+    if kind > 0.9:  # a count of things in records rather than of records
+        factors[schema.names[chosen[0]]] = [v * 2 for v in factors[schema.names[chosen[0]]]]
+    names = tuple(f"{name}_{i}" for i in range(len(next(iter(factors.values())))))
+    return Table(name, names, {n: np.array(v) for n, v in factors.items()})
+
+
+def publish(schema, tables, cells, counts_of_cells, hidden=None):
+    """Tables of one block with some records in each of the cells."""
+    weights = oracle.weights_of(schema, tables, cells)
+    counts = weights @ counts_of_cells
+    hidden = np.zeros(counts.size, bool) if hidden is None else hidden
+    parts, masks, at = {}, {}, 0
+    for table in tables:
+        piece = slice(at, at + len(table.cells))
+        parts["block", table.name] = sp.csr_array(np.where(hidden[piece], 0, counts[piece])[None])
+        masks["block", table.name] = sp.csr_array(hidden[piece][None])
+        at += len(table.cells)
+    workload = Workload(schema, {("block", t.name): t for t in tables})
+    return PublishedTables(workload, {"block": ["001"]}, parts, masks), counts
+
+
+def case(seed, *, hide=False):
+    rng = np.random.default_rng(seed)
+    schema = small_schema(*rng.integers(2, 4, rng.integers(2, 4)))
+    n = int(rng.integers(1, 5))
+    tables = [Table("N", ("N_0",), {})]
+    tables += [random_table(rng, schema, f"T{i}") for i in range(rng.integers(1, 4))]
+    size = int(np.prod(schema.shape))
+    cells = np.arange(size)
+    if rng.random() < 0.3:
+        cells = np.sort(rng.permutation(size)[: max(3, size // 2)])
+    data = np.bincount(rng.integers(0, len(cells), n), minlength=len(cells))
+    hidden = None
+    if hide:
+        hidden = rng.random(sum(len(t.cells) for t in tables)) < 0.25
+        hidden[0] = False
+    tables_, counts = publish(schema, tables, cells, data, hidden)
+    hidden = np.zeros(counts.size, bool) if hidden is None else hidden
+    sets = oracle.consistent(schema, tables, cells, counts, hidden, n)
+    return schema, tables, cells, tables_, sets, data
+
+
+def as_patterns(found, schema, tables):
+    """Claims of a frame as {(group or None, ...): m}."""
+    groups = oracle.code_groups(schema, tables)
+    result = {}
+    for row in found.itertuples(index=False):
+        pattern = []
+        for name in schema.names:
+            code = getattr(row, name, pd.NA)
+            pattern.append(None if pd.isna(code) else groups[name][int(code)])
+        assert tuple(pattern) not in result
+        result[tuple(pattern)] = row.multiplicity
+    return result
+
+
+@pytest.mark.parametrize("hide", [False, True])
+@pytest.mark.parametrize("start", range(0, 160, 20))
+def test_claims_are_those_of_every_data_set(start, hide):
+    for seed in range(start, start + 20):
+        schema, tables, cells, published, sets, _ = case(seed, hide=hide)
+        truth = oracle.true_claims(schema, tables, cells, sets, schema.names, len(schema.names))
+        found = claims(published, cells=cells, refuted=True)
+        assert found.blocks["status"].tolist() == ["decided"]
+        assert as_patterns(found.to_frame(), schema, tables) == truth
+        # Everything else that was looked at is false in some data set.
+        assert set(found.claims["status"]) <= {"verified", "refuted"}
+
+
+def test_other_ways_to_the_same_claims():
+    # Two candidates of many solutions, decisions asked for by name, one column fewer.
+    for seed in range(200, 230):
+        schema, tables, cells, published, sets, _ = case(seed)
+        truth = oracle.true_claims(schema, tables, cells, sets, schema.names, len(schema.names))
+        candidates = generate_claims(published, cells=cells, n_solutions=5)
+        assert set(as_patterns(candidates.claims, schema, tables)) >= set(truth)
+        assert set(candidates.claims["status"]) <= {"undecided"}
+        decided = verify_claims(published, candidates, cells=cells)
+        assert as_patterns(decided.to_frame(), schema, tables) == truth
+        fewer = claims(published, cells=cells, columns=schema.names[:2], max_columns=1)
+        short = oracle.true_claims(schema, tables, cells, sets, schema.names[:2], 1)
+        assert as_patterns(fewer.to_frame(), schema, tables) == short
+
+
+def test_claims_that_are_asked_for_are_decided_like_the_data_sets():
+    rng = np.random.default_rng(5)
+    for seed in range(300, 330):
+        schema, tables, cells, published, sets, _ = case(seed)
+        groups = oracle.code_groups(schema, tables)
+        index = np.array([np.unravel_index(c, schema.shape) for c in cells])
+        rows, wanted = [], []
+        for _ in range(12):
+            used = rng.random(len(schema.names)) < 0.6
+            used[rng.integers(len(used))] = True
+            codes = [int(rng.integers(n)) for n in schema.shape]
+            m = int(rng.integers(0, 4))
+            match = np.ones(len(cells), bool)
+            for a, name in enumerate(schema.names):
+                if used[a]:
+                    label = np.array(groups[name])
+                    match &= label[index[:, a]] == label[codes[a]]
+            wanted.append(set((sets @ match).tolist()) == {m})
+            pattern = [c if u else pd.NA for c, u in zip(codes, used, strict=True)]
+            rows.append(("001", *pattern, m))
+        frame = pd.DataFrame(rows, columns=["block", *schema.names, "multiplicity"])
+        frame = frame.astype(dict.fromkeys(schema.names, "Int16"))
+        decided = verify_claims(published, frame, cells=cells)
+        status = decided.claims["status"]
+        assert ((status == "verified") == wanted).all()
+        assert set(status) <= {"verified", "refuted"}
+
+
+def some_whole_numbers():
+    """Each pair of three values adds up to one or two records: halves fit, no whole ones do."""
+    schema = small_schema(3)
+    pairs = Table("P", ("P_0", "P_1", "P_2"), {"a0": np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]])})
+    return schema, pairs
+
+
+def test_whole_numbers_say_more_than_the_relaxation():
+    # 2a + b = 3 with a + c = 1 and b <= 3: the relaxation has a = 1/2, whole numbers have not.
+    schema = small_schema(4)
+    tables = [
+        Table("W", ("W_0",), {"a0": np.array([[2, 3, 0, 0]])}),
+        Table("X", ("X_0",), {"a0": np.array([[1, 0, 1, 0]])}),
+        Table("Y", ("Y_0",), {"a0": np.array([[0, 1, 0, 1]])}),
+    ]
+    cells = np.arange(4)
+    published, counts = publish(schema, tables, cells, np.array([0, 1, 1, 0]))
+    sets = oracle.consistent(schema, tables, cells, counts, np.zeros(3, bool), 2)
+    truth = oracle.true_claims(schema, tables, cells, sets, schema.names, 1)
+    assert truth == {(1,): 1, (2,): 1}
+    assert as_patterns(claims(published).to_frame(), schema, tables) == truth
+
+
+@pytest.mark.parametrize("start", range(0, 20, 5))
+def test_claims_are_those_of_the_one_hot_program(start):
+    decided = 0
+    for seed in range(start, start + 5):
+        schema, tables, _, _, _, data = case(400 + seed)
+        if any(f.max() > 1 for t in tables for f in t.factors.values()):
+            continue
+        cells = np.arange(int(np.prod(schema.shape)))
+        full = np.zeros(cells.size, int)
+        full[: data.size] = data
+        published, counts = publish(schema, tables, cells, full)
+        n = int(full.sum())
+        found = claims(published, refuted=True)
+        groups = oracle.code_groups(schema, tables)
+        queries = oracle.predicates(schema, tables)
+        assert oracle.OneHotProgram(queries, schema.shape, counts, n).solve() is not None
+        for row in found.claims.sample(min(4, len(found.claims)), random_state=seed).itertuples():
+            claim = []
+            for a, name in enumerate(schema.names):
+                code = getattr(row, name)
+                if not pd.isna(code):
+                    same = [c for c, g in enumerate(groups[name]) if g == groups[name][code]]
+                    claim.append((a, same))
+            program = oracle.OneHotProgram(queries, schema.shape, counts, n)
+            program.without(claim, row.multiplicity)
+            assert (program.solve() is None) == (row.status == "verified")
+            decided += 1
+    assert decided >= 4
+
+
+def test_readable_claims_are_sums_of_cells_of_one_table():
+    """Against all subsets of the cells of each table, over all cells and over those left."""
+    seen = {True: 0, False: 0}
+    for seed in range(500, 560):
+        schema, tables, cells, published, _, _ = case(seed)
+        weights = oracle.weights_of(schema, tables, cells)
+        counts = np.concatenate([published.counts["block", t.name].toarray()[0] for t in tables])
+        live = ~((weights > 0) & (counts == 0)[:, None]).any(axis=0)
+        groups = oracle.code_groups(schema, tables)
+        index = np.array([np.unravel_index(c, schema.shape) for c in cells])
+        found = claims(published, cells=cells).to_frame()
+        for row in found.itertuples(index=False):
+            match = np.ones(len(cells), bool)
+            for a, name in enumerate(schema.names):
+                code = getattr(row, name)
+                if not pd.isna(code):
+                    label = np.array(groups[name])
+                    match &= label[index[:, a]] == label[code]
+            for column, part in (("readable", np.ones_like(live)), ("readable_here", live)):
+                sums = False
+                at = 0
+                for table in tables:
+                    own = weights[at : at + len(table.cells)][:, part]
+                    at += len(table.cells)
+                    own = np.unique(own[own.max(axis=1) <= 1], axis=0)
+                    for size in range(1, len(own) + 1):
+                        for chosen in itertools.combinations(range(len(own)), size):
+                            sums |= np.array_equal(own[list(chosen)].sum(axis=0), match[part])
+                answer = getattr(row, column)
+                # With overlapping cells that are not nested a sum may be missed, never made up.
+                parts = [oracle.weights_of(schema, [t], cells) > 0 for t in tables]
+                overlap = any(part.sum(axis=0).max() > 1 for part in parts)
+                assert answer == sums or (overlap and sums)
+                seen[sums] += 1
+    assert min(seen.values()) > 50
+
+
+def test_needed_columns_are_the_fewest_that_say_the_same():
+    for seed in range(600, 620):
+        schema, tables, cells, published, _, _ = case(seed)
+        groups = oracle.code_groups(schema, tables)
+        index = np.array([np.unravel_index(c, schema.shape) for c in cells])
+        coded = np.array(
+            [[groups[n][i] for n, i in zip(schema.names, row, strict=True)] for row in index]
+        )
+        for row in claims(published, cells=cells).to_frame().itertuples(index=False):
+            used = [a for a, n in enumerate(schema.names) if not pd.isna(getattr(row, n))]
+            value = [groups[schema.names[a]][getattr(row, schema.names[a])] for a in used]
+
+            def matching(chosen, used=used, value=value, coded=coded):
+                return np.all(
+                    [coded[:, a] == v for a, v in zip(used, value, strict=True) if a in chosen]
+                    or [np.ones(len(coded), bool)],
+                    axis=0,
+                )
+
+            whole = matching(used)
+            fewest = min(
+                k
+                for k in range(len(used) + 1)
+                for chosen in itertools.combinations(used, k)
+                if np.array_equal(matching(chosen), whole)
+            )
+            assert row.n_needed == fewest
+            assert row.n_columns == len(used)
+
+
+def test_nobody_of_interest_and_nobody_at_all():
+    schema = small_schema(2, 2)
+    tables = [Table("A", ("A_0", "A_1"), {"a0": np.eye(2, dtype=int)})]
+    published, _ = publish(schema, tables, np.arange(4), np.zeros(4, int))
+    empty = claims(published)
+    assert empty.blocks["status"].tolist() == ["empty"]
+    assert len(empty.claims) == 0
+    asked = pd.DataFrame({"block": ["001"] * 2, "a0": [0, 1], "multiplicity": [0, 1]})
+    assert verify_claims(published, asked).claims["status"].tolist() == ["verified", "refuted"]
+    published, _ = publish(schema, tables, np.arange(4), np.array([2, 0, 0, 0]))
+    none = claims(published, among={"a0": [1]})
+    assert len(none.claims) == 0
+    assert none.blocks["records"].tolist() == [0]
+
+
+def test_tables_that_contradict_each_other_name_the_cells():
+    schema = small_schema(2, 2)
+    a = Table("A", ("A_0", "A_1"), {"a0": np.eye(2, dtype=int)})
+    b = Table("B", ("B_0", "B_1"), {"a1": np.eye(2, dtype=int)})
+    workload = Workload(schema, {("block", "A"): a, ("block", "B"): b})
+
+    def status(first, second):
+        parts = {("block", "A"): sp.csr_array([first]), ("block", "B"): sp.csr_array([second])}
+        row = claims(PublishedTables(workload, {"block": ["001"]}, parts)).blocks.iloc[0]
+        return row["status"], row["detail"]
+
+    assert status([1, 2], [3, 0]) == ("decided", "")
+    found = status([1, 2], [2, 2])
+    assert found[0] == "contradictory"
+    assert found[1] == "contradict each other: A_0 = 1, A_1 = 2, B_0 = 2, B_1 = 2"
+    assert status([1, 2], [0, 0]) == (
+        "contradictory",
+        "all possible records are ruled out by zeros: A_0 = 1, A_1 = 2",
+    )
+    assert status([1, -2], [3, 0]) == ("contradictory", "negative: A_1 = -2")
+
+
+def test_only_whole_numbers_contradict():
+    schema, pairs = some_whole_numbers()
+    workload = Workload(schema, {("block", "P"): pairs})
+    parts = {("block", "P"): sp.csr_array([[1, 1, 1]])}
+    row = claims(PublishedTables(workload, {"block": ["001"]}, parts)).blocks.iloc[0]
+    assert row["status"] == "contradictory"
+    assert row["detail"] == "contradict each other: P_0 = 1, P_1 = 1, P_2 = 1"
+
+
+class Undecided:
+    """A solver that never says anything."""
+
+    name = "silent"
+
+    def solve(self, model, objective, *, limits=None):
+        from bayesrisk.reconstruction import SolverResult
+
+        return SolverResult("unknown", None, np.inf, np.inf, None, 0.0)
+
+
+def test_a_limit_never_makes_a_claim():
+    schema = small_schema(4)
+    tables = [
+        Table("W", ("W_0",), {"a0": np.array([[2, 3, 0, 0]])}),
+        Table("X", ("X_0",), {"a0": np.array([[1, 0, 1, 0]])}),
+        Table("Y", ("Y_0",), {"a0": np.array([[0, 1, 0, 1]])}),
+    ]
+    published, _ = publish(schema, tables, np.arange(4), np.array([0, 1, 1, 0]))
+    found = claims(published, solver=Undecided(), refuted=True)
+    assert found.blocks["status"].tolist() == ["undecided"]
+    # Bounds of the relaxation, rounded inwards, need no solver: 3b >= 1, so b is 1.
+    assert as_patterns(found.to_frame(), schema, tables) == {(1,): 1}
+    assert as_patterns(found.to_frame(status="undecided"), schema, tables) == {(2,): 1}
+    late = claims(published, time_limit=1e-9, refuted=True)
+    assert late.blocks["status"].iloc[0] in ("undecided", "unknown")
+    for seed in range(700, 720):
+        schema, tables, cells, published, sets, _ = case(seed)
+        truth = oracle.true_claims(schema, tables, cells, sets, schema.names, len(schema.names))
+        late = claims(published, cells=cells, time_limit=1e-9)
+        for pattern, m in as_patterns(late.to_frame(), schema, tables).items():
+            assert truth[pattern] == m
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"columns": ["colour"]}, "columns must be one of a0, a1"),
+        ({"columns": []}, "columns must be a list of at least one name"),
+        ({"columns": ["a0", "a0"]}, "columns must differ"),
+        ({"max_columns": 0}, "max_columns must be"),
+        ({"level": "tract"}, "level must be one of block"),
+        ({"tenure": "cash"}, "tenure must be merged for schema 'small'"),
+        ({"tenure": "half"}, "tenure must be one of"),
+        ({"time_limit": 0}, "time_limit must be"),
+        ({"n_solutions": 0}, "n_solutions must be"),
+        ({"structural_rules": 1}, "structural_rules must be True or False"),
+        ({"cells": [99]}, "cells must be"),
+        ({"among": {"colour": [1]}}, "among must be one of"),
+        ({"among": {"a0": [7]}}, r"among\['a0'\] must be"),
+        ({"solver": "abacus"}, "solver must be one of highs, pulp"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, message):
+    schema = small_schema(2, 2)
+    tables = [Table("A", ("A_0", "A_1"), {"a0": np.eye(2, dtype=int)})]
+    published, _ = publish(schema, tables, np.arange(4), np.ones(4, int))
+    with pytest.raises(ArgumentError, match=message):
+        claims(published, **options)
+
+
+def test_other_things_are_refused():
+    schema = small_schema(2, 2)
+    tables = [Table("A", ("A_0", "A_1"), {"a0": np.eye(2, dtype=int)})]
+    published, _ = publish(schema, tables, np.arange(4), np.ones(4, int))
+    with pytest.raises(ArgumentTypeError, match="tables must be PublishedTables, got int"):
+        claims(3)
+    with pytest.raises(ArgumentTypeError, match="options must be those of claims"):
+        generate_claims(published, colour=1)
+    with pytest.raises(ArgumentTypeError, match="candidates must be Claims or a DataFrame"):
+        verify_claims(published, [1])
+    good = pd.DataFrame({"block": ["001"], "a0": [1], "multiplicity": [2]})
+    for bad, message in (
+        (good.drop(columns="multiplicity"), "candidates must have the column 'multiplicity'"),
+        (good.assign(block="002"), "block must be a place of the tables, got '002'"),
+        (good.assign(a0=9), "a0 must be"),
+        (good.assign(a0=pd.NA), "candidates must give a column each, row 0 gives none"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            verify_claims(published, bad)
+    with pytest.raises(ArgumentError, match="columns must have 'a0', which candidates use"):
+        verify_claims(published, good, columns=["a1"])
+    with pytest.raises(ArgumentError, match="status must be one of"):
+        claims(published).to_frame(status="perhaps")
+    with pytest.raises(ArgumentError, match="rows must have the column 'a0'"):
+        claims(published).covered(rows=pd.DataFrame({"block": ["001"]}))
