@@ -68,8 +68,8 @@ class Mechanism(Protocol):
 class Attack(Protocol):
     """Reads a release, and nothing else, and says what it concludes.
 
-    What ``run`` returns depends on the attack (a :class:`Reconstruction`, say); the risk layer turns
-    it into statements with a prior and a posterior.
+    What ``run`` returns depends on the attack (a :class:`Reconstruction`, say); the risk layer
+    turns it into statements with a prior and a posterior.
     """
 
     name: str

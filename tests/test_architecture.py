@@ -28,10 +28,13 @@ ZONES = [
     {"risk"},
     {"samples", "plotting"},
     {"experiments"},
+    {"cli_progress"},
     {
         "cli_convert_file",
         "cli_hierarchy",
         "cli_nmf",
+        "cli_reconstruct",
+        "cli_reidentify",
         "cli_release",
         "cli_simulate",
         "cli_tables",

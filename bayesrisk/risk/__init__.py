@@ -3,6 +3,7 @@
 May import everything to its left (laws, accounting, inference); nothing there may import it.
 """
 
+from bayesrisk.risk.agreement import Agreement, agreement
 from bayesrisk.risk.block import (
     compose_risk,
     correct_decision_probability,
@@ -19,6 +20,8 @@ from bayesrisk.risk.hierarchical_gain import (
     HierarchicalGain,
     hierarchical_gain,
 )
+from bayesrisk.risk.leave_one_out import LeaveOneOut, leave_one_out
+from bayesrisk.risk.majority import MajorityInference, majority_inference
 from bayesrisk.risk.mechanism import MechanismRisk, mechanism_risk
 from bayesrisk.risk.mechanism_average import SimulatedAverage, simulated_marginal_posterior
 from bayesrisk.risk.mechanism_comparison import (
@@ -35,21 +38,31 @@ from bayesrisk.risk.postprocessing import (
     postprocessed_marginal_posterior,
     postprocessed_marginal_risk,
 )
+from bayesrisk.risk.race_ethnicity import race_ethnicity_counts
+from bayesrisk.risk.reidentification import Reidentification, reidentification
 from bayesrisk.risk.result import BlockRisk, block_risk
 from bayesrisk.risk.scenarios import SCENARIOS, Scenario, scenario
+from bayesrisk.risk.statements import STATEMENT_COLUMNS, reconstruction_statements
 from bayesrisk.risk.unprocessed import unprocessed_marginal_posterior, unprocessed_marginal_risk
+from bayesrisk.risk.variability_reports import uniques_by_block_size, variability_quantiles
 
 __all__ = [
     "SCENARIOS",
+    "STATEMENT_COLUMNS",
+    "Agreement",
     "BlockRisk",
     "HierarchicalGain",
     "HierarchicalRisk",
+    "LeaveOneOut",
+    "MajorityInference",
     "MechanismRisk",
     "NoisyMeasurementRisk",
     "PostprocessingComparison",
     "PostprocessingEffect",
+    "Reidentification",
     "Scenario",
     "SimulatedAverage",
+    "agreement",
     "block_risk",
     "compare_mechanisms",
     "compare_postprocessing",
@@ -58,6 +71,8 @@ __all__ = [
     "hierarchical_correct_decision_probability",
     "hierarchical_gain",
     "hierarchical_marginal_posterior",
+    "leave_one_out",
+    "majority_inference",
     "marginal_count_posterior",
     "marginal_posterior",
     "marginal_risk",
@@ -68,9 +83,14 @@ __all__ = [
     "postprocessed_marginal_posterior",
     "postprocessed_marginal_risk",
     "postprocessing_effect",
+    "race_ethnicity_counts",
+    "reconstruction_statements",
+    "reidentification",
     "release_utility",
     "scenario",
     "simulated_marginal_posterior",
+    "uniques_by_block_size",
     "unprocessed_marginal_posterior",
     "unprocessed_marginal_risk",
+    "variability_quantiles",
 ]
