@@ -82,7 +82,7 @@ class Attack(Protocol):
 class SolverBackend(Protocol):
     """Maximises a linear objective over an integer program, and says how sure the answer is.
 
-    The model, its limits and the answer are those of :mod:`bayesrisk.reconstruction.solvers`.
+    The model, its limits and the answer are those of ``bayesrisk.reconstruction.solvers``.
     """
 
     name: str

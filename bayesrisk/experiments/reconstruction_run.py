@@ -96,7 +96,7 @@ def run_reconstruction(
     variability : str, optional
         ``block``, ``tract-bounds`` or ``tract-joint``: also bound the solution variability.
     solver : str, default "highs"
-        See :func:`make_solver`.
+        See :func:`~bayesrisk.make_solver`.
     time_limit : float, optional
         Seconds that the solver may take for a component; none by default.
     nearest : bool, default False

@@ -21,6 +21,7 @@ from bayesrisk.exceptions import (
 from bayesrisk.experiments import read_reconstruction, run_reconstruction
 from bayesrisk.experiments.reconstruction_folder import ReconstructionFolder
 from bayesrisk.experiments.reconstruction_shards import read_tables, shard_of_blocks
+from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.reconstruction import reconstruct, record_form, solution_variability
 from bayesrisk.tables import PublishedTables, Records, schema, tabulate_records, workload
 
@@ -337,3 +338,21 @@ def test_a_limit_is_reached_honestly(folder, tmp_path):
     known = made.variability["status"].isin(["proved", "feasible"]).to_numpy()
     assert (made.variability["upper"].to_numpy()[known] >= exact.lower[known]).all()
     assert set(made.blocks["status"]) <= {"unique", "feasible", "unknown"}
+
+
+@pytest.mark.slow
+def test_a_county_of_5000_blocks_stays_within_a_gigabyte(tmp_path):
+    county = simulate_population(population_spec("county", n_blocks=5000), rng=3)
+    tabulate_records(county, BOTH).write(tmp_path / "t")
+    code = (
+        "import resource, sys\n"
+        "from bayesrisk.experiments import run_reconstruction\n"
+        "done = run_reconstruction(sys.argv[1], sys.argv[2], scope='tract',\n"
+        "                          variability='tract-bounds', time_limit=2.0)\n"
+        "print(done.records, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "t"), str(tmp_path / "out")]
+    run = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
+    records, kilobytes = map(int, run.stdout.split())
+    assert records == len(county.persons)
+    assert kilobytes < 2**20
