@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := build/demo
+# Tests run on every core; benchmarks, which need the machine for themselves, do not.
+PYTEST := $(BIN)/python -m pytest -n auto -p no:benchmark
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONHASHSEED := 0
 
@@ -18,13 +20,13 @@ demo: $(VENV)/.demo
 	@echo "  table $(CURDIR)/$(DEMO)/results.csv   every number"
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(PYTEST)
 	$(MAKE) bounds
 	$(MAKE) docs
 	$(BIN)/python -m pytest benchmarks -q --benchmark-disable
@@ -32,7 +34,7 @@ check: $(VENV)/.dev
 # The compiled kernels once more, with every index checked (a cache of its own).
 bounds: $(VENV)/.dev
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/numba-bounds \
-	  $(BIN)/python -m pytest -q tests/distributions tests/inference tests/risk -m "not slow"
+	  $(PYTEST) -q tests/distributions tests/inference tests/risk tests/reconstruction -m "not slow"
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m pytest benchmarks -q -s --benchmark-columns=min,median,rounds

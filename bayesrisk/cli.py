@@ -3,16 +3,11 @@
 import dataclasses
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bayesrisk import _validation as check
 from bayesrisk._version import __version__
@@ -20,6 +15,9 @@ from bayesrisk.cli_claims import claims
 from bayesrisk.cli_convert_file import convert_file
 from bayesrisk.cli_hierarchy import hierarchy, number, sensitivity_of
 from bayesrisk.cli_nmf import measurement_risk, refuse_options
+from bayesrisk.cli_progress import progress as _progress
+from bayesrisk.cli_reconstruct import reconstruct
+from bayesrisk.cli_reidentify import reidentify
 from bayesrisk.cli_release import release
 from bayesrisk.cli_simulate import simulate
 from bayesrisk.cli_tables import tabulate
@@ -303,6 +301,8 @@ def report(
 app.command("convert-file")(convert_file)
 app.command()(claims)
 app.command()(hierarchy)
+app.command()(reconstruct)
+app.command()(reidentify)
 app.command()(release)
 app.command()(simulate)
 app.command()(tabulate)
@@ -314,33 +314,6 @@ def _parse_shard(text: str) -> tuple[int, int]:
         return int(part), int(parts)
     except ValueError as error:
         raise ArgumentError(f"shard must be i/n, such as 2/8, got {text!r}") from error
-
-
-@contextmanager
-def _progress(
-    *, quiet: bool, title: str, unit: str = "shards"
-) -> Iterator[Callable[[int, int], None] | None]:
-    """Show a bar on a terminal, plain lines elsewhere, nothing when quiet; always on stderr."""
-    if quiet:
-        yield None
-        return
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        last = -1
-
-        def log(done: int, total: int) -> None:
-            nonlocal last
-            if done * 10 // total > last:  # about ten lines, however many shards
-                last = done * 10 // total
-                now = datetime.now().astimezone().strftime("%H:%M:%S")
-                typer.echo(f"{now} {title}: {done} of {total} {unit}", err=True)
-
-        yield log
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def main() -> None:

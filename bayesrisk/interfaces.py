@@ -68,8 +68,8 @@ class Mechanism(Protocol):
 class Attack(Protocol):
     """Reads a release, and nothing else, and says what it concludes.
 
-    What ``run`` returns depends on the attack (a :class:`Reconstruction`, say); the risk layer turns
-    it into statements with a prior and a posterior.
+    What ``run`` returns depends on the attack (a :class:`Reconstruction`, say); the risk layer
+    turns it into statements with a prior and a posterior.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Attack(Protocol):
 class SolverBackend(Protocol):
     """Maximises a linear objective over an integer program, and says how sure the answer is.
 
-    The model, its limits and the answer are those of :mod:`bayesrisk.reconstruction.solvers`.
+    The model, its limits and the answer are those of ``bayesrisk.reconstruction.solvers``.
     """
 
     name: str

@@ -10,7 +10,7 @@ from bayesrisk.reconstruction import reconstruct, solution_variability
 from bayesrisk.reconstruction.instance import block_bounds, instance
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from oracles_reconstruction import people, person_tables, published_program  # noqa: E402
+from oracles_reconstruction import people, person_tables, published_program
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,10 @@ def county():
 def slow(tables, blocks):
     problem = instance(tables, scope="block")
     matrix = problem.system.queries.matrix()
-    return [published_program(matrix, problem.published[[b]].toarray().ravel()) for b in blocks]
+    names = problem.system.queries.names
+    ages = np.array([at for at, (table, _) in enumerate(names) if table == "P12"])
+    counts = [problem.published[[b]].toarray().ravel() for b in blocks]
+    return [published_program(matrix, c, by=ages) for c in counts]
 
 
 def test_blocks_propagation(compare, county):

@@ -55,20 +55,23 @@ def largest_distance(found, star):
     return max(int(np.abs(x - star).sum()) for x in found)
 
 
-def published_program(matrix, counts, star=None, extra=()):
+def published_program(matrix, counts, star=None, extra=(), by=None):
     """Solve with a binary for every potential record; return the histogram or the distance.
 
     ``star`` None: any solution (None when there is none).  Else the largest L1 distance from it,
     each cell's by two inequalities and a binary.  ``extra``: further (matrix, low, high) rows.
+    ``by``: rows (those of P12) whose counts say how many potential records a cell has, as
+    published; without it all rows do, which gives the twin a head start.
     """
     matrix = sp.csr_array(matrix)
-    live = np.flatnonzero(sp.csr_array(matrix[counts == 0]).sum(axis=0) == 0)
+    limits, bound = (matrix, counts) if by is None else (matrix[by], counts[by])
+    live = np.flatnonzero(sp.csr_array(limits[bound == 0]).sum(axis=0) == 0)
     part = sp.csc_array(matrix[:, live])
-    part.sort_indices()
+    shown = sp.csc_array(sp.csr_array(limits)[:, live])
     most = np.array(
         [
-            counts[part.indices[a:b]].min()
-            for a, b in zip(part.indptr, part.indptr[1:], strict=False)
+            bound[shown.indices[a:b]].min()
+            for a, b in zip(shown.indptr, shown.indptr[1:], strict=False)
         ]
     )
     cell = np.repeat(np.arange(len(live)), most)
@@ -89,7 +92,6 @@ def published_program(matrix, counts, star=None, extra=()):
         x[live] = pick @ np.rint(answer.x).astype(int)
         return x
     at, size = star[live], most + star[live]
-    zero = sp.csr_array((cells, cells))
     eye = sp.eye_array(cells)
     wide = [
         LinearConstraint(sp.hstack([m, sp.csr_array((m.shape[0], 2 * cells))]), low, high)
@@ -99,7 +101,6 @@ def published_program(matrix, counts, star=None, extra=()):
     scale = sp.diags_array(2.0 * size)
     wide.append(LinearConstraint(sp.hstack([-pick, eye, -scale]), -np.inf, -at))
     wide.append(LinearConstraint(sp.hstack([pick, eye, scale]), -np.inf, at + 2.0 * size))
-    assert zero.shape == eye.shape
     answer = milp(
         np.concatenate([np.zeros(n), -np.ones(cells), np.zeros(cells)]),
         integrality=np.concatenate([np.ones(n), np.zeros(cells), np.ones(cells)]),

@@ -34,6 +34,8 @@ ZONES = [
         "cli_convert_file",
         "cli_hierarchy",
         "cli_nmf",
+        "cli_reconstruct",
+        "cli_reidentify",
         "cli_release",
         "cli_simulate",
         "cli_tables",

@@ -22,6 +22,7 @@ PACKAGES = [
     "mechanisms",
     "population",
     "readers",
+    "reconstruction",
     "risk",
     "tables",
 ]

@@ -31,7 +31,7 @@ def test_python_blocks_print_what_they_say(block):
 
 @pytest.mark.slow
 def test_commands_run(tmp_path):
-    assert len(COMMANDS) == 6
+    assert len(COMMANDS) == 11
     for command in COMMANDS:
         arguments = shlex.split(command)[1:]
         done = subprocess.run(
@@ -44,6 +44,7 @@ def test_commands_run(tmp_path):
         assert done.returncode == 0, done.stderr
         assert done.stdout
     assert (tmp_path / "sweep-output" / "report.html").exists()
+    assert (tmp_path / "reidentified" / "report.html").exists()
 
 
 def test_the_two_commands_of_the_readme_are_targets():

@@ -35,7 +35,7 @@ def test_kinds_of_numbers(value):
         (np.True_, ArgumentTypeError),
         ({}, ArgumentTypeError),
         ({1, 2}, ArgumentTypeError),
-        (object(), ArgumentTypeError),
+        pytest.param(object(), ArgumentTypeError, id="object"),
         (1j, ArgumentTypeError),
         ([True, False], ArgumentTypeError),
         (["1"], ArgumentTypeError),

@@ -1,18 +1,13 @@
 """The report of a finished sweep: figures as PNG and SVG, and one self-contained HTML page."""
 
-import base64
 import json
-import platform
 from html import escape
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from bayesrisk import plotting
-from bayesrisk._version import __version__
+from bayesrisk.experiments import html
 from bayesrisk.experiments.config import SweepConfig
 from bayesrisk.experiments.store import SweepFolder, write_atomically
 from bayesrisk.experiments.sweep import read_results
@@ -24,22 +19,6 @@ __all__ = ["write_report"]
 _Panel = tuple[str, str, float, pd.DataFrame]
 
 _MAX_TABLE_ROWS = 40
-_PIXELS_PER_INCH = 125
-
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
-       color: #1a1a1a; background: #fff; }
-h1, h2, h3 { line-height: 1.25; }
-table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
-caption { caption-side: top; text-align: left; font-weight: 600; padding-bottom: .3rem; }
-th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #ddd; }
-th:first-child, td:first-child { text-align: left; }
-thead th { border-bottom: 2px solid #555; }
-figure { margin: 1.5rem 0; } figure img { max-width: 100%; height: auto; }
-figcaption { color: #444; font-size: .92rem; }
-pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: .85rem; }
-.wide { overflow-x: auto; }
-"""
 
 
 def write_report(folder: str | Path) -> Path:
@@ -82,12 +61,7 @@ def write_report(folder: str | Path) -> Path:
             _provenance(config),
         ]
     )
-    page = (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(config.title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n{body}\n</body>\n</html>\n"
-    )
+    page = html.page(config.title, body)
     write_atomically(path / "report.html", page.encode())
     return path / "report.html"
 
@@ -134,7 +108,7 @@ def _section(config: SweepConfig, panel: _Panel, images: Path) -> str:
     wide = _wide(frame, ["marginal_posterior", "marginal_risk"], ["rho", "prior"])
     if len(wide) and len(config.rho) > 1:
         parts.append(
-            _figure(
+            html.figure(
                 plotting.plot_marginal_risk(wide, budgets=budgets),
                 images / f"marginal-risk-{stem}",
                 "Posterior of the truth, and its ratio to the prior, averaged over releases, "
@@ -144,7 +118,7 @@ def _section(config: SweepConfig, panel: _Panel, images: Path) -> str:
     wide = _wide(frame, ["correct_decision_probability"], ["rho", "prior"])
     if len(wide) and len(config.rho) > 1:
         parts.append(
-            _figure(
+            html.figure(
                 plotting.plot_correct_decision(wide, budgets=budgets),
                 images / f"correct-decision-{stem}",
                 "How often the adversary's best guess is right, against rho. The jags are real: "
@@ -170,7 +144,7 @@ def _figures_at(
         wide = wide[wide["target"] == target].astype({"noisy_count": "int64"})
         parts += _released_tables(config, frame[frame["target"] == target], label)
         parts.append(
-            _figure(
+            html.figure(
                 plotting.plot_released_count(wide),
                 images / f"released-count-{stem}",
                 f"Posterior and risk ratio against the released count at {label}; "
@@ -182,7 +156,7 @@ def _figures_at(
     if len(wide):
         wide = wide.rename(columns=lambda c: c.removeprefix("multilevel_"))
         parts.append(
-            _figure(
+            html.figure(
                 plotting.plot_levels(wide.astype({"levels": "int64"})),
                 images / f"levels-{stem}",
                 "Risk when the target is known to be unique at the first 1, 2, ... levels, "
@@ -213,7 +187,7 @@ def _hierarchy_figures(
     if rows["rho_group"].nunique() > 1:
         figure = plotting.plot_group_budget(rows)
         caption = f"{about}, against the rho of the group's count."
-        parts.append(_figure(figure, images / f"group-budget-{stem}", caption))
+        parts.append(html.figure(figure, images / f"group-budget-{stem}", caption))
     if rows["group_count"].nunique() > 1:
         budgets = config.hierarchy.rho_group
         named = [budget for budget in budgets if budget.name] or [budgets[len(budgets) // 2]]
@@ -221,7 +195,7 @@ def _hierarchy_figures(
         caption = f"{about}, against the true count of the group; rho of the group's count "
         caption += f"{one['rho_group'].iloc[0]:.4g}."
         figure = plotting.plot_group_count(one.drop(columns="standard_error"))
-        parts.append(_figure(figure, images / f"group-count-{stem}", caption))
+        parts.append(html.figure(figure, images / f"group-count-{stem}", caption))
     return parts
 
 
@@ -239,20 +213,8 @@ def _released_tables(config: SweepConfig, frame: pd.DataFrame, label: str) -> li
         if len(mass):
             wide.insert(0, "probability if the target counts", mass.loc[wide.index])
         wide.insert(0, "released count", [str(count) for count in wide.index])
-        tables.append(_html_table(wide, f"{label}: {name} after each release"))
+        tables.append(html.table(wide, f"{label}: {name} after each release"))
     return tables
-
-
-def _figure(figure: Any, stem: Path, caption: str) -> str:
-    """Write a figure beside the page and return it embedded in the page."""
-    png = plotting.save_figure(figure, stem)[0]
-    width = round(float(figure.get_figwidth()) * _PIXELS_PER_INCH)
-    data = base64.b64encode(png.read_bytes()).decode("ascii")
-    return (
-        f'<figure><img width="{width}" alt="{escape(caption, quote=True)}" '
-        f'src="data:image/png;base64,{data}">'
-        f"<figcaption>{escape(caption)}</figcaption></figure>"
-    )
 
 
 def _noise_title(noise: str, name: str, value: float) -> str:
@@ -291,27 +253,8 @@ def _tables(config: SweepConfig, frame: pd.DataFrame) -> list[str]:
         epsilon = frame[(frame["rho"] == rho) & (frame["quantity"] == "epsilon")]
         if len(epsilon):
             caption += f", epsilon = {epsilon['value'].iloc[0]:.5g} at delta = {config.delta:g}"
-        tables.append(_html_table(wide, caption))
+        tables.append(html.table(wide, caption))
     return tables
-
-
-def _html_table(frame: pd.DataFrame, caption: str) -> str:
-    """Return a table with every cell escaped; numbers to five significant digits."""
-    heads = "".join(f"<th>{escape(str(c).replace('_', ' '))}</th>" for c in frame.columns)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in row) + "</tr>"
-        for row in frame.itertuples(index=False)
-    )
-    return (
-        f'<div class="wide"><table><caption>{escape(caption)}</caption>'
-        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.0f}" if value == np.rint(value) and abs(value) >= 1.5 else f"{value:.5g}"
-    return str(value)
 
 
 def _summary(config: SweepConfig) -> str:
@@ -326,7 +269,7 @@ def _summary(config: SweepConfig) -> str:
         f"<p>The question: how sure does a release make an adversary that "
         f"<em>{escape(about.statement)}</em>, rather than that {escape(about.alternative)}? "
         f"The adversary knows {escape(about.knowledge)}.</p>"
-        + _html_table(targets, "Targets")
+        + html.table(targets, "Targets")
         + note
     )
 
@@ -386,9 +329,6 @@ def _simulation_check(results: pd.DataFrame) -> str:
 
 
 def _provenance(config: SweepConfig) -> str:
-    packages = ["numpy", "scipy", "numba", "pandas", "pyarrow", "matplotlib"]
-    versions = {package: version(package) for package in packages}
-    versions |= {"bayesrisk": __version__, "python": platform.python_version()}
     settings = config.to_dict()
     if len(settings["rho"]) > 40:
         settings["rho"] = [*settings["rho"][:20], "...", *settings["rho"][-20:]]
@@ -396,7 +336,7 @@ def _provenance(config: SweepConfig) -> str:
     return (
         "<h2>Where this comes from</h2>"
         f"<p>Configuration {escape(config.digest)}, seed {config.seed}. "
-        + ", ".join(f"{escape(k)} {escape(v)}" for k, v in sorted(versions.items()))
+        + html.versions()
         + ".</p><details><summary>Resolved configuration</summary>"
         f"<pre>{escape(text)}</pre></details>"
     )

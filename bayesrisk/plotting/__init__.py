@@ -23,6 +23,11 @@ from bayesrisk.plotting.hierarchy import (
 from bayesrisk.plotting.mechanisms import plot_mechanisms
 from bayesrisk.plotting.noisy_measurements import plot_noisy_measurements
 from bayesrisk.plotting.postprocessing import plot_postprocessing
+from bayesrisk.plotting.reidentification import (
+    plot_majority,
+    plot_reidentification,
+    plot_variability,
+)
 
 __all__ = [
     "plot_autocorr",
@@ -32,6 +37,7 @@ __all__ = [
     "plot_group_budget",
     "plot_group_count",
     "plot_levels",
+    "plot_majority",
     "plot_marginal_risk",
     "plot_mechanisms",
     "plot_noise_sum",
@@ -39,8 +45,10 @@ __all__ = [
     "plot_posterior",
     "plot_postprocessing",
     "plot_rank",
+    "plot_reidentification",
     "plot_released_count",
     "plot_trace",
+    "plot_variability",
     "plot_variance_ratio",
     "save_figure",
 ]

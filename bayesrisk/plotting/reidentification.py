@@ -88,7 +88,7 @@ def plot_reidentification(rates: pd.DataFrame) -> Figure:
             axes.set_xticks(range(len(sizes)), sizes, rotation=30, ha="right")
             axes.set_xlabel("people in the block")
         figure.legend(
-            *left.get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=8.0
+            *left.get_legend_handles_labels(), loc="outside upper center", ncols=6, fontsize=8.0
         )
         return figure
 

@@ -59,7 +59,7 @@ def simulate_population(spec: PopulationSpec | str, *, rng: Seed) -> Microdata:
 
     See Also
     --------
-    summarise_population : Compare a population with published figures.
+    population_summary : Compare a population with published figures.
 
     Examples
     --------

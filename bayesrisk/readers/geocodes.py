@@ -137,7 +137,7 @@ def block_geoid(
         Geocodes of blocks, 31 characters.
     water_blocks : {"measured", "published"}, default "measured"
         Where the few respondents of blocks of water are: where they were measured, or in the
-        block to which they were moved after the measurement (:data:`WATER_BLOCKS_2020`), which
+        block to which they were moved after the measurement (``WATER_BLOCKS_2020``), which
         then occurs twice.
 
     Returns

@@ -50,7 +50,7 @@ _NAME_ROWS = 2**17
 
 @dataclass(frozen=True)
 class NoisyMeasurements:
-    """A folder of noisy measurement files; :meth:`open` makes it, its methods read.
+    """A folder of noisy measurement files; ``open`` makes it, its methods read.
 
     Every row is checked when it is read: types, shapes against axes and lists, geocodes against
     level and folder, units that occur twice.  Memory does not grow with the files: a batch holds
@@ -129,7 +129,7 @@ class NoisyMeasurements:
         Parameters
         ----------
         level : str
-            One of :attr:`levels`.
+            One of ``levels``.
 
         Returns
         -------
@@ -168,7 +168,7 @@ class NoisyMeasurements:
         Parameters
         ----------
         level : str
-            One of :attr:`levels`.
+            One of ``levels``.
 
         Returns
         -------
@@ -190,7 +190,7 @@ class NoisyMeasurements:
         Parameters
         ----------
         level : str
-            One of :attr:`levels`.
+            One of ``levels``.
 
         Returns
         -------
@@ -253,7 +253,7 @@ class NoisyMeasurements:
         Parameters
         ----------
         level : str
-            One of :attr:`levels`.
+            One of ``levels``.
         query : str
             One of :meth:`queries`.
 
@@ -294,7 +294,7 @@ class NoisyMeasurements:
         Parameters
         ----------
         level : str
-            One of :attr:`levels`.
+            One of ``levels``.
         query : str
             One of :meth:`constraints`.
 
@@ -330,7 +330,7 @@ class NoisyMeasurements:
         Parameters
         ----------
         level : str
-            One of :attr:`levels`.
+            One of ``levels``.
 
         Yields
         ------
@@ -365,7 +365,7 @@ class NoisyMeasurements:
         Parameters
         ----------
         level : str
-            One of :attr:`levels`.
+            One of ``levels``.
 
         Returns
         -------

@@ -38,13 +38,13 @@ from bayesrisk.reconstruction.variability import SolutionVariability, solution_v
 
 __all__ = [
     "AGE_BIN_STARTS",
+    "OCCUPANCY_STATUS",
     "Claims",
     "ClaimsAttack",
     "HouseholdLaw",
     "IntegerModel",
     "Limits",
     "Matching",
-    "OCCUPANCY_STATUS",
     "OccupancyAttack",
     "OccupancyDetection",
     "OccupancyReconstruction",

@@ -189,8 +189,8 @@ class ClaimSpace:
         for family in self.families:
             rows = np.searchsorted(family.query, (query, other))
             if rows.max() < family.query.size and (family.query[rows] == (query, other)).all():
-                both = (family.weight[rows] > 0).all(axis=0)
-                return bool(both[family.place].any())
+                both = np.flatnonzero((family.weight[rows] > 0).all(axis=0))
+                return bool(np.isin(family.place, both).any())
         return False
 
 

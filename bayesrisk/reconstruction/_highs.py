@@ -74,9 +74,8 @@ class HighsSolver:
         start = time.perf_counter()
         raw = None
         if self._dive:
-            raw = branch_and_bound(
-                _Linear(self._linear, model, objective), model, objective, limits
-            )
+            linear = _Linear(self._linear, model, objective, limits)
+            raw = branch_and_bound(linear, model, objective, limits)
         if raw is None:
             left = limits
             if limits.seconds is not None:
@@ -116,8 +115,11 @@ class HighsSolver:
 class _Linear:
     """The relaxation of a model, solved again from the last basis."""
 
-    def __init__(self, highs: Any, model: IntegerModel, objective: Ints) -> None:
+    def __init__(self, highs: Any, model: IntegerModel, objective: Ints, limits: Limits) -> None:
         self._highs = highs
+        # The clock of HiGHS runs on from model to model.
+        left = highspy.kHighsInf if limits.seconds is None else limits.seconds
+        highs.setOptionValue("time_limit", highs.getRunTime() + left)
         self._low, self._high = model.low, model.high
         highs.clearModel()
         highs.passModel(_translated(model, objective, whole=False))

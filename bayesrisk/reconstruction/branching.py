@@ -150,13 +150,13 @@ def branch_and_bound(
     Returns
     -------
     Raw or None
-        A proved answer; None after 60 nodes (fewer for large models), at the time limit, for a model without a
-        solution, or when a bound could not be proved.
+        A proved answer; None after 60 nodes (fewer for large models), at the time limit, for a
+        model without a solution, or when a bound could not be proved.
     """
     end = np.inf if limits.seconds is None else time.perf_counter() + limits.seconds
     # A better solution is better by one at least.
     step = max(limits.gap, 1.0 - _INTEGRAL)
-    columns = sp.csr_array(model.rows.T)
+    columns, switch = sp.csr_array(model.rows.T), objective == 0
     best, value, worst = None, -np.inf, -np.inf
     stack = [(model.low, model.high)]
     nodes = min(max(_WORK // max(model.low.size, 1), _FEWEST), _NODES)
@@ -176,7 +176,8 @@ def branch_and_bound(
             worst = max(worst, bound)
             continue
         away = np.abs(answer.values - np.rint(answer.values))
-        at = int(away.argmax())
+        # Variables without a weight are switches: they decide most.
+        at = int(np.where(switch & (away >= _INTEGRAL), away + 1.0, away).argmax())
         if away[at] < _INTEGRAL:
             whole = np.rint(answer.values).astype(np.int64)
             if not model.holds(whole):

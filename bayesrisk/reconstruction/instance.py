@@ -178,9 +178,8 @@ def instance(tables: PublishedTables, *, scope: str) -> Instance:
             places[name][np.minimum(at, places[name].size - 1)] != ancestors
         )
         if missing.any():
-            raise ArgumentError(
-                f"tables must have every {name}, got none of {ancestors[int(missing.argmax())]!r}"
-            )
+            first = str(ancestors[int(missing.argmax())])
+            raise ArgumentError(f"tables must have every {name}, got none of {first!r}")
         group[name] = at.astype(np.int64)
     return Instance(
         level,
@@ -209,9 +208,10 @@ def _systems(
     used = (*own, *(t for name in above for t in above[name]))
     key = (workload.schema, tuple(above), whole)
     for kept in _KEPT:
-        if kept.key == key and len(kept.tables) == len(used):
-            if all(a is b or a == b for a, b in zip(kept.tables, used, strict=True)):
-                return kept.made
+        pairs = zip(kept.tables, used, strict=False)
+        same = kept.key == key and len(kept.tables) == len(used)
+        if same and all(a is b or a == b for a, b in pairs):
+            return kept.made
     made = _made_systems(workload, own, above, whole=whole)
     _KEPT.append(_Kept(key, used, made))
     return made

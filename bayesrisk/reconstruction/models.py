@@ -75,21 +75,21 @@ class DistanceModel:
         Gains, losses, and a binary for every cell that could do either.
     objective : ndarray of int64
         Gains plus losses.
-    up, down : ndarray of int64
-        The variables of the program that gains and losses belong to.
     """
 
     model: IntegerModel
     objective: Ints
-    up: Ints
-    down: Ints
 
-    def solution(self, values: Ints, star: Ints) -> Ints:
-        """Return the solution that gains and losses stand for."""
-        found = star.copy()
-        found[self.up] += values[: self.up.size]
-        found[self.down] -= values[self.up.size : self.up.size + self.down.size]
-        return found
+    def another(self) -> IntegerModel:
+        """Return the model of the solutions that differ: none, when the solution is unique."""
+        differs = sp.csr_array(self.objective[None, :])
+        return IntegerModel(
+            self.model.low,
+            self.model.high,
+            sp.csr_array(sp.vstack([self.model.rows, differs], format="csr")),
+            np.append(self.model.row_low, 1),
+            np.append(self.model.row_high, int(self.objective @ self.model.high)),
+        )
 
 
 def distance_model(
@@ -152,4 +152,4 @@ def distance_model(
         row_high=np.concatenate([p.row_high[rows] - used, np.zeros(n, np.int64), loss[both]]),
     )
     objective = np.concatenate([np.ones(n_up + n_down, np.int64), np.zeros(n, np.int64)])
-    return DistanceModel(model, objective, at[up], at[down])
+    return DistanceModel(model, objective)

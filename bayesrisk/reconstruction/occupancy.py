@@ -157,7 +157,7 @@ class _Detector:
         self._low, self._high = _bounds(blocks)
         self._size = int(blocks.households.max(initial=0))
         self._columns = np.full(_SIZE.size, self._size, dtype=np.int64)
-        self._columns[(_CHILD == 1) & (_SIZE <= adults)] = 0
+        self._columns[(_CHILD == 1) & (adults >= _SIZE)] = 0
         self._cases = _CASES if open_end else _CLOSED
         self._spare = blocks.households - blocks.sizes[:, :6].sum(axis=1)
         self._solver, self._limits = solver, limits
@@ -234,10 +234,10 @@ class _Detector:
 def _matrix(adults: int) -> sp.csr_array:
     """Return the rows, in the order of their tables."""
     rows = [np.ones(_SIZE.size), _SUBSIDISED]
-    rows += [_SIZE == x for x in range(1, 7)]
+    rows += [x == _SIZE for x in range(1, 7)]
     rows += [_SIZE, np.where(_CHILD == 1, np.maximum(_SIZE - adults, 0), 0), _SUBSIDISED * _SIZE]
     rows += [_SUBSIDISED & (_CHILD == 1)]
-    rows += [_GROUP == k for k in (1, 2, 3)]
+    rows += [k == _GROUP for k in (1, 2, 3)]
     rows += [_OTHER_LARGE, _PARENT_LARGE, _ADULT_LARGE]
     return sp.csr_array(np.array(rows).astype(np.int64))
 

@@ -230,12 +230,12 @@ def _finish(
         _solve_group(program, group, star, found, solver, limits)
     if without:
         _search(program, star, found)
-    even = _even(program)
     for k in np.flatnonzero(found == kernels.SOME):
-        lower, upper, _ = _solve_distance(program, star, int(k), solver, limits, even=bool(even[k]))
-        if lower > 0:
+        other = distance_model(program, program.low, program.high, star, int(k)).another()
+        answer = solver.solve(other, np.zeros(other.low.size, np.int64), limits=limits)
+        if answer.values is not None:
             found[k] = kernels.SEVERAL
-        elif upper == 0:
+        elif answer.status == "infeasible":
             found[k] = kernels.UNIQUE
     causes = {}
     for k in np.flatnonzero(found != kernels.UNIQUE):

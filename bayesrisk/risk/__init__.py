@@ -3,6 +3,7 @@
 May import everything to its left (laws, accounting, inference); nothing there may import it.
 """
 
+from bayesrisk.risk.agreement import Agreement, agreement
 from bayesrisk.risk.block import (
     compose_risk,
     correct_decision_probability,
@@ -26,6 +27,8 @@ from bayesrisk.risk.hierarchical_gain import (
     HierarchicalGain,
     hierarchical_gain,
 )
+from bayesrisk.risk.leave_one_out import LeaveOneOut, leave_one_out
+from bayesrisk.risk.majority import MajorityInference, majority_inference
 from bayesrisk.risk.mechanism import MechanismRisk, mechanism_risk
 from bayesrisk.risk.mechanism_average import SimulatedAverage, simulated_marginal_posterior
 from bayesrisk.risk.mechanism_comparison import (
@@ -36,27 +39,52 @@ from bayesrisk.risk.mechanism_comparison import (
 from bayesrisk.risk.mechanism_utility import release_utility
 from bayesrisk.risk.multilevel import multilevel_marginal_posterior, multilevel_marginal_risk
 from bayesrisk.risk.noisy_measurements import NoisyMeasurementRisk, noisy_measurement_risk
+from bayesrisk.risk.occupancy import (
+    OccupancyBlockRisk,
+    occupancy_block_risk,
+    occupancy_statements,
+)
+from bayesrisk.risk.occupancy_linkage import (
+    MATCH_KEYS,
+    LinkageCurve,
+    occupancy_linkage,
+    occupancy_ranking,
+    sampling_ranking,
+)
 from bayesrisk.risk.postprocessing import (
     PostprocessingComparison,
     compare_postprocessing,
     postprocessed_marginal_posterior,
     postprocessed_marginal_risk,
 )
+from bayesrisk.risk.race_ethnicity import race_ethnicity_counts
+from bayesrisk.risk.reidentification import Reidentification, reidentification
 from bayesrisk.risk.result import BlockRisk, block_risk
 from bayesrisk.risk.scenarios import SCENARIOS, Scenario, scenario
+from bayesrisk.risk.statements import STATEMENT_COLUMNS, reconstruction_statements
 from bayesrisk.risk.unprocessed import unprocessed_marginal_posterior, unprocessed_marginal_risk
+from bayesrisk.risk.variability_reports import uniques_by_block_size, variability_quantiles
 
 __all__ = [
-    "SCENARIOS",
+    "Agreement",
     "BlockRisk",
     "HierarchicalGain",
     "HierarchicalRisk",
+    "LeaveOneOut",
+    "LinkageCurve",
+    "MATCH_KEYS",
+    "MajorityInference",
     "MechanismRisk",
     "NoisyMeasurementRisk",
+    "OccupancyBlockRisk",
     "PostprocessingComparison",
     "PostprocessingEffect",
+    "Reidentification",
+    "SCENARIOS",
+    "STATEMENT_COLUMNS",
     "Scenario",
     "SimulatedAverage",
+    "agreement",
     "block_risk",
     "certainty_precision",
     "claim_examples",
@@ -70,6 +98,8 @@ __all__ = [
     "hierarchical_correct_decision_probability",
     "hierarchical_gain",
     "hierarchical_marginal_posterior",
+    "leave_one_out",
+    "majority_inference",
     "marginal_count_posterior",
     "marginal_posterior",
     "marginal_risk",
@@ -77,13 +107,23 @@ __all__ = [
     "multilevel_marginal_posterior",
     "multilevel_marginal_risk",
     "noisy_measurement_risk",
+    "occupancy_block_risk",
+    "occupancy_linkage",
+    "occupancy_ranking",
+    "occupancy_statements",
     "postprocessed_marginal_posterior",
     "postprocessed_marginal_risk",
     "postprocessing_effect",
+    "race_ethnicity_counts",
+    "reconstruction_statements",
     "records_identified",
+    "reidentification",
     "release_utility",
+    "sampling_ranking",
     "scenario",
     "simulated_marginal_posterior",
+    "uniques_by_block_size",
     "unprocessed_marginal_posterior",
     "unprocessed_marginal_risk",
+    "variability_quantiles",
 ]

@@ -54,7 +54,7 @@ class Agreement:
         Returns
         -------
         pandas.DataFrame
-            A row for each class of block size and source (Abowd et al. 2023, Table S10).
+            A row for each class of block size and source.
         """
         table = self.tally.copy()
         people = table["population"].where(table["population"] > 0)
@@ -68,6 +68,27 @@ class Agreement:
             table[f"{kind}_baseline"] = baseline
             table[f"{kind}_ratio"] = table[f"{kind}_rate"] / baseline.where(baseline > 0)
         return table
+
+    def to_layout(self) -> pd.DataFrame:
+        """Return counts and percentages as the published table lays them out.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Rows (block size, source), columns ``Population`` and (``Agreement`` | ``Agreement
+            Percentage``, ``Exact Age`` | ``Binned Age``): Abowd et al. (2023), Table S10.
+        """
+        table = self.to_frame().set_index(["block_size", "source"])
+        columns = {
+            ("Population", ""): table["population"],
+            ("Agreement", "Exact Age"): table["exact"],
+            ("Agreement", "Binned Age"): table["binned"],
+            ("Agreement Percentage", "Exact Age"): 100.0 * table["exact_rate"],
+            ("Agreement Percentage", "Binned Age"): 100.0 * table["binned_rate"],
+        }
+        rows = pd.MultiIndex.from_product([("All", *SIZE_CLASSES), self.sources])
+        found = pd.DataFrame(columns).reindex(rows).rename_axis(["block_size", "source"])
+        return found
 
 
 def agreement(

@@ -116,7 +116,7 @@ def compare_mechanisms(
     >>> frame[["protection", "marginal_risk", "mean_absolute_error"]].round(3)
       protection  marginal_risk  mean_absolute_error
     0       none          5.000                  0.0
-    1    rounded          2.143                  0.0
+    1    rounded          1.364                  0.0
     """
     import pandas as pd  # slow to import
 
@@ -275,14 +275,17 @@ def postprocessing_effect(
     --------
     >>> import pandas as pd
     >>> from bayesrisk.mechanisms import make_mechanism
-    >>> from bayesrisk.tables import Records, schema, workload
-    >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "sex": [0, 1, 1],
-    ...                        "age": [30, 4, 5], "race": [1, 3, 1], "hisp": [0, 0, 0]})
-    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
+    >>> from bayesrisk.tables import Attribute, Records, Schema, Workload, schema
+    >>> hair = Schema("hair", (Attribute("colour", 3),), schema("sf1-person").geography)
+    >>> table = {"name": "colour", "cross": ["colour"]}
+    >>> published = Workload.from_dict(
+    ...     {"schema": hair.to_dict(), "levels": ["block"], "tables": [table]}
+    ... )
+    >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "colour": [0, 1, 0]})
     >>> effect = postprocessing_effect(
-    ...     records, make_mechanism("topdown", rho="1/2"), 0,
-    ...     workload=workload("sf1-block").select(tables=["P3"]), observed=[("block", "P3")],
-    ...     alternatives=[{"race": 2}], prior=0.5, draws=60, rng=1,
+    ...     Records.from_frame(people, schema=hair), make_mechanism("topdown", rho="1/2"), 0,
+    ...     workload=published, observed=[("block", "colour")], alternatives=[{"colour": 2}],
+    ...     prior=0.5, draws=60, rng=1,
     ... )
     >>> effect.measured_cells, bool(effect.margin > -3 * effect.margin_error)
     (2, True)

@@ -7,7 +7,7 @@ achieves beyond them is due to the targets' own records (Abowd et al. 2023, Algo
 Francis 2022).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,7 +115,7 @@ class Reidentification:
             Targets, as for :meth:`to_frame`: ``all`` (Tables S6 and S12), ``modal`` (S9 and S13),
             ``nonmodal`` (S11).
         zero_variability : bool, default False
-            Whether only blocks of proved zero solution variability count (S8).
+            Whether only blocks of proved zero solution variability count.
 
         Returns
         -------
@@ -140,6 +140,50 @@ class Reidentification:
         kinds = ("Putative", "Confirmed", "Precision Percentage")
         columns = pd.MultiIndex.from_product([self.attackers, kinds])
         return wide.reindex(index=rows, columns=columns).rename_axis(["block_size", "source"])
+
+    def to_panels(self, *, panels: Sequence[str], zero_variability: bool = False) -> pd.DataFrame:
+        """Return panels of targets over blocks of all sizes, as two published tables lay them out.
+
+        Parameters
+        ----------
+        panels : sequence of str
+            Targets, as for :meth:`to_frame`: ``["all", "in-truth"]`` (Table S7), or ``["nonmodal",
+            "nonmodal-unique"]`` with zero variability (S8).
+        zero_variability : bool, default False
+            Whether only blocks of proved zero solution variability count.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Rows (panel, source), columns (attacker, ``Population`` | ``Putative`` | ``Putative
+            Percentage`` | ``Confirmed`` | ``Confirmed Percentage`` | ``Precision Percentage``);
+            the population is that of the attacker's file.
+
+        Raises
+        ------
+        ArgumentError
+            If a panel is unknown, or zero variability is asked for and was not given.
+        """
+        shown = {
+            "Population": "attacker_records",
+            "Putative": "putative",
+            "Putative Percentage": "recall_putative",
+            "Confirmed": "confirmed",
+            "Confirmed Percentage": "recall_confirmed",
+            "Precision Percentage": "precision",
+        }
+        parts = []
+        for panel in panels:
+            rates = self.to_frame(panel=panel, zero_variability=zero_variability, by_size=False)
+            columns = {
+                name: rates[of] * (100.0 if name.endswith("Percentage") else 1)
+                for name, of in shown.items()
+            }
+            parts.append(rates[["source", "attacker"]].assign(panel=panel, **columns))
+        wide = pd.concat(parts).pivot(index=["panel", "source"], columns="attacker")
+        rows = pd.MultiIndex.from_product([panels, self.sources], names=["panel", "source"])
+        wanted = pd.MultiIndex.from_product([self.attackers, shown])
+        return wide.swaplevel(axis="columns").reindex(index=rows, columns=wanted)
 
     def _counts(self, panel: str, zero_variability: bool, by_size: bool) -> pd.DataFrame:
         """Return the counts of a panel in the order of the published tables."""

@@ -39,8 +39,11 @@ def test_tables_against_the_double_loop(a, b, start):
     p, q = table(a, start), table(b, 2)
     result = convolve(p, q)
     loop = oracles.convolution(p.probabilities, q.probabilities)
-    assert result.start == start + 2
-    assert result.probabilities == pytest.approx(loop, rel=9 * EPS, abs=0)
+    # Values without mass at either end may be left out of the table.
+    assert start + 2 <= result.start
+    assert result.support()[1] < start + 2 + len(loop)
+    masses_of = result.pmf(start + 2 + np.arange(len(loop)))
+    assert masses_of == pytest.approx(loop, rel=9 * EPS, abs=0)
 
 
 @given(masses, masses, masses)

@@ -263,6 +263,41 @@ def test_refusals(change, error, words):
         reidentification(sources, attackers, **settings_)
 
 
+def test_layouts_have_the_rows_and_columns_of_the_published_tables():
+    truth = pd.concat([PERSONS, PERSONS.assign(block=BLOCKS[1], race=2, person=[3, 4])])
+    found = reidentification(
+        {"r": truth},
+        {"a": truth, "b": truth.iloc[:1]},
+        truth=truth,
+        baseline_from="r",
+        rng=1,
+        zero_variability_blocks=BLOCKS[:1],
+    )
+    panels = found.to_panels(panels=["all", "in-truth"])
+    assert panels.index.tolist() == [(p, s) for p in ("all", "in-truth") for s in found.sources]
+    assert panels.columns.tolist() == [
+        (attacker, name)
+        for attacker in ("a", "b")
+        for name in (
+            "Population", "Putative", "Putative Percentage", "Confirmed", "Confirmed Percentage",
+            "Precision Percentage",
+        )
+    ]  # fmt: skip
+    assert panels.loc[("all", "r"), "a"].tolist() == [4, 4, 100.0, 4, 100.0, 100.0]
+    assert panels.loc[("in-truth", "MDG"), ("b", "Population")] == 1
+    proved = found.to_panels(panels=["nonmodal", "nonmodal-unique"], zero_variability=True)
+    rows = found.to_frame(panel="nonmodal", zero_variability=True, by_size=False)
+    mine = rows.query("attacker == 'a' and source == 'r'").iloc[0]
+    assert proved.loc[("nonmodal", "r"), ("a", "Population")] == mine["attacker_records"]
+    agreed = agreement({"r": truth}, truth=truth, baseline_from="r", rng=1)
+    layout = agreed.to_layout()
+    assert layout.index.tolist() == [(b, s) for b in ("All", *SIZE_CLASSES) for s in agreed.sources]
+    assert layout.loc[("All", "r")].tolist() == [4, 4, 4, 100.0, 100.0]
+    assert layout.columns.get_level_values(0).tolist() == [
+        "Population", "Agreement", "Agreement", "Agreement Percentage", "Agreement Percentage",
+    ]  # fmt: skip
+
+
 def test_unknown_panels_and_unstated_variability_are_refused():
     found = reidentification(
         {"r": PERSONS}, {"a": PERSONS}, truth=PERSONS, baseline_from="r", rng=1

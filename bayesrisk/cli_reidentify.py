@@ -1,0 +1,49 @@
+"""``bayesrisk reidentify``: reconstructed records against files of known persons."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bayesrisk.exceptions import ArgumentError
+
+__all__ = ["reidentify"]
+
+
+def reidentify(
+    folder: Annotated[Path, typer.Argument(help="Folder of a finished reconstruction.")],
+    attacker: Annotated[
+        list[Path],
+        typer.Option(help="Known persons: block, sex, age, person. May be given several times."),
+    ],
+    truth: Annotated[
+        Path, typer.Option(help="Confidential records: block, sex, age, race, hisp, person.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
+    seed: Annotated[int, typer.Option(help="Choices among equals, and proportional guesses.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Link records to known persons, confirm the links, and compare with guessing."""
+    from bayesrisk.experiments import write_reidentification
+
+    files = {file.stem: file for file in attacker}
+    if len(files) < len(attacker):
+        raise ArgumentError(f"attacker files must have different names, got {sorted(files)}")
+    done = write_reidentification(folder, output, attackers=files, truth=truth, seed=seed)
+    if as_json:
+        typer.echo(json.dumps(done, indent=2, allow_nan=False))
+        return
+    for row in done["rates"]:
+        typer.echo(_line(row))
+    typer.echo(f"report: {done['report']}")
+
+
+def _line(row: dict[str, Any]) -> str:
+    precision, ratio = row["precision"], row["precision_ratio"]
+    rate = "no precision" if precision is None else f"precision {precision:.1%}"
+    beside = "" if ratio is None else f", {ratio:.2f} times the better guesser's"
+    return (
+        f"{row['attacker']}, {row['source']}: {row['confirmed']} confirmed of {row['putative']} "
+        f"putative of {row['attacker_records']} persons: {rate}{beside}"
+    )

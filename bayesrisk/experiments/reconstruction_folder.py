@@ -1,0 +1,186 @@
+"""The output folder of a reconstruction: its configuration, its parts, and what is made of them."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from bayesrisk._version import __version__
+from bayesrisk.exceptions import PartFileError
+from bayesrisk.experiments.parts import PartFolder
+
+__all__ = [
+    "ReconstructionConfig",
+    "ReconstructionFolder",
+    "ReconstructionOutput",
+    "read_reconstruction",
+]
+
+
+@dataclass(frozen=True)
+class ReconstructionConfig:
+    """What a run does, and to which tables.
+
+    Attributes
+    ----------
+    tables : str
+        Digest of the input folder's files.
+    scope : str
+        Level whose tables are solved together.
+    variability : str or None
+        Scope of the solution variability: ``block``, ``tract-bounds``, ``tract-joint``; None for
+        none.
+    unit : str
+        Level of the places that stay together in a shard.
+    solver : str
+        For what search does not settle.
+    time_limit : float or None
+        Seconds that the solver may take for a component.
+    nearest : bool
+        Whether blocks without a solution get the records of the least deviation.
+    blocks_per_shard : int
+        Blocks after which a shard ends.
+    shards : int
+        Number of shards.
+    version : str
+        Version of bayesrisk.
+    """
+
+    tables: str
+    scope: str
+    variability: str | None
+    unit: str
+    solver: str
+    time_limit: float | None
+    nearest: bool
+    blocks_per_shard: int
+    shards: int
+    version: str = __version__
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the configuration as plain containers, for JSON."""
+        return asdict(self)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON form."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+class ReconstructionFolder(PartFolder):
+    """The folder of one reconstruction; blocks are written last and stand for a whole shard."""
+
+    what: ClassVar[str] = "reconstruction"
+
+    def __init__(self, path: str | Path, *, variability: bool) -> None:
+        super().__init__(path)
+        self.kinds = ("records", "variability", "blocks") if variability else ("records", "blocks")
+
+    def merge(self, config: ReconstructionConfig) -> dict[str, Any]:
+        """Write one file of each kind from the parts, a shard at a time; return what they hold."""
+        files = {}
+        for kind in self.kinds:
+            target = self.path / f"{kind}.parquet"
+            temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+            try:
+                rows = self._concatenate(config, kind, temporary)
+                with temporary.open("rb") as file:
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+                temporary.replace(target)
+            finally:
+                temporary.unlink(missing_ok=True)
+            files[target.name] = {"rows": rows, "sha256": digest}
+        return files
+
+    def _concatenate(self, config: ReconstructionConfig, kind: str, target: Path) -> int:
+        columns = self.read_part(0, kind).schema
+        rows = 0
+        with pq.ParquetWriter(
+            target, columns, compression="zstd", write_page_checksum=True
+        ) as writer:
+            for shard in range(config.shards):
+                part = self.read_part(shard, kind)
+                rows += part.num_rows
+                writer.write_table(part.cast(columns))
+        return rows
+
+
+@dataclass(frozen=True)
+class ReconstructionOutput:
+    """What a finished run wrote.
+
+    Attributes
+    ----------
+    config : ReconstructionConfig
+        What it did.
+    records : pandas.DataFrame
+        Reconstructed records.
+    blocks : pandas.DataFrame
+        Population, status, deviation and conflict of every block.
+    variability : pandas.DataFrame or None
+        Bounds of the solution variability, if it was asked for.
+    """
+
+    config: ReconstructionConfig
+    records: pd.DataFrame
+    blocks: pd.DataFrame
+    variability: pd.DataFrame | None
+
+
+def read_reconstruction(folder: str | Path) -> ReconstructionOutput:
+    """Return what a finished reconstruction wrote.
+
+    Parameters
+    ----------
+    folder : path-like
+        Its folder.
+
+    Returns
+    -------
+    ReconstructionOutput
+        Configuration, records, blocks and variability.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds no reconstruction.
+    PartFileError
+        If the run is not finished, or a file is not the one that the manifest lists.
+    """
+    store = ReconstructionFolder(folder, variability=True)
+    document = store.load_settings()
+    try:
+        config = ReconstructionConfig(**document)
+        manifest: Mapping[str, Any] = json.loads((store.path / "manifest.json").read_bytes())
+        files = manifest.get("files")
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise store.no_settings(error) from error
+    if not files:
+        raise PartFileError(f"{store.path}: is not finished; run the reconstruction with --resume")
+    return ReconstructionOutput(
+        config,
+        _listed(store.path, "records", files),
+        _listed(store.path, "blocks", files),
+        _listed(store.path, "variability", files) if config.variability else None,
+    )
+
+
+def _listed(folder: Path, kind: str, files: Mapping[str, Any]) -> pd.DataFrame:
+    """Return a file after comparing it with the manifest."""
+    file = folder / f"{kind}.parquet"
+    try:
+        with file.open("rb") as data:
+            same = hashlib.file_digest(data, "sha256").hexdigest() == files[file.name]["sha256"]
+    except (OSError, KeyError, TypeError) as error:
+        raise PartFileError(f"{file}: cannot be read: {error}") from error
+    if not same:
+        raise PartFileError(f"{file}: is not the file that the manifest lists; run with --resume")
+    frame: pd.DataFrame = pq.read_table(file).to_pandas()
+    return frame
