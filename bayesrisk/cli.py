@@ -15,6 +15,7 @@ from bayesrisk.cli_claims import claims
 from bayesrisk.cli_convert_file import convert_file
 from bayesrisk.cli_hierarchy import hierarchy, number, sensitivity_of
 from bayesrisk.cli_nmf import measurement_risk, refuse_options
+from bayesrisk.cli_occupancy import occupancy
 from bayesrisk.cli_progress import progress as _progress
 from bayesrisk.cli_reconstruct import reconstruct
 from bayesrisk.cli_reidentify import reidentify
@@ -304,6 +305,7 @@ app.command()(hierarchy)
 app.command()(reconstruct)
 app.command()(reidentify)
 app.command()(release)
+app.command()(occupancy)
 app.command()(simulate)
 app.command()(tabulate)
 

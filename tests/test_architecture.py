@@ -37,6 +37,7 @@ ZONES = [
         "cli_reconstruct",
         "cli_reidentify",
         "cli_release",
+        "cli_occupancy",
         "cli_simulate",
         "cli_tables",
     },

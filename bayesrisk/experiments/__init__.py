@@ -5,6 +5,9 @@ May import everything but ``cli``; writes only inside the folder it is given.
 
 from bayesrisk.experiments.claims_run import ClaimsConfig, ClaimsSummary, run_claims
 from bayesrisk.experiments.config import SweepConfig
+from bayesrisk.experiments.occupancy_report import write_occupancy_figures
+from bayesrisk.experiments.occupancy_run import OccupancyStudy, run_occupancy
+from bayesrisk.experiments.occupancy_study import OccupancyConfig
 from bayesrisk.experiments.parsing import load_config, parse_config
 from bayesrisk.experiments.reconstruction_folder import (
     ReconstructionConfig,
@@ -13,8 +16,6 @@ from bayesrisk.experiments.reconstruction_folder import (
 )
 from bayesrisk.experiments.reconstruction_run import ReconstructionSummary, run_reconstruction
 from bayesrisk.experiments.reidentification_report import write_reidentification
-from bayesrisk.experiments.occupancy_run import OccupancyStudy, run_occupancy
-from bayesrisk.experiments.occupancy_study import OccupancyConfig
 from bayesrisk.experiments.report import write_report
 from bayesrisk.experiments.sweep import SweepSummary, read_results, run_sweep
 
@@ -36,6 +37,7 @@ __all__ = [
     "run_occupancy",
     "run_reconstruction",
     "run_sweep",
+    "write_occupancy_figures",
     "write_reidentification",
     "write_report",
 ]

@@ -23,6 +23,7 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.executors import make_executor
 from bayesrisk.experiments.parts import PartFolder, write_atomically
+from bayesrisk.experiments.reconstruction_shards import digest_folder, read_tables
 from bayesrisk.reconstruction import Claims, claim_sentences, claims
 from bayesrisk.reconstruction._claims_options import about_claims
 from bayesrisk.tables import PublishedTables
@@ -152,29 +153,9 @@ class ClaimsFolder(PartFolder):
         return files
 
 
-def digest_folder(folder: Path) -> str:
-    """Return the SHA-256 of the names and contents of a folder's files."""
-    total = hashlib.sha256()
-    for file in sorted(p for p in folder.iterdir() if p.is_file()):
-        with file.open("rb") as data:
-            content = hashlib.file_digest(data, "sha256").hexdigest()
-        total.update(f"{file.name} {content}\n".encode())
-    return total.hexdigest()
-
-
-@functools.lru_cache(maxsize=1)
-def _read_tables(folder: str, digest: str) -> PublishedTables:
-    """Return the tables of a folder, once for each process; refuse them when they have changed."""
-    path = Path(folder)
-    tables = PublishedTables.read(path)
-    if digest_folder(path) != digest:
-        raise DataError(f"{path}: must not change while it is read")
-    return tables
-
-
 def _work(folder: str, tables: str, config: ClaimsConfig, shard: int) -> int:
     """Study one shard and write its parts: what a worker does."""
-    everything = _read_tables(tables, config.tables)
+    everything = read_tables(tables, config.tables)
     found = claims(_some(everything, config, shard), **config.options())
     ClaimsFolder(folder).write_parts(config, shard, _parts(found))
     return shard
@@ -296,7 +277,7 @@ def run_claims(
     if not source.is_dir():
         raise DataError(f"{source}: must be a folder of tables")
     digest = digest_folder(source)
-    published = _read_tables(str(source), digest)
+    published = read_tables(str(source), digest)
     given = None if columns is None else tuple(columns)
     about_claims(
         published,
@@ -331,7 +312,7 @@ def run_claims(
                 progress(count, len(todo))
     finally:
         manifest = store.write_manifest(config)  # also after an interrupt: what is there
-        _read_tables.cache_clear()
+        read_tables.cache_clear()
     if manifest["complete"]:
         store.write_manifest(config, files=store.merge(config))
     summary = _summary(store, config, len(todo), len(done), bool(manifest["complete"]))

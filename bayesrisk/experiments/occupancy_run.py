@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -168,33 +169,29 @@ def _work(
 def _study(config: OccupancyConfig, parts: list[StudyPart]) -> OccupancyStudy:
     """Return what all parts say together."""
     truth = _pooled({part.seed: part.truth for part in parts})
-    breach = occupancy_violation(truth["size"], truth["bedrooms"]) & (truth["subsidised"] == 1)
-    violations = breach.groupby([truth["seed"], truth["place"]]).sum()
+    breach = occupancy_violation(truth["size"], truth["bedrooms"])
+    truth["breach"] = breach & (truth["subsidised"] == 1).to_numpy()
+    violations = truth.groupby(["seed", "place"])["breach"].sum()
     blocks = pd.concat([part.blocks for part in parts], ignore_index=True)
     keys = pd.MultiIndex.from_arrays([blocks["seed"], blocks["block"]])
     blocks["violations"] = violations.reindex(keys, fill_value=0).to_numpy()
-    rates = {(p.seed, p.protection): p.realised_rate for p in parts}
-    by_seed = [
-        _row(frame, config.level, reading).assign(
-            protection=name, seed=seed, realised_rate=rates[seed, name]
-        )
-        for (seed, name), frame in blocks.groupby(["seed", "protection"], sort=False)
-        for reading in _READINGS
-    ]
-    pooled = [
-        _row(frame, config.level, reading).assign(
-            protection=name,
-            realised_rate=float(np.mean([r for (_, p), r in rates.items() if p == name])),
-        )
-        for name, frame in blocks.groupby("protection", sort=False)
-        for reading in _READINGS
-    ]
+    by_seed, pooled = [], []
+    for name in config.protections:
+        own = blocks[blocks["protection"] == name]
+        rates = {p.seed: p.realised_rate for p in parts if p.protection == name}
+        for reading in _READINGS:
+            about: dict[str, Any] = {"protection": name, "infeasible_as": reading}
+            mean = float(np.mean(list(rates.values())))
+            pooled.append({**about, **_row(own, config.level, reading), "realised_rate": mean})
+            for seed, rate in rates.items():
+                row = _row(own[own["seed"] == seed], config.level, reading)
+                by_seed.append({**about, "seed": seed, **row, "realised_rate": rate})
     curves, ends = _curves(config, parts, truth)
     variability = pd.concat([part.variability for part in parts], ignore_index=True)
     return OccupancyStudy(
         config,
-        _first(pd.concat(pooled, ignore_index=True), "protection"),
-        _first(pd.concat(by_seed, ignore_index=True), "protection", "seed"),
+        pd.DataFrame(pooled),
+        pd.DataFrame(by_seed),
         _first(blocks, "seed", "protection", "block"),
         curves,
         ends,
@@ -206,29 +203,26 @@ def _first(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
     return frame[[*names, *(c for c in frame.columns if c not in names)]]
 
 
-def _row(blocks: pd.DataFrame, level: float, reading: str) -> pd.DataFrame:
+def _row(blocks: pd.DataFrame, level: float, reading: str) -> dict[str, Any]:
     """Return the counts of a set of blocks, and precision and recall with their intervals."""
     said = blocks["status"].isin(_READINGS[reading]).to_numpy()
     true = blocks["violations"].to_numpy() > 0
-    counts = {
-        "infeasible_as": reading,
-        "blocks": len(blocks),
-        "violating": int(true.sum()),
-        "putative": int(said.sum()),
-        "confirmed": int((said & true).sum()),
+    n, violating, putative = len(blocks), int(true.sum()), int(said.sum())
+    confirmed = int((said & true).sum())
+    row: dict[str, Any] = {
+        "blocks": n,
+        "violating": violating,
+        "putative": putative,
+        "confirmed": confirmed,
         "infeasible": int((blocks["status"] == "infeasible").sum()),
         "undecided": int((blocks["status"] == "undecided").sum()),
     }
-    measures: dict[str, float] = {}
-    for name, of, blind in (
-        ("precision", counts["putative"], counts["violating"]),
-        ("recall", counts["violating"], counts["putative"]),
-    ):
-        low, high = binomial_interval(counts["confirmed"], of, level=level)
-        measures[name] = counts["confirmed"] / of if of else np.nan
-        measures[f"{name}_lower"], measures[f"{name}_upper"] = float(low), float(high)
-        measures[f"{name}_baseline"] = blind / counts["blocks"]
-    return pd.DataFrame([{**counts, **measures}])
+    for name, of, blind in (("precision", putative, violating), ("recall", violating, putative)):
+        low, high = binomial_interval(confirmed, of, level=level)
+        row[name] = confirmed / of if of else np.nan
+        row[f"{name}_lower"], row[f"{name}_upper"] = float(low), float(high)
+        row[f"{name}_baseline"] = blind / n
+    return row
 
 
 def _pooled(frames: dict[int, pd.DataFrame]) -> pd.DataFrame:

@@ -98,13 +98,13 @@ class OccupancyConfig:
 
     def __post_init__(self) -> None:
         """Check every setting."""
-        if isinstance(self.seeds, str) or not isinstance(self.seeds, tuple | list):
+        if not isinstance(self.seeds, tuple | list):
             raise ArgumentTypeError(f"seeds must be whole numbers, got {self.seeds!r}")
         seeds = tuple(check.integer(seed, "seeds", lower=0) for seed in self.seeds)
         if not seeds or len(set(seeds)) != len(seeds):
             raise ArgumentError(f"seeds must be different, and at least one, got {self.seeds!r}")
         object.__setattr__(self, "seeds", seeds)
-        if isinstance(self.protections, str) or not self.protections:
+        if not isinstance(self.protections, tuple | list) or not self.protections:
             raise ArgumentTypeError(f"protections must be names, got {self.protections!r}")
         for name in self.protections:
             check.choice(name, "protections", PROTECTIONS)
@@ -244,9 +244,7 @@ def study_part(
     )
     statistics = occupancy_statistics(release.tables, hud=config.hud)
     statistics = statistics.take(np.isin(statistics.geoids, places))
-    detection = detect_occupancy(
-        statistics, open_end=config.open_end, time_limit=config.time_limit
-    )
+    detection = detect_occupancy(statistics, open_end=config.open_end, time_limit=config.time_limit)
     truth = data.households.to_frame()[list(_COLUMNS)]
     truth = truth[truth["block"].isin(places)].reset_index(drop=True)
     truth["seed"] = seed

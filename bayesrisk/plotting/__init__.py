@@ -22,6 +22,12 @@ from bayesrisk.plotting.hierarchy import (
 )
 from bayesrisk.plotting.mechanisms import plot_mechanisms
 from bayesrisk.plotting.noisy_measurements import plot_noisy_measurements
+from bayesrisk.plotting.occupancy import (
+    plot_occupancy_blocks,
+    plot_occupancy_counts,
+    plot_occupancy_linkage,
+    plot_occupancy_variability,
+)
 from bayesrisk.plotting.postprocessing import plot_postprocessing
 from bayesrisk.plotting.reidentification import (
     plot_majority,
@@ -42,6 +48,10 @@ __all__ = [
     "plot_mechanisms",
     "plot_noise_sum",
     "plot_noisy_measurements",
+    "plot_occupancy_blocks",
+    "plot_occupancy_counts",
+    "plot_occupancy_linkage",
+    "plot_occupancy_variability",
     "plot_posterior",
     "plot_postprocessing",
     "plot_rank",

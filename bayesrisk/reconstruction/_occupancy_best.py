@@ -29,6 +29,7 @@ __all__ = [
 
 Ints = NDArray[np.int64]
 _WHOLE = 1e-6
+_STEPS = 60
 
 
 class Best(NamedTuple):
@@ -230,10 +231,13 @@ def shaken_solutions(
 ) -> Best:
     """Return optima of objectives with random noise of a scale, in nats, for each variable."""
     if program.model.row_low[0] == 0 or program.kinds.size == 0:
-        found = best_solution(program, solver, limits)
-        return Best(found.status, found.values * wanted)
+        only = best_solution(program, solver, limits)
+        return Best(only.status, only.values * wanted)
     model, size = program.model, program.kinds.size + 3 * program.n_classes
-    warm = HighsWarm(model, program.objective, strategy=4)
+    warm = HighsWarm(model, program.objective)
+    soft = program.objective.size > size
+    # Closer to an optimum than the noise of one variable, or one count of error, is not looked for.
+    near = float(UNIT if soft else np.floor(scale * UNIT))
     end = np.inf if limits.seconds is None else time.perf_counter() + limits.seconds
     values: list[Ints] = []
     for _ in range(wanted):
@@ -242,19 +246,48 @@ def shaken_solutions(
         objective = program.objective.copy()
         objective[:size] += np.rint(rng.gumbel(0.0, scale * UNIT, size)).astype(np.int64)
         warm.aim(objective)
-        answer = warm.relax(model.low, model.high)
-        if answer.values is not None:
-            whole = np.rint(answer.values).astype(np.int64)
-            if model.holds(whole):
-                values.append(whole)
-                continue
-        left = None if np.isinf(end) else max(end - time.perf_counter(), 1e-3)
-        exact = solver.solve(model, objective, limits=Limits(seconds=left))
-        if exact.values is not None:
-            values.append(exact.values)
-        elif exact.status == "infeasible":
-            return Best("infeasible", [])
+        found = _dive(warm, model, objective, near)
+        if found is None:
+            left = None if np.isinf(end) else max(end - time.perf_counter(), 1e-3)
+            exact = solver.solve(model, objective, limits=Limits(seconds=left, gap=near))
+            if exact.status == "infeasible":
+                return Best("infeasible", [])
+            found = exact.values
+        if found is not None:
+            values.append(found)
     return Best("feasible" if values else "unknown", values)
+
+
+def _dive(warm: HighsWarm, model: IntegerModel, objective: Ints, near: float) -> Ints | None:
+    """Return a solution near the optimum of the relaxation, found by fixing what is not whole.
+
+    None if there was none on the way, or not near enough.
+    """
+    low, high = model.low, model.high
+    answer = warm.relax(low, high)
+    if answer.values is None:
+        return None
+    least = float(objective @ answer.values) - near
+    for _ in range(_STEPS):
+        values = answer.values
+        if values is None or float(objective @ values) < least:
+            return None
+        away = np.abs(values - np.rint(values))
+        if away.max(initial=0.0) < _WHOLE:
+            whole = np.rint(values).astype(np.int64)
+            return whole if model.holds(whole) else None
+        fractional = np.flatnonzero(away >= _WHOLE)
+        at = fractional[int(away[fractional].argmin())]
+        low, high = low.copy(), high.copy()
+        fixed = int(np.rint(values[at]))
+        low[at] = high[at] = fixed
+        answer = warm.relax(low, high)
+        if answer.values is None:  # the other side
+            other = fixed + (1 if values[at] > fixed else -1)
+            low, high = low.copy(), high.copy()
+            low[at] = high[at] = other
+            answer = warm.relax(low, high)
+    return None
 
 
 def shuffled_assignments(

@@ -218,9 +218,7 @@ class _Detector:
                 return _Answer(True, "relaxation")
         self._warm.aim(self._zeros)
         ray = answer.ray
-        if ray is not None and proves_infeasible(
-            model, self._transposed, self._zeros, high, ray
-        ):
+        if ray is not None and proves_infeasible(model, self._transposed, self._zeros, high, ray):
             used = np.flatnonzero(np.abs(ray) > 1e-7 * np.abs(ray).max())
             return _Answer(False, "relaxation", frozenset(_ROWS[i] for i in used))
         result = self._solver.solve(model, self._zeros, limits=self._limits)

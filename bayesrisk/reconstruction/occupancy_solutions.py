@@ -104,7 +104,7 @@ class _Plan(NamedTuple):
     """How solutions are looked for."""
 
     law: HouseholdLaw
-    count: int
+    wanted: int
     method: str
     scale: float
     error: str
@@ -232,9 +232,7 @@ def reconstruct_occupancy(
     return _collected(blocks, law, [_solve(blocks, i, plan, random) for i in range(len(blocks))])
 
 
-def _solve(
-    blocks: OccupancyStatistics, at: int, plan: _Plan, rng: np.random.Generator
-) -> _Found:
+def _solve(blocks: OccupancyStatistics, at: int, plan: _Plan, rng: np.random.Generator) -> _Found:
     """Return the solutions of one block; with kinds outside the sample where it needs them."""
     from bayesrisk.reconstruction._occupancy_best import shuffled_assignments
 
@@ -282,11 +280,11 @@ def _best(program: BlockProgram, plan: _Plan, rng: np.random.Generator) -> "Best
 
     if plan.method == "perturbed":
         return search.shaken_solutions(
-            program, plan.count, plan.scale, rng, plan.solver, plan.limits
+            program, plan.wanted, plan.scale, rng, plan.solver, plan.limits
         )
-    if plan.count == 1:
+    if plan.wanted == 1:
         return search.best_solution(program, plan.solver, plan.limits)
-    return search.best_solutions(program, plan.count, rng, plan.solver, plan.limits)
+    return search.best_solutions(program, plan.wanted, rng, plan.solver, plan.limits)
 
 
 def _assigned(program: BlockProgram, values: Ints, rng: np.random.Generator) -> Ints:

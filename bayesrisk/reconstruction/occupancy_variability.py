@@ -261,10 +261,9 @@ def _overlap(model: IntegerModel, position: Ints, star: Ints) -> tuple[IntegerMo
     """
     n, k = model.low.size, star.size
     inside = np.flatnonzero(position >= 0)
-    here = sp.csr_array(
-        (np.ones(inside.size, np.int64), (position[inside], inside)), shape=(k, n)
-    )
-    most = np.minimum(here @ model.high, int(model.row_low[0]))
+    here = sp.csr_array((np.ones(inside.size, np.int64), (position[inside], inside)), shape=(k, n))
+    room = np.asarray(here @ model.high, dtype=np.int64)
+    most = np.minimum(room, int(model.row_low[0]))
     beyond = np.maximum(most - star, 0)
     eye = sp.eye_array(k, dtype=np.int64)
     rows = sp.vstack(

@@ -66,13 +66,15 @@ from bayesrisk.risk.unprocessed import unprocessed_marginal_posterior, unprocess
 from bayesrisk.risk.variability_reports import uniques_by_block_size, variability_quantiles
 
 __all__ = [
+    "MATCH_KEYS",
+    "SCENARIOS",
+    "STATEMENT_COLUMNS",
     "Agreement",
     "BlockRisk",
     "HierarchicalGain",
     "HierarchicalRisk",
     "LeaveOneOut",
     "LinkageCurve",
-    "MATCH_KEYS",
     "MajorityInference",
     "MechanismRisk",
     "NoisyMeasurementRisk",
@@ -80,8 +82,6 @@ __all__ = [
     "PostprocessingComparison",
     "PostprocessingEffect",
     "Reidentification",
-    "SCENARIOS",
-    "STATEMENT_COLUMNS",
     "Scenario",
     "SimulatedAverage",
     "agreement",

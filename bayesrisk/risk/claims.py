@@ -16,17 +16,11 @@ from bayesrisk.reconstruction import Claims
 from bayesrisk.reconstruction.claim_sentences import claim_sentences
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk._panels import binomial_interval
+from bayesrisk.risk.statements import _TRUE_COUNTS as TRUE_COUNTS
+from bayesrisk.risk.statements import STATEMENT_COLUMNS
 from bayesrisk.tables import Records
 
 __all__ = ["certainty_precision", "claim_priors", "claim_statements", "count_claims"]
-
-#: Columns that the statements of every attack have.
-_STATEMENT = (
-    *("attack", "protection", "target", "statement", "people", "prior", "posterior", "lower"),
-    *("upper", "ratio", "status"),
-)
-#: Mechanisms whose published counts are true counts.
-_TRUE_COUNTS = ("identity", "suppression")
 
 
 def _records(found: Claims, records: Records, name: str) -> pd.DataFrame:
@@ -161,7 +155,7 @@ def claim_priors(
     ...                        "race": 1, "hisp": 0})
     >>> records = Records.from_frame(people, schema=schema("sf1-person"))
     >>> found = claims(tabulate_records(records, workload("sf1-block")), columns=["age"])
-    >>> claim_priors(found, records, level="tract", readable=None)["prior"].tolist()
+    >>> claim_priors(found, records, level="tract", readable=None)["prior"].round(12).tolist()
     [0.5, 0.5]
     """
     from scipy.stats import binom  # slow to import
@@ -280,6 +274,7 @@ def claim_statements(
     spec: MechanismSpec,
     records: Records,
     level: str,
+    readable: str | None = "here",
     truth: Records | None = None,
     interval: float = 0.95,
 ) -> pd.DataFrame:
@@ -295,6 +290,8 @@ def claim_statements(
         Records of the larger places, for priors; see :func:`claim_priors`.
     level : str
         Level of those places.
+    readable : str, optional
+        Which claims are left out, as for :func:`claim_priors`.
     truth : Records, optional
         Confidential records, for the share of true claims where counts are not true ones.
     interval : float, default 0.95
@@ -326,14 +323,15 @@ def claim_statements(
     >>> records = Records.from_frame(people, schema=schema("sf1-person"))
     >>> release = Identity().release(records, workload=workload("sf1-block"), rng=1)
     >>> found = make_attack("claims", columns=["sex", "age"]).run(release)
-    >>> rows = claim_statements(found, spec=release.spec, records=records, level="tract")
-    >>> rows[["people", "prior", "posterior", "ratio"]].iloc[0].tolist()
-    [1, 0.5, 1.0, 2.0]
+    >>> rows = claim_statements(found, spec=release.spec, records=records, level="tract",
+    ...                         readable=None)
+    >>> rows[["people", "prior", "posterior", "ratio"]].round(12).iloc[0].tolist()
+    [1.0, 0.5, 1.0, 2.0]
     """
     if not isinstance(spec, MechanismSpec):
         raise ArgumentTypeError(f"spec must be a MechanismSpec, got {type(spec).__name__}")
-    rows = claim_priors(found, records, level=level)
-    proved = spec.mechanism in _TRUE_COUNTS
+    rows = claim_priors(found, records, level=level, readable=readable)
+    proved = spec.mechanism in TRUE_COUNTS
     posterior = np.full(len(rows), 1.0 if proved else np.nan)
     lower = upper = posterior
     status = "proved" if proved else "unverified"
@@ -359,4 +357,4 @@ def claim_statements(
         ratio=ratio,
         status=status,
     )
-    return statements[[*_STATEMENT, "n_columns"]]
+    return statements[[*STATEMENT_COLUMNS, "n_columns"]]

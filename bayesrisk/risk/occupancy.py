@@ -85,8 +85,8 @@ class OccupancyBlockRisk:
         if self.level != other.level:
             raise ArgumentError(f"level must be {self.level}, got {other.level}")
         names = ("blocks", "violating", "putative", "confirmed", "infeasible", "undecided")
-        total = (getattr(self, name) + getattr(other, name) for name in names)
-        return OccupancyBlockRisk(*total, level=self.level)
+        total = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return OccupancyBlockRisk(**total, level=self.level)
 
 
 def occupancy_block_risk(

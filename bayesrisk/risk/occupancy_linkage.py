@@ -166,7 +166,7 @@ def occupancy_ranking(
     frame["child"] = (frame["children"] > 0).astype(np.int64)
     share = frame["households"].to_numpy() / found.solutions[found.block]
     frame = frame.assign(score=share)[frame["violation"]]
-    rows = frame.groupby(["block", *names], sort=True, as_index=False)["score"].sum()
+    rows = frame.groupby(["block", *names], sort=True)["score"].sum().reset_index()
     return rows.sort_values("score", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -304,12 +304,18 @@ def occupancy_linkage(
     if entries.duplicated(["block", "code"]).any():
         raise DataError("ranking: must have every entry once")
     joined = entries.join(known, on=["block", "code"]).fillna({"size": 0.0, "sum": 0.0})
-    steps = (
-        _expected(joined["score"].to_numpy(), values.to_numpy(dtype=float))
-        for values in (joined["size"], joined["sum"], (joined["sum"] > 0))
+    score = joined["score"].to_numpy(np.float64)
+    size, hits = (joined[name].to_numpy(np.float64) for name in ("size", "sum"))
+    return LinkageCurve(
+        names,
+        bool(unique),
+        _expected(score, size),
+        _expected(score, hits),
+        _expected(score, (hits > 0).astype(np.float64)),
+        int(known["sum"].sum()),
+        int(known["size"].sum()),
+        share,
     )
-    total = int(known["sum"].sum())
-    return LinkageCurve(names, bool(unique), *steps, total, int(known["size"].sum()), share)
 
 
 def _expected(score: Floats, values: Floats) -> Floats:
