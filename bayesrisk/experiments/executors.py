@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from importlib.metadata import entry_points
-from typing import TypeVar, cast
+from multiprocessing.reduction import ForkingPickler
+from typing import Any, TypeVar, cast
 
 from bayesrisk import _plugins
 from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.interfaces import Executor
 
 __all__ = ["ProcessExecutor", "SerialExecutor", "available", "make_executor", "register"]
@@ -55,16 +57,35 @@ class ProcessExecutor:
         self.workers = workers
 
     def run(self, task: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
-        """Yield ``task(item)`` for every item, as they finish; stop the workers on leaving."""
+        """Yield ``task(item)`` for every item, as they finish; stop the workers on leaving.
+
+        What cannot be sent to another process is an ArgumentTypeError before anything is waited
+        for: the pool finds out in a thread of its own, and Python 3.11's can wait for ever then.
+        """
+        _check_sendable(task, "task")
         context = multiprocessing.get_context("spawn")  # safe with threads, alike everywhere
         pool = ProcessPoolExecutor(max_workers=self.workers, mp_context=context)
         try:
             with _interrupts_ignored():
-                futures = [pool.submit(task, item) for item in items]
+                futures = []
+                for position, item in enumerate(items):
+                    _check_sendable(item, f"item {position}")
+                    futures.append(pool.submit(task, item))
             for future in as_completed(futures):
                 yield future.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _check_sendable(value: Any, name: str) -> None:
+    """Refuse what a worker process cannot be sent."""
+    try:
+        ForkingPickler.dumps(value)
+    except Exception as error:  # whatever a class raises when it is written
+        raise ArgumentTypeError(
+            f"{name} must be something that can be sent to a worker process "
+            f"(a function of a module, not one made within another), got {value!r}: {error}"
+        ) from error
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from bayesrisk.mechanisms._relations import Link, Structure
 from bayesrisk.tables import PublishedTables
 
-__all__ = ["Cells", "HiddenSystem", "hidden_system", "stacked"]
+__all__ = ["Cells", "HiddenSystem", "hidden_system", "parts_of", "stacked"]
 
 IntArray = NDArray[np.int64]
 
@@ -58,8 +58,18 @@ class HiddenSystem:
     @cached_property
     def components(self) -> IntArray:
         """Number of the part of the system that each variable belongs to."""
-        graph = sparse.csr_array(abs(self.matrix).T @ abs(self.matrix))
-        return connected_components(graph, directed=False)[1].astype(np.int64)
+        return parts_of(self.matrix)
+
+
+def parts_of(matrix: sparse.csr_array) -> IntArray:
+    """Return the number of the part of a system that each variable belongs to."""
+    # Rows and variables are the nodes: as many edges as entries, however long the rows.
+    rows, variables = matrix.shape
+    row, variable = matrix.tocoo().coords
+    size = rows + variables
+    graph = sparse.csr_array((np.ones(len(row)), (row, variable + rows)), shape=(size, size))
+    found: IntArray = connected_components(graph, directed=False)[1][rows:].astype(np.int64)
+    return found
 
 
 def stacked(

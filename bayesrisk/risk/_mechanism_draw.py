@@ -63,12 +63,8 @@ class Simulation:
         self._drawings: dict[int, Drawing] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave what was prepared behind; the workload travels as plain values."""
-        return {**self.__dict__, "_drawings": {}, "_workload": self._workload.to_dict()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._workload = Workload.from_dict(state["_workload"])
+        """Leave what was prepared behind."""
+        return {**self.__dict__, "_drawings": {}}
 
     def fixed(self) -> NDArray[np.int64] | None:
         """Return what each data set's releases show, if they never vary; (hypotheses, cells)."""

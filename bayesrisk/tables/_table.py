@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -71,6 +72,10 @@ class Table:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Send what it is made of to another process, which makes and checks it again."""
+        return Table, (self.name, self.cells, dict(self.factors), self.parts)
 
     @cached_property
     def classes(self) -> dict[str, tuple[IntArray, IntArray]]:

@@ -63,6 +63,10 @@ class Workload:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Send what it is made of to another process, which makes and checks it again."""
+        return Workload, (self.schema, dict(self.tables))
+
     @property
     def levels(self) -> tuple[str, ...]:
         """Levels at which there is a table, coarse to fine."""

@@ -1,8 +1,15 @@
 """Executors: built-in, registered, and plug-ins that are broken."""
 
+from types import MappingProxyType
+
 import pytest
 
-from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, MissingDependencyError
+from bayesrisk.exceptions import (
+    ArgumentError,
+    ArgumentTypeError,
+    BayesRiskWarning,
+    MissingDependencyError,
+)
 from bayesrisk.experiments import executors
 
 
@@ -18,6 +25,19 @@ def test_serial_keeps_the_order():
 def test_processes_do_all_the_work():
     runner = executors.make_executor("processes", 2)
     assert sorted(runner.run(abs, range(-20, 0))) == list(range(1, 21))
+
+
+@pytest.mark.parametrize(
+    ("task", "items", "match"),
+    [
+        (lambda x: x, [1, 2], "task must be something that can be sent"),
+        (MappingProxyType({}).get, [1], "task must be .*mappingproxy"),
+        (abs, [1, lambda: 2, 3], "item 1 must be something that can be sent"),
+    ],
+)
+def test_what_cannot_be_sent_is_named(task, items, match):
+    with pytest.raises(ArgumentTypeError, match=match):
+        list(executors.make_executor("processes", 2).run(task, items))
 
 
 def test_registered_executor(monkeypatch):

@@ -3,21 +3,22 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles_mechanisms import (
     AGES,
     PEOPLE,
     SEX,
     TOTAL,
+    by_age,
     people_workload,
     population,
     possible_counts,
 )
-from scipy import sparse
+from scipy import optimize, sparse
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.mechanisms import Suppression, audit_suppression
+from bayesrisk.mechanisms import Suppression, _complement, audit_suppression
 from bayesrisk.mechanisms._relations import structure
 from bayesrisk.tables import PublishedTables, Records, Table, tabulate_records, workload
 
@@ -61,6 +62,8 @@ def two_way(inner, hidden=()):
 
 
 small = st.lists(st.lists(st.integers(0, 4), min_size=2, max_size=2), min_size=3, max_size=3)
+_SEXES = np.repeat(np.eye(2, dtype=np.int64), 3, axis=0)
+_AGES = np.tile(AGES.factors["age"], (2, 1))
 cells = st.tuples(st.sampled_from(["10", "100", "101", "102"]), st.sampled_from(SEX.cells))
 
 
@@ -214,6 +217,74 @@ def test_levels_are_linked_across_a_gap():
         (0, 2): 1,
         (1, 2): 3,
     }
+
+
+@settings(max_examples=40)
+@given(small, st.integers(2, 3))
+def test_brute_force_finds_another_count_too(inner, threshold):
+    tables, _ = two_way(inner)
+    protected = Suppression(threshold=threshold).suppress(tables)
+    frame = audit_suppression(protected).to_frame()
+    hidden = list(zip(frame["geoid"], frame["cell"], strict=True))
+    _, true = two_way(inner)
+    # All counts tried are below 13: the true ones, and those one further, are among them.
+    assume(0 < len(hidden) <= 4 and max(true[cell] for cell in hidden) <= 11)
+    _, published = two_way(inner, hidden)
+    possible = possible_counts(published, SUMS, 13)
+    assert all(len(counts) > 1 for counts in possible.values())
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 6), st.integers(1, 4), st.integers(3, 40))
+def test_nothing_can_be_recovered_from_several_tables(seed, threshold, protection, households):
+    both = Table("pairs", tuple("abcdef"), {"sex": _SEXES, "age": _AGES})
+    asked = people_workload(TOTAL, SEX, AGES, both)
+    truth = tabulate_records(population(seed, blocks=6, households=households), asked)
+    protected = Suppression(threshold=threshold, protection=protection).suppress(truth)
+    ranges = audit_suppression(protected)
+    assert np.all(ranges.upper - ranges.lower >= protection - 1e-6)
+    assert not ranges.recovered.any()
+    for key, counts in truth.counts.items():
+        true, hidden = counts.toarray(), protected.hidden(*key).toarray()
+        assert np.all(hidden[(true > 0) & (true < threshold)])
+        assert not hidden[true == 0].any()  # a zero is never needed
+
+
+@pytest.mark.parametrize(("blocks", "protection"), [(5, 1), (5, 3), (25, 1), (25, 3), (50, 1)])
+def test_linear_programs_do_not_grow_with_the_cells(monkeypatch, blocks, protection):
+    # Mostly empty cells of 90 ages at three levels: taking one cell at a time never ended.
+    asked = people_workload(TOTAL, by_age("single", range(90)))
+    truth = tabulate_records(population(1, blocks=blocks, households=8 * blocks), asked)
+    solved, solve = [], optimize.linprog
+
+    def counted(*arguments, **options):
+        solved.append(1)
+        return solve(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(optimize, "linprog", counted)
+        protected = Suppression(threshold=3, protection=protection).suppress(truth)
+    assert 1 <= len(solved) <= 4  # one round
+    ranges = audit_suppression(protected)
+    assert len(ranges.lower) > 20
+    assert np.all(ranges.upper - ranges.lower >= protection)
+
+
+def test_protection_that_is_never_reached_is_an_error(monkeypatch):
+    monkeypatch.setattr(_complement, "_ROUNDS", 0)
+    with pytest.raises(DataError, match="not protected after 0 rounds; 1 have a range below 1"):
+        Suppression(threshold=3).suppress(two_way([[2, 9], [8, 7], [6, 5]])[0])
+
+
+def test_what_is_no_true_table_is_refused():
+    tables, _ = two_way([[2, 9], [8, 7], [6, 5]])
+    for place, change, match in ((1, 1, "contradict"), (0, -99, "must be >= 0")):
+        counts = dict(tables.counts)
+        wrong = counts["tract", "sex"].toarray()
+        wrong[0, place] += change
+        counts["tract", "sex"] = sparse.csr_array(wrong)
+        with pytest.raises(DataError, match=match):
+            Suppression(threshold=3).suppress(PublishedTables(TWO_WAY, tables.geoids, counts))
 
 
 @pytest.mark.parametrize("seed", range(4))

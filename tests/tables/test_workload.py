@@ -1,5 +1,6 @@
 import json
 from fractions import Fraction
+from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
 import pandas as pd
@@ -308,3 +309,27 @@ def test_the_races_of_the_redistricting_file_are_in_the_order_of_the_tables():
     p8 = workload("sf1-block").tables["block", "P8"]
     assert p8.factors["race"].argmax(axis=1).tolist() == (CENRACE - 1).tolist()
     assert schema("pl94").attribute("cenrace").size == len(CENRACE)
+
+
+def through_a_pickle(value):
+    """Return what another process would get."""
+    return ForkingPickler.loads(ForkingPickler.dumps(value))
+
+
+@given(documents())
+def test_a_workload_can_be_sent_to_another_process(document):
+    made = Workload.from_dict(document)
+    sent = through_a_pickle(made)
+    assert sent == made
+    assert sent.to_dict() == made.to_dict()  # the compact description travels along
+
+
+def test_a_table_of_factors_can_be_sent_to_another_process():
+    made = Table("t", ("x", "y"), {"a": np.array([[1, 0], [0, 2]])})
+    made.classes  # noqa: B018  # what is cached stays behind
+    sent = through_a_pickle(made)
+    assert sent == made
+    assert not sent.factors["a"].flags.writeable
+    assert Workload(TOY, {("all", "t"): made}) == through_a_pickle(
+        Workload(TOY, {("all", "t"): made})
+    )
