@@ -35,17 +35,10 @@ def statistics_of(homes):
     }
 
 
-def detect(s, *, adults, open_end, top=16):
-    """Eq. 1 by listing every multiset of households (group, size, children)."""
-    sizes = range(1, top) if open_end else range(1, 8)
-    kinds = [
-        (g, x, c)
-        for g in range(4)
-        for x in sizes
-        for c in {0, x - adults}
-        if not (c == 0 and x - adults == 0 and False)
-    ]
-    kinds = sorted(set(kinds))
+def detect(s, *, adults, open_end, top):
+    """Eq. 1 by listing every multiset of households (group, size, children); ``top`` is large."""
+    sizes = (*range(1, 9), top) if open_end else range(1, 8)
+    kinds = sorted({(g, x, c) for g in range(4) for x in sizes for c in (0, x - adults)})
     rows = np.array(
         [
             [1, g > 0, *[x == y for y in range(1, 7)], x, c, (g > 0) * x, (g > 0) * (c > 0)]
@@ -138,10 +131,9 @@ def query_rows(kinds, every):
 
 
 def wanted(s):
-    return np.array(
-        [*s["sizes"], *s["race"], s["population"], s["children"], s["hud_households"]]
-        + [s["hud_people"], *s["hud_race"], s["hud_children"][0], *s["hud_bedrooms"]]
-    )
+    homes = [*s["sizes"], *s["race"], s["population"], s["children"]]
+    subsidised = [s["hud_households"], s["hud_people"], *s["hud_race"], s["hud_children"][0]]
+    return np.array([*homes, *subsidised, *s["hud_bedrooms"]])
 
 
 def fits(s, sums, *, adults):

@@ -90,6 +90,12 @@ class _Partition:
         self._program, self._model = program, program.model
         self._transposed = sp.csr_array(program.model.rows.T)
         self._warm = HighsWarm(program.model, program.objective)
+        # Ties fall at random: noise that all households together keep below one unit.
+        households = max(int(program.model.row_low[0]), 1)
+        kinds = program.kinds.size
+        noise = np.zeros(program.objective.size)
+        noise[:kinds] = rng.uniform(0.0, 0.5 / households, kinds)
+        self._warm.aim(program.objective + noise)
         self._rng, self._solver = rng, solver
         self._end = np.inf if limits.seconds is None else time.perf_counter() + limits.seconds
         self._heap: list[tuple[float, float, int, _Box]] = []

@@ -71,11 +71,11 @@ _NOTHING = np.zeros(_SIZE.size, dtype=bool)
 #: Every assignment is in one of them: a large household that may have children, subsidised or
 #: not, can hold all children that are missing; one without children holds adults only.
 _CASES = (
-    _Case(_LARGE, (), ()),
-    _Case(_LARGE & _SUBSIDISED, (_OTHER,), (_PEOPLE, _CHILDREN)),
     _Case(_NOTHING, (_PARENT,), (_PEOPLE, _CHILDREN, _HUD_PEOPLE)),
+    _Case(_LARGE & _SUBSIDISED, (_OTHER,), (_PEOPLE, _CHILDREN)),
     _Case(_NOTHING, (_OTHER, _ADULT), (_PEOPLE, _CHILDREN, _HUD_PEOPLE)),
     _Case(_OTHER_LARGE | _PARENT_LARGE, (_ADULT,), (_PEOPLE, _HUD_PEOPLE)),
+    _Case(_LARGE, (), ()),
 )
 _CLOSED = (_Case(_NOTHING, (), ()),)
 
@@ -153,6 +153,7 @@ class _Detector:
         from bayesrisk.reconstruction._highs import HighsWarm  # loads a compiled solver
 
         self._rows = _matrix(adults)
+        self._dense = self._rows.toarray()
         self._transposed = sp.csr_array(self._rows.T)
         self._low, self._high = _bounds(blocks)
         self._size = int(blocks.households.max(initial=0))
@@ -201,7 +202,6 @@ class _Detector:
         row_low[list(case.empty)] = 0
         row_low[list(case.present)] = 1
         high = np.where(allowed & ~case.absent, self._columns, 0)
-        model = IntegerModel(self._zeros, high, self._rows, row_low, row_high)
         if np.any(row_low > row_high):
             names = {_ROWS[i] for i in np.flatnonzero(row_low > row_high)}
             return _Answer(False, "relaxation", frozenset(names | {"H3"}))
@@ -212,11 +212,16 @@ class _Detector:
             answer = self._warm.relax(self._zeros, high)
             if answer.values is None:
                 break
-            if model.holds(np.rint(answer.values).astype(np.int64)):
+            whole = np.rint(answer.values).astype(np.int64)
+            sums = self._dense @ whole
+            inside = np.all((sums >= row_low) & (sums <= row_high))
+            if inside and np.all((whole >= 0) & (whole <= high)):
                 if direction is not self._zeros:
                     self._warm.aim(self._zeros)
                 return _Answer(True, "relaxation")
-        self._warm.aim(self._zeros)
+        if answer.values is not None:
+            self._warm.aim(self._zeros)
+        model = IntegerModel(self._zeros, high, self._rows, row_low, row_high)
         ray = answer.ray
         if ray is not None and proves_infeasible(model, self._transposed, self._zeros, high, ray):
             used = np.flatnonzero(np.abs(ray) > 1e-7 * np.abs(ray).max())

@@ -79,7 +79,9 @@ class OccupancyStatistics:
         """Check shapes and signs."""
         n = np.asarray(self.geoids).size
         for name in _TABLES:
-            values = check.count_array(getattr(self, name), name, lower=0, upper=2**31)
+            values = np.asarray(getattr(self, name))
+            if n:
+                values = check.count_array(values, name, lower=0, upper=2**31)
             width = _WIDTH.get(name, 2 if name == "hud_children" else 0)
             shape = (n, width) if width else (n,)
             if values.shape != shape:

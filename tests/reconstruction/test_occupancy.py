@@ -1,20 +1,26 @@
 """Eq. 1: detection against enumeration, against a fresh program, and with bad input."""
 
+from dataclasses import replace
+
 import numpy as np
 import oracles_occupancy as oracle
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.reconstruction import (
     OccupancyStatistics,
+    _highs,
     detect_occupancy,
     make_attack,
     occupancy_statistics,
 )
 from bayesrisk.reconstruction._highs import HighsSolver
+from bayesrisk.reconstruction.branching import Relaxation
+from bayesrisk.reconstruction.occupancy_blocks import _interval
 from bayesrisk.reconstruction.solvers import Raw, SolverResult
 from bayesrisk.tables import Records, schema, tabulate_records, workload
 
@@ -129,11 +135,8 @@ def test_percentages_hold_every_count_that_rounds_so():
     for n in (1, 3, 7, 11, 40, 333):
         homes = [(2, 0, 1, 1, 1)] * n
         tables = tabulate_records(one_block(homes), workload(SCHEMA))
-        for count in {0, 1, n // 3, n // 2, n}:
-            changed = occupancy_statistics(tables, hud="percentages")
-            assert changed.hud_children[0].tolist()[1] == n
-            from bayesrisk.reconstruction.occupancy_blocks import _interval
-
+        assert occupancy_statistics(tables, hud="percentages").hud_children[0, 1] == n
+        for count in sorted({0, 1, n // 3, n // 2, n}):
             low, high = _interval(np.array([[count]]), np.array([[n]]))
             percent = int(100 * count / n + 0.5)
             alike = [k for k in range(n + 1) if abs(100 * k - percent * n) * 2 <= n]
@@ -196,9 +199,6 @@ class Silent:
 
 def by_solver_only(monkeypatch):
     """Make the relaxation say nothing, so that every case goes to the solver."""
-    from bayesrisk.reconstruction import _highs
-    from bayesrisk.reconstruction.branching import Relaxation
-
     monkeypatch.setattr(
         _highs.HighsWarm, "relax", lambda self, low, high: Relaxation(None, None, None)
     )
@@ -225,8 +225,6 @@ def test_a_limit_is_undecided(monkeypatch):
 def test_interrupts_pass(monkeypatch):
     def stop(self, low, high):
         raise KeyboardInterrupt
-
-    from bayesrisk.reconstruction import _highs
 
     monkeypatch.setattr(_highs.HighsWarm, "relax", stop)
     with pytest.raises(KeyboardInterrupt):
@@ -271,10 +269,15 @@ def test_bad_arguments():
         OccupancyStatistics(blocks.geoids, **{**row, "households": np.array([-1])})
 
 
-def test_noise_and_suppression_are_refused_by_name():
-    records = synthetic(37, 60)
-    noisy = make_mechanism("discrete-gaussian", sigma2=50).release(
-        records, workload=workload(SCHEMA), rng=1
-    )
-    with pytest.raises(DataError, match=r"tables: block \d+, table \S+, cell \S+: must be >= 0"):
-        occupancy_statistics(noisy.tables)
+def test_negative_and_suppressed_counts_are_refused_by_name():
+    tables = tabulate_records(one_block([(3, 0, 1, 1, 1)]), workload(SCHEMA))
+    key = ("block", "H13")
+    changed = tables.counts[key].toarray()
+    changed[0, 3] = -2
+    noisy = replace(tables, counts={**tables.counts, key: sp.csr_array(changed)})
+    name = "tables: block 500010101001000, table H13, cell H0130005: must be"
+    with pytest.raises(DataError, match=f"{name} >= 0, got -2"):
+        occupancy_statistics(noisy)
+    hidden = sp.csr_array(np.eye(7, dtype=bool)[3:4])
+    with pytest.raises(DataError, match=f"{name} published"):
+        occupancy_statistics(replace(tables, suppressed={key: hidden}))

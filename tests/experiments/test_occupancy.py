@@ -1,0 +1,134 @@
+"""The study: the same for any number of workers, written whole, and with the known contrast."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.experiments import OccupancyConfig, run_occupancy, write_occupancy_figures
+from bayesrisk.experiments.occupancy_report import read_households, read_sample
+from bayesrisk.experiments.occupancy_study import PROTECTIONS, synthetic_households
+from bayesrisk.tables import Records, schema
+
+SMALL = OccupancyConfig(seeds=(3, 4), blocks=12, solutions=3, noisy_solutions=2, sample_blocks=200)
+
+
+@pytest.fixture(scope="module")
+def study():
+    return run_occupancy(SMALL)
+
+
+def test_every_protection_has_its_rows(study):
+    assert list(dict.fromkeys(study.table["protection"])) == list(PROTECTIONS)
+    assert set(study.table["blocks"]) == {24}
+    assert len(study.blocks) == 24 * len(PROTECTIONS)
+    assert study.blocks.groupby("protection")["violations"].sum().nunique() == 1
+    none = study.table.set_index(["protection", "infeasible_as"]).loc[("none", "apart")]
+    assert none["precision"] == 1.0
+    assert none["infeasible"] == 0
+    swapped = study.seeds.query("protection == 'swapping'")
+    assert np.abs(swapped["realised_rate"] - 0.1).max() < 1 / 400  # a pair more or less
+    by_seed = study.seeds.groupby(["protection", "infeasible_as"])["confirmed"].sum()
+    pooled = study.table.set_index(["protection", "infeasible_as"])["confirmed"]
+    assert by_seed.sort_index().equals(pooled.sort_index())
+    assert set(study.curves["protection"]) == {*PROTECTIONS, "sampling"}
+    assert len(study.ends) == 7 * 3 * 2
+    assert set(study.variability["attributes"]) == {"full", "binned"}
+    wide = study.variability.pivot_table(index=["seed", "block"], columns="attributes")["upper"]
+    assert np.all(wide["binned"] <= wide["full"])
+
+
+def test_results_do_not_depend_on_workers_or_the_run(study):
+    again = run_occupancy(SMALL, workers=2)
+    for name in ("table", "seeds", "blocks", "curves", "ends", "variability"):
+        pd.testing.assert_frame_equal(getattr(study, name), getattr(again, name))
+
+
+def test_files_hold_the_frames(study, tmp_path):
+    files = study.write(tmp_path / "out")
+    assert {f.name for f in files} == {
+        *(f"{n}.csv" for n in ("table", "seeds", "blocks", "curves", "ends", "variability")),
+        "config.json",
+    }
+    assert len(pd.read_csv(tmp_path / "out" / "blocks.csv")) == len(study.blocks)
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["seeds"] == [3, 4]
+    figures = write_occupancy_figures(study, tmp_path / "figures")
+    assert len(figures) == 2 * (1 + 12 + 6 + 1)
+    assert all(f.stat().st_size > 1000 for f in figures)
+    assert not [f for f in (tmp_path / "figures").iterdir() if f.name.startswith(".")]
+
+
+def test_households_of_ones_own(study, tmp_path):
+    data, _ = synthetic_households(SMALL, 3)
+    data.households.write(tmp_path / "homes.parquet")
+    config = OccupancyConfig(seeds=(3,), protections=("none",), solutions=2, sample_blocks=200)
+    sample = data.households.to_frame()[["size", "race_ethnicity", "children"]]
+    sample.to_parquet(tmp_path / "sample.parquet")
+    homes = read_households(tmp_path / "homes.parquet")
+    found = run_occupancy(config, households=homes, sample=read_sample(tmp_path / "sample.parquet"))
+    same = study.blocks.query("protection == 'none' and seed == 3").set_index("block")
+    mine = found.blocks.set_index("block")
+    assert set(same.index) <= set(mine.index)
+    assert mine.loc[same.index, "status"].equals(same["status"])
+    assert mine.loc[same.index, "violations"].equals(same["violations"])
+
+
+@pytest.mark.slow
+def test_the_contrast_of_the_protections():
+    """True tables accuse rightly, swapped ones fewer blocks but rightly, noisy ones wrongly."""
+    config = OccupancyConfig(
+        seeds=(7,),
+        blocks=250,
+        protections=("none", "swapping", "das"),
+        solutions=1,
+        noisy_solutions=1,
+        sample_blocks=200,
+        time_limit=5.0,
+    )
+    table = run_occupancy(config, workers=2).table
+    rows = table[table["infeasible_as"] == "apart"].set_index("protection")
+    assert rows.loc["none", "precision"] == 1.0
+    assert rows.loc["swapping", "precision_lower"] > rows.loc["das", "precision_upper"]
+    assert rows.loc["swapping", "recall"] < rows.loc["none", "recall"]
+    assert rows.loc["das", "putative"] > 1.5 * rows.loc["none", "putative"]
+
+
+def test_bad_settings(tmp_path):
+    for settings, text in (
+        ({"seeds": ()}, "seeds must be different, and at least one"),
+        ({"seeds": (1, 1)}, "seeds must be different"),
+        ({"seeds": (-1,)}, "seeds must be >= 0"),
+        ({"seeds": (1,), "protections": ("prayer",)}, "protections must be one of"),
+        ({"seeds": (1,), "solutions": 0}, "solutions must be >= 1"),
+        ({"seeds": (1,), "scale": 0.0}, "scale must be > 0"),
+        ({"seeds": (1,), "swap_rate": "2"}, r"rate must be in \[0, 1\]"),
+        ({"seeds": (1,), "hud": "rumours"}, "hud must be one of"),
+    ):
+        with pytest.raises(ArgumentError, match=text):
+            OccupancyConfig(**settings)
+    for settings in ({"seeds": "123"}, {"seeds": (1,), "protections": "none"}):
+        with pytest.raises(ArgumentTypeError):
+            OccupancyConfig(**settings)
+    with pytest.raises(ArgumentTypeError, match="config must be an OccupancyConfig"):
+        run_occupancy(3)
+    with pytest.raises(ArgumentTypeError, match="households must be Records"):
+        run_occupancy(SMALL, households=3)
+    homes = pd.DataFrame(
+        {"block": ["500010101001000"], "size": 1, "race_ethnicity": 0, "children": 0}
+    ).assign(bedrooms=0, subsidised=0)
+    records = Records.from_frame(homes, schema=schema("household-occupancy"))
+    with pytest.raises(DataError, match="households: must hold subsidised ones, got none"):
+        run_occupancy(SMALL, households=records)
+    homes.drop(columns="bedrooms").to_parquet(tmp_path / "bad.parquet")
+    with pytest.raises(DataError, match="must have columns block, size"):
+        read_households(tmp_path / "bad.parquet")
+    with pytest.raises(DataError, match="no such file"):
+        read_households(tmp_path / "none.parquet")
+    (tmp_path / "text.parquet").write_text("no")
+    with pytest.raises(DataError, match="must be a Parquet file"):
+        read_sample(tmp_path / "text.parquet")
+    homes.drop(columns="children").to_parquet(tmp_path / "bad.parquet")
+    with pytest.raises(DataError, match="must have a column 'children'"):
+        read_sample(tmp_path / "bad.parquet")
