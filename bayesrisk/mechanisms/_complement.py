@@ -43,7 +43,7 @@ def complement(
     """
     if any(part.nnz and part.data.min() < 0 for part in counts):
         raise DataError("tables: true counts must be >= 0, got a negative one")
-    stored = [sparse.csr_array((part != 0).astype(np.int64)) for part in counts]
+    stored = [_stored(part) for part in counts]
     system = hidden_system(plan, counts, stored)
     where = system.variables
     true = np.zeros(len(where.cell), dtype=np.int64)
@@ -154,10 +154,22 @@ class _Choice:
         return signs
 
     def _note(self, own: IntArray, moved: FloatArray) -> None:
-        """Keep how far cells move from the truth in a direction."""
+        """Keep how far cells move from the truth in a direction, if it is one."""
         moved = _snapped(moved)
+        # A solver's word is no proof: what does not add up leaves its cells exposed.
+        off = np.abs(self._matrix[:, own] @ moved) > _SNAP
+        if off.any() or np.any(self._true[own] + moved < -_SNAP):
+            return
         self._least[own] = np.minimum(self._least[own], moved)
         self._most[own] = np.maximum(self._most[own], moved)
+
+
+def _stored(counts: sparse.csr_array) -> sparse.csr_array:
+    """Return 1 for every count that is not 0."""
+    found = counts.copy()
+    found.data = (counts.data != 0).astype(np.int64)
+    found.eliminate_zeros()
+    return found
 
 
 def _solve(cost: FloatArray, matrix: sparse.csr_array, bounds: FloatArray) -> FloatArray | None:
