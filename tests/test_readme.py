@@ -31,7 +31,7 @@ def test_python_blocks_print_what_they_say(block):
 
 @pytest.mark.slow
 def test_commands_run(tmp_path):
-    assert len(COMMANDS) == 11
+    assert len(COMMANDS) == 14
     for command in COMMANDS:
         arguments = shlex.split(command)[1:]
         done = subprocess.run(

@@ -142,9 +142,9 @@ def plot_occupancy_linkage(
         what = "unique households" if unique else "households"
         left.set(ylim=(-0.03, 1.03), xlabel=against, ylabel=f"precision, {what}")
         right.set(ylim=(-0.03, 1.03), xlabel="k, entries of the ranking", ylabel="match rate")
-        right.set_xscale("log")
-        if against == "k":
-            left.set_xscale("log")
+        for axes in (right, left) if against == "k" else (right,):
+            if (rows["k"] > 0).any():  # a study may have found nothing
+                axes.set_xscale("log")
         figure.legend(loc="outside lower center", ncols=4, fontsize=8.0)
         return figure
 

@@ -226,7 +226,7 @@ def test_bad_arguments():
         occupancy_statements(found, spec=3, prior=0.5)
     with pytest.raises(ArgumentTypeError, match="key must be columns of"):
         occupancy_linkage(ranking, truth, key="child", unique=False)
-    with pytest.raises(DataError, match="key: must be columns of .*, got 'colour'"):
+    with pytest.raises(DataError, match=r"key: must be columns of .*, got 'colour'"):
         occupancy_linkage(ranking, truth, key=["colour"], unique=False)
     with pytest.raises(DataError, match="ranking: must have a column 'bedrooms'"):
         occupancy_linkage(ranking, truth, key=["bedrooms"], unique=False)
