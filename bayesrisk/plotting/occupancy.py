@@ -142,8 +142,9 @@ def plot_occupancy_linkage(
         what = "unique households" if unique else "households"
         left.set(ylim=(-0.03, 1.03), xlabel=against, ylabel=f"precision, {what}")
         right.set(ylim=(-0.03, 1.03), xlabel="k, entries of the ranking", ylabel="match rate")
-        for axes in (right, left) if against == "k" else (right,):
-            if (rows["k"] > 0).any():  # a study may have found nothing
+        for axes, shown in ((right, "match_rate"), (left, "precision")):
+            # A study may have linked nobody: then there is nothing to scale.
+            if (axes is right or against == "k") and rows[shown].notna().any():
                 axes.set_xscale("log")
         figure.legend(loc="outside lower center", ncols=4, fontsize=8.0)
         return figure
