@@ -36,7 +36,9 @@ def test_every_protection_has_its_rows(study):
     assert set(study.curves["protection"]) == {*PROTECTIONS, "sampling"}
     assert len(study.ends) == 7 * 3 * 2
     assert set(study.variability["attributes"]) == {"full", "binned"}
-    wide = study.variability.pivot_table(index=["seed", "block"], columns="attributes")["upper"]
+    wide = study.variability.pivot_table(
+        values="upper", index=["seed", "block"], columns="attributes"
+    )
     assert np.all(wide["binned"] <= wide["full"])
 
 
