@@ -49,6 +49,7 @@ from .exceptions import PartFileError as PartFileError
 from .exceptions import ShapeError as ShapeError
 from .experiments import ClaimsConfig as ClaimsConfig
 from .experiments import ClaimsSummary as ClaimsSummary
+from .experiments import OccupancyAttackSummary as OccupancyAttackSummary
 from .experiments import OccupancyConfig as OccupancyConfig
 from .experiments import OccupancyStudy as OccupancyStudy
 from .experiments import SweepConfig as SweepConfig
@@ -58,6 +59,7 @@ from .experiments import parse_config as parse_config
 from .experiments import read_results as read_results
 from .experiments import run_claims as run_claims
 from .experiments import run_occupancy as run_occupancy
+from .experiments import run_occupancy_attack as run_occupancy_attack
 from .experiments import run_sweep as run_sweep
 from .experiments import write_occupancy_figures as write_occupancy_figures
 from .experiments import write_report as write_report

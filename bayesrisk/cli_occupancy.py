@@ -1,7 +1,8 @@
 """``bayesrisk occupancy``: which blocks must hold a household above the occupancy limit."""
 
 import json
-from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     from bayesrisk.experiments import OccupancyStudy
+    from bayesrisk.experiments.occupancy_attack_run import OccupancyAttackSummary
 
 __all__ = ["occupancy"]
 
@@ -22,8 +24,8 @@ def occupancy(
     blocks: Annotated[
         Path | None,
         typer.Argument(
-            help="Households (.parquet) to protect and attack, or a folder of published tables to "
-            "attack; synthetic households without."
+            help="Households (.parquet) to protect and attack, or published statistics to attack: "
+            "a folder of tables, or a row for each block (.parquet); synthetic households without."
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Synthetic populations.")] = 6,
@@ -33,8 +35,15 @@ def occupancy(
         list[str] | None,
         typer.Option(help="none, swapping, das, uniform, das-hud, uniform-hud; repeat [all]."),
     ] = None,
+    alpha: Annotated[
+        float, typer.Option(help="Weight of violations in synthetic households, in (0, 1].")
+    ] = 1e-4,
     sample: Annotated[
-        Path | None, typer.Option(help="Public sample of households (.parquet) [synthetic].")
+        Path | None,
+        typer.Option(
+            help="Public sample of households (.parquet) [synthetic for studies; for published "
+            "statistics without one blocks only]."
+        ),
     ] = None,
     solutions: Annotated[int, typer.Option(help="Reconstructions of a block.")] = 100,
     noisy_solutions: Annotated[int, typer.Option(help="The same for noisy tables.")] = 10,
@@ -44,19 +53,46 @@ def occupancy(
         str, typer.Option(help="Read HUD's tables as counts or percentages.")
     ] = "counts",
     level: Annotated[str, typer.Option(help="Level of published tables.")] = "block",
+    error: Annotated[
+        str,
+        typer.Option(
+            help="Error that reconstructions from published statistics may have: none, absolute "
+            "or squared."
+        ),
+    ] = "none",
     closed: Annotated[
         bool, typer.Option("--closed", help="Households of 7 people or more count as 7.")
     ] = False,
     time_limit: Annotated[str | None, typer.Option(help="Seconds for a block [none].")] = None,
     workers: Annotated[int, typer.Option(help="Worker processes.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Keep finished parts.")] = False,
     figures: Annotated[bool, typer.Option(help="Draw the figures.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
 ) -> None:
     """Find blocks with subsidised households above the occupancy limit, and judge protections."""
     limit = None if time_limit is None else float(exact_number(time_limit, "time_limit"))
-    if blocks is not None and blocks.is_dir():
-        _attack(blocks, output, level=level, hud=hud, closed=closed, limit=limit, as_json=as_json)
+    shown = progress(quiet=quiet or as_json, title="occupancy", unit="parts")
+    if blocks is not None and _is_published(blocks):
+        from bayesrisk.experiments import run_occupancy_attack
+
+        with _kept_parts(), shown as advance:
+            summary = run_occupancy_attack(
+                blocks,
+                output,
+                sample=sample,
+                level=level,
+                hud=hud,
+                open_end=not closed,
+                error=error,
+                solutions=solutions,
+                seed=seed,
+                time_limit=limit,
+                workers=workers,
+                resume=resume,
+                progress=advance,
+            )
+        _print_attack(summary, as_json=as_json)
         return
     from bayesrisk.experiments import OccupancyConfig, run_occupancy
     from bayesrisk.experiments.occupancy_report import (
@@ -67,10 +103,15 @@ def occupancy(
 
     if seeds < 1:
         raise ArgumentError(f"seeds must be >= 1, got {seeds}")
+    if error != "none":
+        raise ArgumentError(
+            f"error must be 'none' in a study, which knows the noise, got {error!r}"
+        )
     settings: dict[str, Any] = {} if not protection else {"protections": tuple(protection)}
     config = OccupancyConfig(
         seeds=tuple(range(seed, seed + (seeds if blocks is None else 1))),
         blocks=n_blocks,
+        alpha=alpha,
         solutions=solutions,
         noisy_solutions=noisy_solutions,
         swap_rate=swap_rate,
@@ -80,53 +121,48 @@ def occupancy(
         time_limit=limit,
         **settings,
     )
-    try:
-        with progress(quiet=quiet or as_json, title="occupancy", unit="parts") as advance:
-            study = run_occupancy(
-                config,
-                households=None if blocks is None else read_households(blocks),
-                sample=None if sample is None else read_sample(sample),
-                workers=workers,
-                progress=advance,
-            )
-    except KeyboardInterrupt:
-        typer.echo("bayesrisk: interrupted; nothing was written", err=True)
-        raise typer.Exit(130) from None
-    study.write(output)
+    households = None if blocks is None else read_households(blocks)
+    public = None if sample is None else read_sample(sample)
+    with _kept_parts(), shown as advance:
+        study = run_occupancy(
+            config,
+            households=households,
+            sample=public,
+            folder=output,
+            resume=resume,
+            workers=workers,
+            progress=advance,
+        )
     if figures:
         write_occupancy_figures(study, output / "figures")
     _print(study, output, as_json=as_json)
 
 
-def _attack(
-    tables: Path,
-    output: Path,
-    *,
-    level: str,
-    hud: str,
-    closed: bool,
-    limit: float | None,
-    as_json: bool,
-) -> None:
-    """Attack published tables."""
-    from bayesrisk.experiments.occupancy_report import detect_in_tables
+def _is_published(blocks: Path) -> bool:
+    """Return whether these are published statistics rather than households."""
+    from bayesrisk.experiments.occupancy_report import column_names
 
-    found = detect_in_tables(
-        tables, output, level=level, hud=hud, open_end=not closed, time_limit=limit
-    )
-    counts = Counter(found.status)
-    conflicts = [
-        (str(geoid), cause)
-        for geoid, status, cause in zip(found.geoids, found.status, found.cause, strict=True)
-        if status == "infeasible"
-    ]
+    return blocks.is_dir() or "hud_households" in column_names(blocks)
+
+
+@contextmanager
+def _kept_parts() -> Iterator[None]:
+    """Leave with the usual code after an interrupt, and say what to do."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("bayesrisk: interrupted; finished parts are kept, go on with --resume", err=True)
+        raise typer.Exit(130) from None
+
+
+def _print_attack(summary: "OccupancyAttackSummary", *, as_json: bool) -> None:
+    """Print what was found in published statistics."""
     if as_json:
-        document = {"blocks": len(found.status), "statuses": dict(counts), "conflicts": conflicts}
-        typer.echo(json.dumps({"folder": str(output), **document}, indent=2))
+        typer.echo(json.dumps(summary._asdict(), indent=2))
         return
-    told = ", ".join(f"{counts[name]} {name}" for name in sorted(counts))
-    typer.echo(f"{len(found.status)} blocks: {told}; in {output / 'blocks.parquet'}")
-    for geoid, cause in conflicts[:5]:
+    told = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
+    typer.echo(f"{summary.blocks} blocks: {told}; in {Path(summary.folder) / 'blocks.parquet'}")
+    for geoid, cause in summary.conflicts:
         typer.echo(f"  no households fit block {geoid}: {cause}")
 
 

@@ -5,9 +5,13 @@ May import everything but ``cli``; writes only inside the folder it is given.
 
 from bayesrisk.experiments.claims_run import ClaimsConfig, ClaimsSummary, run_claims
 from bayesrisk.experiments.config import SweepConfig
+from bayesrisk.experiments.occupancy_attack_run import (
+    OccupancyAttackSummary,
+    run_occupancy_attack,
+)
+from bayesrisk.experiments.occupancy_config import OccupancyConfig
 from bayesrisk.experiments.occupancy_report import write_occupancy_figures
 from bayesrisk.experiments.occupancy_run import OccupancyStudy, run_occupancy
-from bayesrisk.experiments.occupancy_study import OccupancyConfig
 from bayesrisk.experiments.parsing import load_config, parse_config
 from bayesrisk.experiments.reconstruction_folder import (
     ReconstructionConfig,
@@ -22,6 +26,7 @@ from bayesrisk.experiments.sweep import SweepSummary, read_results, run_sweep
 __all__ = [
     "ClaimsConfig",
     "ClaimsSummary",
+    "OccupancyAttackSummary",
     "OccupancyConfig",
     "OccupancyStudy",
     "ReconstructionConfig",
@@ -35,6 +40,7 @@ __all__ = [
     "read_results",
     "run_claims",
     "run_occupancy",
+    "run_occupancy_attack",
     "run_reconstruction",
     "run_sweep",
     "write_occupancy_figures",

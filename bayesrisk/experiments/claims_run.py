@@ -4,9 +4,7 @@ Reads published tables and nothing else.
 """
 
 import functools
-import hashlib
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -16,14 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bayesrisk import _validation as check
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.executors import make_executor
-from bayesrisk.experiments.parts import PartFolder, write_atomically
+from bayesrisk.experiments.parts import PartFolder, arrow_table, write_atomically
 from bayesrisk.experiments.reconstruction_shards import digest_folder, read_tables
+from bayesrisk.experiments.settings import RunSettings
 from bayesrisk.reconstruction import Claims, claim_sentences, claims
 from bayesrisk.reconstruction._claims_options import about_claims
 from bayesrisk.tables import PublishedTables
@@ -34,7 +32,7 @@ _SHOWN = 5  # conflicts, and sentences, that a summary quotes
 
 
 @dataclass(frozen=True)
-class ClaimsConfig:
+class ClaimsConfig(RunSettings):
     """What a run does, and to which tables.
 
     Attributes
@@ -71,16 +69,6 @@ class ClaimsConfig:
     blocks_per_shard: int
     shards: int
     version: str = __version__
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the configuration as plain containers, for JSON."""
-        return asdict(self)
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the canonical JSON form."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
 
     def options(self) -> dict[str, Any]:
         """Return the options of :func:`claims`."""
@@ -131,27 +119,6 @@ class ClaimsFolder(PartFolder):
     what: ClassVar[str] = "run of claims"
     kinds = ("claims", "coverage", "examples", "blocks")
 
-    def merge(self, config: ClaimsConfig) -> dict[str, Any]:
-        """Write one file of claims and one of blocks from the parts; return what they hold."""
-        files = {}
-        for kind in ("claims", "blocks"):
-            target = self.path / f"{kind}.parquet"
-            temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-            try:
-                columns, rows = self.read_part(0, kind).schema, 0
-                with pq.ParquetWriter(temporary, columns, compression="zstd") as writer:
-                    for shard in range(config.shards):
-                        part = self.read_part(shard, kind)
-                        rows += part.num_rows
-                        writer.write_table(part.cast(columns))
-                with temporary.open("rb") as file:
-                    digest = hashlib.file_digest(file, "sha256").hexdigest()
-                temporary.replace(target)
-            finally:
-                temporary.unlink(missing_ok=True)
-            files[target.name] = {"rows": rows, "sha256": digest}
-        return files
-
 
 def _work(folder: str, tables: str, config: ClaimsConfig, shard: int) -> int:
     """Study one shard and write its parts: what a worker does."""
@@ -191,20 +158,11 @@ def _parts(found: Claims) -> dict[str, pa.Table]:
         }
     )
     return {
-        "claims": _arrow(found.claims),
-        "coverage": _arrow(pd.concat(kinds, ignore_index=True)),
-        "examples": _arrow(examples),
-        "blocks": _arrow(found.blocks),
+        "claims": arrow_table(found.claims),
+        "coverage": arrow_table(pd.concat(kinds, ignore_index=True)),
+        "examples": arrow_table(examples),
+        "blocks": arrow_table(found.blocks),
     }
-
-
-def _arrow(frame: pd.DataFrame) -> pa.Table:
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    fields = []
-    for f in table.schema:
-        text = pa.types.is_large_string(f.type) or pa.types.is_null(f.type)
-        fields.append((f.name, pa.string() if text else f.type))
-    return table.cast(pa.schema(fields))
 
 
 def run_claims(
@@ -307,22 +265,19 @@ def run_claims(
     todo = [shard for shard in range(config.shards) if shard not in done]
     task = functools.partial(_work, str(store.path), str(source), config)
     try:
-        for count, _ in enumerate(runner.run(task, todo), start=1):
-            if progress is not None:
-                progress(count, len(todo))
+        complete = store.run(
+            config, task, runner, todo, progress=progress, merged=("claims", "blocks")
+        )
     finally:
-        manifest = store.write_manifest(config)  # also after an interrupt: what is there
         read_tables.cache_clear()
-    if manifest["complete"]:
-        store.write_manifest(config, files=store.merge(config))
-    summary = _summary(store, config, len(todo), len(done), bool(manifest["complete"]))
+    summary = _summary(store, config, len(done), complete)
     text = json.dumps({**asdict(summary), "folder": ""}, indent=2) + "\n"
     write_atomically(store.path / "summary.json", text.encode())
     return summary
 
 
 def _summary(
-    store: ClaimsFolder, config: ClaimsConfig, computed: int, resumed: int, complete: bool
+    store: ClaimsFolder, config: ClaimsConfig, resumed: int, complete: bool
 ) -> ClaimsSummary:
     statuses: Counter[str] = Counter()
     conflicts: list[str] = []
@@ -358,7 +313,7 @@ def _summary(
     return ClaimsSummary(
         folder=str(store.path),
         shards=config.shards,
-        computed=computed,
+        computed=config.shards - resumed,
         resumed=resumed,
         complete=complete,
         claims=total,

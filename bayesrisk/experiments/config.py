@@ -1,13 +1,12 @@
 """The configuration of a sweep, resolved: nothing left to look up, nothing left to check."""
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 from bayesrisk._version import __version__
+from bayesrisk.experiments.settings import RunSettings
 from bayesrisk.experiments.table import Target
 
 __all__ = ["FREE_OF_PRIOR", "GAUSSIAN_ONLY", "NOISES", "QUANTITIES", "Budget", "SweepConfig"]
@@ -73,7 +72,7 @@ class Hierarchy:
 
 
 @dataclass(frozen=True)
-class SweepConfig:
+class SweepConfig(RunSettings):
     """A resolved sweep: nothing left to look up, nothing left to check.
 
     Attributes
@@ -127,16 +126,6 @@ class SweepConfig:
     settings_per_shard: int
     version: str = __version__
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the configuration as plain containers, for JSON.
-
-        Returns
-        -------
-        dict
-            Field names and values.
-        """
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Return the configuration that :meth:`to_dict` wrote.
@@ -170,12 +159,6 @@ class SweepConfig:
         for name in ("noise", "released", "quantities"):
             fields[name] = tuple(fields[name])
         return cls(**fields)
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the canonical JSON form: what makes two runs the same run."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def settings(self) -> list[tuple[str, Budget, Budget]]:

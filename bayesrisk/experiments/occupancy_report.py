@@ -1,22 +1,15 @@
-"""Files of the occupancy attack: households or tables in, frames and figures out."""
+"""Files of the study of occupancy: households and samples in, figures out."""
 
-import io
 from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
 
 from bayesrisk.exceptions import DataError
-from bayesrisk.experiments.occupancy_run import OccupancyStudy
-from bayesrisk.experiments.parts import write_atomically
-from bayesrisk.reconstruction import (
-    OccupancyDetection,
-    detect_occupancy,
-    occupancy_statistics,
-)
-from bayesrisk.tables import PublishedTables, Records, schema
+from bayesrisk.experiments.occupancy_pooled import OccupancyStudy
+from bayesrisk.tables import Records, schema
 
-__all__ = ["detect_in_tables", "read_households", "read_sample", "write_occupancy_figures"]
+__all__ = ["column_names", "read_households", "read_sample", "write_occupancy_figures"]
 
 _SCHEMAS = {"household-occupancy": "race_ethnicity", "household-dhc": "tenure"}
 
@@ -40,7 +33,7 @@ def read_households(path: str | Path) -> Records:
     DataError
         If the file cannot be read, or lacks a column.
     """
-    columns = _columns(path)
+    columns = column_names(path)
     for name, mark in _SCHEMAS.items():
         if mark in columns and {"bedrooms", "subsidised", "children"} <= set(columns):
             return Records.read(path, schema=schema(name))
@@ -68,7 +61,7 @@ def read_sample(path: str | Path) -> pd.DataFrame:
     DataError
         If the file cannot be read, or lacks a column.
     """
-    columns = _columns(path)
+    columns = column_names(path)
     wanted = ["size", "race_ethnicity", "children"]
     for name in wanted:
         if name not in columns:
@@ -77,60 +70,14 @@ def read_sample(path: str | Path) -> pd.DataFrame:
     return pd.read_parquet(path, columns=[*wanted, *more])
 
 
-def _columns(path: str | Path) -> list[str]:
+def column_names(path: str | Path) -> list[str]:
+    """Return the names of the columns of a Parquet file."""
     if not Path(path).is_file():
         raise DataError(f"{path}: no such file")
     try:
         return list(pq.read_schema(path).names)
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: must be a Parquet file: {error}") from error
-
-
-def detect_in_tables(
-    tables: str | Path,
-    output: str | Path,
-    *,
-    level: str,
-    hud: str,
-    open_end: bool,
-    time_limit: float | None,
-) -> OccupancyDetection:
-    """Read published tables, and write which blocks must hold a violation.
-
-    Parameters
-    ----------
-    tables : path-like
-        Folder of tables of the workload ``household-occupancy``, or of a release.
-    output : path-like
-        Folder for ``blocks.parquet``; it is made.
-    level, hud
-        As for :func:`occupancy_statistics`.
-    open_end, time_limit
-        As for :func:`detect_occupancy`.
-
-    Returns
-    -------
-    OccupancyDetection
-        What was written.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or a table is missing.
-    DataError
-        If the tables cannot be read.
-    OutputError
-        If the file cannot be written.
-    """
-    published = PublishedTables.read(tables)
-    blocks = occupancy_statistics(published, level=level, hud=hud)
-    found = detect_occupancy(blocks, open_end=open_end, time_limit=time_limit)
-    folder = Path(output)
-    folder.mkdir(parents=True, exist_ok=True)
-    data = io.BytesIO()
-    found.to_frame().to_parquet(data, index=False)
-    write_atomically(folder / "blocks.parquet", data.getvalue())
-    return found
 
 
 def write_occupancy_figures(study: OccupancyStudy, folder: str | Path) -> list[Path]:

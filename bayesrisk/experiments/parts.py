@@ -8,39 +8,23 @@ footer: the folder explains itself, and the manifest can be rebuilt from the par
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bayesrisk.exceptions import OutputError, PartFileError
+from bayesrisk.experiments.settings import RunConfig
+from bayesrisk.interfaces import Executor
 
-__all__ = ["PartFolder", "RunConfig", "write_atomically"]
+__all__ = ["PartFolder", "arrow_table", "write_atomically"]
 
 _MANIFEST = "manifest.json"
 _CONFIG = "config.json"
 _PARTS = "parts"
-
-
-class RunConfig(Protocol):
-    """What a run in shards is told, complete enough to do it again."""
-
-    @property
-    def digest(self) -> str:
-        """What makes two runs the same run."""
-
-    @property
-    def shards(self) -> int:
-        """Number of shards."""
-
-    @property
-    def version(self) -> str:
-        """Version of bayesrisk."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the configuration as plain containers, for JSON."""
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -51,6 +35,16 @@ def write_atomically(path: Path, data: bytes) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def arrow_table(frame: pd.DataFrame) -> pa.Table:
+    """Return a frame as a table; all texts of one type, also where there are none."""
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    fields = []
+    for field in table.schema:
+        text = pa.types.is_large_string(field.type) or pa.types.is_null(field.type)
+        fields.append(field.with_type(pa.string()) if text else field)
+    return table.cast(pa.schema(fields))
 
 
 class PartFolder:
@@ -211,6 +205,74 @@ class PartFolder:
                 write_page_checksum=True,
             )
             write_atomically(self.part(shard, kind), sink.getvalue().to_pybytes())
+
+    def run(
+        self,
+        config: RunConfig,
+        work: Callable[[int], int],
+        runner: Executor,
+        todo: Sequence[int],
+        *,
+        progress: Callable[[int, int], None] | None = None,
+        merged: tuple[str, ...] = (),
+    ) -> bool:
+        """Compute shards, and keep those that are finished whatever happens.
+
+        Parameters
+        ----------
+        config : RunConfig
+            The run.
+        work : callable
+            Computes a shard, writes its parts and returns its number.
+        runner : Executor
+            Where it is computed.
+        todo : sequence of int
+            The shards to compute.
+        progress : callable, optional
+            Called with the shards computed and those to compute, after each.
+        merged : tuple of str
+            Kinds that a complete run has in one file each.
+
+        Returns
+        -------
+        bool
+            Whether every shard is there.
+
+        Raises
+        ------
+        PartFileError
+            If a part is truncated, altered or foreign.
+        """
+        try:
+            for count, _ in enumerate(runner.run(work, todo), start=1):
+                if progress is not None:
+                    progress(count, len(todo))
+        finally:
+            manifest = self.write_manifest(config)  # also after an interrupt: what is there
+        if manifest["complete"] and merged:
+            files = {f"{kind}.parquet": self._merge(config, kind) for kind in merged}
+            self.write_manifest(config, files=files)
+        return bool(manifest["complete"])
+
+    def _merge(self, config: RunConfig, kind: str) -> dict[str, Any]:
+        """Write one file from the parts, a shard at a time; return its rows and checksum."""
+        target = self.path / f"{kind}.parquet"
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        columns, rows = self.read_part(0, kind).schema, 0
+        try:
+            with pq.ParquetWriter(
+                temporary, columns, compression="zstd", write_page_checksum=True
+            ) as writer:
+                for shard in range(config.shards):
+                    part = self.read_part(shard, kind)
+                    rows += part.num_rows
+                    writer.write_table(part.cast(columns))
+            with temporary.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+        return {"rows": rows, "sha256": digest}
 
     def missing(self, config: RunConfig) -> list[int]:
         """Return the shards whose parts are not there."""

@@ -2,9 +2,8 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import PartFileError
 from bayesrisk.experiments.parts import PartFolder
+from bayesrisk.experiments.settings import RunSettings
 
 __all__ = [
     "ReconstructionConfig",
@@ -24,7 +24,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class ReconstructionConfig:
+class ReconstructionConfig(RunSettings):
     """What a run does, and to which tables.
 
     Attributes
@@ -63,16 +63,6 @@ class ReconstructionConfig:
     shards: int
     version: str = __version__
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the configuration as plain containers, for JSON."""
-        return asdict(self)
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the canonical JSON form."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
-
 
 class ReconstructionFolder(PartFolder):
     """The folder of one reconstruction; blocks are written last and stand for a whole shard."""
@@ -82,34 +72,6 @@ class ReconstructionFolder(PartFolder):
     def __init__(self, path: str | Path, *, variability: bool) -> None:
         super().__init__(path)
         self.kinds = ("records", "variability", "blocks") if variability else ("records", "blocks")
-
-    def merge(self, config: ReconstructionConfig) -> dict[str, Any]:
-        """Write one file of each kind from the parts, a shard at a time; return what they hold."""
-        files = {}
-        for kind in self.kinds:
-            target = self.path / f"{kind}.parquet"
-            temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-            try:
-                rows = self._concatenate(config, kind, temporary)
-                with temporary.open("rb") as file:
-                    digest = hashlib.file_digest(file, "sha256").hexdigest()
-                temporary.replace(target)
-            finally:
-                temporary.unlink(missing_ok=True)
-            files[target.name] = {"rows": rows, "sha256": digest}
-        return files
-
-    def _concatenate(self, config: ReconstructionConfig, kind: str, target: Path) -> int:
-        columns = self.read_part(0, kind).schema
-        rows = 0
-        with pq.ParquetWriter(
-            target, columns, compression="zstd", write_page_checksum=True
-        ) as writer:
-            for shard in range(config.shards):
-                part = self.read_part(shard, kind)
-                rows += part.num_rows
-                writer.write_table(part.cast(columns))
-        return rows
 
 
 @dataclass(frozen=True)

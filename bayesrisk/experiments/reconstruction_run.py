@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.executors import make_executor
@@ -147,24 +149,19 @@ def run_reconstruction(
     todo = [shard for shard in range(config.shards) if shard not in done]
     task = functools.partial(_work, str(store.path), str(source), config)
     try:
-        for count, _ in enumerate(runner.run(task, todo), start=1):
-            if progress is not None:
-                progress(count, len(todo))
+        complete = store.run(config, task, runner, todo, progress=progress, merged=store.kinds)
     finally:
-        manifest = store.write_manifest(config)  # also after an interrupt: what is there
         read_tables.cache_clear()
     records = 0
-    if manifest["complete"]:
-        files = store.merge(config)
-        store.write_manifest(config, files=files)
-        records = files["records.parquet"]["rows"]
+    if complete:
+        records = pq.read_metadata(store.path / "records.parquet").num_rows
     statuses, conflicts = _outcome(store, config)
     return ReconstructionSummary(
         folder=str(store.path),
         shards=config.shards,
         computed=len(todo),
         resumed=len(done),
-        complete=bool(manifest["complete"]),
+        complete=complete,
         records=records,
         statuses=statuses,
         conflicts=conflicts,

@@ -5,11 +5,11 @@ import hashlib
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from bayesrisk.exceptions import DataError
+from bayesrisk.experiments.parts import arrow_table
 from bayesrisk.experiments.reconstruction_folder import ReconstructionConfig
 from bayesrisk.reconstruction import (
     Reconstruction,
@@ -91,7 +91,7 @@ def _compute(tables: PublishedTables, config: ReconstructionConfig) -> dict[str,
         time_limit=config.time_limit,
         nearest=config.nearest,
     )
-    parts = {"records": _records(found), "blocks": _arrow(found.blocks())}
+    parts = {"records": _records(found), "blocks": arrow_table(found.blocks())}
     if config.variability is not None:
         # Block records need not fit the tract's tables: then a solution that does is looked for.
         same = config.variability == "block" or config.scope != found.problem.level
@@ -103,23 +103,11 @@ def _compute(tables: PublishedTables, config: ReconstructionConfig) -> dict[str,
             solver=config.solver,
             time_limit=config.time_limit,
         )
-        parts["variability"] = _arrow(bounds.to_frame())
+        parts["variability"] = arrow_table(bounds.to_frame())
     return parts
 
 
 def _records(found: Reconstruction) -> pa.Table:
     frame = record_form(found)
     codes = {name: "int16" for name in frame if name != found.problem.level}
-    return _arrow(frame.astype(codes))
-
-
-def _arrow(frame: pd.DataFrame) -> pa.Table:
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    texts = [
-        (
-            f.name,
-            pa.string() if pa.types.is_large_string(f.type) or pa.types.is_null(f.type) else f.type,
-        )
-        for f in table.schema
-    ]
-    return table.cast(pa.schema(texts))
+    return arrow_table(frame.astype(codes))

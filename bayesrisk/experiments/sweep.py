@@ -111,15 +111,9 @@ def run_sweep(
     done = store.prepare(config, mine, resume=resume)
     todo = [number for number in mine if number not in done]
     task = functools.partial(_work, str(store.path), config)
-    try:
-        for count, _ in enumerate(runner.run(task, todo), start=1):
-            if progress is not None:
-                progress(count, len(todo))
-    finally:
-        # Also after an interrupt: the manifest lists what is there.
-        manifest = store.write_manifest(config)
+    complete = store.run(config, task, runner, todo, progress=progress)
     rows = 0
-    if manifest["complete"]:
+    if complete:
         table = store.read(config)
         rows = table.num_rows
         buffer = io.BytesIO()
@@ -131,7 +125,7 @@ def run_sweep(
         shards=config.shards,
         computed=len(todo),
         resumed=len(mine) - len(todo),
-        complete=bool(manifest["complete"]),
+        complete=complete,
         rows=rows,
     )
 

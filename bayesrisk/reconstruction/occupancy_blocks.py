@@ -1,6 +1,7 @@
 """What an adversary reads about the blocks of subsidised properties, from published tables."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +9,9 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.tables import PublishedTables
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["OccupancyStatistics", "occupancy_statistics"]
 
@@ -102,6 +106,66 @@ class OccupancyStatistics:
             self.geoids[index], *(getattr(self, name)[index] for name in _TABLES)
         )
 
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row for each block.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``block``, and the attributes; those with several columns are numbered from 1
+            (``sizes_1``, ..., ``hud_children_1`` the least and ``hud_children_2`` the largest).
+        """
+        import pandas as pd  # slow to import
+
+        columns = {"block": np.asarray(self.geoids, dtype=str)}
+        for name, names in _columns().items():
+            values = getattr(self, name).reshape(len(self), -1)
+            columns |= {column: values[:, i] for i, column in enumerate(names)}
+        return pd.DataFrame(columns).astype({"block": "str"})
+
+    @classmethod
+    def from_frame(cls, frame: "pd.DataFrame", *, source: str = "blocks") -> "OccupancyStatistics":
+        """Return the statistics of a frame as :meth:`to_frame` makes it.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            One row for each block.
+        source : str, default "blocks"
+            What messages call it.
+
+        Returns
+        -------
+        OccupancyStatistics
+            In the order of the rows.
+
+        Raises
+        ------
+        DataError
+            If a column is missing, a block is there twice, or a value is no whole number >= 0:
+            row (the first is 1) and column are named.
+        """
+        if "block" not in frame:
+            raise DataError(f"{source}: must have a column 'block', got {', '.join(frame.columns)}")
+        blocks = frame["block"]
+        twice = np.flatnonzero(blocks.duplicated() | blocks.isna())
+        if twice.size:
+            raise DataError(
+                f"{source}: row {twice[0] + 1}, column block: must be a different block, got "
+                f"{blocks.iloc[twice[0]]!r}"
+            )
+        fields = {}
+        for name, names in _columns().items():
+            values = np.column_stack([_whole_column(frame, column, source) for column in names])
+            fields[name] = values if len(names) > 1 else values[:, 0]
+        wrong = np.flatnonzero(fields["hud_children"][:, 0] > fields["hud_children"][:, 1])
+        if wrong.size:
+            raise DataError(
+                f"{source}: row {wrong[0] + 1}, column hud_children_1: must be at most "
+                f"hud_children_2, got {fields['hud_children'][wrong[0]].tolist()}"
+            )
+        return cls(blocks.to_numpy().astype(str), **fields)
+
     @property
     def largest_people(self) -> Ints:
         """People in the largest possible set of so many subsidised households, 7 or more as 7."""
@@ -112,6 +176,34 @@ class OccupancyStatistics:
             people += size * taken
             left = left - taken
         return people
+
+
+def _columns() -> dict[str, list[str]]:
+    """Return the columns of a file for each attribute."""
+    widths = {**dict.fromkeys(_TABLES, 1), **_WIDTH, "hud_children": 2}
+    return {
+        name: [name] if width == 1 else [f"{name}_{i}" for i in range(1, width + 1)]
+        for name, width in widths.items()
+    }
+
+
+def _whole_column(frame: "pd.DataFrame", column: str, source: str) -> Ints:
+    if column not in frame:
+        raise DataError(
+            f"{source}: must have a column {column!r}, got {', '.join(map(str, frame.columns))}"
+        )
+    import pandas as pd  # slow to import
+
+    values = pd.to_numeric(frame[column], errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    with np.errstate(invalid="ignore"):
+        good = (values >= 0) & (values < 2**31) & (values == np.rint(values))
+    bad = np.flatnonzero(~good)
+    if bad.size:
+        raise DataError(
+            f"{source}: row {bad[0] + 1}, column {column}: must be a whole number in [0, 2**31), "
+            f"got {frame[column].iloc[bad[0]]!r}"
+        )
+    return values.astype(np.int64)
 
 
 def occupancy_statistics(

@@ -1,6 +1,7 @@
 """The study: the same for any number of workers, written whole, and with the known contrast."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,8 +9,9 @@ import pytest
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.experiments import OccupancyConfig, run_occupancy, write_occupancy_figures
+from bayesrisk.experiments.occupancy_config import PROTECTIONS
 from bayesrisk.experiments.occupancy_report import read_households, read_sample
-from bayesrisk.experiments.occupancy_study import PROTECTIONS, synthetic_households
+from bayesrisk.experiments.occupancy_study import synthetic_households
 from bayesrisk.tables import Records, schema
 
 SMALL = OccupancyConfig(seeds=(3, 4), blocks=12, solutions=3, noisy_solutions=2, sample_blocks=200)
@@ -46,6 +48,12 @@ def test_results_do_not_depend_on_workers_or_the_run(study):
     again = run_occupancy(SMALL, workers=2)
     for name in ("table", "seeds", "blocks", "curves", "ends", "variability"):
         pd.testing.assert_frame_equal(getattr(study, name), getattr(again, name))
+
+
+def test_more_weight_on_violations_makes_more_of_them(study):
+    config = replace(SMALL, protections=("none",), alpha=0.1, solutions=1)
+    more = run_occupancy(config).blocks["violations"].sum()
+    assert more > study.blocks.query("protection == 'none'")["violations"].sum()
 
 
 def test_files_hold_the_frames(study, tmp_path):
@@ -105,6 +113,7 @@ def test_bad_settings(tmp_path):
         ({"seeds": (1,), "protections": ("prayer",)}, "protections must be one of"),
         ({"seeds": (1,), "solutions": 0}, "solutions must be >= 1"),
         ({"seeds": (1,), "scale": 0.0}, "scale must be > 0"),
+        ({"seeds": (1,), "alpha": 1.5}, "alpha must be <= 1"),
         ({"seeds": (1,), "swap_rate": "2"}, r"rate must be in \[0, 1\]"),
         ({"seeds": (1,), "hud": "rumours"}, "hud must be one of"),
     ):
