@@ -199,6 +199,10 @@ def eliminate(matrix: Ints, n_columns: int, pivots: Ints) -> int:
     pivots' columns in ``pivots``, or -1 when an entry becomes too large.
     """
     n_rows, width = matrix.shape
+    for r in range(n_rows):
+        for c in range(width):
+            if abs(matrix[r, c]) > LARGEST:
+                return -1
     used = np.zeros(n_rows, np.bool_)
     rank = 0
     for column in range(n_columns):

@@ -31,6 +31,8 @@ _UNIT = 2**20
 #: Nodes that are looked at: the fewer, the larger the model; a general solver catches up then.
 _NODES, _FEWEST, _WORK = 60, 5, 6000
 _INTEGRAL = 1e-6
+#: Below this, sums of whole numbers are exact whatever the order of their terms.
+_EXACT = 2**62
 
 
 class Relaxation(NamedTuple):
@@ -54,6 +56,22 @@ def _whole(duals: Floats) -> Ints | None:
     if not np.all(np.abs(scaled) < 2**40):
         return None
     return scaled.astype(np.int64)
+
+
+def _exact(model: IntegerModel, y: Ints, objective: Ints | None = None) -> bool:
+    """Whether a combination of the rows, and what is left of an objective, cannot overflow."""
+    top = int(np.abs(y).max(initial=0))
+    heaviest = 0 if objective is None else int(np.abs(objective).max(initial=0)) * _UNIT
+    rows, columns, variables = model.spans
+    if top * rows + (heaviest + top * columns) * variables < _EXACT:
+        return True
+    size = np.abs(y).astype(np.float64)
+    weight = abs(model.rows).T @ size
+    if objective is not None:
+        weight = weight + np.abs(objective).astype(np.float64) * _UNIT
+    ends = np.maximum(np.abs(model.row_low), np.abs(model.row_high))
+    most = size @ ends + weight @ np.maximum(np.abs(model.low), np.abs(model.high))
+    return bool(most < _EXACT)
 
 
 def proved_bound(
@@ -87,12 +105,7 @@ def proved_bound(
     float
         The bound, rounded up to a multiple of ``2**-20``; infinite when values are too large.
     """
-    y = _whole(duals)
-    if y is None:
-        return np.inf
-    rest = objective * _UNIT - columns @ y
-    rows = np.maximum(y * model.row_low, y * model.row_high).sum()
-    return float(rows + np.maximum(rest * low, rest * high).sum()) / _UNIT
+    return reduced_values(model, objective, columns, low, high, duals)[0]
 
 
 def reduced_values(
@@ -105,12 +118,15 @@ def reduced_values(
 ) -> tuple[float, Floats]:
     """Return the bound of :func:`proved_bound`, and what each variable adds to it by one more."""
     y = _whole(duals)
-    if y is None:
+    if y is None or not _exact(model, y, objective):
         return np.inf, np.zeros(low.size)
     rest = objective * _UNIT - columns @ y
     rows = np.maximum(y * model.row_low, y * model.row_high).sum()
-    total = float(rows + np.maximum(rest * low, rest * high).sum()) / _UNIT
-    return total, rest / _UNIT
+    total = int(rows + np.maximum(rest * low, rest * high).sum())
+    bound = total / _UNIT
+    if abs(total) >= 2**53:  # a double may have been rounded down
+        bound = float(np.nextafter(bound, np.inf))
+    return bound, rest / _UNIT
 
 
 def proves_infeasible(
@@ -119,7 +135,7 @@ def proves_infeasible(
     """Whether a combination of the rows cannot be reached within the bounds of the variables."""
     largest = float(np.abs(ray).max(initial=0.0))
     y = _whole(ray / largest) if largest > 0 else None
-    if y is None:
+    if y is None or not _exact(model, y):
         return False
     weights = columns @ y
     most, least = (

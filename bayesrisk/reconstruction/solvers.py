@@ -11,6 +11,7 @@ Values are whole numbers that were checked against every row in integer arithmet
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +49,14 @@ class IntegerModel:
     rows: sp.csr_array
     row_low: Ints
     row_high: Ints
+
+    @cached_property
+    def spans(self) -> tuple[int, int, int]:
+        """Sums that bound every combination of rows: ends of rows, a column, ends of variables."""
+        weight = np.bincount(self.rows.indices, np.abs(self.rows.data))
+        row_ends = np.maximum(np.abs(self.row_low), np.abs(self.row_high)).astype(np.float64)
+        ends = np.maximum(np.abs(self.low), np.abs(self.high)).astype(np.float64)
+        return int(row_ends.sum()) + 1, int(weight.max(initial=0)) + 1, int(ends.sum()) + 1
 
     def holds(self, values: Ints) -> bool:
         """Whether whole values satisfy every bound and row, in integer arithmetic."""

@@ -1,5 +1,7 @@
 """Back-ends against enumeration; what is claimed is what was proved."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -180,6 +182,35 @@ def test_dual_values_without_sense_prove_nothing():
     assert proved_bound(model, objective, columns, model.low, model.high, far) == np.inf
     nothing = np.zeros(len(model.row_low))
     assert not proves_infeasible(model, columns, model.low, model.high, nothing)
+
+
+def test_bounds_that_whole_numbers_of_64_bits_cannot_hold_are_not_proved():
+    """A product that wrapped around would prove anything."""
+    rng = np.random.default_rng(17)
+    proved = 0
+    for large in (2**10, 2**20, 2**28, 2**31):
+        for _ in range(50):
+            rows = sp.csr_array(rng.integers(0, 4, (4, 5)))
+            point = rng.integers(0, large, 5)
+            sums = rows @ point
+            model = IntegerModel(np.zeros(5, int), np.full(5, large), rows, sums, sums)
+            objective = rng.integers(-1000, 1001, 5)
+            columns = sp.csr_array(rows.T)
+            duals = rng.normal(scale=10.0 ** rng.uniform(0, 6), size=4)
+            bound = proved_bound(model, objective, columns, model.low, model.high, duals)
+            assert bound >= int(objective @ point)
+            assert not proves_infeasible(model, columns, model.low, model.high, duals)
+            if np.isfinite(bound):
+                proved += 1
+                y = [round(d * 2**20) for d in duals]
+                exact = sum(a * int(b) for a, b in zip(y, sums, strict=True))
+                rest = [
+                    int(c) * 2**20 - sum(int(a) * b for a, b in zip(column, y, strict=True))
+                    for c, column in zip(objective, rows.toarray().T, strict=True)
+                ]
+                exact += sum(max(r * large, 0) for r in rest)
+                assert Fraction(bound) >= Fraction(exact, 2**20)
+    assert 50 <= proved < 200
 
 
 class Careless:
