@@ -138,6 +138,7 @@ from .plotting import plot_postprocessing as plot_postprocessing
 from .plotting import plot_rank as plot_rank
 from .plotting import plot_reidentification as plot_reidentification
 from .plotting import plot_released_count as plot_released_count
+from .plotting import plot_statements as plot_statements
 from .plotting import plot_trace as plot_trace
 from .plotting import plot_variability as plot_variability
 from .plotting import plot_variance_ratio as plot_variance_ratio
@@ -283,6 +284,7 @@ from .risk import release_utility as release_utility
 from .risk import sampling_ranking as sampling_ranking
 from .risk import scenario as scenario
 from .risk import simulated_marginal_posterior as simulated_marginal_posterior
+from .risk import statement_summary as statement_summary
 from .risk import uniques_by_block_size as uniques_by_block_size
 from .risk import unprocessed_marginal_posterior as unprocessed_marginal_posterior
 from .risk import unprocessed_marginal_risk as unprocessed_marginal_risk

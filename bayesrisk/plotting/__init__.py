@@ -34,6 +34,7 @@ from bayesrisk.plotting.reidentification import (
     plot_reidentification,
     plot_variability,
 )
+from bayesrisk.plotting.statements import plot_statements
 
 __all__ = [
     "plot_autocorr",
@@ -57,6 +58,7 @@ __all__ = [
     "plot_rank",
     "plot_reidentification",
     "plot_released_count",
+    "plot_statements",
     "plot_trace",
     "plot_variability",
     "plot_variance_ratio",

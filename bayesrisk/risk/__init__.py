@@ -61,6 +61,7 @@ from bayesrisk.risk.race_ethnicity import race_ethnicity_counts
 from bayesrisk.risk.reidentification import Reidentification, reidentification
 from bayesrisk.risk.result import BlockRisk, block_risk
 from bayesrisk.risk.scenarios import SCENARIOS, Scenario, scenario
+from bayesrisk.risk.statement_summary import statement_summary
 from bayesrisk.risk.statements import STATEMENT_COLUMNS, reconstruction_statements
 from bayesrisk.risk.unprocessed import unprocessed_marginal_posterior, unprocessed_marginal_risk
 from bayesrisk.risk.variability_reports import uniques_by_block_size, variability_quantiles
@@ -122,6 +123,7 @@ __all__ = [
     "sampling_ranking",
     "scenario",
     "simulated_marginal_posterior",
+    "statement_summary",
     "uniques_by_block_size",
     "unprocessed_marginal_posterior",
     "unprocessed_marginal_risk",

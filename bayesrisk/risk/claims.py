@@ -16,8 +16,7 @@ from bayesrisk.reconstruction import Claims
 from bayesrisk.reconstruction.claim_sentences import claim_sentences
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk._panels import binomial_interval
-from bayesrisk.risk.statements import _TRUE_COUNTS as TRUE_COUNTS
-from bayesrisk.risk.statements import STATEMENT_COLUMNS
+from bayesrisk.risk.statements import STATEMENT_COLUMNS, TRUE_COUNTS
 from bayesrisk.tables import Records
 
 __all__ = ["certainty_precision", "claim_priors", "claim_statements", "count_claims"]

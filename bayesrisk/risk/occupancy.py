@@ -14,10 +14,10 @@ from bayesrisk.reconstruction import OCCUPANCY_STATUS, OccupancyDetection
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk._occupancy_truth import household_frame
 from bayesrisk.risk._panels import binomial_interval
+from bayesrisk.risk.statements import TRUE_COUNTS
 
 __all__ = ["OccupancyBlockRisk", "occupancy_block_risk", "occupancy_statements"]
 
-_TRUE_COUNTS = ("identity", "suppression")
 _READINGS = ("apart", "violation")
 
 
@@ -178,7 +178,8 @@ def occupancy_statements(
 ) -> pd.DataFrame:
     """Return what the attack says of every block, with prior, posterior and their ratio.
 
-    The statement is that some subsidised household of the block violates the occupancy limit.
+    The statement is that some subsidised household of the block violates the occupancy limit;
+    blocks without subsidised households are left out.
     Where published counts are true ones a violation found is proved.  Elsewhere the posterior is
     the share of blocks with the same status that hold one: an estimate that needs the truth.
 
@@ -225,12 +226,13 @@ def occupancy_statements(
         raise ArgumentTypeError(f"spec must be a MechanismSpec, got {type(spec).__name__}")
     believed = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")
     share = check.scalar(level, "level", lower=0.0, upper=1.0, bounds="()")
-    finding = np.array(found.status)
-    proved = (finding == "violation") & (spec.mechanism in _TRUE_COUNTS)
+    kept = found.subsidised > 0
+    finding = np.array(found.status)[kept]
+    proved = (finding == "violation") & (spec.mechanism in TRUE_COUNTS)
     values = np.where(proved, 1.0, np.nan)
     lower, upper, status = values.copy(), values.copy(), np.where(proved, "proved", "unverified")
     if truth is not None:
-        true = _violating(found, truth)
+        true = _violating(found, truth)[kept]
         for kind in OCCUPANCY_STATUS:
             rows = (finding == kind) & ~proved
             if rows.any():
@@ -241,9 +243,9 @@ def occupancy_statements(
     columns: dict[str, Any] = {
         "attack": "occupancy",
         "protection": spec.mechanism,
-        "target": [f"block {geoid}" for geoid in found.geoids],
+        "target": [f"block {geoid}" for geoid in found.geoids[kept]],
         "statement": "a subsidised household above the occupancy limit",
-        "people": found.subsidised,
+        "people": found.subsidised[kept],
         "prior": believed,
         "posterior": values,
         "lower": lower,

@@ -19,7 +19,7 @@ from bayesrisk.reconstruction.person_frame import CELLS, person_frame, race_ethn
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk._panels import SIZE_CLASSES, binomial_interval, size_class
 
-__all__ = ["STATEMENT_COLUMNS", "reconstruction_statements"]
+__all__ = ["STATEMENT_COLUMNS", "STATEMENT_STATUS", "TRUE_COUNTS", "reconstruction_statements"]
 
 #: Columns that the statements of every attack have.
 STATEMENT_COLUMNS = (
@@ -35,8 +35,10 @@ STATEMENT_COLUMNS = (
     "ratio",
     "status",
 )
+#: What a posterior is: proved, an estimate, or not there.
+STATEMENT_STATUS = ("proved", "estimated", "unverified")
 #: Mechanisms whose published counts are true counts.
-_TRUE_COUNTS = ("identity", "suppression")
+TRUE_COUNTS = ("identity", "suppression")
 _PLACE = ["block", "sex", "agebin"]
 _RECORDS = ("block", "sex", "age", "race", "hisp")
 
@@ -120,7 +122,7 @@ def reconstruction_statements(
     weight = check.scalar(prior_weight, "prior_weight", lower=0.0)
     records = person_frame(record_form(found), columns=_RECORDS, source="records")
     rows = _claims(records, weight)
-    exact = spec.mechanism in _TRUE_COUNTS
+    exact = spec.mechanism in TRUE_COUNTS
     unique = found.geoids[np.array(found.status) == "unique"] if exact else np.array([], str)
     rows["status"] = np.where(rows["block"].isin(unique), "proved", "unverified")
     proved = rows["status"] == "proved"

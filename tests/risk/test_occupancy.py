@@ -1,5 +1,7 @@
 """Blocks and households said to violate the limit, against slow loops over the truth."""
 
+from dataclasses import replace
+
 import numpy as np
 import oracles_occupancy as oracle
 import pandas as pd
@@ -193,6 +195,10 @@ def test_statements_have_prior_posterior_and_ratio():
     assert exact["status"].tolist() == ["proved"] * 2 + ["unverified"] * 4
     assert exact["people"].tolist() == list(range(11, 17))
     assert exact["target"][0] == "block 0"
+    without = replace(found, subsidised=np.array([0, 12, 0, 14, 15, 16]))
+    fewer = occupancy_statements(without, spec=MechanismSpec("identity", {}), prior=0.2)
+    assert fewer["target"].tolist() == [f"block {i}" for i in (1, 3, 4, 5)]
+    assert fewer["people"].tolist() == [12, 14, 15, 16]
     swapped = occupancy_statements(
         found, spec=MechanismSpec("swapping", {}), prior=0.2, truth=truth
     )

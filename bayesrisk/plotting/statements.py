@@ -1,0 +1,71 @@
+"""Figure of statements: how much an adversary gains, by attack and protection."""
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk.plotting import _canvas as canvas
+from bayesrisk.plotting._canvas import Figure, require, style
+
+__all__ = ["plot_statements"]
+
+
+def plot_statements(statements: pd.DataFrame) -> Figure:
+    """Draw the share of statements whose ratio of posterior to prior is at least so large.
+
+    Parameters
+    ----------
+    statements : pandas.DataFrame
+        Statements of any attacks, with columns ``attack``, ``protection``, ``ratio``; those
+        without a ratio are left out.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A panel for each attack, a line for each protection.  The axis ends where at most 1 in 100
+        statements of any line is left; what is beyond (also infinite ratios, of a prior of 0) is
+        the share at the right edge.
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing or no statement has a ratio.
+    """
+    require(statements, ("attack", "protection", "ratio"))
+    known = statements[statements["ratio"].notna()]
+    require(known, ("ratio",))
+    attacks = list(dict.fromkeys(known["attack"].tolist()))
+    protections = list(dict.fromkeys(known["protection"].tolist()))
+    groups = known.groupby(["attack", "protection"])["ratio"]
+    finite = known.loc[np.isfinite(known["ratio"]) & (known["ratio"] > 0), "ratio"]
+    ends = groups.quantile(0.99, interpolation="lower")
+    low = min(float(finite.min()), 1.0) / 1.5 if len(finite) else 0.5
+    high = max(float(ends[np.isfinite(ends)].max()), 1.0) * 1.5 if np.isfinite(ends).any() else 2.0
+    with style():
+        figure = Figure(figsize=(1.2 + 2.7 * len(attacks), 3.2), layout="constrained")
+        every = figure.subplots(1, len(attacks), sharey=True, squeeze=False)[0]
+        named: set[str] = set()
+        for axes, attack in zip(every, attacks, strict=True):
+            for i, protection in enumerate(protections):
+                rows = known[(known["attack"] == attack) & (known["protection"] == protection)]
+                if not len(rows):
+                    continue
+                ratio = np.sort(rows["ratio"].to_numpy(np.float64))
+                share = 1.0 - np.arange(ratio.size) / ratio.size
+                inside = np.clip(ratio, low, high)
+                axes.step(
+                    np.concatenate([[low], inside, [high]]),
+                    np.concatenate([[1.0], share, [float((ratio > high).mean())]]),
+                    where="pre",
+                    label="_nolegend_" if protection in named else protection,
+                    color=canvas._COLOURS[i % len(canvas._COLOURS)],
+                    linestyle=canvas._DASHES[i % len(canvas._DASHES)],
+                )
+                named.add(protection)
+            axes.axvline(1.0, color="0.35", linewidth=1.0, zorder=0)
+            axes.set(
+                xscale="log", xlim=(low, high), ylim=(-0.02, 1.02), title=attack,
+                xlabel="posterior / prior",
+            )  # fmt: skip
+        every[0].set_ylabel("share of statements, at least so")
+        figure.legend(loc="outside lower center", ncols=4, fontsize=8.0)
+        return figure

@@ -1,0 +1,114 @@
+"""The summary of statements against plain loops; what must be refused."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.plotting import plot_statements
+from bayesrisk.risk import STATEMENT_COLUMNS, statement_summary
+
+STATUS = ("proved", "estimated", "unverified")
+
+
+def row(attack, protection, target, people, prior, posterior, status):
+    known = status != "unverified"
+    ratio = math.nan
+    if known:
+        ratio = posterior / prior if prior else (math.inf if posterior else math.nan)
+    posterior = posterior if known else math.nan
+    values = (attack, protection, target, "s", people, prior, posterior, posterior, posterior)
+    return dict(zip(STATEMENT_COLUMNS, (*values, ratio, status), strict=True))
+
+
+ROWS = st.lists(
+    st.builds(
+        row,
+        st.sampled_from(["claims", "occupancy"]),
+        st.sampled_from(["identity", "swapping"]),
+        st.sampled_from(["1", "2", "3"]),
+        st.integers(0, 5),
+        st.sampled_from([0.0, 0.01, 0.25, 1.0]),
+        st.sampled_from([0.0, 0.5, 1.0]),
+        st.sampled_from(STATUS),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+@given(rows=ROWS, cut=st.integers(0, 20))
+def test_numbers_are_those_of_a_loop(rows, cut):
+    frames = [pd.DataFrame(part, columns=STATEMENT_COLUMNS) for part in (rows[:cut], rows[cut:])]
+    found = statement_summary(frames, thresholds=(1.0, 3.0))
+    groups = {}
+    for r in rows:
+        groups.setdefault((r["attack"], r["protection"]), []).append(r)
+    assert list(zip(found["attack"], found["protection"], strict=True)) == list(groups)
+    for line, part in zip(found.to_dict(orient="records"), groups.values(), strict=True):
+        assert line["statements"] == len(part)
+        assert line["targets"] == len({r["target"] for r in part})
+        assert line["people"] == sum(r["people"] for r in part)
+        for status in STATUS:
+            assert line[status] == sum(r["status"] == status for r in part)
+        known = [r for r in part if r["status"] != "unverified"]
+        ratios = sorted(r["ratio"] for r in known if not math.isnan(r["ratio"]))
+        if known:
+            mean = math.fsum(r["posterior"] for r in known) / len(known)
+            assert line["posterior"] == pytest.approx(mean, rel=1e-14)
+        else:
+            assert math.isnan(line["posterior"])
+        if ratios:
+            for share in (0.5, 0.9):  # the smallest that so large a share does not exceed
+                at = next(x for x in ratios if sum(r <= x for r in ratios) >= share * len(ratios))
+                assert line[f"ratio_{round(100 * share)}"] == at
+            assert line["ratio_max"] == ratios[-1]
+            assert line["at_least_3"] == sum(r >= 3 for r in ratios) / len(ratios)
+        else:
+            assert math.isnan(line["ratio_50"])
+            assert math.isnan(line["at_least_1"])
+
+
+def test_no_statements_are_no_rows():
+    found = statement_summary(pd.DataFrame(columns=STATEMENT_COLUMNS))
+    assert len(found) == 0
+    assert "at_least_10" in found
+
+
+def test_refusals():
+    good = pd.DataFrame([row("claims", "identity", "1", 1, 0.5, 1.0, "proved")] * 2)
+    for change, text in (
+        ({"prior": [0.5, 1.5]}, r"row 2, column prior: must be in \[0, 1\], got .*1.5"),
+        ({"posterior": [math.nan, 1.0]}, "row 1, column posterior"),
+        ({"ratio": [2.0, -1.0]}, "row 2, column ratio: must be >= 0"),
+        ({"status": ["proved", "sure"]}, "row 2, column status: must be one of proved"),
+    ):
+        with pytest.raises(DataError, match=text):
+            statement_summary(good.assign(**change))
+    with pytest.raises(DataError, match="must have a column 'ratio'"):
+        statement_summary(good.drop(columns="ratio"))
+    with pytest.raises(ArgumentTypeError, match="must be DataFrames, got int"):
+        statement_summary([good, 3])
+    with pytest.raises(ArgumentError, match="at least one frame"):
+        statement_summary([])
+    with pytest.raises(ArgumentError, match="thresholds must be > 0"):
+        statement_summary(good, thresholds=(0.0,))
+    with pytest.raises(ArgumentError, match="thresholds must differ"):
+        statement_summary(good, thresholds=(2, 2.0))
+
+
+def test_figure():
+    rows = [row("claims", "identity", "1", 1, p, 1.0, "proved") for p in (0.5, 0.1, 0.0)]
+    rows += [row("occupancy", "swapping", "1", 1, 0.25, 1.0, "estimated")]
+    left, right = plot_statements(pd.DataFrame(rows)).axes
+    x, y = left.lines[0].get_data()
+    assert np.allclose(y, [1.0, 1.0, 2 / 3, 1 / 3, 1 / 3])
+    assert x[1:3].tolist() == [2.0, 10.0]
+    assert [axes.get_title() for axes in (left, right)] == ["claims", "occupancy"]
+    unknown = pd.DataFrame([row("claims", "identity", "1", 1, 0.5, 1.0, "unverified")])
+    with pytest.raises(ArgumentError, match="at least one row"):
+        plot_statements(unknown)
