@@ -14,7 +14,7 @@ from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     from bayesrisk.experiments import OccupancyStudy
-    from bayesrisk.experiments.occupancy_attack_run import OccupancyAttackSummary
+    from bayesrisk.experiments.occupancy.attack import OccupancyAttackSummary
 
 __all__ = ["occupancy"]
 
@@ -95,7 +95,7 @@ def occupancy(
         _print_attack(summary, as_json=as_json)
         return
     from bayesrisk.experiments import OccupancyConfig, run_occupancy
-    from bayesrisk.experiments.occupancy_report import (
+    from bayesrisk.experiments.occupancy.report import (
         read_households,
         read_sample,
         write_occupancy_figures,
@@ -140,7 +140,7 @@ def occupancy(
 
 def _is_published(blocks: Path) -> bool:
     """Return whether these are published statistics rather than households."""
-    from bayesrisk.experiments.occupancy_report import column_names
+    from bayesrisk.experiments.occupancy.report import column_names
 
     return blocks.is_dir() or "hud_households" in column_names(blocks)
 

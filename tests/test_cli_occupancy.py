@@ -9,8 +9,9 @@ from typer.testing import CliRunner
 
 from bayesrisk.cli import app
 from bayesrisk.exceptions import BayesRiskError, OutputError
-from bayesrisk.experiments import OccupancyConfig, occupancy_run, run_occupancy_attack
-from bayesrisk.experiments.occupancy_study import synthetic_households
+from bayesrisk.experiments import OccupancyConfig, run_occupancy_attack
+from bayesrisk.experiments.occupancy import run as occupancy_run
+from bayesrisk.experiments.occupancy.study import synthetic_households
 from bayesrisk.reconstruction import detect_occupancy, occupancy_statistics
 from bayesrisk.tables import schema, tabulate_records, workload
 

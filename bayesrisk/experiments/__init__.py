@@ -5,13 +5,14 @@ May import everything but ``cli``; writes only inside the folder it is given.
 
 from bayesrisk.experiments.claims_run import ClaimsConfig, ClaimsSummary, run_claims
 from bayesrisk.experiments.config import SweepConfig
-from bayesrisk.experiments.occupancy_attack_run import (
+from bayesrisk.experiments.occupancy import (
     OccupancyAttackSummary,
+    OccupancyConfig,
+    OccupancyStudy,
+    run_occupancy,
     run_occupancy_attack,
+    write_occupancy_figures,
 )
-from bayesrisk.experiments.occupancy_config import OccupancyConfig
-from bayesrisk.experiments.occupancy_report import write_occupancy_figures
-from bayesrisk.experiments.occupancy_run import OccupancyStudy, run_occupancy
 from bayesrisk.experiments.parsing import load_config, parse_config
 from bayesrisk.experiments.reconstruction_folder import (
     ReconstructionConfig,

@@ -23,7 +23,7 @@ from bayesrisk.experiments.parts import PartFolder, arrow_table, write_atomicall
 from bayesrisk.experiments.reconstruction_shards import digest_folder, read_tables
 from bayesrisk.experiments.settings import RunSettings
 from bayesrisk.reconstruction import Claims, claim_sentences, claims
-from bayesrisk.reconstruction._claims_options import about_claims
+from bayesrisk.reconstruction.claims._options import about_claims
 from bayesrisk.tables import PublishedTables
 
 __all__ = ["ClaimsConfig", "ClaimsSummary", "run_claims"]

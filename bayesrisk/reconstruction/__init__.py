@@ -5,26 +5,29 @@ Code of the adversary: it sees published tables, never what holds records.
 
 from bayesrisk.reconstruction.age_bins import AGE_BIN_STARTS, age_bin
 from bayesrisk.reconstruction.attack import ReconstructionAttack, record_form
-from bayesrisk.reconstruction.claim_sentences import claim_sentences
-from bayesrisk.reconstruction.claims import Claims, claims, generate_claims, verify_claims
-from bayesrisk.reconstruction.claims_attack import ClaimsAttack
+from bayesrisk.reconstruction.claims import (
+    Claims,
+    ClaimsAttack,
+    claim_sentences,
+    claims,
+    generate_claims,
+    verify_claims,
+)
 from bayesrisk.reconstruction.guessers import modal_cells, modal_guess, proportional_guess
 from bayesrisk.reconstruction.matching import Matching, match_records
 from bayesrisk.reconstruction.occupancy import (
     OCCUPANCY_STATUS,
+    HouseholdLaw,
+    OccupancyAttack,
     OccupancyDetection,
-    detect_occupancy,
-)
-from bayesrisk.reconstruction.occupancy_attack import OccupancyAttack
-from bayesrisk.reconstruction.occupancy_blocks import OccupancyStatistics, occupancy_statistics
-from bayesrisk.reconstruction.occupancy_law import HouseholdLaw, household_law
-from bayesrisk.reconstruction.occupancy_solutions import (
     OccupancyReconstruction,
-    reconstruct_occupancy,
-)
-from bayesrisk.reconstruction.occupancy_variability import (
+    OccupancyStatistics,
     OccupancyVariability,
+    detect_occupancy,
+    household_law,
+    occupancy_statistics,
     occupancy_variability,
+    reconstruct_occupancy,
 )
 from bayesrisk.reconstruction.reconstruct import Reconstruction, reconstruct
 from bayesrisk.reconstruction.registry import available_attacks, make_attack, register_attack

@@ -17,8 +17,8 @@ __all__ = ["available_attacks", "make_attack", "register_attack"]
 
 _GROUP = "bayesrisk.attacks"
 _OWN = {
-    "claims": "bayesrisk.reconstruction.claims_attack:ClaimsAttack",
-    "occupancy": "bayesrisk.reconstruction.occupancy_attack:OccupancyAttack",
+    "claims": "bayesrisk.reconstruction.claims.attack:ClaimsAttack",
+    "occupancy": "bayesrisk.reconstruction.occupancy.attack:OccupancyAttack",
     "reconstruction": "bayesrisk.reconstruction.attack:ReconstructionAttack",
 }
 _registered: dict[str, Callable[..., Attack]] = {}

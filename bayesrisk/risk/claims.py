@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import Claims
-from bayesrisk.reconstruction.claim_sentences import claim_sentences
+from bayesrisk.reconstruction.claims.sentences import claim_sentences
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk._panels import binomial_interval
 from bayesrisk.risk.statements import STATEMENT_COLUMNS, TRUE_COUNTS
@@ -42,7 +42,7 @@ def _records(found: Claims, records: Records, name: str) -> pd.DataFrame:
 
 def _counts(patterns: NDArray[np.int16], rows: NDArray[np.int16]) -> NDArray[np.int64]:
     """Return how many rows match each pattern."""
-    from bayesrisk.reconstruction._claims_kernels import pattern_counts  # compiled on first use
+    from bayesrisk.reconstruction.claims._kernels import pattern_counts  # compiled on first use
 
     distinct, weight = np.unique(rows, axis=0, return_counts=True)
     asked, back = np.unique(patterns, axis=0, return_inverse=True)

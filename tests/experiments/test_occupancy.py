@@ -9,9 +9,9 @@ import pytest
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.experiments import OccupancyConfig, run_occupancy, write_occupancy_figures
-from bayesrisk.experiments.occupancy_config import PROTECTIONS
-from bayesrisk.experiments.occupancy_report import read_households, read_sample
-from bayesrisk.experiments.occupancy_study import synthetic_households
+from bayesrisk.experiments.occupancy.config import PROTECTIONS
+from bayesrisk.experiments.occupancy.report import read_households, read_sample
+from bayesrisk.experiments.occupancy.study import synthetic_households
 from bayesrisk.tables import Records, schema
 
 SMALL = OccupancyConfig(seeds=(3, 4), blocks=12, solutions=3, noisy_solutions=2, sample_blocks=200)

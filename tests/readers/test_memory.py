@@ -1,12 +1,11 @@
 """Files larger than what a reader holds: memory stays flat, and sources are bounded."""
 
-import subprocess
-import sys
 import zipfile
 
 import numpy as np
 import oracles_readers as oracle
 import pytest
+from peak_memory import run_and_measure
 
 from bayesrisk import (
     DataError,
@@ -18,22 +17,17 @@ from bayesrisk import (
 )
 from bayesrisk.readers import _source
 
-PEAK = """
-import resource, sys
+READ = """
 import bayesrisk
 read = getattr(bayesrisk, sys.argv[1])
-rows = sum(len(piece) for piece in read(sys.argv[2], chunk=2**15))
-print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+answer = sum(len(piece) for piece in read(sys.argv[2], chunk=2**15))
 """
 ROWS = 2**15
 
 
 def peak(reader, file):
     """Return rows read and the largest memory of a process of its own, in bytes."""
-    run = subprocess.run(
-        [sys.executable, "-c", PEAK, reader, str(file)], capture_output=True, text=True, check=True
-    )
-    rows, kilobytes = map(int, run.stdout.split())
+    rows, kilobytes = run_and_measure(READ, reader, file)
     return rows, kilobytes * 1024
 
 

@@ -1,0 +1,371 @@
+"""The occupancy attack on published statistics, shard by shard: blocks, and likely households.
+
+Reads published statistics, and a public sample, and nothing else.
+"""
+
+import functools
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+
+from bayesrisk import _validation as check
+from bayesrisk._version import __version__
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.experiments.executors import make_executor
+from bayesrisk.experiments.parts import PartFolder, arrow_table
+from bayesrisk.experiments.reconstruction_shards import digest_folder
+from bayesrisk.experiments.settings import RunSettings
+from bayesrisk.reconstruction import (
+    OccupancyDetection,
+    OccupancyStatistics,
+    detect_occupancy,
+    household_law,
+    occupancy_statistics,
+    reconstruct_occupancy,
+)
+from bayesrisk.tables import PublishedTables
+
+__all__ = ["OccupancyAttackConfig", "OccupancyAttackSummary", "run_occupancy_attack"]
+
+_KIND = ["size", "race_ethnicity", "children", "bedrooms", "subsidised", "violation"]
+_SHOWN = 5  # conflicts that a summary quotes
+_SCALE = 0.1  # noise of the objectives of several solutions, in nats
+
+
+@dataclass(frozen=True)
+class OccupancyAttackConfig(RunSettings):
+    """What a run does, and to which statistics.
+
+    Attributes
+    ----------
+    blocks : str
+        Digest of the input.
+    sample : str or None
+        Digest of the public sample; None for no reconstructions.
+    level : str
+        Level of published tables.
+    hud : str
+        How HUD's tables are read.
+    open_end : bool
+        Whether households of 7 people or more can be of any size, in detection.
+    error : str
+        How reconstructions may miss statistics: ``none``, ``absolute`` or ``squared``.
+    solutions : int
+        Reconstructions of a block.
+    smoothing : float
+        Households of every kind that are added to the sample.
+    seed : int
+        Of reconstructions.
+    time_limit : float or None
+        Seconds for a program of detection, and for the reconstructions of a block.
+    blocks_per_shard : int
+        Blocks of a shard.
+    shards : int
+        Number of shards.
+    version : str
+        Version of bayesrisk.
+    """
+
+    blocks: str
+    sample: str | None
+    level: str
+    hud: str
+    open_end: bool
+    error: str
+    solutions: int
+    smoothing: float
+    seed: int
+    time_limit: float | None
+    blocks_per_shard: int
+    shards: int
+    version: str = __version__
+
+
+class OccupancyAttackSummary(NamedTuple):
+    """What a run did.
+
+    ``statuses`` counts blocks by status, ``conflicts`` has the first blocks that no households fit
+    with the tables that contradict each other.
+    """
+
+    folder: str
+    blocks: int
+    shards: int
+    computed: int
+    resumed: int
+    complete: bool
+    statuses: dict[str, int]
+    conflicts: tuple[tuple[str, str], ...]
+
+
+class _AttackFolder(PartFolder):
+    """The folder of one attack; blocks are written last and stand for a whole shard."""
+
+    what: ClassVar[str] = "run of the occupancy attack"
+
+    def __init__(self, path: str | Path, *, households: bool) -> None:
+        super().__init__(path)
+        self.kinds = ("households", "blocks") if households else ("blocks",)
+
+
+def run_occupancy_attack(
+    blocks: str | Path,
+    folder: str | Path,
+    *,
+    sample: str | Path | None = None,
+    level: str = "block",
+    hud: str = "counts",
+    open_end: bool = True,
+    error: str = "none",
+    solutions: int = 100,
+    smoothing: float = 0.5,
+    seed: int = 1,
+    time_limit: float | None = None,
+    workers: int = 1,
+    resume: bool = False,
+    blocks_per_shard: int = 250,
+    executor: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> OccupancyAttackSummary:
+    """Say of every block of some published statistics whether it must hold a violation.
+
+    Parameters
+    ----------
+    blocks : path-like
+        Folder of tables of the workload ``household-occupancy`` or of a release; or a Parquet file
+        of :meth:`OccupancyStatistics.to_frame`.
+    folder : path-like
+        Output folder, new or empty; or, with ``resume``, one that holds a part of this run.
+    sample : path-like, optional
+        Parquet file of a public sample with ``size``, ``race_ethnicity``, ``children`` and perhaps
+        ``weight``: also reconstruct the households of blocks with a violation.
+    level, hud : object
+        As for :func:`occupancy_statistics`, for tables.
+    open_end : bool, default True
+        As for :func:`detect_occupancy`.
+    error : {"none", "absolute", "squared"}, default "none"
+        As for :func:`reconstruct_occupancy`; ``absolute`` or ``squared`` for noisy statistics.
+    solutions : int, default 100
+        Reconstructions of a block: the best one, or those of perturbed objectives.
+    smoothing : float, default 0.5
+        As for :func:`household_law`.
+    seed : int, default 1
+        Of the perturbations, and of ties.
+    time_limit : float, optional
+        Seconds for a program of detection, and for the reconstructions of a block.
+    workers : int, default 1
+        Worker processes, in [1, 1024]; results do not depend on it.
+    resume : bool, default False
+        Whether finished shards in the folder are kept and the rest computed.
+    blocks_per_shard : int, default 250
+        Blocks of a shard.
+    executor : str, optional
+        ``"serial"``, ``"processes"``, ``"dask"`` or a plug-in; by default serial for one worker
+        and processes for more.
+    progress : callable, optional
+        Called with the finished and the total number of shards of this run, after each.
+
+    Returns
+    -------
+    OccupancyAttackSummary
+        What was done.  A complete run has ``blocks.parquet`` (status, and with a sample the mean
+        number of violations in reconstructions) and, with a sample, ``households.parquet``: kinds
+        of households with their mean number in the reconstructions of a block, violations first.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, or a table is missing.
+    DataError
+        If the input is damaged.
+    OutputError
+        If the folder belongs to another run, or holds shards and ``resume`` is false; nothing is
+        changed then.
+    PartFileError
+        If a part in the folder is truncated, altered or foreign; nothing is changed then.
+
+    Notes
+    -----
+    Memory: the statistics in every worker, and one shard.  An interrupt keeps every finished
+    shard.
+    """
+    check.integer(workers, "workers", lower=1, upper=1024)
+    check.integer(blocks_per_shard, "blocks_per_shard", lower=1)
+    check.integer(solutions, "solutions", lower=1, upper=10**6)
+    check.choice(error, "error", ("none", "absolute", "squared"))
+    if time_limit is not None:
+        time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
+    runner = make_executor(executor or ("serial" if workers == 1 else "processes"), workers)
+    source = str(blocks)
+    statistics = _statistics(source, _digest(blocks), level, hud)
+    if not len(statistics):
+        raise DataError(f"{blocks}: must hold at least one block")
+    config = OccupancyAttackConfig(
+        _digest(blocks),
+        None if sample is None else _digest(sample),
+        level,
+        hud,
+        bool(open_end),
+        error,
+        solutions,
+        check.scalar(smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]"),
+        check.integer(seed, "seed", lower=0),
+        time_limit,
+        blocks_per_shard,
+        -(-len(statistics) // blocks_per_shard),
+    )
+    public = None if sample is None else _sample(str(sample), config)
+    store = _AttackFolder(folder, households=public is not None)
+    done = store.prepare(config, range(config.shards), resume=resume)
+    todo = [shard for shard in range(config.shards) if shard not in done]
+    task = functools.partial(_work, str(store.path), source, public, config)
+    try:
+        complete = store.run(config, task, runner, todo, progress=progress, merged=store.kinds)
+    finally:
+        _statistics.cache_clear()
+    return _summary(store, config, len(todo), complete)
+
+
+def _digest(path: str | Path) -> str:
+    """Return the digest of a file, or of the files of a folder."""
+    source = Path(path)
+    if source.is_dir():
+        return digest_folder(source)
+    try:
+        with source.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"{source}: cannot be read: {error}") from error
+
+
+@functools.lru_cache(maxsize=1)
+def _statistics(path: str, digest: str, level: str, hud: str) -> OccupancyStatistics:
+    """Return the statistics, once for each process; refuse them when they have changed."""
+    source = Path(path)
+    if source.is_dir():
+        found = occupancy_statistics(PublishedTables.read(source), level=level, hud=hud)
+    elif hud != "counts":
+        raise ArgumentError(
+            f"hud must be 'counts' for a file of statistics, which has intervals, got {hud!r}"
+        )
+    else:
+        found = OccupancyStatistics.from_frame(_parquet(source), source=path)
+    if _digest(source) != digest:
+        raise DataError(f"{path}: must not change while it is read")
+    return found
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    try:
+        frame: pd.DataFrame = pq.read_table(path).to_pandas()
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: must be a Parquet file: {error}") from error
+    return frame
+
+
+def _sample(path: str, config: OccupancyAttackConfig) -> pd.DataFrame:
+    """Return the public sample, checked."""
+    from bayesrisk.experiments.occupancy.report import read_sample
+
+    frame = read_sample(path)
+    household_law(frame, smoothing=config.smoothing)
+    return frame
+
+
+def _work(
+    folder: str,
+    blocks: str,
+    sample: pd.DataFrame | None,
+    config: OccupancyAttackConfig,
+    shard: int,
+) -> int:
+    """Attack one shard and write its parts: what a worker does."""
+    everything = _statistics(blocks, config.blocks, config.level, config.hud)
+    size = config.blocks_per_shard
+    some = everything.take(np.arange(len(everything))[shard * size : (shard + 1) * size])
+    found = detect_occupancy(some, open_end=config.open_end, time_limit=config.time_limit)
+    frames: dict[str, Any] = {"blocks": found.to_frame()}
+    if sample is not None:
+        frames |= _households(config, some, found, sample, shard)
+    store = _AttackFolder(folder, households=sample is not None)
+    tables = {k: arrow_table(f) for k, f in frames.items()}
+    store.write_parts(config, shard, tables)
+    return shard
+
+
+def _households(
+    config: OccupancyAttackConfig,
+    some: OccupancyStatistics,
+    detection: OccupancyDetection,
+    sample: pd.DataFrame,
+    shard: int,
+) -> dict[str, pd.DataFrame]:
+    """Return blocks and households with what reconstructions of blocks with a violation say."""
+    several = config.solutions > 1
+    found = reconstruct_occupancy(
+        some.take(detection.violation),
+        household_law(sample, smoothing=config.smoothing),
+        rng=np.random.default_rng([config.seed, shard]),
+        count=config.solutions,
+        method="perturbed" if several else "exact",
+        scale=_SCALE if several else None,
+        error=config.error,
+        time_limit=config.time_limit,
+    )
+    homes = found.to_frame().assign(households=found.households / found.solutions[found.block])
+    mean = homes.groupby(["block", *_KIND], sort=True)["households"].sum().reset_index()
+    order = ["block", "violation", "households"]
+    mean = mean.sort_values(order, ascending=[True, False, False], kind="stable")
+    at = np.flatnonzero(detection.violation)
+    breach = np.bincount(found.block, found.households * found.violation, minlength=at.size)
+    solutions, violations = np.zeros(len(some), np.int64), np.full(len(some), np.nan)
+    solutions[at] = found.solutions
+    violations[at] = np.where(found.solutions > 0, breach / np.maximum(found.solutions, 1), np.nan)
+    status = np.full(len(some), "none", dtype=object)
+    status[at] = found.status
+    blocks = detection.to_frame().assign(
+        solutions=solutions, reconstruction=list(status), violations=violations
+    )
+    whole = dict.fromkeys(_KIND[:-1], np.int64)
+    return {
+        "blocks": blocks,
+        "households": mean.astype({**whole, "block": "str", "violation": bool}),
+    }
+
+
+def _summary(
+    store: _AttackFolder, config: OccupancyAttackConfig, computed: int, complete: bool
+) -> OccupancyAttackSummary:
+    statuses: Counter[str] = Counter()
+    conflicts: list[tuple[str, str]] = []
+    total = 0
+    for shard in sorted(store.finished(config)):
+        blocks = store.read_part(shard, "blocks")
+        total += blocks.num_rows
+        status = blocks.column("status").to_pylist()
+        statuses.update(status)
+        rows = zip(
+            blocks.column("block").to_pylist(),
+            status,
+            blocks.column("cause").to_pylist(),
+            strict=True,
+        )
+        conflicts += [(block, cause) for block, what, cause in rows if what == "infeasible"]
+        conflicts = conflicts[:_SHOWN]
+    return OccupancyAttackSummary(
+        str(store.path),
+        total,
+        config.shards,
+        computed,
+        config.shards - computed,
+        complete,
+        dict(sorted(statuses.items())),
+        tuple(conflicts),
+    )

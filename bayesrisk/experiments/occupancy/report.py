@@ -1,0 +1,127 @@
+"""Files of the study of occupancy: households and samples in, figures out."""
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from bayesrisk.exceptions import DataError
+from bayesrisk.experiments.occupancy.pooled import OccupancyStudy
+from bayesrisk.tables import Records, schema
+
+__all__ = ["column_names", "read_households", "read_sample", "write_occupancy_figures"]
+
+_SCHEMAS = {"household-occupancy": "race_ethnicity", "household-dhc": "tenure"}
+
+
+def read_households(path: str | Path) -> Records:
+    """Read confidential households from a Parquet file.
+
+    Parameters
+    ----------
+    path : path-like
+        File with the columns of schema ``household-occupancy``, or of ``household-dhc`` with
+        ``children``, ``bedrooms`` and ``subsidised``, such as ``bayesrisk simulate`` writes.
+
+    Returns
+    -------
+    Records
+        The households.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or lacks a column.
+    """
+    columns = column_names(path)
+    for name, mark in _SCHEMAS.items():
+        if mark in columns and {"bedrooms", "subsidised", "children"} <= set(columns):
+            return Records.read(path, schema=schema(name))
+    raise DataError(
+        f"{path}: must have columns block, size, race_ethnicity, children, bedrooms, subsidised "
+        f"(or those of household-dhc), got {', '.join(columns)}"
+    )
+
+
+def read_sample(path: str | Path) -> pd.DataFrame:
+    """Read a public sample of households from a Parquet file.
+
+    Parameters
+    ----------
+    path : path-like
+        File with columns ``size``, ``race_ethnicity``, ``children`` and perhaps ``weight``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Those columns.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or lacks a column.
+    """
+    columns = column_names(path)
+    wanted = ["size", "race_ethnicity", "children"]
+    for name in wanted:
+        if name not in columns:
+            raise DataError(f"{path}: must have a column {name!r}, got {', '.join(columns)}")
+    more = ["weight"] if "weight" in columns else []
+    return pd.read_parquet(path, columns=[*wanted, *more])
+
+
+def column_names(path: str | Path) -> list[str]:
+    """Return the names of the columns of a Parquet file."""
+    if not Path(path).is_file():
+        raise DataError(f"{path}: no such file")
+    try:
+        return list(pq.read_schema(path).names)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: must be a Parquet file: {error}") from error
+
+
+def write_occupancy_figures(study: OccupancyStudy, folder: str | Path) -> list[Path]:
+    """Draw every figure of a study.
+
+    Parameters
+    ----------
+    study : OccupancyStudy
+        Results.
+    folder : path-like
+        Where PNG and SVG files go; it is made.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The files.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be written.
+    """
+    from bayesrisk import plotting  # slow to import
+
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    figures = {"blocks": plotting.plot_occupancy_blocks(study.table)}
+    if len(study.curves):
+        shown = study.curves[["key", "unique"]].drop_duplicates()
+        for key, unique in shown.itertuples(index=False):
+            name = f"linkage-{key}-{'unique' if unique else 'all'}"
+            for against in ("recall", "k"):
+                figures[f"{name}-{against}"] = plotting.plot_occupancy_linkage(
+                    study.curves, key=key, unique=unique, against=against
+                )
+    for protection in study.config.protections:
+        figures[f"counts-{protection}"] = plotting.plot_occupancy_counts(
+            study.blocks, protection=protection
+        )
+    if len(study.variability):
+        figures["variability"] = plotting.plot_occupancy_variability(study.variability)
+    written: list[Path] = []
+    for name, figure in figures.items():
+        for draft in plotting.save_figure(figure, path / f".{name}"):
+            final = draft.with_name(draft.name[1:])
+            written.append(draft.replace(final))
+    return written

@@ -1,0 +1,189 @@
+"""One set of households, several protections: what the occupancy attack finds in each."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.experiments.occupancy.config import NOISY, PROTECTIONS, OccupancyConfig
+from bayesrisk.population import population_spec, simulate_population
+from bayesrisk.reconstruction import (
+    HouseholdLaw,
+    OccupancyDetection,
+    OccupancyStatistics,
+    detect_occupancy,
+    household_law,
+    occupancy_statistics,
+    occupancy_variability,
+    reconstruct_occupancy,
+)
+from bayesrisk.risk import MATCH_KEYS, occupancy_ranking, sampling_ranking
+from bayesrisk.tables import Microdata, Records, schema, workload
+
+__all__ = ["SAMPLING", "StudyPart", "study_part", "synthetic_households", "true_households"]
+
+#: Before the name of a match key: the ranking of the sampling attack.
+SAMPLING = "sampling "
+
+_SCHEMA = "household-occupancy"
+_COLUMNS = ("block", "size", "race_ethnicity", "children", "bedrooms", "subsidised")
+_PER_PROPERTY = 2.6  # blocks for each that has a property: the others are too small for one
+#: Where streams of random numbers part.
+_POPULATION, _SAMPLE, _RELEASE, _ATTACK, _BASELINE = range(5)
+
+
+class StudyPart(NamedTuple):
+    """What one protection of one population gives; nothing of the truth but a swap rate.
+
+    ``blocks`` has a row for each block, ``rankings`` the entries of every ranking by its name,
+    ``variability`` rows of blocks (without protection only).
+    """
+
+    blocks: pd.DataFrame
+    rankings: pd.DataFrame
+    variability: pd.DataFrame
+
+
+def synthetic_households(config: OccupancyConfig, seed: int) -> tuple[Microdata, np.ndarray]:
+    """Return a synthetic population and the blocks of it that are looked at."""
+    wanted = int(np.ceil(config.blocks * _PER_PROPERTY)) + 50
+    spec = population_spec(
+        "county",
+        n_blocks=wanted,
+        occupied_blocks=1.0,
+        quarters_blocks=0.0,
+        subsidised_blocks=1.0,
+        alpha=config.alpha,
+    )
+    population = simulate_population(spec, rng=config.rng(seed, _POPULATION))
+    records = population.for_schema(schema(_SCHEMA))
+    blocks = np.unique(records.geoids[records.codes("subsidised") == 1])
+    if blocks.size < config.blocks:
+        raise ArgumentError(
+            f"blocks must be at most {blocks.size} for seed {seed}, got {config.blocks}"
+        )
+    return Microdata(None, records, population.blocks), blocks[: config.blocks]
+
+
+def _sample_law(config: OccupancyConfig, seed: int) -> HouseholdLaw:
+    """Return the law of a public sample: households of another population."""
+    spec = population_spec("county", n_blocks=config.sample_blocks, occupied_blocks=1.0)
+    other = simulate_population(spec, rng=config.rng(seed, _SAMPLE))
+    frame = other.for_schema(schema(_SCHEMA)).to_frame()
+    return household_law(frame, smoothing=config.smoothing)
+
+
+def given_households(records: Records) -> tuple[Microdata, np.ndarray]:
+    """Return given households, and their blocks with subsidised ones."""
+    if records.schema.name == "household-dhc":
+        records = Microdata(None, records, None).for_schema(schema(_SCHEMA))
+    if records.schema.name != _SCHEMA:
+        raise ArgumentError(
+            f"households must be of schema {_SCHEMA!r}, got {records.schema.name!r}"
+        )
+    blocks = np.unique(records.geoids[records.codes("subsidised") == 1])
+    if not blocks.size:
+        raise DataError("households: must hold subsidised ones, got none")
+    return Microdata(None, records, None), blocks
+
+
+def true_households(
+    config: OccupancyConfig, seed: int, given: Records | None
+) -> tuple[Microdata, np.ndarray, pd.DataFrame]:
+    """Return confidential data, the blocks that are looked at, and the households in them."""
+    data, places = synthetic_households(config, seed) if given is None else given_households(given)
+    if data.households is None:
+        raise DataError("households: must hold records, got none")
+    truth = data.households.to_frame()[list(_COLUMNS)]
+    truth = truth[truth["block"].isin(places)].reset_index(drop=True)
+    return data, places, truth
+
+
+def study_part(
+    config: OccupancyConfig,
+    seed: int,
+    protection: str,
+    given: Records | None = None,
+    sample: pd.DataFrame | None = None,
+) -> StudyPart:
+    """Return what one protection of one population gives."""
+    data, places, truth = true_households(config, seed, given)
+    if sample is not None:
+        law = household_law(sample, smoothing=config.smoothing)
+    else:
+        law = _sample_law(config, seed)
+    stream = PROTECTIONS.index(protection)
+    release = config.mechanism(protection).release(
+        data, workload=workload(_SCHEMA), rng=config.rng(seed, _RELEASE, stream)
+    )
+    statistics = occupancy_statistics(release.tables, hud=config.hud)
+    statistics = statistics.take(np.isin(statistics.geoids, places))
+    detection = detect_occupancy(statistics, open_end=config.open_end, time_limit=config.time_limit)
+    rng = config.rng(seed, _ATTACK, stream)
+    rankings, mean = _rankings(config, statistics, detection, law, protection, rng)
+    variability = pd.DataFrame()
+    if protection == "none":
+        pick = config.rng(seed, _BASELINE).random(len(truth)) < config.sampling_rate
+        for key, columns in MATCH_KEYS.items():
+            ranking = sampling_ranking(truth[pick], places, key=columns)
+            rankings.append(ranking.assign(ranking=f"{SAMPLING}{key}"))
+        variability = _variability(config, statistics, law, seed)
+    frame = detection.to_frame().assign(seed=seed, protection=protection)
+    frame["reconstructed"] = frame["block"].map(mean).astype(float)
+    frame["realised_rate"] = float(release.diagnostics.get("realised_rate", 0.0))
+    return StudyPart(frame, _together(rankings).assign(seed=seed), variability)
+
+
+def _together(rankings: list[pd.DataFrame]) -> pd.DataFrame:
+    """Return rankings by different columns as one frame: columns that one lacks are missing."""
+    names = dict.fromkeys(name for columns in MATCH_KEYS.values() for name in columns)
+    whole = [r.astype({n: "Int64" for n in names if n in r}) for r in rankings]
+    frame = pd.concat(whole, ignore_index=True)
+    return frame[["ranking", "block", *names, "score"]]
+
+
+def _rankings(
+    config: OccupancyConfig,
+    statistics: OccupancyStatistics,
+    detection: OccupancyDetection,
+    law: HouseholdLaw,
+    protection: str,
+    rng: np.random.Generator,
+) -> tuple[list[pd.DataFrame], pd.Series]:
+    """Return rankings, and the mean violations of reconstructions, in blocks that must hold one."""
+    noisy = protection in NOISY
+    found = reconstruct_occupancy(
+        statistics.take(detection.violation),
+        law,
+        rng=rng,
+        count=config.noisy_solutions if noisy else config.solutions,
+        method="perturbed",
+        scale=config.scale,
+        error="absolute" if noisy else "none",
+        time_limit=config.time_limit,
+    )
+    rankings = [
+        occupancy_ranking(found, key=columns).assign(ranking=key)
+        for key, columns in MATCH_KEYS.items()
+    ]
+    breach = found.households * found.violation
+    total = np.bincount(found.block, breach, minlength=found.geoids.size)
+    with np.errstate(invalid="ignore"):
+        mean = total / found.solutions
+    return rankings, pd.Series(mean, index=found.geoids.astype(object))
+
+
+def _variability(
+    config: OccupancyConfig, statistics: OccupancyStatistics, law: HouseholdLaw, seed: int
+) -> pd.DataFrame:
+    """Return the variability of the most likely reconstruction of every block."""
+    rng = config.rng(seed, _ATTACK, len(PROTECTIONS))
+    best = reconstruct_occupancy(statistics, law, rng=rng, time_limit=config.time_limit)
+    frames = [
+        occupancy_variability(
+            statistics, best, law, attributes=attributes, time_limit=config.time_limit
+        ).to_frame()
+        for attributes in ("full", "binned")
+    ]
+    return pd.concat(frames, ignore_index=True).assign(seed=seed)

@@ -1,0 +1,15 @@
+"""Claims about the records of a place that hold in every data set with the published counts."""
+
+from bayesrisk.reconstruction.claims.attack import ClaimsAttack
+from bayesrisk.reconstruction.claims.result import Claims
+from bayesrisk.reconstruction.claims.sentences import claim_sentences
+from bayesrisk.reconstruction.claims.verification import claims, generate_claims, verify_claims
+
+__all__ = [
+    "Claims",
+    "ClaimsAttack",
+    "claim_sentences",
+    "claims",
+    "generate_claims",
+    "verify_claims",
+]

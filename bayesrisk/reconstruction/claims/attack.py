@@ -1,0 +1,64 @@
+"""Verified claims as an attack on a release: what the registry knows it by."""
+
+from typing import Any
+
+from bayesrisk.exceptions import ArgumentTypeError
+from bayesrisk.reconstruction.claims.verification import Claims, claims
+from bayesrisk.release import Release
+
+__all__ = ["ClaimsAttack"]
+
+
+class ClaimsAttack:
+    """Claims about records that must be true of the tables of a release.
+
+    Parameters
+    ----------
+    **options : object
+        Options of :func:`claims`.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If there is no such option.
+
+    Examples
+    --------
+    >>> ClaimsAttack(max_columns=3).name
+    'claims'
+    """
+
+    name = "claims"
+
+    def __init__(self, **options: Any) -> None:
+        known = tuple(claims.__kwdefaults__ or ())
+        for option in options:
+            if option not in known:
+                raise ArgumentTypeError(
+                    f"options must be those of claims ({', '.join(known)}), got {option!r}"
+                )
+        self.options = options
+
+    def run(self, release: Release) -> Claims:
+        """Return the claims that the tables of a release prove.
+
+        Parameters
+        ----------
+        release : Release
+            What was published; nothing else is read.
+
+        Returns
+        -------
+        Claims
+            What is certain of the tables: of the people, if published counts are true counts.
+
+        Raises
+        ------
+        ArgumentError
+            If an option is out of range for these tables.
+        ArgumentTypeError
+            If ``release`` is not a release.
+        """
+        if not isinstance(release, Release):
+            raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")
+        return claims(release.tables, **self.options)

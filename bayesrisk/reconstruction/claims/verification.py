@@ -1,0 +1,230 @@
+"""Claims that must be true: generate candidates from the tables, then verify each (Liu et al.).
+
+A claim R(a, m) says that exactly m records of a place agree with the partial assignment a.  It is
+verified when it holds in every data set that fits the published tables.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from bayesrisk.exceptions import ArgumentTypeError
+from bayesrisk.interfaces import SolverBackend
+from bayesrisk.reconstruction.claims._options import About, about_claims
+from bayesrisk.reconstruction.claims._study import study
+from bayesrisk.reconstruction.claims.result import Claims, collected
+from bayesrisk.tables.published import PublishedTables
+
+__all__ = ["Claims", "claims", "generate_claims", "verify_claims"]
+
+
+def claims(
+    tables: PublishedTables,
+    *,
+    level: str | None = None,
+    columns: Sequence[str] | None = None,
+    max_columns: int | None = None,
+    structural_rules: bool = True,
+    tenure: str = "merged",
+    cells: Sequence[int] | None = None,
+    among: Mapping[str, Sequence[int]] | None = None,
+    refuted: bool = False,
+    n_solutions: int = 1,
+    solver: str | SolverBackend = "highs",
+    time_limit: float | None = None,
+    rng: int = 0,
+) -> Claims:
+    """Return every claim about records that must be true, given published tables.
+
+    Candidates are all partial assignments of the records of one data set that fits the tables:
+    what holds in every data set holds in that one.  Each is then decided exactly.
+
+    Parameters
+    ----------
+    tables : PublishedTables
+        Tables of any schema and workload.
+    level : str, optional
+        Level of the places, by default the finest; tables of other levels are not used.
+    columns : sequence of str, optional
+        Columns that claims are about; all by default.
+    max_columns : int, optional
+        Most columns of a claim; no limit by default.
+    structural_rules : bool, default True
+        For households whether only combinations that can exist count, see
+        :func:`household_valid`; False for every combination of the codes, as in the paper.
+    tenure : {"merged", "cash", "four-way"}
+        How tables that publish renters together are read: ``merged`` makes claims about renters
+        with and without payment of rent together; ``cash`` assumes that all pay; ``four-way``
+        makes claims about each, which the tables then cannot verify.
+    cells : sequence of int, optional
+        Cells of the schema that records can lie in, instead of those of the rules.
+    among : mapping of str to sequence of int, optional
+        Codes of the records that claims are about; by default occupied units of household
+        schemas, and all records of others.
+    refuted : bool, default False
+        Whether refuted candidates are kept in the answer.
+    n_solutions : int, default 1
+        Data sets that candidates must hold in (K of the paper, which has 100); the verified claims
+        do not depend on it.
+    solver : str or SolverBackend, default "highs"
+        For what linear relaxations do not settle, see :func:`make_solver`.
+    time_limit : float, optional
+        Seconds for a place; claims left open are ``undecided``, never verified.
+    rng : int, default 0
+        Seed of the objectives whose optima are the data sets; no decision depends on it.
+
+    Returns
+    -------
+    Claims
+        Claims with status, and a status of every place.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, a column is unknown, or there are too many cells.
+    ArgumentTypeError
+        If ``tables`` are not published tables.
+
+    Notes
+    -----
+    A claim is verified by a whole-numbered combination of published counts (row space), by bounds
+    of the linear relaxation proved in integer arithmetic, or by an integer program without a
+    solution, confirmed a second way.  It is refuted by a data set that fits every count.
+
+    Source: T. Liu, E. Xiao, P. Thaker, A. Smith, Z. S. Wu, "Generate-then-Verify: Reconstructing
+    Data from Limited Published Statistics", section 2 (definitions) and 3 (which decides by a
+    program over one-hot records; here by one over counts of cells, with the same answers).
+
+    Examples
+    --------
+    >>> from bayesrisk.tables import Records, schema, tabulate_records, workload
+    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
+    ...                        "race": 1, "hisp": 0})
+    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
+    >>> found = claims(tabulate_records(records, workload("sf1-block")), max_columns=2)
+    >>> len(found.to_frame()), found.blocks["status"].tolist()
+    (17, ['decided'])
+    """
+    about = about_claims(
+        tables,
+        level=level,
+        columns=columns,
+        max_columns=max_columns,
+        structural_rules=structural_rules,
+        tenure=tenure,
+        cells=cells,
+        among=among,
+        refuted=refuted,
+        n_solutions=n_solutions,
+        solver=solver,
+        time_limit=time_limit,
+        rng=rng,
+    )
+    found = [study(about.study, counts, hidden) for counts, hidden in about.blocks(tables)]
+    return collected(tables, about, found)
+
+
+def generate_claims(tables: PublishedTables, **options: object) -> Claims:
+    """Return candidates: claims that hold in every data set that was found.
+
+    Parameters
+    ----------
+    tables : PublishedTables
+        Tables of any schema and workload.
+    **options : object
+        Options of :func:`claims`.
+
+    Returns
+    -------
+    Claims
+        Candidates, ``undecided`` all; every claim about at least one record that can be verified
+        is among them.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, or a column is unknown.
+    ArgumentTypeError
+        If ``tables`` are not published tables, or there is no such option.
+
+    Examples
+    --------
+    >>> from bayesrisk.tables import Records, schema, tabulate_records, workload
+    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
+    ...                        "race": 1, "hisp": 0})
+    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
+    >>> tables = tabulate_records(records, workload("sf1-block"))
+    >>> candidates = generate_claims(tables, columns=["sex", "age"], n_solutions=3)
+    >>> verify_claims(tables, candidates).claims["status"].value_counts().to_dict()
+    {'verified': 6}
+    """
+    about = _with_options(tables, options)
+    how = replace(about.study, verify=False, refuted=False)
+    found = [study(how, counts, hidden) for counts, hidden in about.blocks(tables)]
+    return collected(tables, about, found)
+
+
+def verify_claims(
+    tables: PublishedTables, candidates: "Claims | pd.DataFrame", **options: object
+) -> Claims:
+    """Return a decision on each of some claims.
+
+    Parameters
+    ----------
+    tables : PublishedTables
+        Tables of any schema and workload.
+    candidates : Claims or pandas.DataFrame
+        Place, code of each column (missing for any) and ``multiplicity`` of each claim, which may
+        be 0.
+    **options : object
+        Options of :func:`claims`; columns default to those of the candidates.
+
+    Returns
+    -------
+    Claims
+        The same claims, place after place, with their status.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, a column or place is unknown, or a code is.
+    ArgumentTypeError
+        If ``tables`` or ``candidates`` are of another type, or there is no such option.
+
+    Examples
+    --------
+    >>> from bayesrisk.tables import Records, schema, tabulate_records, workload
+    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
+    ...                        "race": 1, "hisp": 0})
+    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
+    >>> tables = tabulate_records(records, workload("sf1-block"))
+    >>> one = pd.DataFrame({"block": ["500010101001000"] * 2, "age": 7, "multiplicity": [1, 2]})
+    >>> verify_claims(tables, one).claims["status"].tolist()
+    ['verified', 'refuted']
+    """
+    frame = candidates.claims if isinstance(candidates, Claims) else candidates
+    if not isinstance(frame, pd.DataFrame):
+        raise ArgumentTypeError(
+            f"candidates must be Claims or a DataFrame, got {type(candidates).__name__}"
+        )
+    if isinstance(candidates, Claims):
+        options = {"level": candidates.level, "columns": candidates.columns, **options}
+    about = _with_options(tables, options)
+    asked = about.patterns(tables, frame)
+    how = replace(about.study, verify=True, refuted=True)
+    found = [
+        study(how, counts, hidden, asked[at])
+        for at, (counts, hidden) in enumerate(about.blocks(tables))
+    ]
+    return collected(tables, about, found)
+
+
+def _with_options(tables: PublishedTables, options: Mapping[str, Any]) -> About:
+    try:
+        return about_claims(tables, **options)
+    except TypeError as error:
+        if isinstance(error, ArgumentTypeError):
+            raise
+        raise ArgumentTypeError(f"options must be those of claims: {error}") from error

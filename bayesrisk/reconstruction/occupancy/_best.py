@@ -1,0 +1,324 @@
+"""The best solutions of a block's program: one, the t best ones, or those of shaken objectives.
+
+Two solutions are the same when they have the same households of each kind (the census side); who
+of them is subsidised, with how many bedrooms, is then chosen at random among what is possible.
+"""
+
+import heapq
+import time
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from bayesrisk.interfaces import SolverBackend
+from bayesrisk.reconstruction.occupancy._program import BlockProgram
+from bayesrisk.reconstruction.occupancy.law import UNIT
+from bayesrisk.reconstruction.solvers import IntegerModel, Limits
+from bayesrisk.reconstruction.solvers._highs import HighsWarm
+from bayesrisk.reconstruction.solvers.branching import (
+    proved_bound,
+    proves_infeasible,
+    reduced_values,
+)
+
+__all__ = [
+    "Best",
+    "best_solution",
+    "best_solutions",
+    "shaken_solutions",
+    "shuffled_assignments",
+]
+
+Ints = NDArray[np.int64]
+_WHOLE = 1e-6
+_STEPS = 60
+
+
+class Best(NamedTuple):
+    """Solutions of a program, best first, and whether these are proved to be the best."""
+
+    status: str
+    values: list[Ints]
+
+
+def best_solution(program: BlockProgram, solver: SolverBackend, limits: Limits) -> Best:
+    """Return one solution of largest objective."""
+    if program.model.row_low[0] == 0:  # no households
+        return Best("proved", [np.zeros(program.objective.size, np.int64)])
+    if program.kinds.size == 0:
+        return Best("infeasible", [])
+    found = solver.solve(program.model, program.objective, limits=limits)
+    return Best(found.status, [] if found.values is None else [found.values])
+
+
+class _Box(NamedTuple):
+    """A part of the solutions: bounds, and the relaxation's answer once it is known.
+
+    ``parent`` makes the box from a solution that was taken out of a larger one: the variables
+    that come before ``step`` in its order are as there, the one at it is below or above.
+    """
+
+    low: Ints
+    high: Ints
+    values: NDArray[np.float64] | None
+    duals: NDArray[np.float64] | None
+    parent: "tuple[Ints, Ints, int, int] | None" = None
+
+    def opened(self) -> "_Box":
+        """Return the box with its own bounds."""
+        if self.parent is None:
+            return self
+        star, order, step, side = self.parent
+        low, high = self.low.copy(), self.high.copy()
+        before, own = order[:step], order[step]
+        low[before] = high[before] = star[before]
+        if side < 0:
+            high[own] = star[own] - 1
+        else:
+            low[own] = star[own] + 1
+        return _Box(low, high, None, None)
+
+
+class _Partition:
+    """Best-first enumeration (Lawler 1972) over a relaxation that starts warm."""
+
+    def __init__(
+        self,
+        program: BlockProgram,
+        rng: np.random.Generator,
+        solver: SolverBackend,
+        limits: Limits,
+    ) -> None:
+        self._program, self._model = program, program.model
+        self._transposed = sp.csr_array(program.model.rows.T)
+        self._warm = HighsWarm(program.model, program.objective)
+        # Ties fall at random: noise that all households together keep below one unit.
+        households = max(int(program.model.row_low[0]), 1)
+        kinds = program.kinds.size
+        noise = np.zeros(program.objective.size)
+        noise[:kinds] = rng.uniform(0.0, 0.5 / households, kinds)
+        self._warm.aim(program.objective + noise)
+        self._rng, self._solver = rng, solver
+        self._end = np.inf if limits.seconds is None else time.perf_counter() + limits.seconds
+        self._heap: list[tuple[float, float, int, _Box]] = []
+        self._count = 0
+        self._seen: set[bytes] = set()
+        self.proved = True
+
+    def _push(self, bound: float, box: _Box) -> None:
+        self._count += 1
+        heapq.heappush(self._heap, (-bound, float(self._rng.random()), self._count, box))
+
+    def run(self, wanted: int) -> list[Ints]:
+        """Return the best solutions, best first; fewer when there are no more."""
+        found: list[Ints] = []
+        self._push(np.inf, _Box(self._model.low, self._model.high, None, None))
+        while self._heap and len(found) < wanted:
+            if time.perf_counter() > self._end:
+                self.proved = False
+                break
+            top, _, _, box = heapq.heappop(self._heap)
+            if box.values is None:
+                self._evaluate(box.opened(), -top)
+                continue
+            star = self._take(box, -top)
+            if star is not None:
+                found.append(star)
+        return found
+
+    def _evaluate(self, box: _Box, inherited: float) -> None:
+        """Solve the relaxation of a box, and put it back with its own bound."""
+        answer = self._warm.relax(box.low, box.high)
+        if answer.values is None or answer.duals is None:
+            ray = answer.ray
+            if ray is None or not proves_infeasible(
+                self._model, self._transposed, box.low, box.high, ray
+            ):
+                self._by_program(box)
+            return
+        bound = proved_bound(
+            self._model, self._program.objective, self._transposed, box.low, box.high, answer.duals
+        )
+        self._push(
+            min(float(np.floor(bound + _WHOLE)), inherited),
+            _Box(box.low, box.high, answer.values, answer.duals),
+        )
+
+    def _by_program(self, box: _Box) -> None:
+        """Look for a solution in a box that the relaxation says nothing certain about."""
+        m = self._model
+        left = None if np.isinf(self._end) else max(self._end - time.perf_counter(), 1e-3)
+        inside = IntegerModel(box.low, box.high, m.rows, m.row_low, m.row_high)
+        answer = self._solver.solve(inside, self._program.objective, limits=Limits(seconds=left))
+        if answer.values is not None:
+            none = np.zeros(m.row_low.size)
+            self._push(answer.bound, _Box(box.low, box.high, answer.values.astype(float), none))
+        elif answer.status != "infeasible":
+            self.proved = False
+
+    def _take(self, box: _Box, bound: float) -> Ints | None:
+        """Split a box with a known relaxation; return its best solution if it is whole."""
+        values, n = box.values, self._program.kinds.size
+        if values is None or box.duals is None:
+            return None
+        away = np.abs(values - np.rint(values))
+        at = int(away[:n].argmax()) if away[:n].max(initial=0.0) > _WHOLE else int(away.argmax())
+        if away[at] > _WHOLE:
+            below, above = box.high.copy(), box.low.copy()
+            below[at] = int(np.floor(values[at]))
+            above[at] = below[at] + 1
+            self._push(bound, _Box(box.low, below, None, None))
+            self._push(bound, _Box(above, box.high, None, None))
+            return None
+        star = np.rint(values).astype(np.int64)
+        if not self._model.holds(star):
+            self.proved = False
+            return None
+        if bound > int(self._program.objective @ star) + 0.5:
+            self.proved = False
+        self._exclude(box, star, bound)
+        key = star[:n].tobytes()
+        if key in self._seen:
+            return None
+        self._seen.add(key)
+        return star
+
+    def _exclude(self, box: _Box, star: Ints, bound: float) -> None:
+        """Split what remains of a box without the households of a solution."""
+        n = self._program.kinds.size
+        free = np.flatnonzero(box.low[:n] < box.high[:n])
+        if not free.size or box.duals is None:
+            return
+        whole, rest = reduced_values(
+            self._model, self._program.objective, self._transposed, box.low, box.high, box.duals
+        )
+        # The dearest variables first: their boxes have the lowest bounds, and stay small.
+        order = free[np.argsort(-np.abs(rest[free]), kind="stable")]
+        best = np.maximum(rest * box.low, rest * box.high)[order]
+        fixed = np.concatenate([[0.0], np.cumsum(best - rest[order] * star[order])[:-1]])
+        for step, at in enumerate(order.tolist()):
+            left = whole - fixed[step] - best[step]
+            for side, low, high in (
+                (-1, box.low[at], star[at] - 1),
+                (1, star[at] + 1, box.high[at]),
+            ):
+                if low > high:
+                    continue
+                own = max(rest[at] * low, rest[at] * high)
+                child = float(np.floor(left + own + _WHOLE))
+                self._push(
+                    min(child, bound),
+                    _Box(box.low, box.high, None, None, (star, order, step, side)),
+                )
+
+
+def best_solutions(
+    program: BlockProgram,
+    wanted: int,
+    rng: np.random.Generator,
+    solver: SolverBackend,
+    limits: Limits,
+) -> Best:
+    """Return the solutions of largest objective, ties at random."""
+    if program.model.row_low[0] == 0 or program.kinds.size == 0:
+        return best_solution(program, solver, limits)
+    partition = _Partition(program, rng, solver, limits)
+    found = partition.run(wanted)
+    if not found and partition.proved:
+        return Best("infeasible", [])
+    return Best("proved" if partition.proved else "feasible" if found else "unknown", found)
+
+
+def shaken_solutions(
+    program: BlockProgram,
+    wanted: int,
+    scale: float,
+    rng: np.random.Generator,
+    solver: SolverBackend,
+    limits: Limits,
+) -> Best:
+    """Return optima of objectives with random noise of a scale, in nats, for each variable."""
+    if program.model.row_low[0] == 0 or program.kinds.size == 0:
+        only = best_solution(program, solver, limits)
+        return Best(only.status, only.values * wanted)
+    model, size = program.model, program.kinds.size + 3 * program.n_classes
+    warm = HighsWarm(model, program.objective)
+    soft = program.objective.size > size
+    # Closer to an optimum than the noise of one variable, or one count of error, is not looked for.
+    near = float(UNIT if soft else np.floor(scale * UNIT))
+    end = np.inf if limits.seconds is None else time.perf_counter() + limits.seconds
+    values: list[Ints] = []
+    for _ in range(wanted):
+        if time.perf_counter() > end:
+            return Best("feasible" if values else "unknown", values)
+        objective = program.objective.copy()
+        objective[:size] += np.rint(rng.gumbel(0.0, scale * UNIT, size)).astype(np.int64)
+        warm.aim(objective)
+        found = _dive(warm, model, objective, near)
+        if found is None:
+            left = None if np.isinf(end) else max(end - time.perf_counter(), 1e-3)
+            exact = solver.solve(model, objective, limits=Limits(seconds=left, gap=near))
+            if exact.status == "infeasible":
+                return Best("infeasible", [])
+            found = exact.values
+        if found is not None:
+            values.append(found)
+    return Best("feasible" if values else "unknown", values)
+
+
+def _dive(warm: HighsWarm, model: IntegerModel, objective: Ints, near: float) -> Ints | None:
+    """Return a solution near the optimum of the relaxation, found by fixing what is not whole.
+
+    None if there was none on the way, or not near enough.
+    """
+    low, high = model.low, model.high
+    answer = warm.relax(low, high)
+    if answer.values is None:
+        return None
+    least = float(objective @ answer.values) - near
+    for _ in range(_STEPS):
+        values = answer.values
+        if values is None or float(objective @ values) < least:
+            return None
+        away = np.abs(values - np.rint(values))
+        if away.max(initial=0.0) < _WHOLE:
+            whole = np.rint(values).astype(np.int64)
+            return whole if model.holds(whole) else None
+        fractional = np.flatnonzero(away >= _WHOLE)
+        at = fractional[int(away[fractional].argmin())]
+        low, high = low.copy(), high.copy()
+        fixed = int(np.rint(values[at]))
+        low[at] = high[at] = fixed
+        answer = warm.relax(low, high)
+        if answer.values is None:  # the other side
+            other = fixed + (1 if values[at] > fixed else -1)
+            low, high = low.copy(), high.copy()
+            low[at] = high[at] = other
+            answer = warm.relax(low, high)
+    return None
+
+
+def shuffled_assignments(
+    program: BlockProgram, values: list[Ints], rng: np.random.Generator
+) -> list[Ints]:
+    """Return solutions with the same households and errors, subsidies and bedrooms at random.
+
+    Among the possible assignments it is one of those that a random direction likes best.
+    """
+    model, n, m = program.model, program.kinds.size, 3 * program.n_classes
+    if not values or not m:
+        return values
+    warm = HighsWarm(model, np.zeros(program.objective.size, np.int64))
+    free = np.zeros(program.objective.size, dtype=bool)
+    free[n : n + m] = True
+    shuffled = []
+    for solution in values:
+        warm.aim(np.where(free, rng.standard_normal(free.size), 0.0))
+        answer = warm.relax(
+            np.where(free, model.low, solution), np.where(free, model.high, solution)
+        )
+        other = solution if answer.values is None else np.rint(answer.values).astype(np.int64)
+        shuffled.append(other if model.holds(other) else solution)
+    return shuffled

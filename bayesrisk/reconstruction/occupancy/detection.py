@@ -1,0 +1,346 @@
+"""Which blocks must hold a household above the occupancy limit (Eq. 1), with certificates.
+
+The unknowns are numbers of households by group (not subsidised; subsidised with at most 1, with 2,
+with 3 bedrooms or more), size and presence of children: whole numbers in a few rows, no switches
+with large coefficients.  Households of 7 people or more have no largest size, which makes rows of
+people empty wherever one is present: a few cases instead of a switch.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._version import __version__
+from bayesrisk.exceptions import ArgumentTypeError
+from bayesrisk.interfaces import SolverBackend
+from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
+from bayesrisk.reconstruction.solvers import IntegerModel, Limits, make_solver
+from bayesrisk.reconstruction.solvers.branching import proves_infeasible
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["OCCUPANCY_STATUS", "OccupancyDetection", "detect_occupancy"]
+
+Ints = NDArray[np.int64]
+
+#: What is said of a block: ``violation``: proved that some household violates the limit, if the
+#: statistics are right; ``possible``: a reconstruction without violation exists; ``infeasible``:
+#: there is no reconstruction at all; ``undecided``: a limit was reached.
+OCCUPANCY_STATUS = ("violation", "possible", "infeasible", "undecided")
+
+_SHAPE = (4, 7, 2)
+_GROUP, _SIZE, _CHILD = (a.ravel() for a in np.indices(_SHAPE))
+_SIZE = _SIZE + 1
+_SUBSIDISED = _GROUP > 0
+_BREACH = ((_GROUP == 1) & (_SIZE > 2)) | ((_GROUP == 2) & (_SIZE > 4))
+_LARGE = _SIZE == 7
+#: Tables behind the rows; the last three rows say which kinds of large households are there.
+_ROWS = (
+    "H3",
+    "HUD-households",
+    *["H13"] * 6,
+    "P1",
+    "P16",
+    "HUD-people",
+    "HUD-children",
+    *["HUD-bedrooms"] * 3,
+    *[""] * 3,
+)
+_PEOPLE, _CHILDREN, _HUD_PEOPLE, _OTHER, _PARENT, _ADULT = 8, 9, 10, 15, 16, 17
+_TRIES = 3
+
+
+class _Case(NamedTuple):
+    """Kinds of large households: which are absent, which present, and the rows these empty."""
+
+    absent: NDArray[np.bool_]
+    present: tuple[int, ...]
+    empty: tuple[int, ...]
+
+
+_OTHER_LARGE = _LARGE & ~_SUBSIDISED
+_PARENT_LARGE = _LARGE & _SUBSIDISED & (_CHILD == 1)
+_ADULT_LARGE = _LARGE & _SUBSIDISED & (_CHILD == 0)
+_NOTHING = np.zeros(_SIZE.size, dtype=bool)
+#: Every assignment is in one of them: a large household that may have children, subsidised or
+#: not, can hold all children that are missing; one without children holds adults only.
+_CASES = (
+    _Case(_NOTHING, (_PARENT,), (_PEOPLE, _CHILDREN, _HUD_PEOPLE)),
+    _Case(_LARGE & _SUBSIDISED, (_OTHER,), (_PEOPLE, _CHILDREN)),
+    _Case(_NOTHING, (_OTHER, _ADULT), (_PEOPLE, _CHILDREN, _HUD_PEOPLE)),
+    _Case(_OTHER_LARGE | _PARENT_LARGE, (_ADULT,), (_PEOPLE, _HUD_PEOPLE)),
+    _Case(_LARGE, (), ()),
+)
+_CLOSED = (_Case(_NOTHING, (), ()),)
+
+
+@dataclass(frozen=True, eq=False)
+class OccupancyDetection:
+    """What Eq. 1 says of every block.
+
+    Attributes
+    ----------
+    geoids : ndarray of str
+        The blocks.
+    subsidised : ndarray of int64
+        Subsidised households that each is said to have.
+    status : tuple of str
+        One of ``OCCUPANCY_STATUS`` for each.
+    way : tuple of str
+        How it was decided: ``relaxation`` (certificate in integer arithmetic) or ``program``
+        (integer program, infeasibility confirmed without presolve); ``none`` if undecided.
+    cause : tuple of str
+        For ``infeasible`` blocks the tables that contradict each other; else empty.
+    version : str
+        Version of bayesrisk.
+    """
+
+    geoids: NDArray[np.str_]
+    subsidised: Ints
+    status: tuple[str, ...]
+    way: tuple[str, ...]
+    cause: tuple[str, ...]
+    version: str = __version__
+
+    @property
+    def violation(self) -> NDArray[np.bool_]:
+        """Whether a violation is proved, for each block."""
+        return np.array([s == "violation" for s in self.status], dtype=bool)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row for each block.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``block, subsidised, status, way, cause``.
+        """
+        import pandas as pd  # slow to import
+
+        columns: dict[str, Any] = {"block": self.geoids, "subsidised": self.subsidised}
+        for name in ("status", "way", "cause"):
+            columns[name] = list(getattr(self, name))
+        texts = ("block", "status", "way", "cause")
+        return pd.DataFrame(columns).astype(dict.fromkeys(texts, "str"))
+
+
+class _Answer(NamedTuple):
+    """Whether there is an assignment (None: unknown), how that was decided, and why not."""
+
+    found: bool | None
+    way: str
+    tables: frozenset[str] = frozenset()
+
+
+class _Detector:
+    """The rows of all blocks, and one relaxation for all of them."""
+
+    def __init__(
+        self,
+        blocks: OccupancyStatistics,
+        *,
+        adults: int,
+        open_end: bool,
+        solver: SolverBackend,
+        limits: Limits,
+    ) -> None:
+        from bayesrisk.reconstruction.solvers._highs import HighsWarm  # loads a compiled solver
+
+        self._rows = _matrix(adults)
+        self._dense = self._rows.toarray()
+        self._transposed = sp.csr_array(self._rows.T)
+        self._low, self._high = _bounds(blocks)
+        self._size = int(blocks.households.max(initial=0))
+        self._columns = np.full(_SIZE.size, self._size, dtype=np.int64)
+        self._columns[(_CHILD == 1) & (adults >= _SIZE)] = 0
+        self._cases = _CASES if open_end else _CLOSED
+        self._spare = blocks.households - blocks.sizes[:, :6].sum(axis=1)
+        self._solver, self._limits = solver, limits
+        zeros = np.zeros(_SIZE.size, dtype=np.int64)
+        first = IntegerModel(zeros, self._columns, self._rows, self._low[0], self._high[0])
+        self._warm = HighsWarm(first, zeros)
+        self._zeros = zeros
+        random = np.random.default_rng(0)  # directions only: the answer does not depend on them
+        self._directions = random.integers(-9, 10, (_TRIES, _SIZE.size))
+
+    def decide(self, block: int) -> tuple[str, str, str]:
+        """Return status, way and cause of a block."""
+        within = self._any(block, allowed=~_BREACH)
+        if within.found:
+            return "possible", within.way, ""
+        base = self._any(block, allowed=~_NOTHING)
+        if base.found is False:
+            return "infeasible", base.way, ", ".join(sorted(base.tables - {""}))
+        if within.found is None or base.found is None:
+            return "undecided", "none", ""
+        way = "program" if "program" in (within.way, base.way) else "relaxation"
+        return "violation", way, ""
+
+    def _any(self, block: int, *, allowed: NDArray[np.bool_]) -> _Answer:
+        """Return whether some case has an assignment within the columns allowed."""
+        found: bool | None = False
+        way, tables = "relaxation", frozenset[str]()
+        for case in self._cases:
+            if case.present and self._spare[block] < len(case.present):
+                continue
+            answer = self._case(block, case, allowed)
+            if answer.found:
+                return answer
+            found = None if answer.found is None else found
+            way = "program" if answer.way == "program" else way
+            tables |= answer.tables
+        return _Answer(found, way, tables)
+
+    def _case(self, block: int, case: _Case, allowed: NDArray[np.bool_]) -> _Answer:
+        row_low, row_high = self._low[block].copy(), self._high[block]
+        row_low[list(case.empty)] = 0
+        row_low[list(case.present)] = 1
+        high = np.where(allowed & ~case.absent, self._columns, 0)
+        if np.any(row_low > row_high):
+            names = {_ROWS[i] for i in np.flatnonzero(row_low > row_high)}
+            return _Answer(False, "relaxation", frozenset(names | {"H3"}))
+        self._warm.rebound(row_low, row_high)
+        for direction in (self._zeros, *self._directions):
+            if direction is not self._zeros:
+                self._warm.aim(direction)
+            answer = self._warm.relax(self._zeros, high)
+            if answer.values is None:
+                break
+            whole = np.rint(answer.values).astype(np.int64)
+            sums = self._dense @ whole
+            inside = np.all((sums >= row_low) & (sums <= row_high))
+            if inside and np.all((whole >= 0) & (whole <= high)):
+                if direction is not self._zeros:
+                    self._warm.aim(self._zeros)
+                return _Answer(True, "relaxation")
+        if answer.values is not None:
+            self._warm.aim(self._zeros)
+        model = IntegerModel(self._zeros, high, self._rows, row_low, row_high)
+        ray = answer.ray
+        if ray is not None and proves_infeasible(model, self._transposed, self._zeros, high, ray):
+            used = np.flatnonzero(np.abs(ray) > 1e-7 * np.abs(ray).max())
+            return _Answer(False, "relaxation", frozenset(_ROWS[i] for i in used))
+        result = self._solver.solve(model, self._zeros, limits=self._limits)
+        if result.values is not None:
+            return _Answer(True, "program")
+        if result.status == "infeasible":
+            return _Answer(False, "program", frozenset(_ROWS))
+        return _Answer(None, "none")
+
+
+def _matrix(adults: int) -> sp.csr_array:
+    """Return the rows, in the order of their tables."""
+    rows = [np.ones(_SIZE.size), _SUBSIDISED]
+    rows += [x == _SIZE for x in range(1, 7)]
+    rows += [_SIZE, np.where(_CHILD == 1, np.maximum(_SIZE - adults, 0), 0), _SUBSIDISED * _SIZE]
+    rows += [_SUBSIDISED & (_CHILD == 1)]
+    rows += [k == _GROUP for k in (1, 2, 3)]
+    rows += [_OTHER_LARGE, _PARENT_LARGE, _ADULT_LARGE]
+    return sp.csr_array(np.array(rows).astype(np.int64))
+
+
+def _bounds(blocks: OccupancyStatistics) -> tuple[Ints, Ints]:
+    """Return the bounds of the rows of every block; large numbers stand for no bound."""
+    n = blocks.households
+    needed = [n, blocks.hud_households, *blocks.sizes[:, :6].T, blocks.population]
+    needed += [blocks.children, np.minimum(blocks.hud_people, blocks.largest_people)]
+    needed += [blocks.hud_children[:, 0], *blocks.hud_bedrooms.T]
+    zero = np.zeros_like(n)
+    allowed = [n, blocks.hud_households, *[n] * 6, 7 * n, 7 * n, 7 * n, blocks.hud_children[:, 1]]
+    return (
+        np.column_stack([*needed, zero, zero, zero]),
+        np.column_stack([*allowed, *[n] * 6]),
+    )
+
+
+def detect_occupancy(
+    blocks: OccupancyStatistics,
+    *,
+    adults: int = 1,
+    open_end: bool = True,
+    solver: str | SolverBackend = "highs",
+    time_limit: float | None = None,
+) -> OccupancyDetection:
+    r"""Return which blocks must hold a subsidised household above the occupancy limit.
+
+    A block is a putative violation when no whole numbers :math:`n_{gxc}` of households by group,
+    size and children satisfy the statistics (sums over all households, sizes, people and children
+    at least as published, likewise people and bedrooms of the subsidised ones, and those with
+    children exactly) with :math:`n_{gxc} = 0` for more than 2 people in at most 1 bedroom and for
+    more than 4 in 2.
+
+    Parameters
+    ----------
+    blocks : OccupancyStatistics
+        The statistics.
+    adults : int, default 1
+        People of a household that are not children, at the least; 0 as the reference prints it.
+    open_end : bool, default True
+        Whether households of 7 people or more can be of any size.  If not they count as 7, which
+        is sharper where the published numbers of people were made so.
+    solver : str or SolverBackend, default "highs"
+        For blocks that the relaxation does not decide; see :func:`make_solver`.
+    time_limit : float, optional
+        Seconds that the solver may take for one program; none by default.
+
+    Returns
+    -------
+    OccupancyDetection
+        A status for each block.  A block without any reconstruction is ``infeasible``, never a
+        violation.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range.
+    ArgumentTypeError
+        If ``blocks`` are no statistics.
+
+    References
+    ----------
+    Steed, Qing and Wu (2024), Eq. 1 and appendix E.
+
+    Examples
+    --------
+    Three people in a flat of one bedroom, alone in their block:
+
+    >>> import numpy as np
+    >>> from bayesrisk.reconstruction import OccupancyStatistics
+    >>> one, row = np.ones(1, dtype=int), np.eye(14, dtype=int)
+    >>> block = OccupancyStatistics(
+    ...     np.array(["500010101001000"]), households=one, population=3 * one,
+    ...     sizes=row[2:3, :7], race=row[:1], children=one, hud_households=one,
+    ...     hud_people=3 * one, hud_race=row[:1, :6], hud_children=np.ones((1, 2), dtype=int),
+    ...     hud_bedrooms=row[:1, :3])
+    >>> detect_occupancy(block).status
+    ('violation',)
+    """
+    if not isinstance(blocks, OccupancyStatistics):
+        raise ArgumentTypeError(f"blocks must be statistics, got {type(blocks).__name__}")
+    least = check.integer(adults, "adults", lower=0, upper=1)
+    if time_limit is not None:
+        time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
+    answers = list(_decisions(blocks, least, bool(open_end), make_solver(solver), time_limit))
+    status, way, cause = zip(*answers, strict=True) if answers else ((), (), ())
+    return OccupancyDetection(blocks.geoids, blocks.hud_households, status, way, cause)
+
+
+def _decisions(
+    blocks: OccupancyStatistics,
+    adults: int,
+    open_end: bool,
+    solver: SolverBackend,
+    seconds: float | None,
+) -> Iterator[tuple[str, str, str]]:
+    if not len(blocks):
+        return
+    limits = Limits(seconds=seconds)
+    detector = _Detector(blocks, adults=adults, open_end=open_end, solver=solver, limits=limits)
+    for block in range(len(blocks)):
+        yield detector.decide(block)

@@ -1,0 +1,21 @@
+"""Integer programs through HiGHS, or any solver that PuLP drives, with answers that are checked."""
+
+from bayesrisk.reconstruction.solvers.model import (
+    BOUND_ERROR,
+    IntegerModel,
+    Limits,
+    Raw,
+    SolverResult,
+    settle_answer,
+)
+from bayesrisk.reconstruction.solvers.registry import make_solver
+
+__all__ = [
+    "BOUND_ERROR",
+    "IntegerModel",
+    "Limits",
+    "Raw",
+    "SolverResult",
+    "make_solver",
+    "settle_answer",
+]

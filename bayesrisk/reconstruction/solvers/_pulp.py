@@ -1,0 +1,171 @@
+"""Any solver that PuLP drives: the only module that imports PuLP."""
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import pulp
+from numpy.typing import NDArray
+
+from bayesrisk.exceptions import ArgumentError, MissingDependencyError
+from bayesrisk.reconstruction.solvers.model import (
+    IntegerModel,
+    Limits,
+    Raw,
+    SolverResult,
+    settle_answer,
+)
+
+__all__ = ["PulpSolver"]
+
+Ints = NDArray[np.int64]
+#: Short names; CBC is called differently in every major version of PuLP.
+_NAMES = {
+    "highs": ("HiGHS",),
+    "cbc": ("COIN_CMD", "PULP_CBC_CMD"),
+    "glpk": ("GLPK_CMD",),
+    "scip": ("SCIP_PY", "SCIP_CMD"),
+    "gurobi": ("GUROBI", "GUROBI_CMD"),
+    "cplex": ("CPLEX_PY", "CPLEX_CMD"),
+}
+
+
+class PulpSolver:
+    """Maximises over an :class:`IntegerModel` with a solver that PuLP drives.
+
+    Parameters
+    ----------
+    solver : str
+        ``highs``, ``cbc``, ``glpk``, ``scip``, ``gurobi``, ``cplex``, or a name that PuLP lists.
+    **options : object
+        Options of that solver, as PuLP takes them.
+
+    Attributes
+    ----------
+    name : str
+        ``"pulp:"`` and the solver.
+
+    Raises
+    ------
+    ArgumentError
+        If PuLP knows no such solver.
+    MissingDependencyError
+        If it is not installed.
+    """
+
+    def __init__(self, solver: str, **options: Any) -> None:
+        self.name = f"pulp:{solver}"
+        known = pulp.listSolvers()
+        candidates = [n for n in _NAMES.get(solver.lower(), (solver,)) if n in known]
+        if not candidates:
+            offered = ", ".join(sorted({*_NAMES, *known}))
+            raise ArgumentError(f"solver must be a solver of PuLP ({offered}), got {solver!r}")
+        for self._kind in candidates:
+            if _made(self._kind, msg=False).available():
+                break
+        else:
+            raise MissingDependencyError(
+                f"solver {solver!r} is not installed: PuLP finds none of {', '.join(candidates)}"
+            )
+        self._options = options
+
+    def solve(
+        self, model: IntegerModel, objective: Ints, *, limits: Limits | None = None
+    ) -> SolverResult:
+        """Maximise ``objective`` over the model.
+
+        Parameters
+        ----------
+        model : IntegerModel
+            Bounds and rows.
+        objective : ndarray of int64
+            Coefficients of the variables.
+        limits : Limits, optional
+            Time and gap.
+
+        Returns
+        -------
+        SolverResult
+            Checked in integer arithmetic; infeasibility was confirmed without presolve where the
+            solver has such a switch.
+        """
+        limits = limits or Limits()
+        start = time.perf_counter()
+        raw = self._run(model, objective, limits, presolve=True)
+        if raw.status == "infeasible":
+            raw = self._run(model, objective, limits, presolve=False)
+        seconds = time.perf_counter() - start
+        return settle_answer(model, objective, raw, gap=limits.gap, seconds=seconds)
+
+    def _solver(self, limits: Limits, *, presolve: bool) -> Any:
+        settings: dict[str, Any] = {"msg": False, **self._options}
+        if self._kind in ("HiGHS", "PULP_CBC_CMD", "COIN_CMD"):
+            settings |= {"threads": 1, "gapRel": 0.0}
+        if self._kind == "HiGHS":
+            settings |= {"gapAbs": limits.gap, "random_seed": 0}
+            settings |= {} if presolve else {"presolve": "off"}
+        elif not presolve and self._kind in ("PULP_CBC_CMD", "COIN_CMD"):
+            settings["presolve"] = False
+        if limits.seconds is not None:
+            settings["timeLimit"] = limits.seconds
+        return _made(self._kind, **settings)
+
+    def _run(self, model: IntegerModel, objective: Ints, limits: Limits, *, presolve: bool) -> Raw:
+        problem = pulp.LpProblem("model", pulp.LpMaximize)
+        variables = [
+            problem.add_variable(f"x{j}", low, high, cat="Integer")
+            for j, (low, high) in enumerate(
+                zip(model.low.tolist(), model.high.tolist(), strict=True)
+            )
+        ]
+        problem.setObjective(
+            pulp.LpAffineExpression(
+                [(v, c) for v, c in zip(variables, objective.tolist(), strict=True)]
+            )
+        )
+        rows = model.rows
+        for i in range(rows.shape[0]):
+            span = slice(rows.indptr[i], rows.indptr[i + 1])
+            terms = zip(rows.indices[span].tolist(), rows.data[span].tolist(), strict=True)
+            row = pulp.LpAffineExpression([(variables[j], a) for j, a in terms])
+            low, high = int(model.row_low[i]), int(model.row_high[i])
+            if low == high:
+                problem += (row == low, f"r{i}")
+            else:
+                problem += (row >= low, f"l{i}")
+                problem += (row <= high, f"h{i}")
+        start = time.perf_counter()
+        problem.solve(self._solver(limits, presolve=presolve))
+        stopped = limits.seconds is not None and time.perf_counter() - start >= limits.seconds
+        return _answer(problem, variables, objective, self._kind, stopped=stopped)
+
+
+def _made(kind: str, **settings: Any) -> Any:
+    with warnings.catch_warnings():
+        # The bundled CBC says that it will go; it is asked for only where there is no other.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return pulp.getSolver(kind, **settings)
+
+
+def _answer(
+    problem: Any, variables: list[Any], objective: Ints, kind: str, *, stopped: bool
+) -> Raw:
+    """Return what the solver said; a time limit is called optimal by ``status`` alone."""
+    proved = problem.sol_status == pulp.LpSolutionOptimal
+    # CBC says of a model without whole solutions only that it found none.
+    if problem.sol_status == pulp.LpSolutionInfeasible or (
+        problem.status == pulp.LpStatusInfeasible and not stopped
+    ):
+        return Raw("infeasible", -np.inf, None)
+    if not proved and problem.sol_status != pulp.LpSolutionIntegerFeasible:
+        return Raw("unknown", np.inf, None)
+    values = np.array([0.0 if v.value() is None else float(v.value()) for v in variables])
+    bound = np.inf
+    if kind == "HiGHS":
+        found = float(problem.solverModel.getInfo().mip_dual_bound)
+        # PuLP hands maximisation over as the minimisation of negated costs.
+        bound = -found if np.isfinite(found) else np.inf
+    if not np.isfinite(bound) and proved:
+        bound = float(objective @ np.rint(values))
+    return Raw("proved" if proved else "feasible", bound, values)

@@ -1,0 +1,154 @@
+"""Integer programs through any solver, with honest answers.
+
+A back-end is asked for ``solve(model, objective, limits=...)`` and answers with a status:
+
+- ``proved``: the values are feasible and within the asked gap of the best possible;
+- ``feasible``: the values are feasible, and no more is known than ``bound``;
+- ``infeasible``: there is no solution, confirmed a second way;
+- ``unknown``: a limit was reached before there was anything to say.
+
+Values are whole numbers that were checked against every row in integer arithmetic.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+__all__ = ["BOUND_ERROR", "IntegerModel", "Limits", "Raw", "SolverResult", "settle_answer"]
+
+Ints = NDArray[np.int64]
+
+#: What the floating-point bound of a solver may be off by.
+BOUND_ERROR = 1e-6
+
+
+@dataclass(frozen=True)
+class IntegerModel:
+    """Whole-numbered variables within bounds, and rows ``row_low <= rows @ x <= row_high``.
+
+    Attributes
+    ----------
+    low, high : ndarray of int64
+        Bounds of the variables.
+    rows : scipy.sparse.csr_array
+        Whole coefficients, rows by variables.
+    row_low, row_high : ndarray of int64
+        Bounds of the rows.
+    """
+
+    low: Ints
+    high: Ints
+    rows: sp.csr_array
+    row_low: Ints
+    row_high: Ints
+
+    @cached_property
+    def spans(self) -> tuple[int, int, int]:
+        """Sums that bound every combination of rows: ends of rows, a column, ends of variables."""
+        weight = np.bincount(self.rows.indices, np.abs(self.rows.data))
+        row_ends = np.maximum(np.abs(self.row_low), np.abs(self.row_high)).astype(np.float64)
+        ends = np.maximum(np.abs(self.low), np.abs(self.high)).astype(np.float64)
+        return int(row_ends.sum()) + 1, int(weight.max(initial=0)) + 1, int(ends.sum()) + 1
+
+    def holds(self, values: Ints) -> bool:
+        """Whether whole values satisfy every bound and row, in integer arithmetic."""
+        if np.any(values < self.low) or np.any(values > self.high):
+            return False
+        sums = self.rows @ values
+        return bool(np.all(sums >= self.row_low) and np.all(sums <= self.row_high))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a solver may stop.
+
+    Attributes
+    ----------
+    seconds : float, optional
+        Wall-clock time; None for no limit.
+    gap : float
+        Absolute gap between the best value and its bound at which the answer counts as proved.
+        Where values can only be even, 1.99 proves the best one.
+    """
+
+    seconds: float | None = None
+    gap: float = 0.0
+
+
+@dataclass(frozen=True)
+class SolverResult:
+    """What a solver found.
+
+    Attributes
+    ----------
+    status : str
+        ``proved``, ``feasible``, ``infeasible`` or ``unknown``.
+    value : int or None
+        Objective of the values; None without values.
+    bound : float
+        Upper bound of the objective; infinite when nothing was proved.
+    gap : float
+        ``bound - value``, or infinite.
+    values : ndarray of int64 or None
+        A solution, checked against every row; None without one.
+    seconds : float
+        Time it took.
+    """
+
+    status: str
+    value: int | None
+    bound: float
+    gap: float
+    values: Ints | None
+    seconds: float
+
+
+class Raw(NamedTuple):
+    """What a solver says before it is checked; ``status`` as in :class:`SolverResult`."""
+
+    status: str
+    bound: float
+    values: NDArray[np.float64] | None
+
+
+def settle_answer(
+    model: IntegerModel, objective: Ints, raw: Raw, *, gap: float, seconds: float
+) -> SolverResult:
+    """Return the answer of a solver after its values were checked in integer arithmetic.
+
+    Parameters
+    ----------
+    model : IntegerModel
+        What was solved.
+    objective : ndarray of int64
+        What was maximised.
+    raw : Raw
+        What the solver says.
+    gap : float
+        Absolute gap that was asked for.
+    seconds : float
+        Time it took.
+
+    Returns
+    -------
+    SolverResult
+        ``unknown`` when rounded values break a row, ``feasible`` when the gap is too large.
+    """
+    if raw.status == "infeasible":
+        return SolverResult("infeasible", None, -np.inf, 0.0, None, seconds)
+    if raw.values is None:
+        return SolverResult("unknown", None, raw.bound, np.inf, None, seconds)
+    values = np.rint(raw.values).astype(np.int64)
+    if not model.holds(values):
+        return SolverResult("unknown", None, np.inf, np.inf, None, seconds)
+    value = int(objective @ values)
+    # Objectives are whole numbers, so a bound is as good as the whole number below it.
+    bound = max(float(np.floor(raw.bound + BOUND_ERROR)), float(value))
+    proved = raw.status == "proved" and bound - value <= gap
+    return SolverResult(
+        "proved" if proved else "feasible", value, bound, bound - value, values, seconds
+    )

@@ -1,0 +1,251 @@
+"""Claims about households: structural rules, tenure, words, the sample, the attack, the hazard."""
+
+import itertools
+import json
+
+import numpy as np
+import oracles_claims as oracle
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from claims_cases import as_patterns, odd_case
+
+from bayesrisk import (
+    ArgumentTypeError,
+    Release,
+    available_mechanisms,
+    claim_sentences,
+    claims,
+    household_cells,
+    make_mechanism,
+    population_spec,
+    samples,
+    simulate_population,
+    tabulate_records,
+    workload,
+)
+from bayesrisk.reconstruction import IntegerModel, available_attacks, make_attack, make_solver
+from bayesrisk.reconstruction.solvers import Raw
+from bayesrisk.reconstruction.solvers._highs import HighsSolver
+
+DHC = workload("household-dhc")
+NAMES = DHC.schema.names
+
+
+@pytest.fixture(scope="module")
+def county():
+    return samples.microdata("synthetic-county").households
+
+
+def small_blocks(county, most, n):
+    """Records of blocks with few households and no vacant units."""
+    frame = pd.DataFrame({"block": county.geoids, "vacancy": county.codes("vacancy")})
+    size = frame.groupby("block")["vacancy"].agg(["size", "max"])
+    chosen = size[(size["size"] <= most) & (size["max"] == 0)].index[:n]
+    return [county.take(np.flatnonzero(county.geoids == block)) for block in chosen]
+
+
+def data_sets(records, cells):
+    """All multisets of possible cells with the tables of some records, by trying them all."""
+    tables = tabulate_records(records, DHC)
+    counts = np.concatenate([tables.counts["block", t].toarray()[0] for t in DHC.at("block")])
+    weights = DHC.incidence(cells, level="block").tocsc()
+    zero = np.flatnonzero(counts == 0)
+    live = np.flatnonzero(np.asarray(weights[zero].sum(axis=0)).ravel() == 0)
+    dense = weights[:, live].toarray()
+    found = []
+    for chosen in itertools.combinations_with_replacement(range(live.size), len(records)):
+        if np.array_equal(dense[:, list(chosen)].sum(axis=1), counts):
+            found.append(np.bincount(chosen, minlength=live.size))
+    return tables, cells[live], np.array(found)
+
+
+@pytest.mark.parametrize("tenure", ["merged", "cash", "four-way"])
+def test_households_are_those_of_every_data_set(county, tenure):
+    cells = household_cells()
+    if tenure == "cash":
+        cells = cells[DHC.schema.codes(cells)["tenure"] != 4]
+    blocks = small_blocks(county, 2, 5) if tenure != "merged" else small_blocks(county, 3, 12)
+    tried = 0
+    for records in blocks:
+        if tenure == "cash" and (records.codes("tenure") == 4).any():
+            continue
+        tables, live, sets = data_sets(records, cells)
+        if not len(sets):
+            continue
+        codes = DHC.schema.codes(live)
+        if tenure != "four-way":
+            codes["tenure"] = np.where(codes["tenure"] == 4, 3, codes["tenure"])
+        coded = np.stack([codes[n] for n in NAMES], axis=1)
+        row = coded[np.flatnonzero(sets[0])[0]]
+        found = claims(tables, tenure=tenure, refuted=True)
+        known = {}
+        for claim in found.claims.itertuples(index=False):
+            pattern = tuple(None if pd.isna(v) else int(v) for v in claim[1:11])
+            known[pattern] = claim.status, claim.multiplicity
+        for size in (1, 2, 3, 9, 10):
+            for used in itertools.islice(itertools.combinations(range(10), size), 60):
+                match = (coded[:, used] == row[list(used)]).all(axis=1)
+                counts = set((sets @ match).tolist())
+                pattern = tuple(int(row[a]) if a in used else None for a in range(10))
+                if len(counts) == 1 and counts != {0}:
+                    assert known[pattern] == ("verified", counts.pop())
+                elif pattern in known:
+                    assert known[pattern][0] == "refuted"
+        tried += 1
+    assert tried >= (8 if tenure == "merged" else 3)
+
+
+def test_without_rules_fewer_claims_are_certain(county):
+    for records in small_blocks(county, 3, 4):
+        tables = tabulate_records(records, DHC)
+        ruled, plain = claims(tables).claims, claims(tables, structural_rules=False).claims
+        keys = [*NAMES, "multiplicity"]
+        both = plain[keys].astype(object).merge(ruled[keys].astype(object), on=keys)
+        assert len(both) == len(plain) <= len(ruled)
+
+
+def test_words():
+    found = claims(tabulate_records(one_unit(), DHC), columns=["tenure", "hispanic"])
+    texts = claim_sentences(found)
+    assert texts == [
+        "One household. The home is rented or occupied without payment of rent.",
+        "One household. The householder is not of Hispanic or Latino origin.",
+        "One household. The home is rented or occupied without payment of rent. "
+        "The householder is not of Hispanic or Latino origin.",
+    ]
+    full = claims(tabulate_records(one_unit(), DHC)).to_frame().query("n_columns == 10")
+    assert claim_sentences(claims(tabulate_records(one_unit(), DHC)), full) == [
+        "One household of 2 people. It is a female householder without spouse or partner, with "
+        "nonrelatives only. The home is rented or occupied without payment of rent. Nobody in it "
+        "is under 18 or 65 or over. The householder is Black, not of Hispanic or Latino origin, "
+        "and 25 to 34 years old."
+    ]
+    vacancy = claims(tabulate_records(one_unit(), DHC), columns=["vacancy"])
+    assert claim_sentences(vacancy) == ["One household, occupied."]
+    with pytest.raises(ArgumentTypeError, match="found must be Claims"):
+        claim_sentences(3)
+
+
+def one_unit():
+    from bayesrisk.tables import Records
+
+    unit = {"tenure": 3, "vacancy": 0, "size": 2, "type": 7, "detailed_type": 8, "under_18": 1}
+    unit |= {"over_65": 1, "hispanic": 1, "hhage": 2, "race": 2}
+    frame = pd.DataFrame({"block": ["500010101001000"], **{k: [v] for k, v in unit.items()}})
+    return Records.from_frame(frame, schema=DHC.schema)
+
+
+def test_a_vacant_block_has_no_claims(county):
+    units = county.take(np.flatnonzero(county.codes("vacancy") > 0)[:1])
+    found = claims(tabulate_records(units, DHC))
+    assert found.blocks[["status", "records"]].values.tolist() == [["decided", 0]]
+    assert len(found.claims) == 0
+
+
+def test_the_sample_can_be_made_again():
+    catalogue = json.loads((samples._folder() / "catalogue.json").read_text(encoding="utf-8"))
+    recipe = catalogue["fifty-blocks"]["recipe"]
+    stored = samples.microdata("fifty-blocks")
+    first, last = recipe["states"]
+    chosen = stored.blocks.loc[stored.blocks["chosen"], "block"].tolist()
+    assert len(chosen) == last - first + 1 == 50
+    for state in (first, last):
+        spec = population_spec(recipe["preset"], state=str(state), **recipe["changes"])
+        made = simulate_population(spec, rng=recipe["rng"] + state - first).households
+        own = stored.households.take(
+            np.flatnonzero(np.char.startswith(stored.households.geoids, str(state)))
+        )
+        assert np.array_equal(made.cells(), own.cells())
+        assert np.array_equal(made.geoids, own.geoids)
+        sizes = pd.Series(made.geoids[made.codes("vacancy") == 0]).value_counts().sort_index()
+        nearest = (sizes - int(np.median(sizes))).abs()
+        assert sizes.index[int(np.argmin(nearest))] in chosen
+    folder = samples.path("fifty-blocks")
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 300_000
+
+
+def test_the_attack_reads_a_release(county):
+    assert "claims" in available_attacks()
+    assert "identity" in available_mechanisms()
+    records = small_blocks(county, 3, 1)[0]
+    release = make_mechanism("identity").release(records, workload=DHC, rng=1)
+    assert isinstance(release, Release)
+    found = make_attack("claims", max_columns=2).run(release)
+    assert found.claims.equals(claims(release.tables, max_columns=2).claims)
+    with pytest.raises(ArgumentTypeError, match="release must be a Release, got int"):
+        make_attack("claims").run(3)
+    with pytest.raises(ArgumentTypeError, match="options must be those of claims"):
+        make_attack("claims", colour=1)
+
+
+class WrongPresolve(HighsSolver):
+    """HiGHS whose presolve calls every program infeasible, as some versions do now and then."""
+
+    lies = 0
+
+    def __init__(self):
+        super().__init__(dive=False)
+
+    def _run(self, model, objective, limits, *, presolve):
+        if presolve == "choose":
+            type(self).lies += 1
+            return Raw("infeasible", -np.inf, None)
+        return super()._run(model, objective, limits, presolve=presolve)
+
+
+def test_a_wrong_infeasible_never_becomes_a_claim():
+    tried = 0
+    for seed in range(120):
+        schema, tables, cells, published, sets, most = odd_case(seed)
+        if most > 9 or not len(sets):
+            continue
+        truth = oracle.true_claims(schema, tables, cells, sets, schema.names, 1)
+        for solver in ("highs", WrongPresolve()):
+            found = claims(published, cells=cells, solver=solver)
+            assert as_patterns(found.to_frame(), schema, tables) == truth
+        tried += 1
+    assert tried > 20
+    assert WrongPresolve.lies > 0
+
+
+def big_m_model(rng):
+    """Households by bedrooms, size and children in seventeen rows, with a big M of 1000."""
+    n = int(rng.integers(11, 60))
+    size = rng.choice(np.arange(1, 8), n, p=[0.28, 0.32, 0.16, 0.13, 0.06, 0.03, 0.02])
+    bedrooms = np.where(rng.random(n) < 0.4, rng.integers(1, 4, n), 0)
+    child = (size > 1) & (rng.random(n) < 0.45)
+    g, x, c = (a.ravel() for a in np.meshgrid(range(4), range(1, 8), range(2), indexing="ij"))
+    inside = np.zeros(58, int)
+    np.add.at(inside, (bedrooms * 7 + size - 1) * 2 + child, 1)
+    inside[56:] = [
+        3 * inside[(g == 0).nonzero()[0]][12:].sum(),
+        3 * inside[14:56][x[14:] == 7].sum(),
+    ]
+    sub, more = (g > 0).astype(int), np.eye(2, dtype=int)
+    none = np.zeros(2, int)
+    rows = [np.append(np.ones(56, int), none), np.append(sub, none)]
+    rows += [np.append((x == k).astype(int), none) for k in range(1, 7)]
+    rows += [np.append(x, [1, 1]), np.append((x - 1) * c, [1, 1]), np.append(x * sub, [0, 1])]
+    rows += [np.append(sub * c, none)]
+    rows += [np.append((g == b).astype(int), none) for b in (1, 2, 3)]
+    links = [np.append(-1000 * ((g == 0) & (x == 7)), more[0])]
+    links += [np.append(-1000 * ((g > 0) & (x == 7)), more[1])]
+    at = np.array(rows) @ inside
+    high = np.append(np.full(56, n), [1000 * n] * 2)
+    equal = np.isin(np.arange(len(rows)), [0, 1, 11])
+    row_high = np.append(np.where(equal, at, 10**6), [0, 0])
+    row_low = np.append(at, [-(10**6)] * 2)
+    model = IntegerModel(
+        np.zeros(58, int), high, sp.csr_array(np.array(rows + links)), row_low, row_high
+    )
+    return model, inside
+
+
+def test_big_programs_that_have_a_solution_are_never_infeasible():
+    solver = make_solver("highs", dive=False)
+    for seed in range(60):
+        model, inside = big_m_model(np.random.default_rng(seed))
+        assert model.rows.shape[0] == 17
+        assert model.holds(inside)
+        assert solver.solve(model, np.zeros(58, int)).status == "proved"

@@ -1,0 +1,282 @@
+"""Eq. 1: detection against enumeration, against a fresh program, and with bad input."""
+
+from dataclasses import replace
+
+import numpy as np
+import oracles_occupancy as oracle
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
+from bayesrisk.mechanisms import make_mechanism
+from bayesrisk.population import population_spec, simulate_population
+from bayesrisk.reconstruction import (
+    OccupancyStatistics,
+    detect_occupancy,
+    make_attack,
+    occupancy_statistics,
+)
+from bayesrisk.reconstruction.occupancy.statistics import _interval
+from bayesrisk.reconstruction.solvers import Raw, SolverResult, _highs
+from bayesrisk.reconstruction.solvers._highs import HighsSolver
+from bayesrisk.reconstruction.solvers.branching import Relaxation
+from bayesrisk.tables import Records, schema, tabulate_records, workload
+
+SCHEMA = "household-occupancy"
+NAMES = (
+    *("households", "population", "sizes", "race", "children", "hud_households", "hud_people"),
+    *("hud_race", "hud_children", "hud_bedrooms"),
+)
+
+
+def as_blocks(rows):
+    """Statistics of blocks from dictionaries."""
+    arrays = [np.array([row[name] for row in rows]) for name in NAMES]
+    return OccupancyStatistics(np.array([f"{i:015d}" for i in range(len(rows))]), *arrays)
+
+
+def random_homes(rng, n, top=9):
+    homes = []
+    for _ in range(n):
+        size = int(rng.integers(1, top))
+        children = int(rng.integers(0, size))
+        rooms = int(rng.integers(0, 4))
+        homes.append((size, int(rng.integers(0, 3)), children, rooms, int(rooms > 0)))
+    return homes
+
+
+def random_statistics(rng, n):
+    """Published numbers of a few households, half the time with some of them changed."""
+    s = oracle.statistics_of(random_homes(rng, n))
+    if rng.random() < 0.5:
+        name = str(rng.choice(["population", "children", "hud_people", "hud_households"]))
+        s[name] = max(s[name] + int(rng.integers(-2, 3)), 0)
+    if rng.random() < 0.3:
+        s["hud_bedrooms"] = rng.permutation(s["hud_bedrooms"]).tolist()
+    if rng.random() < 0.2:  # households without a published size
+        s["sizes"][int(rng.integers(0, 7))] = 0
+    return s
+
+
+@pytest.mark.parametrize("adults", [0, 1])
+@pytest.mark.parametrize("open_end", [True, False])
+def test_detection_is_that_of_enumeration(adults, open_end):
+    rng = np.random.default_rng(20 + adults + 2 * open_end)
+    cases = [random_statistics(rng, int(rng.integers(0, 4))) for _ in range(60)]
+    found = detect_occupancy(as_blocks(cases), adults=adults, open_end=open_end)
+    # Large enough for all people, or all children, in one household.
+    expected = [oracle.detect(s, adults=adults, open_end=open_end, top=28) for s in cases]
+    assert list(found.status) == expected
+    assert {"violation", "possible", "infeasible"} <= set(expected)
+
+
+def synthetic(seed, n_blocks=300):
+    spec = population_spec(
+        "county", n_blocks=n_blocks, subsidised_blocks=1.0, occupied_blocks=1.0, quarters_blocks=0.0
+    )
+    return simulate_population(spec, rng=seed).for_schema(schema(SCHEMA))
+
+
+@pytest.mark.slow
+def test_detection_is_that_of_a_fresh_program_without_presolve():
+    seen = {}
+    for seed, name in ((31, "identity"), (32, "bottom-up")):
+        options = {"allocation": "das-2020"} if name == "bottom-up" else {}
+        release = make_mechanism(name, **options).release(
+            synthetic(seed, 650), workload=workload(SCHEMA), rng=seed
+        )
+        blocks = occupancy_statistics(release.tables)
+        blocks = blocks.take(np.flatnonzero(blocks.hud_households > 0)[:250])
+        found = detect_occupancy(blocks)
+        assert len(blocks) == 250
+        for i, status in enumerate(found.status):
+            s = {name: getattr(blocks, name)[i].tolist() for name in NAMES}
+            assert status == oracle.detect_by_program(s, adults=1)
+            seen[name, status] = seen.get((name, status), 0) + 1
+    assert seen["identity", "violation"] > 10
+    assert seen["bottom-up", "infeasible"] > 10
+    assert ("identity", "infeasible") not in seen
+
+
+def test_true_tables_never_accuse_wrongly():
+    records = synthetic(33)
+    frame = records.to_frame()
+    small = (frame["bedrooms"] == 1) & (frame["size"] > 2)
+    frame["breach"] = small | ((frame["bedrooms"] == 2) & (frame["size"] > 4))
+    holding = set(frame.loc[frame["breach"], "block"])
+    for hud in ("counts", "percentages"):
+        blocks = occupancy_statistics(tabulate_records(records, workload(SCHEMA)), hud=hud)
+        found = detect_occupancy(blocks)
+        accused = set(found.geoids[found.violation])
+        assert accused
+        assert accused <= holding
+        assert set(found.status) == {"violation", "possible"}
+
+
+def one_block(homes):
+    columns = ["size", "race_ethnicity", "children", "bedrooms", "subsidised"]
+    frame = pd.DataFrame(homes, columns=columns).assign(block="500010101001000")
+    return Records.from_frame(frame, schema=schema(SCHEMA))
+
+
+def test_statistics_are_those_counted_by_hand():
+    homes = [(1, 0, 0, 0, 0), (7, 8, 6, 3, 1), (3, 4, 1, 2, 1), (2, 5, 0, 1, 1)]
+    found = occupancy_statistics(tabulate_records(one_block(homes), workload(SCHEMA)))
+    expected = oracle.statistics_of(homes)
+    for name in NAMES:
+        np.testing.assert_array_equal(getattr(found, name)[0], expected[name])
+    assert found.largest_people[0] == 12
+    assert len(found) == 1
+
+
+def test_percentages_hold_every_count_that_rounds_so():
+    for n in (1, 3, 7, 11, 40, 333):
+        homes = [(2, 0, 1, 1, 1)] * n
+        tables = tabulate_records(one_block(homes), workload(SCHEMA))
+        assert occupancy_statistics(tables, hud="percentages").hud_children[0, 1] == n
+        for count in sorted({0, 1, n // 3, n // 2, n}):
+            low, high = _interval(np.array([[count]]), np.array([[n]]))
+            percent = int(100 * count / n + 0.5)
+            alike = [k for k in range(n + 1) if abs(100 * k - percent * n) * 2 <= n]
+            assert (low[0, 0], high[0, 0]) == (min(alike), max(alike))
+
+
+def test_percentages_accuse_no_block_that_counts_do_not():
+    tables = tabulate_records(synthetic(34), workload(SCHEMA))
+    exact = detect_occupancy(occupancy_statistics(tables)).violation
+    loose = detect_occupancy(occupancy_statistics(tables, hud="percentages")).violation
+    assert not np.any(loose & ~exact)
+
+
+def test_blocks_without_households_or_subsidies_are_possible():
+    empty = oracle.statistics_of([])
+    alone = oracle.statistics_of([(5, 0, 2, 0, 0)])
+    assert detect_occupancy(as_blocks([empty, alone])).status == ("possible", "possible")
+    assert detect_occupancy(as_blocks([empty, alone]).take(np.array([], int))).status == ()
+
+
+def test_contradictions_are_named_and_never_violations():
+    more = oracle.statistics_of([(1, 0, 0, 1, 1)])
+    more["hud_households"] = 2  # more than there are households
+    rooms = oracle.statistics_of([(1, 0, 0, 1, 1), (1, 0, 0, 0, 0)])
+    rooms["hud_bedrooms"] = [1, 1, 0]
+    children = oracle.statistics_of([(1, 0, 0, 1, 1)])
+    children["hud_children"] = [1, 1]
+    found = detect_occupancy(as_blocks([more, rooms, children]))
+    assert found.status == ("infeasible",) * 3
+    assert not found.violation.any()
+    assert {"H3", "HUD-households"} <= set(found.cause[0].split(", "))
+    assert {"HUD-bedrooms", "HUD-households"} <= set(found.cause[1].split(", "))
+    assert "HUD-children" in found.cause[2]
+    assert found.to_frame()["cause"].tolist() == list(found.cause)
+
+
+class WrongPresolve(HighsSolver):
+    """HiGHS whose presolve calls every program infeasible, as some versions do now and then."""
+
+    lies = 0
+
+    def __init__(self):
+        super().__init__(dive=False)
+
+    def _run(self, model, objective, limits, *, presolve):
+        if presolve == "choose":
+            type(self).lies += 1
+            return Raw("infeasible", -np.inf, None)
+        return super()._run(model, objective, limits, presolve=presolve)
+
+
+class Silent:
+    """A solver that always reaches its limit."""
+
+    name = "silent"
+
+    def solve(self, model, objective, *, limits=None):
+        return SolverResult("unknown", None, np.inf, np.inf, None, 0.0)
+
+
+def by_solver_only(monkeypatch):
+    """Make the relaxation say nothing, so that every case goes to the solver."""
+    monkeypatch.setattr(
+        _highs.HighsWarm, "relax", lambda self, low, high: Relaxation(None, None, None)
+    )
+
+
+def test_a_wrong_infeasible_never_becomes_a_violation(monkeypatch):
+    rng = np.random.default_rng(35)
+    cases = as_blocks([random_statistics(rng, 4) for _ in range(40)])
+    expected = detect_occupancy(cases).status
+    by_solver_only(monkeypatch)
+    assert detect_occupancy(cases, solver=WrongPresolve()).status == expected
+    assert WrongPresolve.lies > 20
+    assert set(detect_occupancy(cases).way) == {"program"}
+
+
+def test_a_limit_is_undecided(monkeypatch):
+    block = as_blocks([oracle.statistics_of([(3, 0, 1, 1, 1)])])
+    assert detect_occupancy(block, time_limit=1.0).status == ("violation",)
+    by_solver_only(monkeypatch)
+    found = detect_occupancy(block, solver=Silent())
+    assert (found.status, found.way) == (("undecided",), ("none",))
+
+
+def test_interrupts_pass(monkeypatch):
+    def stop(self, low, high):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_highs.HighsWarm, "relax", stop)
+    with pytest.raises(KeyboardInterrupt):
+        detect_occupancy(as_blocks([oracle.statistics_of([(3, 0, 1, 1, 1)])]))
+
+
+def test_the_attack_reads_a_release_only():
+    records = synthetic(36, 60)
+    release = make_mechanism("identity").release(records, workload=workload(SCHEMA), rng=1)
+    attack = make_attack("occupancy", hud="percentages", adults=0)
+    direct = detect_occupancy(occupancy_statistics(release.tables, hud="percentages"), adults=0)
+    assert attack.run(release).status == direct.status
+    with pytest.raises(ArgumentTypeError, match="release must be a Release, got int"):
+        attack.run(3)
+    with pytest.raises(ArgumentTypeError, match="options must be those of detect_occupancy"):
+        make_attack("occupancy", colour=1)
+
+
+def test_bad_arguments():
+    tables = tabulate_records(one_block([(3, 0, 1, 1, 1)]), workload(SCHEMA))
+    blocks = occupancy_statistics(tables)
+    with pytest.raises(ArgumentTypeError, match="tables must be PublishedTables, got int"):
+        occupancy_statistics(3)
+    with pytest.raises(ArgumentError, match="table 'H3' of level 'tract'"):
+        occupancy_statistics(tables, level="tract")
+    with pytest.raises(ArgumentError, match="hud must be one of"):
+        occupancy_statistics(tables, hud="rumours")
+    with pytest.raises(ArgumentTypeError, match="blocks must be statistics, got int"):
+        detect_occupancy(3)
+    with pytest.raises(ArgumentError, match="adults must be <= 1, got 2"):
+        detect_occupancy(blocks, adults=2)
+    with pytest.raises(ArgumentError, match="time_limit must be > 0"):
+        detect_occupancy(blocks, time_limit=0.0)
+    with pytest.raises(ArgumentError, match="solver must be"):
+        detect_occupancy(blocks, solver="abacus")
+    row = {name: getattr(blocks, name) for name in NAMES}
+    with pytest.raises(ShapeError, match="sizes must have shape"):
+        OccupancyStatistics(blocks.geoids, **{**row, "sizes": row["race"]})
+    with pytest.raises(ArgumentError, match="least and largest"):
+        OccupancyStatistics(blocks.geoids, **{**row, "hud_children": np.array([[2, 1]])})
+    with pytest.raises(ArgumentError, match="households must be >= 0"):
+        OccupancyStatistics(blocks.geoids, **{**row, "households": np.array([-1])})
+
+
+def test_negative_and_suppressed_counts_are_refused_by_name():
+    tables = tabulate_records(one_block([(3, 0, 1, 1, 1)]), workload(SCHEMA))
+    key = ("block", "H13")
+    changed = tables.counts[key].toarray()
+    changed[0, 3] = -2
+    noisy = replace(tables, counts={**tables.counts, key: sp.csr_array(changed)})
+    name = "tables: block 500010101001000, table H13, cell H0130005: must be"
+    with pytest.raises(DataError, match=f"{name} >= 0, got -2"):
+        occupancy_statistics(noisy)
+    hidden = sp.csr_array(np.eye(7, dtype=bool)[3:4])
+    with pytest.raises(DataError, match=f"{name} published"):
+        occupancy_statistics(replace(tables, suppressed={key: hidden}))

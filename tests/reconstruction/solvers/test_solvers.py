@@ -1,0 +1,257 @@
+"""Back-ends against enumeration; what is claimed is what was proved."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from oracles_reconstruction import solutions
+
+from bayesrisk.exceptions import ArgumentError, MissingDependencyError
+from bayesrisk.interfaces import SolverBackend
+from bayesrisk.reconstruction.solvers import (
+    IntegerModel,
+    Limits,
+    Raw,
+    make_solver,
+    settle_answer,
+)
+from bayesrisk.reconstruction.solvers.branching import (
+    Relaxation,
+    branch_and_bound,
+    proved_bound,
+    proves_infeasible,
+)
+
+BACKENDS = ["highs", "pulp:highs", "pulp:cbc"]
+
+
+def random_model(rng):
+    n, m = int(rng.integers(1, 6)), int(rng.integers(1, 4))
+    dense = rng.integers(-1, 4, (m, n))
+    high = rng.integers(0, 4, n)
+    low = rng.integers(0, 2, n) * np.minimum(high, 1)
+    inside = rng.integers(low, high + 1)
+    at = dense @ inside + rng.integers(-1, 2, m)
+    model = IntegerModel(low, high, sp.csr_array(dense), at, at + rng.integers(0, 2, m))
+    return model, rng.integers(-3, 4, n)
+
+
+def enumerate_model(model):
+    """Every point of the box that satisfies the rows."""
+    grid = np.indices(model.high - model.low + 1).reshape(len(model.low), -1).T + model.low
+    sums = grid @ model.rows.toarray().T
+    return grid[np.all((sums >= model.row_low) & (sums <= model.row_high), axis=1)]
+
+
+@pytest.mark.parametrize("backend", [*BACKENDS, "highs without diving"])
+def test_back_ends_find_the_best_or_that_there_is_none(backend):
+    plain = backend == "highs without diving"
+    solver = make_solver("highs", dive=False) if plain else make_solver(backend)
+    assert isinstance(solver, SolverBackend)
+    rng = np.random.default_rng(11)
+    seen = set()
+    for _ in range(40 if "pulp" in backend else 150):
+        model, objective = random_model(rng)
+        points = enumerate_model(model)
+        answer = solver.solve(model, objective)
+        seen.add(answer.status)
+        assert answer.seconds >= 0.0
+        if len(points):
+            assert answer.status == "proved"
+            assert answer.value == (points @ objective).max() == objective @ answer.values
+            assert answer.bound - answer.value == pytest.approx(answer.gap, abs=1e-9)
+            assert model.holds(answer.values)
+        else:
+            assert answer.status == "infeasible"
+            assert answer.values is None
+    assert seen == {"proved", "infeasible"}
+
+
+def test_enumerations_agree():
+    rng = np.random.default_rng(12)
+    for _ in range(30):
+        model, _ = random_model(rng)
+        if model.rows.toarray().min() < 0:
+            continue
+        other = solutions(
+            model.rows.toarray(), model.low, model.high, model.row_low, model.row_high
+        )
+        assert sorted(map(tuple, enumerate_model(model))) == sorted(map(tuple, other))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_even_gap_stops_early_and_says_so(backend):
+    model = IntegerModel(
+        np.zeros(2, int), np.full(2, 4), sp.csr_array([[1, -1]]), *2 * [np.zeros(1, int)]
+    )
+    answer = make_solver(backend).solve(model, np.ones(2, int), limits=Limits(gap=1.99))
+    assert answer.status == "proved"
+    assert answer.value == 8
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_parity_without_a_whole_solution_is_infeasible(backend):
+    # The relaxation has solutions; a branching is needed to see that no whole one exists.
+    model = IntegerModel(
+        np.zeros(3, int), np.full(3, 5), sp.csr_array([[2, 2, 4]]), np.array([7]), np.array([7])
+    )
+    assert make_solver(backend).solve(model, np.zeros(3, int)).status == "infeasible"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_large_coefficients_do_not_make_feasible_models_infeasible(backend):
+    # The kind of model that presolve of some versions calls infeasible: a switch of 1000.
+    rng = np.random.default_rng(13)
+    solver = make_solver(backend)
+    for _ in range(30 if backend == "highs" else 8):
+        n = 6
+        inside = rng.integers(0, 5, n)
+        dense = np.vstack([rng.integers(0, 2, (5, n)), np.zeros((n, n), int)])
+        links = np.zeros((11, n), int)
+        for j in range(n):
+            dense[5 + j, j], links[5 + j, j] = 1, -1000
+        switch = (inside > 0).astype(int)
+        rows = sp.csr_array(np.hstack([dense, links]))
+        at = dense[:5] @ inside
+        model = IntegerModel(
+            np.zeros(2 * n, int),
+            np.concatenate([np.full(n, 9), np.ones(n, int)]),
+            rows,
+            np.concatenate([at, np.full(n, -1000)]),
+            np.concatenate([at, np.zeros(n, int)]),
+        )
+        assert model.holds(np.concatenate([inside, switch]))
+        assert solver.solve(model, np.zeros(2 * n, int)).status == "proved"
+
+
+def hard_model(n=28):
+    """A market-split problem: tiny to write down, far from solved in a blink."""
+    rng = np.random.default_rng(14)
+    dense = rng.integers(0, 100, (4, n))
+    half = dense.sum(axis=1) // 2
+    return IntegerModel(np.zeros(n, int), np.ones(n, int), sp.csr_array(dense), half, half)
+
+
+@pytest.mark.parametrize("backend", ["highs", "pulp:highs"])
+def test_a_time_limit_is_never_called_a_proof(backend):
+    answer = make_solver(backend).solve(hard_model(), np.zeros(28, int), limits=Limits(0.05))
+    assert answer.status == "unknown"
+    assert answer.values is None
+    assert answer.gap == np.inf
+
+
+def test_values_that_break_a_row_are_not_an_answer():
+    model = IntegerModel(
+        np.zeros(1, int), np.ones(1, int), sp.csr_array([[2]]), *2 * [np.array([1])]
+    )
+    raw = Raw("proved", 0.5, np.array([0.5]))
+    assert settle_answer(model, np.ones(1, int), raw, gap=0.0, seconds=0.0).status == "unknown"
+    outside = IntegerModel(
+        np.zeros(1, int), np.ones(1, int), sp.csr_array([[1]]), *2 * [np.array([2])]
+    )
+    assert not outside.holds(np.array([2]))
+
+
+def test_a_wide_gap_is_not_a_proof():
+    model = IntegerModel(
+        np.zeros(1, int), np.ones(1, int), sp.csr_array((0, 1), dtype=int), *2 * [np.zeros(0, int)]
+    )
+    raw = Raw("proved", 3.0, np.array([1.0]))
+    answer = settle_answer(model, np.ones(1, int), raw, gap=1.0, seconds=0.0)
+    assert (answer.status, answer.gap) == ("feasible", 2.0)
+
+
+def test_any_dual_values_prove_a_bound():
+    rng = np.random.default_rng(15)
+    for _ in range(200):
+        model, objective = random_model(rng)
+        points = enumerate_model(model)
+        columns = sp.csr_array(model.rows.T)
+        duals = rng.normal(scale=3.0, size=len(model.row_low))
+        bound = proved_bound(model, objective, columns, model.low, model.high, duals)
+        if len(points):
+            assert (points @ objective).max() <= bound
+            assert not proves_infeasible(model, columns, model.low, model.high, duals)
+
+
+def test_dual_values_without_sense_prove_nothing():
+    model, objective = random_model(np.random.default_rng(16))
+    columns = sp.csr_array(model.rows.T)
+    far = np.full(len(model.row_low), 1e30)
+    assert proved_bound(model, objective, columns, model.low, model.high, far) == np.inf
+    nothing = np.zeros(len(model.row_low))
+    assert not proves_infeasible(model, columns, model.low, model.high, nothing)
+
+
+def test_bounds_that_whole_numbers_of_64_bits_cannot_hold_are_not_proved():
+    """A product that wrapped around would prove anything."""
+    rng = np.random.default_rng(17)
+    proved = 0
+    for large in (2**10, 2**20, 2**28, 2**31):
+        for _ in range(50):
+            rows = sp.csr_array(rng.integers(0, 4, (4, 5)))
+            point = rng.integers(0, large, 5)
+            sums = rows @ point
+            model = IntegerModel(np.zeros(5, int), np.full(5, large), rows, sums, sums)
+            objective = rng.integers(-1000, 1001, 5)
+            columns = sp.csr_array(rows.T)
+            duals = rng.normal(scale=10.0 ** rng.uniform(0, 6), size=4)
+            bound = proved_bound(model, objective, columns, model.low, model.high, duals)
+            assert bound >= int(objective @ point)
+            assert not proves_infeasible(model, columns, model.low, model.high, duals)
+            if np.isfinite(bound):
+                proved += 1
+                y = [round(d * 2**20) for d in duals]
+                exact = sum(a * int(b) for a, b in zip(y, sums, strict=True))
+                rest = [
+                    int(c) * 2**20 - sum(int(a) * b for a, b in zip(column, y, strict=True))
+                    for c, column in zip(objective, rows.toarray().T, strict=True)
+                ]
+                exact += sum(max(r * large, 0) for r in rest)
+                assert Fraction(bound) >= Fraction(exact, 2**20)
+    assert 50 <= proved < 200
+
+
+class Careless:
+    """A relaxation that is wrong: branch and bound must hand over, not believe it."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def relax(self, low, high):
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Relaxation(None, None, None),
+        Relaxation(None, None, np.array([1.0])),
+        Relaxation(np.array([0.0, 0.0]), np.array([0.0]), None),  # breaks the row
+        Relaxation(np.array([1.0, 1.0]), np.array([-5.0]), None),  # proves a poor bound
+        Relaxation(np.array([0.5, 1.0]), np.array([0.0]), None),  # never ends
+    ],
+)
+def test_a_careless_relaxation_is_not_believed(answer):
+    model = IntegerModel(
+        np.zeros(2, int), np.full(2, 3), sp.csr_array([[1, 1]]), np.array([2]), np.array([4])
+    )
+    assert branch_and_bound(Careless(answer), model, np.ones(2, int), Limits()) is None
+
+
+def test_unknown_and_missing_solvers_are_named():
+    for name in ("nope", "highs:x", "pulp", "pulp:"):
+        with pytest.raises(ArgumentError, match="solver must be"):
+            make_solver(name)
+    with pytest.raises(ArgumentError, match="'nope'"):
+        make_solver("pulp:nope")
+    with pytest.raises(ArgumentError, match="solve method"):
+        make_solver(3)
+    with pytest.raises(MissingDependencyError, match="'CPLEX_CMD' is not installed"):
+        make_solver("pulp:CPLEX_CMD")
+
+
+def test_a_solver_object_is_used_as_it_is():
+    solver = make_solver("highs")
+    assert make_solver(solver) is solver
