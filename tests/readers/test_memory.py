@@ -56,10 +56,12 @@ def test_memory_is_flat(reader, tmp_path):
     else:
         file, header = tmp_path / "EXT1940USCB.dat", 0
         write_ipums_1940(oracle.records_1940(rng, ROWS // 3), file)
-    few, many = repeated(file, 40, header), repeated(file, 160, header)
+    # The allocator's pools are full after 150 MB (measured: 352 MB at 46, 369 at 184, 371 at 734).
+    times = -(-(150 * 10**6) // file.stat().st_size)
+    few, many = repeated(file, times, header), repeated(file, 2 * times, header)
     rows, small = peak(reader, few)
     more, large = peak(reader, many)
-    assert more == 4 * rows
+    assert more == 2 * rows
     growth = many.stat().st_size - few.stat().st_size
     assert growth > 100e6
     # What grows at all is the allocator's slack; a reader that kept the file would take `growth`.
