@@ -17,7 +17,8 @@ def claims(
     tables: Annotated[Path, typer.Argument(help="Folder of published tables, or of a release.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")],
     columns: Annotated[
-        list[str] | None, typer.Option(help="Column of claims; repeat for more [all].")
+        list[str] | None,
+        typer.Option(help="Columns of claims; repeat, or separate by commas [all]."),
     ] = None,
     max_columns: Annotated[int | None, typer.Option(help="Most columns of a claim.")] = None,
     plain: Annotated[
@@ -42,7 +43,9 @@ def claims(
             summary = run_claims(
                 tables,
                 output,
-                columns=columns or None,
+                columns=[c.strip() for text in columns for c in text.split(",")]
+                if columns
+                else None,
                 max_columns=max_columns,
                 structural_rules=not plain,
                 tenure=tenure,

@@ -41,7 +41,7 @@ def run(monkeypatch, capsys):
 
 def test_the_files_hold_what_the_function_returns(tables, tmp_path, run):
     out = tmp_path / "out"
-    status, text, _ = run(tables, "-o", out, "--columns", "size", "--columns", "race", "-q")
+    status, text, _ = run(tables, "-o", out, "--columns", "size, race", "-q")
     assert status == 0
     found = claims(PublishedTables.read(tables), columns=["size", "race"])
     stored = pd.read_parquet(out / "claims.parquet")

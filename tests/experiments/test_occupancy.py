@@ -12,6 +12,7 @@ from bayesrisk.experiments import OccupancyConfig, run_occupancy, write_occupanc
 from bayesrisk.experiments.occupancy.config import PROTECTIONS
 from bayesrisk.experiments.occupancy.report import read_households, read_sample
 from bayesrisk.experiments.occupancy.study import synthetic_households
+from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.tables import Records, schema
 
 SMALL = OccupancyConfig(seeds=(3, 4), blocks=12, solutions=3, noisy_solutions=2, sample_blocks=200)
@@ -83,6 +84,15 @@ def test_households_of_ones_own(study, tmp_path):
     assert set(same.index) <= set(mine.index)
     assert mine.loc[same.index, "status"].equals(same["status"])
     assert mine.loc[same.index, "violations"].equals(same["violations"])
+
+
+def test_a_simulated_population_is_a_sample(tmp_path):
+    population = simulate_population(population_spec("tract", n_blocks=20), rng=8)
+    population.households.write(tmp_path / "households.parquet")
+    sample = read_sample(tmp_path / "households.parquet")
+    homes = population.for_schema(schema("household-occupancy")).to_frame()
+    assert list(sample) == ["size", "race_ethnicity", "children"]
+    pd.testing.assert_frame_equal(sample, homes[list(sample)])
 
 
 @pytest.mark.slow

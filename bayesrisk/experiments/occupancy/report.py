@@ -7,11 +7,12 @@ import pyarrow.parquet as pq
 
 from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.occupancy.pooled import OccupancyStudy
-from bayesrisk.tables import Records, schema
+from bayesrisk.tables import Microdata, Records, schema
 
 __all__ = ["column_names", "read_households", "read_sample", "write_occupancy_figures"]
 
-_SCHEMAS = {"household-occupancy": "race_ethnicity", "household-dhc": "tenure"}
+_OCCUPANCY = "household-occupancy"
+_HUD = ("children", "bedrooms", "subsidised")
 
 
 def read_households(path: str | Path) -> Records:
@@ -34,9 +35,10 @@ def read_households(path: str | Path) -> Records:
         If the file cannot be read, or lacks a column.
     """
     columns = column_names(path)
-    for name, mark in _SCHEMAS.items():
-        if mark in columns and {"bedrooms", "subsidised", "children"} <= set(columns):
-            return Records.read(path, schema=schema(name))
+    if _is_simulated(columns):
+        return Records.read(path, schema=schema("household-dhc"))
+    if {"race_ethnicity", *_HUD} <= set(columns):
+        return Records.read(path, schema=schema(_OCCUPANCY))
     raise DataError(
         f"{path}: must have columns block, size, race_ethnicity, children, bedrooms, subsidised "
         f"(or those of household-dhc), got {', '.join(columns)}"
@@ -49,7 +51,8 @@ def read_sample(path: str | Path) -> pd.DataFrame:
     Parameters
     ----------
     path : path-like
-        File with columns ``size``, ``race_ethnicity``, ``children`` and perhaps ``weight``.
+        File with columns ``size``, ``race_ethnicity``, ``children`` and perhaps ``weight``; or of
+        households such as ``bayesrisk simulate`` writes.
 
     Returns
     -------
@@ -63,11 +66,19 @@ def read_sample(path: str | Path) -> pd.DataFrame:
     """
     columns = column_names(path)
     wanted = ["size", "race_ethnicity", "children"]
+    if "race_ethnicity" not in columns and _is_simulated(columns):
+        homes = Microdata(None, read_households(path), None).for_schema(schema(_OCCUPANCY))
+        return homes.to_frame()[wanted]
     for name in wanted:
         if name not in columns:
             raise DataError(f"{path}: must have a column {name!r}, got {', '.join(columns)}")
     more = ["weight"] if "weight" in columns else []
     return pd.read_parquet(path, columns=[*wanted, *more])
+
+
+def _is_simulated(columns: list[str]) -> bool:
+    """Return whether these are columns of ``household-dhc``, and HUD's."""
+    return {"tenure", *_HUD} <= set(columns)
 
 
 def column_names(path: str | Path) -> list[str]:
