@@ -23,6 +23,20 @@ def study():
     return run_occupancy(SMALL)
 
 
+def test_parts_hold_no_household(tmp_path):
+    config = replace(SMALL, protections=("none",), seeds=(3,))
+    run_occupancy(config, folder=tmp_path / "out")
+    stored = {f.name: pd.read_parquet(f) for f in (tmp_path / "out" / "parts").iterdir()}
+    assert set(stored) == {f"{k}-000000.parquet" for k in ("rankings", "variability", "blocks")}
+    blocks = stored["blocks-000000.parquet"]
+    assert "violations" not in blocks
+    ranking = stored["rankings-000000.parquet"]
+    assert set(ranking["ranking"]) == {"hud", "subsidised", "broker"}
+    # What the adversary reconstructs, in blocks that the tables give away: no sample of the truth.
+    given_away = blocks.loc[blocks["status"] == "violation", "block"]
+    assert set(ranking["block"]) <= set(given_away)
+
+
 def test_every_protection_has_its_rows(study):
     assert list(dict.fromkeys(study.table["protection"])) == list(PROTECTIONS)
     assert set(study.table["blocks"]) == {24}

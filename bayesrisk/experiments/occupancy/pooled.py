@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk.experiments.occupancy.config import OccupancyConfig
-from bayesrisk.experiments.occupancy.study import SAMPLING, StudyPart
+from bayesrisk.experiments.occupancy.study import StudyPart, sampled_rankings
 from bayesrisk.experiments.parts import write_atomically
 from bayesrisk.population import occupancy_violation
 from bayesrisk.risk import MATCH_KEYS, occupancy_linkage
@@ -18,6 +18,7 @@ from bayesrisk.risk._panels import binomial_interval
 
 __all__ = ["OccupancyStudy", "pooled_study"]
 
+_SAMPLING = "sampling"  # the attack that knows a share of the truth, in place of a protection
 _POINTS = 200  # of a curve that are kept
 _TABLES = ("table", "seeds", "blocks", "curves", "ends", "variability")
 _READINGS = {"apart": ("violation",), "violation": ("violation", "infeasible")}
@@ -109,7 +110,15 @@ def pooled_study(
             for seed, rate in rates.items():
                 row = _row(own[own["seed"] == seed], config.level, reading)
                 by_seed.append({**about, "seed": seed, **row, "realised_rate": rate})
-    curves, ends = _curves(config, parts, truth)
+    attacks = [
+        part.rankings.assign(protection=name)
+        for (_, name), part in zip(config.tasks, parts, strict=True)
+    ]
+    attacks += [
+        sampled_rankings(config, seed, homes).assign(protection=_SAMPLING)
+        for seed, homes in truths.items()
+    ]
+    curves, ends = _curves(config, pd.concat(attacks, ignore_index=True), truth)
     variability = pd.concat([part.variability for part in parts], ignore_index=True)
     return OccupancyStudy(
         config,
@@ -163,20 +172,14 @@ def _pooled(truths: dict[int, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _curves(
-    config: OccupancyConfig, parts: list[StudyPart], truth: pd.DataFrame
+    config: OccupancyConfig, rankings: pd.DataFrame, truth: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return precision and recall along k of all populations together, and where they end."""
-    every = pd.concat([part.rankings for part in parts], ignore_index=True)
-    tasks = [name for _, name in config.tasks]
-    every["protection"] = np.repeat(tasks, [len(part.rankings) for part in parts])
-    every["place"], every["block"] = every["block"], _names(every["seed"], every["block"])
+    rankings = rankings.assign(block=_names(rankings["seed"], rankings["block"]))
     curves, ends = [], []
-    for name in (*config.protections, "sampling"):
-        if name == "sampling" and "none" not in config.protections:
-            continue
-        prefix, source = (SAMPLING, "none") if name == "sampling" else ("", name)
+    for name in (*config.protections, _SAMPLING):
         for key, columns in MATCH_KEYS.items():
-            own = every[(every["protection"] == source) & (every["ranking"] == f"{prefix}{key}")]
+            own = rankings[(rankings["protection"] == name) & (rankings["ranking"] == key)]
             ranking = own.astype(dict.fromkeys(columns, np.int64)).reset_index(drop=True)
             for unique in (False, True):
                 curve = occupancy_linkage(

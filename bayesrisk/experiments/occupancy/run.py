@@ -54,8 +54,8 @@ def run_occupancy(
         Public sample of households, for :func:`household_law`; a synthetic one by default.
     folder : path-like, optional
         Output folder, new or empty; or, with ``resume``, one that holds a part of this study.  An
-        interrupt leaves every finished part there; nothing confidential is written but what the
-        results say of each block.  None: results in memory only.
+        interrupt leaves every finished part there.  Parts hold what the adversary finds and no
+        household; the results say which blocks hold violations.  None: in memory only.
     resume : bool, default False
         Whether finished parts in the folder are kept and the rest computed.
     workers : int, default 1

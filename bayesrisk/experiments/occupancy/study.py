@@ -21,10 +21,14 @@ from bayesrisk.reconstruction import (
 from bayesrisk.risk import MATCH_KEYS, occupancy_ranking, sampling_ranking
 from bayesrisk.tables import Microdata, Records, schema, workload
 
-__all__ = ["SAMPLING", "StudyPart", "study_part", "synthetic_households", "true_households"]
+__all__ = [
+    "StudyPart",
+    "sampled_rankings",
+    "study_part",
+    "synthetic_households",
+    "true_households",
+]
 
-#: Before the name of a match key: the ranking of the sampling attack.
-SAMPLING = "sampling "
 
 _SCHEMA = "household-occupancy"
 _COLUMNS = ("block", "size", "race_ethnicity", "children", "bedrooms", "subsidised")
@@ -34,7 +38,7 @@ _POPULATION, _SAMPLE, _RELEASE, _ATTACK, _BASELINE = range(5)
 
 
 class StudyPart(NamedTuple):
-    """What one protection of one population gives; nothing of the truth but a swap rate.
+    """What one protection of one population gives; nothing of the truth but the swap rate.
 
     ``blocks`` has a row for each block, ``rankings`` the entries of every ranking by its name,
     ``variability`` rows of blocks (without protection only).
@@ -108,7 +112,7 @@ def study_part(
     sample: pd.DataFrame | None = None,
 ) -> StudyPart:
     """Return what one protection of one population gives."""
-    data, places, truth = true_households(config, seed, given)
+    data, places, _ = true_households(config, seed, given)
     if sample is not None:
         law = household_law(sample, smoothing=config.smoothing)
     else:
@@ -124,15 +128,22 @@ def study_part(
     rankings, mean = _rankings(config, statistics, detection, law, protection, rng)
     variability = pd.DataFrame()
     if protection == "none":
-        pick = config.rng(seed, _BASELINE).random(len(truth)) < config.sampling_rate
-        for key, columns in MATCH_KEYS.items():
-            ranking = sampling_ranking(truth[pick], places, key=columns)
-            rankings.append(ranking.assign(ranking=f"{SAMPLING}{key}"))
         variability = _variability(config, statistics, law, seed)
     frame = detection.to_frame().assign(seed=seed, protection=protection)
     frame["reconstructed"] = frame["block"].map(mean).astype(float)
     frame["realised_rate"] = float(release.diagnostics.get("realised_rate", 0.0))
     return StudyPart(frame, _together(rankings).assign(seed=seed), variability)
+
+
+def sampled_rankings(config: OccupancyConfig, seed: int, truth: pd.DataFrame) -> pd.DataFrame:
+    """Return the rankings of the sampling attack, which knows a share of the truth."""
+    pick = config.rng(seed, _BASELINE).random(len(truth)) < config.sampling_rate
+    places = np.unique(truth["block"].to_numpy(dtype=str))
+    rankings = [
+        sampling_ranking(truth[pick], places, key=columns).assign(ranking=key)
+        for key, columns in MATCH_KEYS.items()
+    ]
+    return _together(rankings).assign(seed=seed)
 
 
 def _together(rankings: list[pd.DataFrame]) -> pd.DataFrame:
