@@ -60,3 +60,29 @@ def binomial_interval(
         lower = np.where(k > 0, special.betaincinv(k, n - k + 1, tail), 0.0)
         upper = np.where(k < n, special.betaincinv(k + 1, n - k, 1.0 - tail), 1.0)
     return lower, upper
+
+
+def clustered_interval(
+    hits: ArrayLike, clusters: ArrayLike, *, level: float
+) -> tuple[float, float]:
+    """Return the interval of a share whose trials stand and fall together within clusters.
+
+    Clopper-Pearson's for the effective number of trials of Korn and Graubard (Survey Methodology
+    24, 1998): ``p (1 - p)`` over the variance of the share between clusters, less for few of
+    them; the number of clusters where these do not differ, never more than the trials.
+    """
+    right = np.asarray(hits, float)
+    _, label, size = np.unique(np.asarray(clusters), return_inverse=True, return_counts=True)
+    n, b = right.size, size.size
+    if not n:
+        return 0.0, 1.0
+    share = right.mean()
+    spread = np.bincount(label, right, minlength=b) - share * size
+    effective = float(b)
+    if b > 1 and (spread @ spread) > 1e-12 * n:
+        variance = b / (b - 1) * (spread @ spread) / n**2
+        tail = (1.0 + level) / 2.0
+        few = (special.ndtri(tail) / special.stdtrit(b - 1, tail)) ** 2
+        effective = min(share * (1.0 - share) / variance * few, float(n))
+    low, high = binomial_interval(share * effective, effective, level=level)
+    return float(low), float(high)

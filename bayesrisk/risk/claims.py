@@ -15,7 +15,7 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import Claims
 from bayesrisk.reconstruction.claims.sentences import claim_sentences
 from bayesrisk.release import MechanismSpec
-from bayesrisk.risk._panels import binomial_interval
+from bayesrisk.risk._panels import binomial_interval, clustered_interval
 from bayesrisk.risk.statements import STATEMENT_COLUMNS, TRUE_COUNTS
 from bayesrisk.tables import Records
 
@@ -203,15 +203,16 @@ def certainty_precision(
     count : {"n_columns", "n_needed"}
         How columns are counted.
     level : float, default 0.95
-        Level of the interval of the share of blocks.
+        Level of the intervals.
 
     Returns
     -------
     pandas.DataFrame
         For ``kind`` (``singleton`` or ``any``) and number of ``columns`` (0 for all together):
-        ``claims``, ``true``, ``precision``; ``blocks`` with such claims, ``all_true`` of them
-        without a false one, and ``block_share`` with its binomial interval ``block_lower``,
-        ``block_upper`` (claims of one block stand and fall together; blocks are independent).
+        ``claims``, ``true``, ``precision`` with its interval ``lower``, ``upper`` (claims of one
+        block stand and fall together, blocks are independent: Korn and Graubard's); ``blocks``
+        with such claims, ``all_true`` of them without a false one, and ``block_share`` with its
+        binomial interval ``block_lower``, ``block_upper``.
 
     Raises
     ------
@@ -257,11 +258,14 @@ def certainty_precision(
                         int(group["right"].sum()),
                         len(block),
                         int(block.sum()),
+                        *clustered_interval(group["right"], group["place"], level=level),
                     )
                 )
-    names = ["kind", "columns", "claims", "true", "blocks", "all_true"]
+    names = ["kind", "columns", "claims", "true", "blocks", "all_true", "lower", "upper"]
     result = pd.DataFrame(lines, columns=names)
     result.insert(4, "precision", result["true"] / result["claims"])
+    for at, name in ((5, "lower"), (6, "upper")):
+        result.insert(at, name, result.pop(name))
     result["block_share"] = result["all_true"] / result["blocks"]
     lower, upper = binomial_interval(result["all_true"], result["blocks"], level=level)
     return result.assign(block_lower=lower, block_upper=upper)
@@ -302,7 +306,8 @@ def claim_statements(
         ``attack, protection, target`` (the place), ``statement`` (in words), ``people`` (the
         multiplicity), ``prior, posterior, lower, upper, ratio, status``, and ``n_columns``.
         ``status`` is ``proved`` (posterior 1) where published counts are true counts, else
-        ``estimated`` (the share of claims with as many columns that are true) or, without the
+        ``estimated`` (the share of claims with as many columns that are true, ``lower`` and
+        ``upper`` as for :func:`certainty_precision`) or, without the
         truth, ``unverified``.
 
     Raises
@@ -336,10 +341,11 @@ def claim_statements(
     status = "proved" if proved else "unverified"
     if not proved and truth is not None:
         right = count_claims(found, rows, truth) == rows["multiplicity"].to_numpy()
-        group = pd.Series(right).groupby(rows["n_columns"].to_numpy())
-        k, n = group.transform("sum").to_numpy(), group.transform("size").to_numpy()
-        posterior = k / n
-        lower, upper = binomial_interval(k, n, level=interval)
+        lower, upper = posterior.copy(), posterior.copy()
+        place = rows[found.level].to_numpy()
+        for at in rows.reset_index(drop=True).groupby("n_columns").indices.values():
+            posterior[at] = right[at].mean()
+            lower[at], upper[at] = clustered_interval(right[at], place[at], level=interval)
         status = "estimated"
     prior = rows["prior"].to_numpy()
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -22,6 +22,7 @@ from bayesrisk import (
     tabulate_records,
     workload,
 )
+from bayesrisk.risk._panels import clustered_interval
 
 COLUMNS = ["tenure", "size", "race", "hhage", "under_18"]
 
@@ -112,12 +113,20 @@ def test_claims_of_true_counts_are_true_and_of_swapped_ones_not_all(sample):
     assert line["true"] == right.sum() < line["claims"] == len(verified)
     by_block = right.groupby(verified["block"]).all()
     assert (line["blocks"], line["all_true"]) == (len(by_block), by_block.sum())
+    assert line["lower"] < line["precision"] < line["upper"]
     assert line["block_lower"] <= line["block_share"] <= line["block_upper"]
     rows = claim_statements(
         swapped, spec=release.spec, records=data.households, level="tract", truth=own
     )
     assert set(rows["status"]) == {"estimated"}
     assert (rows["posterior"] < 1).any()
+    for columns, line in rows.groupby("n_columns"):
+        same = swapped.to_frame(readable="here")
+        same = same[same["n_columns"] == columns]
+        true = count_claims(swapped, same, own) == same["multiplicity"].to_numpy()
+        assert set(line["posterior"]) == {true.mean()}
+        bounds = clustered_interval(true, same["block"], level=0.95)
+        assert (set(line["lower"]), set(line["upper"])) == ({bounds[0]}, {bounds[1]})
     unsure = claim_statements(swapped, spec=release.spec, records=data.households, level="tract")
     assert set(unsure["status"]) == {"unverified"}
     assert unsure["posterior"].isna().all()

@@ -52,12 +52,12 @@ def _rows(model: IntegerModel, rows: Ints) -> IntegerModel:
 
 def _impossible(model: IntegerModel, solver: SolverBackend) -> bool:
     """Whether rows are proved to have no solution."""
-    from bayesrisk.reconstruction.solvers._highs import HighsRelaxation  # loads a compiled solver
+    from bayesrisk.reconstruction.solvers._highs import HighsWarm  # loads a compiled solver
 
     if not model.row_low.size:
         return False
     nothing = np.zeros(model.low.size, np.int64)
-    answer = HighsRelaxation(model).maximise(nothing)
+    answer = HighsWarm(model, nothing).maximise(nothing)
     if answer.ray is not None:
         columns = model.rows.T.tocsr()
         return proves_infeasible(model, columns, model.low, model.high, answer.ray)

@@ -56,15 +56,15 @@ class Decider:
     solutions: list[Ints] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        from bayesrisk.reconstruction.solvers._highs import (
-            HighsRelaxation,  # loads a compiled solver
-        )
+        from bayesrisk.reconstruction.solvers._highs import HighsWarm  # loads a compiled solver
 
         self.model = self.system.model
         self.possible = np.ones(self.model.low.size, np.bool_)
         self._seen = np.zeros(self.model.low.size, np.bool_)
         self._columns = sp.csr_array(self.model.rows.T)
-        self._linear = HighsRelaxation(self.model)
+        # A basis stays feasible when the objective changes: the primal method starts from it.
+        nothing = np.zeros(self.model.low.size, np.int64)
+        self._linear = HighsWarm(self.model, nothing, strategy=4)
         self._dense = self.system.dense
 
     def late(self) -> bool:

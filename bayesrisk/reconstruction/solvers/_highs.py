@@ -17,7 +17,7 @@ from bayesrisk.reconstruction.solvers.model import (
     settle_answer,
 )
 
-__all__ = ["HighsRelaxation", "HighsSolver"]
+__all__ = ["HighsSolver", "HighsWarm"]
 
 Ints = NDArray[np.int64]
 _STATUS = highspy.HighsModelStatus
@@ -112,146 +112,12 @@ class HighsSolver:
         return Raw("proved" if status == _STATUS.kOptimal else "feasible", bound, values)
 
 
-class _Linear:
-    """The relaxation of a model, solved again from the last basis."""
+class _Bounded:
+    """A relaxation with changing bounds of the variables, each solved from the last basis."""
 
-    def __init__(self, highs: Any, model: IntegerModel, objective: Ints, limits: Limits) -> None:
-        self._highs = highs
-        # The clock of HiGHS runs on from model to model.
-        left = highspy.kHighsInf if limits.seconds is None else limits.seconds
-        highs.setOptionValue("time_limit", highs.getRunTime() + left)
-        self._low, self._high = model.low, model.high
-        highs.clearModel()
-        highs.passModel(_translated(model, objective, whole=False))
-
-    def relax(self, low: Ints, high: Ints) -> Relaxation:
-        changed = np.flatnonzero((low != self._low) | (high != self._high))
-        if changed.size:
-            self._highs.changeColsBounds(
-                changed.size,
-                changed.astype(np.int32),
-                low[changed].astype(np.float64),
-                high[changed].astype(np.float64),
-            )
-            self._low, self._high = low, high
-        self._highs.run()
-        status = self._highs.getModelStatus()
-        if status == _STATUS.kOptimal:
-            found = self._highs.getSolution()
-            return Relaxation(np.array(found.col_value), np.array(found.row_dual), None)
-        ray = None
-        if status == _STATUS.kInfeasible:
-            _, there, values = self._highs.getDualRay()
-            ray = np.array(values) if there else None
-        return Relaxation(None, None, ray)
-
-
-class HighsRelaxation:
-    """The relaxation of one model, for one objective after another, each from the last basis.
-
-    Parameters
-    ----------
-    model : IntegerModel
-        Bounds and rows.
-    """
-
-    def __init__(self, model: IntegerModel) -> None:
-        highs: Any = highspy.Highs  # has no types
-        self._highs = highs()
-        # A basis stays feasible when the objective changes: the primal method starts from it.
-        fixed = {"output_flag": False, "threads": 1, "random_seed": 0, "presolve": "off"}
-        for option, value in {**fixed, "simplex_strategy": 4}.items():
-            self._highs.setOptionValue(option, value)
-        nothing = np.zeros(model.low.size, np.int64)
-        self._highs.passModel(_translated(model, nothing, whole=False))
-        self._columns = np.arange(model.low.size, dtype=np.int32)
-
-    def maximise(self, objective: Ints) -> Relaxation:
-        """Return values and dual values of the largest objective, or a ray of infeasibility.
-
-        Parameters
-        ----------
-        objective : ndarray of int64
-            Coefficients of the variables.
-
-        Returns
-        -------
-        Relaxation
-            All None when the solver says neither.
-        """
-        highs = self._highs
-        highs.changeColsCost(self._columns.size, self._columns, objective.astype(np.float64))
-        highs.run()
-        status = highs.getModelStatus()
-        if status == _STATUS.kOptimal:
-            found = highs.getSolution()
-            return Relaxation(np.array(found.col_value), np.array(found.row_dual), None)
-        ray = None
-        if status == _STATUS.kInfeasible:
-            _, there, values = highs.getDualRay()
-            ray = np.array(values) if there else None
-        return Relaxation(None, None, ray)
-
-
-def _translated(model: IntegerModel, objective: Ints, *, whole: bool) -> Any:
-    """Return the model in the form that HiGHS takes, whole-numbered or relaxed."""
-    n_rows, n_vars = model.rows.shape
-    program = highspy.HighsLp()
-    program.num_col_ = n_vars
-    program.num_row_ = n_rows
-    program.sense_ = highspy.ObjSense.kMaximize
-    program.col_cost_ = objective.astype(np.float64)
-    program.col_lower_ = model.low.astype(np.float64)
-    program.col_upper_ = model.high.astype(np.float64)
-    program.row_lower_ = model.row_low.astype(np.float64)
-    program.row_upper_ = model.row_high.astype(np.float64)
-    if whole:
-        program.integrality_ = [highspy.HighsVarType.kInteger] * n_vars
-    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    program.a_matrix_.num_col_ = n_vars
-    program.a_matrix_.num_row_ = n_rows
-    program.a_matrix_.start_ = model.rows.indptr.astype(np.int32)
-    program.a_matrix_.index_ = model.rows.indices.astype(np.int32)
-    program.a_matrix_.value_ = model.rows.data.astype(np.float64)
-    return program
-
-
-class HighsWarm:
-    """The relaxation of one set of rows, again and again with other bounds and objectives.
-
-    Every solution starts from the last basis.
-
-    Parameters
-    ----------
-    model : IntegerModel
-        Bounds and rows to begin with.
-    objective : ndarray of int64
-        Coefficients of the variables, maximised.
-    strategy : int, default 1
-        1 for the dual simplex method, right when bounds change; 4 for the primal one, right when
-        the objective does.
-    """
-
-    def __init__(self, model: IntegerModel, objective: Ints, *, strategy: int = 1) -> None:
-        highs: Any = highspy.Highs  # has no types
-        self._highs = highs()
-        fixed = {"output_flag": False, "threads": 1, "random_seed": 0, "presolve": "off"}
-        for option, value in {**fixed, "simplex_strategy": strategy}.items():
-            self._highs.setOptionValue(option, value)
-        self._highs.passModel(_translated(model, objective, whole=False))
-        self._columns = np.arange(model.low.size, dtype=np.int32)
-        self._rows = np.arange(model.row_low.size, dtype=np.int32)
-        self._low, self._high = model.low, model.high
-
-    def rebound(self, row_low: Ints, row_high: Ints) -> None:
-        """Set the bounds of the rows."""
-        self._highs.changeRowsBounds(
-            self._rows.size, self._rows, row_low.astype(np.float64), row_high.astype(np.float64)
-        )
-
-    def aim(self, objective: NDArray[Any]) -> None:
-        """Set the objective."""
-        self._highs.changeColsCost(self._columns.size, self._columns, objective.astype(np.float64))
+    _highs: Any
+    _low: Ints
+    _high: Ints
 
     def relax(self, low: Ints, high: Ints) -> Relaxation:
         """Return values and dual values within bounds of the variables, or a ray.
@@ -285,3 +151,82 @@ class HighsWarm:
             _, there, values = self._highs.getDualRay()
             ray = np.array(values) if there else None
         return Relaxation(None, None, ray)
+
+
+class _Linear(_Bounded):
+    """The relaxation of a model that a solver looks at once."""
+
+    def __init__(self, highs: Any, model: IntegerModel, objective: Ints, limits: Limits) -> None:
+        self._highs = highs
+        # The clock of HiGHS runs on from model to model.
+        left = highspy.kHighsInf if limits.seconds is None else limits.seconds
+        highs.setOptionValue("time_limit", highs.getRunTime() + left)
+        self._low, self._high = model.low, model.high
+        highs.clearModel()
+        highs.passModel(_translated(model, objective, whole=False))
+
+
+def _translated(model: IntegerModel, objective: Ints, *, whole: bool) -> Any:
+    """Return the model in the form that HiGHS takes, whole-numbered or relaxed."""
+    n_rows, n_vars = model.rows.shape
+    program = highspy.HighsLp()
+    program.num_col_ = n_vars
+    program.num_row_ = n_rows
+    program.sense_ = highspy.ObjSense.kMaximize
+    program.col_cost_ = objective.astype(np.float64)
+    program.col_lower_ = model.low.astype(np.float64)
+    program.col_upper_ = model.high.astype(np.float64)
+    program.row_lower_ = model.row_low.astype(np.float64)
+    program.row_upper_ = model.row_high.astype(np.float64)
+    if whole:
+        program.integrality_ = [highspy.HighsVarType.kInteger] * n_vars
+    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    program.a_matrix_.num_col_ = n_vars
+    program.a_matrix_.num_row_ = n_rows
+    program.a_matrix_.start_ = model.rows.indptr.astype(np.int32)
+    program.a_matrix_.index_ = model.rows.indices.astype(np.int32)
+    program.a_matrix_.value_ = model.rows.data.astype(np.float64)
+    return program
+
+
+class HighsWarm(_Bounded):
+    """The relaxation of one set of rows, again and again with other bounds and objectives.
+
+    Every solution starts from the last basis.
+
+    Parameters
+    ----------
+    model : IntegerModel
+        Bounds and rows to begin with.
+    objective : ndarray of int64
+        Coefficients of the variables, maximised.
+    strategy : int, default 1
+        1 for the dual simplex method, right when bounds change; 4 for the primal one, right when
+        the objective does.
+    """
+
+    def __init__(self, model: IntegerModel, objective: Ints, *, strategy: int = 1) -> None:
+        highs: Any = highspy.Highs  # has no types
+        self._highs = highs()
+        fixed = {"output_flag": False, "threads": 1, "random_seed": 0, "presolve": "off"}
+        for option, value in {**fixed, "simplex_strategy": strategy}.items():
+            self._highs.setOptionValue(option, value)
+        self._highs.passModel(_translated(model, objective, whole=False))
+        self._columns = np.arange(model.low.size, dtype=np.int32)
+        self._rows = np.arange(model.row_low.size, dtype=np.int32)
+        self._low, self._high = model.low, model.high
+
+    def rebound(self, row_low: Ints, row_high: Ints) -> None:
+        """Set the bounds of the rows."""
+        self._highs.changeRowsBounds(
+            self._rows.size, self._rows, row_low.astype(np.float64), row_high.astype(np.float64)
+        )
+
+    def maximise(self, objective: Ints) -> Relaxation:
+        """Return values and dual values of the largest objective within the same bounds."""
+        self.aim(objective)
+        return self.relax(self._low, self._high)
+
+    def aim(self, objective: NDArray[Any]) -> None:
+        """Set the objective."""
+        self._highs.changeColsCost(self._columns.size, self._columns, objective.astype(np.float64))
