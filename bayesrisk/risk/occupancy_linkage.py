@@ -102,7 +102,9 @@ class LinkageCurve:
         -------
         pandas.DataFrame
             Columns ``k, putative, hits, precision, precision_lower, precision_upper, recall,
-            recall_lower, recall_upper, match_rate, baseline``; intervals are Clopper-Pearson's.
+            recall_lower, recall_upper, match_rate, baseline``; intervals are Clopper-Pearson's,
+            as if households were independent: those of a block are not, so that the error is
+            larger where few blocks have most of them.
         """
         precision = binomial_interval(self.hits, self.putative, level=self.level)
         whole = np.full(len(self), self.violations)
