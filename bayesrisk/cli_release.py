@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["release"]
 
+_SIMULATION = (
+    "Warning: this is a simulation, not a protected release. Its random draws can be repeated by "
+    "whoever guesses the seed, and the folder says so."
+)
 _CONFIG_KEYS = {"mechanism", "parameters", "tables", "levels", "only", "geography", "schema"}
 
 
@@ -23,7 +27,14 @@ def release(
         Path, typer.Argument(help="Folder of microdata, or one file of records (Parquet, CSV).")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
-    seed: Annotated[int, typer.Option(help="Seed; it is not written anywhere.")],
+    simulation_seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Draw from this seed: for simulation, never for publication, since whoever "
+            "guesses the seed takes the protection off. Default: entropy of the operating "
+            "system, kept nowhere."
+        ),
+    ] = None,
     mechanism: Annotated[str | None, typer.Option(help="Name of the mechanism.")] = None,
     settings: Annotated[
         list[str] | None,
@@ -62,11 +73,15 @@ def release(
     parameters = with_settings(document.get("parameters", {}), settings or [])
     protection = make_mechanism(document["mechanism"], **parameters)
     workload = _workload(document)
-    made = protection.release(_read(records, document, workload), workload=workload, rng=seed)
+    people = _read(records, document, workload)
+    made = protection.release(people, workload=workload, rng=simulation_seed)
+    if made.simulation:
+        typer.echo(_SIMULATION, err=True)
     made.write(output)
     summary: dict[str, Any] = {
         "output": str(output),
         "mechanism": made.spec.mechanism,
+        "simulation": made.simulation,
         "tables": len(made.tables.counts),
         "places": {name: len(geoids) for name, geoids in made.tables.geoids.items()},
         "diagnostics": dict(made.diagnostics),

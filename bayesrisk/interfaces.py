@@ -59,9 +59,14 @@ class Mechanism(Protocol):
         microdata: "Microdata | Records",
         *,
         workload: "Workload",
-        rng: np.random.Generator | int,
+        rng: np.random.Generator | int | None = None,
     ) -> "Release":
-        """Return the tables of the workload, protected; the same seed gives the same tables."""
+        """Return the tables of the workload, protected.
+
+        Without ``rng`` the draws come from entropy of the operating system that is kept nowhere,
+        and the release is made with ``simulation=False``. A seed or a generator is for simulation:
+        the same seed gives the same tables, and the release says ``simulation=True``.
+        """
 
 
 @runtime_checkable

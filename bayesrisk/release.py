@@ -27,7 +27,8 @@ from bayesrisk.tables.published import PublishedTables
 
 __all__ = ["MechanismSpec", "NoiseSpec", "Release", "rounding_probability"]
 
-_FORMAT = 1
+_FORMAT = 2
+_KEYS = {"format", "version", "simulation", "spec", "diagnostics"}
 _LAWS = ("discrete-gaussian", "discrete-laplace")
 _ROUNDINGS = ("nearest", "random")
 
@@ -247,11 +248,16 @@ class Release:
         The counts.
     diagnostics : mapping of str to float
         Public facts about the run, such as the realised swap rate where it is published.
+    simulation : bool, default True
+        True unless the draws came from fresh entropy of the operating system, which only the
+        mechanism can say. Noise from a seed that somebody may guess protects nothing: a release
+        that does not say otherwise makes no claim of protection.
     """
 
     spec: MechanismSpec
     tables: PublishedTables
     diagnostics: Mapping[str, float] = field(default_factory=dict)
+    simulation: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.spec, MechanismSpec):
@@ -262,6 +268,8 @@ class Release:
             for key in keys:
                 if key not in self.tables.counts:
                     raise ArgumentError(f"spec.{what} names {key!r}, which is not released")
+        if not isinstance(self.simulation, bool):
+            raise ArgumentTypeError(f"simulation must be True or False, got {self.simulation!r}")
         values = {str(name): float(value) for name, value in self.diagnostics.items()}
         for name, value in values.items():
             if not math.isfinite(value):
@@ -289,6 +297,7 @@ class Release:
         document = {
             "format": _FORMAT,
             "version": __version__,
+            "simulation": self.simulation,
             "spec": self.spec.to_dict(),
             "diagnostics": dict(self.diagnostics),
         }
@@ -316,12 +325,13 @@ class Release:
         """
         file = Path(folder) / RELEASE_FILE
         document = read_document(file)
-        same_keys(document, {"format", "version", "spec", "diagnostics"}, str(file))
+        same_keys(document, _KEYS, str(file))
         if document["format"] != _FORMAT:
             raise DataError(f"{file}: format must be {_FORMAT}, got {document['format']!r}")
         spec = MechanismSpec.from_dict(document["spec"], source=f"{file}: spec")
         try:
-            return cls(spec, PublishedTables.read(folder), document["diagnostics"])
+            tables, found = PublishedTables.read(folder), document["diagnostics"]
+            return cls(spec, tables, found, simulation=document["simulation"])
         except (ArgumentError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, DataError):
                 raise

@@ -56,7 +56,15 @@ def test_the_command_releases_what_the_class_does(run, microdata, tmp_path):
     settings = ["--set", "sensitivity=add-remove", "--set", "budgets.block.P12=1/10"]
     tables = ["--tables", "sf1-block", "--only", "P12"]
     status, text, _ = run(
-        microdata, "--mechanism", "discrete-gaussian", *settings, *tables, "--seed", 7, "-o", out
+        microdata,
+        "--mechanism",
+        "discrete-gaussian",
+        *settings,
+        *tables,
+        "--simulation-seed",
+        7,
+        "-o",
+        out,
     )
     assert status == 0
     assert "1 tables" in text
@@ -74,7 +82,7 @@ def test_a_file_of_settings(run, microdata, tmp_path):
     config = tmp_path / "swap.toml"
     config.write_text(SWAPPING, encoding="utf-8")
     status, text, _ = run(
-        microdata, "--config", config, "--seed", 1, "-o", tmp_path / "a", "--json"
+        microdata, "--config", config, "--simulation-seed", 1, "-o", tmp_path / "a", "--json"
     )
     assert status == 0
     document = json.loads(text)
@@ -82,7 +90,17 @@ def test_a_file_of_settings(run, microdata, tmp_path):
     assert document["tables"] == 2
     assert abs(document["diagnostics"]["realised_rate"] - 0.1) < 1e-3
     # Options go before the file.
-    run(microdata, "--config", config, "--set", "rate=0", "--seed", 1, "-o", tmp_path / "b")
+    run(
+        microdata,
+        "--config",
+        config,
+        "--set",
+        "rate=0",
+        "--simulation-seed",
+        1,
+        "-o",
+        tmp_path / "b",
+    )
     assert Release.read(tmp_path / "b").diagnostics == {"realised_rate": 0.0}
     assert Release.read(tmp_path / "a").spec.parameters["rate"] == "1/10"
 
@@ -90,7 +108,16 @@ def test_a_file_of_settings(run, microdata, tmp_path):
 def test_a_file_of_records(run, microdata, tmp_path):
     file = tmp_path / "persons.parquet"
     Microdata.read(microdata).persons.to_frame().to_parquet(file)
-    options = ["--mechanism", "identity", "--tables", "pl94", "--level", "tract", "--seed", 0]
+    options = [
+        "--mechanism",
+        "identity",
+        "--tables",
+        "pl94",
+        "--level",
+        "tract",
+        "--simulation-seed",
+        0,
+    ]
     status, _, _ = run(file, *options, "--schema", "sf1-person", "-o", tmp_path / "a")
     assert status == 0
     asked = workload("pl94", levels=["tract"])
@@ -101,7 +128,7 @@ def test_a_file_of_records(run, microdata, tmp_path):
 def test_the_seed_and_the_truth_stay_home(run, microdata, tmp_path):
     out = tmp_path / "out"
     options = ["--mechanism", "rounding", "--set", "base=5", "--set", "method=random"]
-    run(microdata, *options, "--tables", "sf1-block", "--seed", 918273645, "-o", out)
+    run(microdata, *options, "--tables", "sf1-block", "--simulation-seed", 918273645, "-o", out)
     files = sorted(p.name for p in out.iterdir())
     assert files == [
         "_geographies.parquet",
@@ -128,7 +155,7 @@ def test_the_seed_and_the_truth_stay_home(run, microdata, tmp_path):
     ],
 )
 def test_mistakes_are_one_line(run, microdata, tmp_path, options, message):
-    status, _, err = run(microdata, *options, "--seed", 1, "-o", tmp_path / "out")
+    status, _, err = run(microdata, *options, "--simulation-seed", 1, "-o", tmp_path / "out")
     assert status == 2
     assert message in err
     assert err.count("\n") == 1
@@ -149,7 +176,9 @@ def test_mistakes_are_one_line(run, microdata, tmp_path, options, message):
 def test_bad_files_of_settings(run, microdata, tmp_path, text, message):
     config = tmp_path / "bad.toml"
     config.write_text(text, encoding="utf-8")
-    status, _, err = run(microdata, "--config", config, "--seed", 1, "-o", tmp_path / "out")
+    status, _, err = run(
+        microdata, "--config", config, "--simulation-seed", 1, "-o", tmp_path / "out"
+    )
     assert status == 2
     assert f"{config}: " in err
     assert message in err
@@ -157,7 +186,7 @@ def test_bad_files_of_settings(run, microdata, tmp_path, text, message):
 
 def test_nothing_is_written_over(run, microdata, tmp_path):
     (tmp_path / "mine").write_text("keep")
-    options = ["--mechanism", "identity", "--tables", "sf1-block", "--seed", 1]
+    options = ["--mechanism", "identity", "--tables", "sf1-block", "--simulation-seed", 1]
     status, _, err = run(microdata, *options, "-o", tmp_path)
     assert status == 2
     assert "nothing was changed" in err
@@ -189,3 +218,22 @@ def test_dots_lead_into_mappings():
     assert given == {"budgets": {"block": {"a": 1}}}
     with pytest.raises(ArgumentError, match="'rho' is already 1"):
         with_settings({"rho": 1}, ["rho.block=2"])
+
+
+def test_a_seed_is_for_simulation_and_both_sides_are_told(run, microdata, tmp_path):
+    options = ["--mechanism", "rounding", "--set", "base=5", "--set", "method=random"]
+    options += ["--tables", "sf1-block", "--only", "P1"]
+    status, _, err = run(microdata, *options, "--simulation-seed", 1, "-o", tmp_path / "a")
+    assert status == 0
+    assert err.startswith("Warning: this is a simulation, not a protected release.")
+    assert Release.read(tmp_path / "a").simulation
+    status, out, err = run(microdata, *options, "-o", tmp_path / "b", "--json")
+    assert (status, err) == (0, "")
+    assert json.loads(out)["simulation"] is False
+    assert not Release.read(tmp_path / "b").simulation
+    status, _, err = run(microdata, *options, "--seed", 1, "-o", tmp_path / "c")
+    assert status == 2
+    assert "--simulation-seed" in err
+    status, _, err = run(microdata, *options, "--set", "name=x", "-o", tmp_path / "c")
+    assert status == 2
+    assert "'name'" in err

@@ -153,7 +153,7 @@ def test_a_release_survives_the_disk(released, tmp_path):
 def test_the_folder_holds_no_seed_and_no_truth(released, tmp_path):
     released.write(tmp_path / "out")
     document = json.loads((tmp_path / "out" / "_release.json").read_text())
-    assert set(document) == {"format", "version", "spec", "diagnostics"}
+    assert set(document) == {"format", "version", "simulation", "spec", "diagnostics"}
     assert "seed" not in json.dumps(document)
     rebuilt = make_mechanism(document["spec"]["mechanism"], **document["spec"]["parameters"])
     assert rebuilt.spec.noise == released.spec.noise
@@ -183,8 +183,10 @@ def test_a_failed_write_leaves_nothing(released, tmp_path, monkeypatch):
     ("change", "match"),
     [
         (lambda d: d.pop("spec"), "'spec' is missing"),
+        (lambda d: d.pop("simulation"), "'simulation' is missing"),
+        (lambda d: d.update(simulation="no"), "simulation must be True or False"),
         (lambda d: d.update(seed=1), "'seed' is unknown"),
-        (lambda d: d.update(format=99), "format must be 1"),
+        (lambda d: d.update(format=99), "format must be 2"),
         (lambda d: d["spec"].pop("noise"), "'noise' is missing"),
         (lambda d: d["spec"]["noise"][0].update(scale="0"), "scale must be > 0"),
         (lambda d: d["spec"]["noise"].append(d["spec"]["noise"][0]), "there twice"),

@@ -238,7 +238,7 @@ class BottomUp:
         microdata: Microdata | Records,
         *,
         workload: Workload,
-        rng: np.random.Generator | int,
+        rng: np.random.Generator | int | None = None,
     ) -> Release:
         """Return the tables of the workload, non-negative and whole.
 
@@ -248,8 +248,9 @@ class BottomUp:
             The records.
         workload : Workload
             Tables to publish; those of coarser levels must be at the finest one too.
-        rng : Generator or int
-            Source of randomness; the same seed gives the same tables.
+        rng : Generator or int, optional
+            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
+            for simulation, and the release says so (``simulation``): a seed can be guessed.
 
         Returns
         -------
@@ -261,8 +262,8 @@ class BottomUp:
         ArgumentError
             If the parameters do not fit the workload.
         """
-        random = generator(rng)
-        return self.prepare(microdata, workload=workload).draw(random)
+        generator(rng)  # a bad seed is refused before the work
+        return self.prepare(microdata, workload=workload).draw(rng)
 
 
 @dataclass(frozen=True)
@@ -312,13 +313,14 @@ class PreparedBottomUp:
             found[name] = np.minimum(found[name], found[bound])
         return found
 
-    def draw(self, rng: np.random.Generator | int) -> Release:
+    def draw(self, rng: np.random.Generator | int | None = None) -> Release:
         """Return one release.
 
         Parameters
         ----------
-        rng : Generator or int
-            Source of randomness.
+        rng : Generator or int, optional
+            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
+            for simulation, and the release says so (``simulation``): a seed can be guessed.
 
         Returns
         -------
@@ -340,7 +342,8 @@ class PreparedBottomUp:
                 sums = np.zeros((geoids[level].size, finest[name].shape[1]), dtype=np.int64)
                 np.add.at(sums, row, finest[name])
                 counts[level, name] = sparse.csr_array(sums)
-        return Release(self.spec, replace_counts(self.truth, counts))
+        tables = replace_counts(self.truth, counts)
+        return Release(self.spec, tables, simulation=rng is not None)
 
 
 def _positive(value: Any, name: str) -> Fraction:

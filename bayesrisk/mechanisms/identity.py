@@ -32,7 +32,7 @@ class Identity:
         microdata: Microdata | Records,
         *,
         workload: Workload,
-        rng: np.random.Generator | int,
+        rng: np.random.Generator | int | None = None,
     ) -> Release:
         """Return the true tables.
 
@@ -42,7 +42,7 @@ class Identity:
             The records.
         workload : Workload
             Tables to publish.
-        rng : Generator or int
+        rng : Generator or int, optional
             Not drawn from; every mechanism takes one.
 
         Returns
@@ -57,4 +57,5 @@ class Identity:
         """
         generator(rng)
         tables = true_tables(microdata, workload)
-        return Release(MechanismSpec("identity", invariants=tuple(tables.counts)), tables)
+        spec = MechanismSpec("identity", invariants=tuple(tables.counts))
+        return Release(spec, tables, simulation=rng is not None)

@@ -63,7 +63,7 @@ class _NoiseMechanism(ABC):
         microdata: Microdata | Records,
         *,
         workload: Workload,
-        rng: np.random.Generator | int,
+        rng: np.random.Generator | int | None = None,
     ) -> Release:
         """Return the tables with noise in every cell, zeros included; counts may be negative.
 
@@ -73,8 +73,9 @@ class _NoiseMechanism(ABC):
             The records.
         workload : Workload
             Tables to publish; each needs a budget.
-        rng : Generator or int
-            Source of randomness: simulation grade, not for protecting a real release.
+        rng : Generator or int, optional
+            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
+            for simulation, and the release says so (``simulation``): a seed can be guessed.
 
         Returns
         -------
@@ -100,6 +101,7 @@ class _NoiseMechanism(ABC):
             replace(self._spec, noise=noise),
             replace_counts(tables, noisy),
             {self._unit: float(spent)},
+            simulation=rng is not None,
         )
 
     def _check(self, workload: Workload) -> None:

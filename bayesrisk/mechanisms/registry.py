@@ -85,7 +85,7 @@ def available_mechanisms() -> list[str]:
     )
 
 
-def make_mechanism(name: str, **parameters: Any) -> Mechanism:
+def make_mechanism(name: str, /, **parameters: Any) -> Mechanism:
     """Return a mechanism by name.
 
     Parameters

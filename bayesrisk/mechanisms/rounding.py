@@ -82,7 +82,7 @@ class Rounding:
         microdata: Microdata | Records,
         *,
         workload: Workload,
-        rng: np.random.Generator | int,
+        rng: np.random.Generator | int | None = None,
     ) -> Release:
         """Return the tables, every count rounded.
 
@@ -92,8 +92,9 @@ class Rounding:
             The records.
         workload : Workload
             Tables to publish.
-        rng : Generator or int
-            Source of randomness.
+        rng : Generator or int, optional
+            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
+            for simulation, and the release says so (``simulation``): a seed can be guessed.
 
         Returns
         -------
@@ -113,4 +114,5 @@ class Rounding:
             part.data = self.round(part.data, random)
             part.eliminate_zeros()
             rounded[key] = part
-        return Release(self._spec, replace_counts(tables, rounded))
+        protected = replace_counts(tables, rounded)
+        return Release(self._spec, protected, simulation=rng is not None)

@@ -115,7 +115,7 @@ class Suppression:
         microdata: Microdata | Records,
         *,
         workload: Workload,
-        rng: np.random.Generator | int,
+        rng: np.random.Generator | int | None = None,
     ) -> Release:
         """Return the tables with cells withheld.
 
@@ -125,7 +125,7 @@ class Suppression:
             The records.
         workload : Workload
             Tables to publish.
-        rng : Generator or int
+        rng : Generator or int, optional
             Not drawn from; every mechanism takes one.
 
         Returns
@@ -141,7 +141,8 @@ class Suppression:
         generator(rng)
         tables = self.suppress(true_tables(microdata, workload))
         cells = sum(part.nnz for part in tables.suppressed.values())
-        return Release(self._spec, tables, {"suppressed_cells": float(cells)})
+        found = {"suppressed_cells": float(cells)}
+        return Release(self._spec, tables, found, simulation=rng is not None)
 
 
 def _small(counts: sparse.csr_array, threshold: int) -> sparse.csr_array:

@@ -164,7 +164,7 @@ class Swapping:
         return self._spec
 
     def swap(
-        self, microdata: Microdata | Records, *, rng: np.random.Generator | int
+        self, microdata: Microdata | Records, *, rng: np.random.Generator | int | None = None
     ) -> SwappedMicrodata:
         """Return the records after swapping.
 
@@ -172,8 +172,9 @@ class Swapping:
         ----------
         microdata : Microdata or Records
             The records.
-        rng : Generator or int
-            Source of randomness.
+        rng : Generator or int, optional
+            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
+            for simulation, and the release says so (``simulation``): a seed can be guessed.
 
         Returns
         -------
@@ -219,7 +220,7 @@ class Swapping:
         microdata: Microdata | Records,
         *,
         workload: Workload,
-        rng: np.random.Generator | int,
+        rng: np.random.Generator | int | None = None,
     ) -> Release:
         """Return the tables of the records after swapping.
 
@@ -229,8 +230,9 @@ class Swapping:
             The records.
         workload : Workload
             Tables to publish.
-        rng : Generator or int
-            Source of randomness.
+        rng : Generator or int, optional
+            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
+            for simulation, and the release says so (``simulation``): a seed can be guessed.
 
         Returns
         -------
@@ -255,7 +257,8 @@ class Swapping:
             if geography.rank(level) <= coarse or self._keeps(table, swapped.microdata, workload)
         )
         spec = replace(self._spec, invariants=same)
-        return Release(spec, tables, {"realised_rate": swapped.realised_rate})
+        rate = {"realised_rate": swapped.realised_rate}
+        return Release(spec, tables, rate, simulation=rng is not None)
 
     def _keeps(self, table: Table, data: Microdata, workload: Workload) -> bool:
         """Say whether a table depends on nothing but block, swap key and how many there are."""

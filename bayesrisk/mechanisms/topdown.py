@@ -299,7 +299,7 @@ class TopDown:
         microdata: Microdata | Records,
         *,
         workload: Workload,
-        rng: np.random.Generator | int,
+        rng: np.random.Generator | int | None = None,
     ) -> Release:
         """Return the tables of the workload: non-negative, whole, and consistent with each other.
 
@@ -309,8 +309,9 @@ class TopDown:
             The records.
         workload : Workload
             Tables to publish, at the measured levels or coarser ones.
-        rng : Generator or int
-            Source of randomness; the same seed gives the same tables.
+        rng : Generator or int, optional
+            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
+            for simulation, and the release says so (``simulation``): a seed can be guessed.
 
         Returns
         -------
@@ -324,8 +325,8 @@ class TopDown:
         DataError
             If records contradict the public facilities.
         """
-        random = generator(rng)
-        return self.prepare(microdata, workload=workload).draw(random)
+        generator(rng)  # a bad seed is refused before the work
+        return self.prepare(microdata, workload=workload).draw(rng)
 
 
 def _pl94(workload: Workload) -> Workload:

@@ -40,13 +40,14 @@ class PreparedTopDown:
     workload: Workload
     rows: Mapping[Key, sparse.csc_array]
 
-    def histograms(self, rng: np.random.Generator | int) -> dict[str, Histogram]:
+    def histograms(self, rng: np.random.Generator | int | None = None) -> dict[str, Histogram]:
         """Return one draw of the protected counts at every level of the tree.
 
         Parameters
         ----------
-        rng : Generator or int
-            Source of randomness.
+        rng : Generator or int, optional
+            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
+            for simulation, and the release says so (``simulation``): a seed can be guessed.
 
         Returns
         -------
@@ -64,13 +65,14 @@ class PreparedTopDown:
             for level, counts in zip(self.levels, solved, strict=True)
         }
 
-    def draw(self, rng: np.random.Generator | int) -> Release:
+    def draw(self, rng: np.random.Generator | int | None = None) -> Release:
         """Return one release.
 
         Parameters
         ----------
-        rng : Generator or int
-            Source of randomness.
+        rng : Generator or int, optional
+            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
+            for simulation, and the release says so (``simulation``): a seed can be guessed.
 
         Returns
         -------
@@ -91,4 +93,5 @@ class PreparedTopDown:
             geoids[level] = own.geoids
             for name in self.workload.at(level):
                 counts[level, name] = sparse.csr_array(own.counts @ self.rows[level, name])
-        return Release(self.spec, PublishedTables(self.workload, geoids, counts))
+        tables = PublishedTables(self.workload, geoids, counts)
+        return Release(self.spec, tables, simulation=rng is not None)

@@ -80,7 +80,7 @@ def available_attacks() -> list[str]:
     )
 
 
-def make_attack(name: str, **parameters: Any) -> Attack:
+def make_attack(name: str, /, **parameters: Any) -> Attack:
     """Return an attack by name.
 
     Parameters

@@ -24,13 +24,13 @@ class Subsampling:
         self._share = float(share)
         self.spec = MechanismSpec("subsampling", {"fraction": share})
 
-    def release(self, microdata, *, workload, rng):
+    def release(self, microdata, *, workload, rng=None):
         """Return the tables of the records that are kept."""
         data = as_microdata(microdata)
         records = data.for_schema(workload.schema)
         kept = np.random.default_rng(rng).random(len(records)) < self._share
         tables = tabulate_records(records.take(kept), workload, geoids=_places(data, records))
-        return Release(self.spec, tables)
+        return Release(self.spec, tables, simulation=rng is not None)
 
 
 def _places(data, records):
