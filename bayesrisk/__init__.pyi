@@ -47,6 +47,7 @@ from .exceptions import MissingDependencyError as MissingDependencyError
 from .exceptions import OutputError as OutputError
 from .exceptions import PartFileError as PartFileError
 from .exceptions import ShapeError as ShapeError
+from .exceptions import WorkerError as WorkerError
 from .experiments import ClaimsConfig as ClaimsConfig
 from .experiments import ClaimsSummary as ClaimsSummary
 from .experiments import OccupancyAttackSummary as OccupancyAttackSummary

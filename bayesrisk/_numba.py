@@ -2,23 +2,32 @@
 
 Kernels get contiguous arrays and scalars, fill an ``out`` array, and check nothing: the public
 function that calls them has done so.  Compiled code is cached on disk beside the package (or in
-``NUMBA_CACHE_DIR``), so the compile time is paid once per installation.  ``fastmath`` stays off:
-the compensated arithmetic of the likelihoods relies on IEEE rounding.
+``NUMBA_CACHE_DIR``), so the compile time is paid once per installation; where no folder for it
+can be written, kernels are compiled anew in every process, with one warning.  ``fastmath`` stays
+off: the compensated arithmetic of the likelihoods relies on IEEE rounding.
 """
 
+import functools
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
+
+from bayesrisk.exceptions import BayesRiskWarning
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def kernel(function: _F) -> _F:
     """Compile ``function`` in nopython mode, cached, without fast-math, releasing the GIL."""
-    compile_: Any = numba.njit(cache=True, nogil=True, fastmath=False, error_model="numpy")
-    compiled: _F = compile_(function)
-    return compiled
+
+    def compile_(cache: bool) -> _F:
+        made: Any = numba.njit(cache=cache, nogil=True, fastmath=False, error_model="numpy")
+        compiled: _F = made(function)
+        return compiled
+
+    return _cached_if_possible(compile_)
 
 
 def elementwise(*signatures: str) -> Callable[[_F], Any]:
@@ -26,6 +35,30 @@ def elementwise(*signatures: str) -> Callable[[_F], Any]:
 
     def decorate(function: _F) -> Any:
         vectorize: Any = numba.vectorize
-        return vectorize(list(signatures), nopython=True, cache=True)(function)
+        return _cached_if_possible(
+            lambda cache: vectorize(list(signatures), nopython=True, cache=cache)(function)
+        )
 
     return decorate
+
+
+def _cached_if_possible(compile_: Callable[[bool], Any]) -> Any:
+    """Return what ``compile_(cache)`` makes, without a cache where none can be written."""
+    try:
+        return compile_(True)
+    except RuntimeError as error:
+        if "no locator available" not in str(error):
+            raise
+        _warn_once()
+        return compile_(False)
+
+
+@functools.cache
+def _warn_once() -> None:
+    """Say that there is no cache, and how to have one."""
+    warnings.warn(
+        "no folder for compiled kernels can be written: every process compiles them anew, which "
+        "takes seconds; set NUMBA_CACHE_DIR to a folder that can be written",
+        BayesRiskWarning,
+        stacklevel=2,
+    )

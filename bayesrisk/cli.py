@@ -2,7 +2,11 @@
 
 import dataclasses
 import json
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -318,10 +322,28 @@ def _parse_shard(text: str) -> tuple[int, int]:
         raise ArgumentError(f"shard must be i/n, such as 2/8, got {text!r}") from error
 
 
+@contextmanager
+def _stop_on_request() -> Iterator[None]:
+    """Handle a request to end (SIGTERM) like Ctrl-C: what is finished is kept, workers end."""
+
+    def stop(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may handle signals
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def main() -> None:
     """Run the command; errors of bayesrisk become one line and exit status 2."""
     try:
-        app()
+        with _stop_on_request():
+            app()
     except BayesRiskError as error:
         typer.echo(f"bayesrisk: {error}", err=True)
         sys.exit(2)

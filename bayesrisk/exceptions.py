@@ -10,7 +10,8 @@
     ├── OutputError (OSError)               an output folder that cannot be used as asked
     │   └── PartFileError                   a result part that is truncated or foreign
     ├── DataError (ValueError)              an input table: file, row, column
-    └── MissingDependencyError (ImportError)  an optional extra is not installed
+    ├── MissingDependencyError (ImportError)  an optional extra is not installed
+    └── WorkerError (RuntimeError)          a worker process that ended before its work was done
 
     BayesRiskWarning (UserWarning)
     ├── CodebookWarning                     codes of a file taken from a table of our own
@@ -34,6 +35,7 @@ __all__ = [
     "OutputError",
     "PartFileError",
     "ShapeError",
+    "WorkerError",
 ]
 
 
@@ -71,6 +73,10 @@ class DataError(BayesRiskError, ValueError):
 
 class MissingDependencyError(BayesRiskError, ImportError):
     """A feature that needs an extra which is not installed."""
+
+
+class WorkerError(BayesRiskError, RuntimeError):
+    """A worker process that ended before its work was done: killed, or out of memory."""
 
 
 class BayesRiskWarning(UserWarning):

@@ -165,8 +165,18 @@ def test_version_and_help(run):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
-def test_interrupt_keeps_finished_shards(config, tmp_path, workers):
+@pytest.mark.parametrize(
+    ("workers", "end"),
+    [
+        # What Ctrl-C does: a signal to every process of the group.
+        (1, lambda pid: os.killpg(pid, signal.SIGINT)),
+        (2, lambda pid: os.killpg(pid, signal.SIGINT)),
+        # What a batch system does: a request to the one process that it started.
+        (2, lambda pid: os.kill(pid, signal.SIGTERM)),
+    ],
+    ids=["1-interrupt", "2-interrupt", "2-terminate"],
+)
+def test_interrupt_keeps_finished_shards(config, tmp_path, workers, end):
     config.write_text(CONFIG.replace("points = 3", "points = 3000"), encoding="utf-8")
     out = tmp_path / "out"
     command = [sys.executable, "-m", "bayesrisk", "sweep", config, "-o", out, "--quiet"]
@@ -181,7 +191,7 @@ def test_interrupt_keeps_finished_shards(config, tmp_path, workers):
         assert process.poll() is None, process.stderr.read()
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGINT)  # what Ctrl-C does: to every process of the group
+    end(process.pid)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "interrupted; finished shards are kept" in err

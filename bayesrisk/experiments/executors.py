@@ -5,10 +5,12 @@ workers), or through :func:`register`.  A plug-in that fails to load is skipped 
 """
 
 import multiprocessing
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from importlib.metadata import entry_points
 from multiprocessing.reduction import ForkingPickler
@@ -16,7 +18,7 @@ from typing import Any, TypeVar, cast
 
 from bayesrisk import _plugins
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentTypeError
+from bayesrisk.exceptions import ArgumentTypeError, WorkerError
 from bayesrisk.interfaces import Executor
 
 __all__ = ["ProcessExecutor", "SerialExecutor", "available", "make_executor", "register"]
@@ -64,7 +66,9 @@ class ProcessExecutor:
         """
         _check_sendable(task, "task")
         context = multiprocessing.get_context("spawn")  # safe with threads, alike everywhere
-        pool = ProcessPoolExecutor(max_workers=self.workers, mp_context=context)
+        pool = ProcessPoolExecutor(
+            max_workers=self.workers, mp_context=context, initializer=_end_with_parent
+        )
         try:
             with _interrupts_ignored():
                 futures = []
@@ -73,8 +77,30 @@ class ProcessExecutor:
                     futures.append(pool.submit(task, item))
             for future in as_completed(futures):
                 yield future.result()
+        except BrokenProcessPool as error:
+            raise WorkerError(
+                "a worker process ended before its work was done (killed, or out of memory); "
+                "what was finished is kept"
+            ) from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Watch the process that made this worker, and end when it is gone.
+
+    Otherwise a worker whose parent was killed would finish all it holds, and write it.  What it
+    writes appears whole or not at all, so that it may stop anywhere.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_exit_after, args=(parent,), daemon=True).start()
+
+
+def _exit_after(parent: Any) -> None:
+    """Wait for the end of a process, then end this one without further ado."""
+    parent.join()
+    os._exit(1)
 
 
 def _check_sendable(value: Any, name: str) -> None:

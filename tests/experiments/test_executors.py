@@ -1,5 +1,10 @@
 """Executors: built-in, registered, and plug-ins that are broken."""
 
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 from types import MappingProxyType
 
 import pytest
@@ -9,6 +14,7 @@ from bayesrisk.exceptions import (
     ArgumentTypeError,
     BayesRiskWarning,
     MissingDependencyError,
+    WorkerError,
 )
 from bayesrisk.experiments import executors
 
@@ -72,3 +78,89 @@ def test_dask_says_which_extra_it_needs(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingDependencyError, match=r"bayesrisk\[dask\]"):
         DaskExecutor(1)
+
+
+def _die(_):
+    os._exit(9)
+
+
+def test_a_worker_that_dies_is_an_error_of_ours():
+    with pytest.raises(WorkerError, match="ended before its work was done"):
+        list(executors.make_executor("processes", 1).run(_die, [1, 2]))
+
+
+_PARENT = """
+import os, sys, time
+from bayesrisk.experiments.executors import make_executor
+
+def work(folder):
+    open(os.path.join(folder, str(os.getpid())), "w").close()
+    time.sleep(120)
+
+if __name__ == "__main__":
+    list(make_executor("processes", 2).run(work, [sys.argv[1]] * 4))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is a signal of POSIX systems")
+def test_workers_end_with_their_parent(tmp_path):
+    script, folder = tmp_path / "parent.py", tmp_path / "pids"
+    script.write_text(_PARENT, encoding="utf-8")
+    folder.mkdir()
+    parent = subprocess.Popen([sys.executable, str(script), str(folder)])
+    try:
+        wait_until(lambda: len(list(folder.iterdir())) == 2, seconds=120)
+    finally:
+        parent.kill()
+        parent.wait()
+    workers = [int(file.name) for file in folder.iterdir()]
+    wait_until(lambda: not any(alive(worker) for worker in workers), seconds=30)
+
+
+def wait_until(condition, *, seconds):
+    """Wait for a condition, at most so long; asking again is not what makes it true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.1)
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{pid}/stat")
+    return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+_DASK = """
+import pathlib, urllib.error, urllib.request
+import distributed
+from bayesrisk.experiments.executors import make_executor
+
+if __name__ == "__main__":
+    results = make_executor("dask", 1).run(abs, [-1, -2])
+    first = next(results)
+    client = distributed.get_client()
+    [port] = client.run_on_scheduler(lambda dask_scheduler: [dask_scheduler.http_server.port])
+    try:
+        page = urllib.request.urlopen(f"http://127.0.0.1:{port}/status").status
+    except urllib.error.HTTPError as error:
+        page = error.code
+    print(port, page, sorted([first, *results]))
+"""
+
+
+@pytest.mark.slow
+def test_a_dask_cluster_of_our_own_shows_no_pages(tmp_path):
+    script = tmp_path / "cluster.py"
+    script.write_text(_DASK, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=True, timeout=200
+    )
+    port, page, first, second = done.stdout.split()
+    assert port != "8787"
+    assert page == "404"
+    assert (first, second) == ("[1,", "2]")
