@@ -13,9 +13,11 @@ import pandas as pd
 from bayesrisk import plotting
 from bayesrisk._version import __version__
 
-__all__ = ["figure", "page", "table", "versions"]
+__all__ = ["figure", "page", "table", "text", "versions"]
 
 _PIXELS_PER_INCH = 125
+#: A report shows its own figures and style, and nothing else: no script, no form, no network.
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
@@ -33,12 +35,22 @@ pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: .85rem; 
 """
 
 
+def text(value: Any) -> str:
+    """Return a value as text for HTML: escaped, control characters replaced."""
+    keep = "\n\t"
+    shown = "".join(
+        c if c.isprintable() or c in keep else "\N{REPLACEMENT CHARACTER}" for c in str(value)
+    )
+    return escape(shown, quote=True)
+
+
 def page(title: str, body: str) -> str:
     """Return a whole page."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f"<title>{text(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
         f"<body>\n{body}\n</body>\n</html>\n"
     )
 
@@ -48,7 +60,7 @@ def versions() -> str:
     packages = ["numpy", "scipy", "numba", "pandas", "pyarrow", "matplotlib"]
     found = {package: version(package) for package in packages}
     found |= {"bayesrisk": __version__, "python": platform.python_version()}
-    return ", ".join(f"{escape(k)} {escape(v)}" for k, v in sorted(found.items()))
+    return ", ".join(f"{text(k)} {text(v)}" for k, v in sorted(found.items()))
 
 
 def figure(drawn: Any, stem: Path, caption: str) -> str:
@@ -57,21 +69,21 @@ def figure(drawn: Any, stem: Path, caption: str) -> str:
     width = round(float(drawn.get_figwidth()) * _PIXELS_PER_INCH)
     data = base64.b64encode(png.read_bytes()).decode("ascii")
     return (
-        f'<figure><img width="{width}" alt="{escape(caption, quote=True)}" '
+        f'<figure><img width="{width}" alt="{text(caption)}" '
         f'src="data:image/png;base64,{data}">'
-        f"<figcaption>{escape(caption)}</figcaption></figure>"
+        f"<figcaption>{text(caption)}</figcaption></figure>"
     )
 
 
 def table(frame: pd.DataFrame, caption: str) -> str:
     """Return a table with every cell escaped; numbers to five significant digits."""
-    heads = "".join(f"<th>{escape(str(c).replace('_', ' '))}</th>" for c in frame.columns)
+    heads = "".join(f"<th>{text(str(c).replace('_', ' '))}</th>" for c in frame.columns)
     rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in row) + "</tr>"
+        "<tr>" + "".join(f"<td>{text(_cell(value))}</td>" for value in row) + "</tr>"
         for row in frame.itertuples(index=False)
     )
     return (
-        f'<div class="wide"><table><caption>{escape(caption)}</caption>'
+        f'<div class="wide"><table><caption>{text(caption)}</caption>'
         f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 

@@ -5,7 +5,6 @@ import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -219,7 +218,7 @@ def _write(results: _Results, folder: Path, seed: int) -> pd.DataFrame:
     tables = _tables(results)
     for name, (_, table) in tables.items():
         table.to_csv(folder / "tables" / f"{name}.csv", index=False)
-    body = [f"<h1>{escape('Re-identification of reconstructed records')}</h1>", _guide(results)]
+    body = [f"<h1>{html.text('Re-identification of reconstructed records')}</h1>", _guide(results)]
     for attacker in links.attackers:
         body.append(_attacker(rates, attacker, folder / "figures", links))
     body += [html.table(_shown(table), caption) for caption, table in tables.values()]
@@ -310,7 +309,7 @@ def _attacker(rates: pd.DataFrame, attacker: str, folder: Path, links: Reidentif
     """Return the section of one attacker: its rates beside those of the guessers."""
     mine = rates[(rates["attacker"] == attacker) & (rates["blocks"] == "all")]
     everybody = mine[mine["panel"] == "all"]
-    parts = [f"<h2>Attacker: {escape(attacker)}</h2>"]
+    parts = [f"<h2>Attacker: {html.text(attacker)}</h2>"]
     shown = everybody[everybody["block_size"] == "All"]
     text = shown.apply(
         lambda column: column.map("{:.3f}".format) if column.dtype == float else column
@@ -355,7 +354,7 @@ def _more_figures(results: _Results, folder: Path) -> list[str]:
 
 def _guide(results: _Results) -> str:
     statuses = results.run.blocks["status"].value_counts()
-    blocks = ", ".join(f"{count} {escape(str(status))}" for status, count in statuses.items())
+    blocks = ", ".join(f"{count} {html.text(str(status))}" for status, count in statuses.items())
     return (
         f"<p>{len(results.run.records):,} reconstructed records; blocks: {blocks}.</p>"
         "<h2>How to read the numbers</h2><ul>"
@@ -376,5 +375,5 @@ def _provenance(results: _Results, seed: int) -> str:
     text = json.dumps(results.run.config.to_dict(), indent=2)
     return (
         f"<h2>Where this comes from</h2><p>Seed {seed}. {html.versions()}.</p>"
-        f"<details><summary>The reconstruction</summary><pre>{escape(text)}</pre></details>"
+        f"<details><summary>The reconstruction</summary><pre>{html.text(text)}</pre></details>"
     )

@@ -1,7 +1,6 @@
 """The report of a finished sweep: figures as PNG and SVG, and one self-contained HTML page."""
 
 import json
-from html import escape
 from pathlib import Path
 
 import pandas as pd
@@ -53,7 +52,7 @@ def write_report(folder: str | Path) -> Path:
     sections = [_section(config, part, images) for part in _panels(config, results)]
     body = "\n".join(
         [
-            f"<h1>{escape(config.title)}</h1>",
+            f"<h1>{html.text(config.title)}</h1>",
             _summary(config),
             _reading_guide(config),
             *sections,
@@ -102,7 +101,7 @@ def _focus(config: SweepConfig) -> list[tuple[str, float]]:
 def _section(config: SweepConfig, panel: _Panel, images: Path) -> str:
     noise, name, value, frame = panel
     stem = f"{noise}-{value:.6g}"
-    parts = [f"<h2>{escape(_noise_title(noise, name, value))}</h2>"]
+    parts = [f"<h2>{html.text(_noise_title(noise, name, value))}</h2>"]
     parts += _tables(config, frame)
     budgets = {budget.name: budget.value for budget in config.rho if budget.name}
     wide = _wide(frame, ["marginal_posterior", "marginal_risk"], ["rho", "prior"])
@@ -267,8 +266,8 @@ def _summary(config: SweepConfig) -> str:
     note = f"<p>... and {more} more.</p>" if more > 0 else ""
     return (
         f"<p>The question: how sure does a release make an adversary that "
-        f"<em>{escape(about.statement)}</em>, rather than that {escape(about.alternative)}? "
-        f"The adversary knows {escape(about.knowledge)}.</p>"
+        f"<em>{html.text(about.statement)}</em>, rather than that {html.text(about.alternative)}? "
+        f"The adversary knows {html.text(about.knowledge)}.</p>"
         + html.table(targets, "Targets")
         + note
     )
@@ -335,8 +334,8 @@ def _provenance(config: SweepConfig) -> str:
     text = json.dumps(settings, indent=2)
     return (
         "<h2>Where this comes from</h2>"
-        f"<p>Configuration {escape(config.digest)}, seed {config.seed}. "
+        f"<p>Configuration {html.text(config.digest)}, seed {config.seed}. "
         + html.versions()
         + ".</p><details><summary>Resolved configuration</summary>"
-        f"<pre>{escape(text)}</pre></details>"
+        f"<pre>{html.text(text)}</pre></details>"
     )

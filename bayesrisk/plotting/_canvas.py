@@ -22,6 +22,7 @@ from bayesrisk.exceptions import ArgumentError
 __all__ = [
     "Axes",
     "Figure",
+    "as_text",
     "label",
     "legend",
     "lines",
@@ -70,6 +71,17 @@ def outside_pyplot() -> Iterator[None]:
             plt.close(number)
 
 
+def as_text(name: Any) -> str:
+    """Return somebody's name for a thing as text that means only itself.
+
+    A dollar sign would begin mathematics, control characters have no glyph (and no place in SVG),
+    and a first underscore would hide the name from a legend.
+    """
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(name))
+    shown = shown.replace("$", r"\$")
+    return f" {shown}" if shown.startswith("_") else shown
+
+
 def label(value: float) -> str:
     """Write a probability as a person would: 1/864, 0.3, 1e-300."""
     fraction = Fraction(value).limit_denominator(10_000)
@@ -115,7 +127,7 @@ def mark(axes: Axes, budgets: Mapping[str, float]) -> None:
         axes.axvline(rho, color="0.35", linewidth=1.0, linestyle=(0, (2, 2)), zorder=0)
         right = before > rho / 4.0
         axes.annotate(
-            name,
+            as_text(name),
             (rho, 1.0),
             xycoords=("data", "axes fraction"),
             xytext=(3 if right else -3, -3),

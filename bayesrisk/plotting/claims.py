@@ -86,4 +86,4 @@ def _boxes(axes: Axes, frame: pd.DataFrame, name: str) -> None:
         whiskerprops={"linewidth": 0.9},
         capprops={"linewidth": 0.9},
     )
-    axes.set(ylabel="prior probability of the claim", title=f"prior: {name}")
+    axes.set(ylabel="prior probability of the claim", title=f"prior: {canvas.as_text(name)}")

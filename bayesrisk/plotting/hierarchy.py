@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.plotting._canvas import Axes, Figure, lines, mark, pair, require, style
+from bayesrisk.plotting._canvas import Axes, Figure, as_text, lines, mark, pair, require, style
 
 __all__ = [
     "plot_decision_map",
@@ -98,7 +98,7 @@ def plot_decision_map(
         for line, name in zip(grid, named, strict=True):
             for axes, block in zip(line, blocks, strict=True):
                 _tiles(axes, rows[(rows["_map"] == name) & (rows["block"] == block)])
-            line[0].set_ylabel(f"{name}\n$n$ (group)" if name else "$n$ (group)")
+            line[0].set_ylabel(f"{as_text(name)}\n$n$ (group)" if name else "$n$ (group)")
         for axes, block in zip(grid[0], blocks, strict=True):
             axes.set_title(f"$y$ = {block}", fontsize=9.0)
         for axes in grid[-1]:

@@ -53,7 +53,9 @@ def _by_target(axes: Axes, frame: pd.DataFrame, names: list[str]) -> None:
         width = min(0.6, 0.12 * (len(rows) - 1))
         places = i + np.linspace(-0.5 * width, 0.5 * width, len(rows))
         axes.errorbar(places, rows["marginal_risk"], yerr=_interval(rows), **_look(i))
-    axes.set_xticks(range(len(names)), [str(name) for name in names], rotation=25, ha="right")
+    axes.set_xticks(
+        range(len(names)), [canvas.as_text(name) for name in names], rotation=25, ha="right"
+    )
     axes.tick_params(axis="x", labelsize=8.0, length=0.0)
     axes.grid(visible=False, axis="x")
     axes.set(xlim=(-0.6, len(names) - 0.4), xlabel="protection; one mark for each target")
@@ -73,7 +75,7 @@ def _against_utility(axes: Axes, frame: pd.DataFrame, names: list[str], utility:
             **_look(i),
         )
         look = {key: _look(i)[key] for key in ("color", "marker", "markersize", "linestyle")}
-        axes.plot([], [], label=str(name), **look)
+        axes.plot([], [], label=canvas.as_text(name), **look)
     values = frame[utility].to_numpy(dtype=float)
     positive = values[values > 0.0]
     if positive.size and positive.max() > 20.0 * positive.min():

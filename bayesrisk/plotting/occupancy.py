@@ -30,7 +30,7 @@ _CURVES = ("precision", "recall", "match_rate")
 
 
 def _name(protection: str) -> str:
-    return _NAMES.get(protection, protection)
+    return _NAMES.get(protection, canvas.as_text(protection))
 
 
 def _look(i: int) -> dict[str, Any]:

@@ -133,7 +133,7 @@ def plot_majority(curves: pd.DataFrame) -> Figure:
             at = curves[curves["threshold"] == threshold]
             for i, release in enumerate(dict.fromkeys(at["release"])):
                 rows = at[at["release"] == release].sort_values("recall")
-                _steps(axes, rows, str(release), _look(i))
+                _steps(axes, rows, canvas.as_text(release), _look(i))
             axes.set(title=f"majority of at least {threshold}", xlim=(0.0, 1.0), ylim=(0.0, 1.05))
             axes.set_ylabel("precision")
             axes.set_xlabel("share of records with it or more")

@@ -56,14 +56,14 @@ def plot_statements(statements: pd.DataFrame) -> Figure:
                     np.concatenate([[low], inside, [high]]),
                     np.concatenate([[1.0], share, [float((ratio > high).mean())]]),
                     where="pre",
-                    label="_nolegend_" if protection in named else protection,
+                    label="_nolegend_" if protection in named else canvas.as_text(protection),
                     color=canvas._COLOURS[i % len(canvas._COLOURS)],
                     linestyle=canvas._DASHES[i % len(canvas._DASHES)],
                 )
                 named.add(protection)
             axes.axvline(1.0, color="0.35", linewidth=1.0, zorder=0)
             axes.set(
-                xscale="log", xlim=(low, high), ylim=(-0.02, 1.02), title=attack,
+                xscale="log", xlim=(low, high), ylim=(-0.02, 1.02), title=canvas.as_text(attack),
                 xlabel="posterior / prior",
             )  # fmt: skip
         every[0].set_ylabel("share of statements, at least so")
