@@ -17,7 +17,10 @@ __all__ = ["figure", "page", "table", "text", "versions"]
 
 _PIXELS_PER_INCH = 125
 #: A report shows its own figures and style, and nothing else: no script, no form, no network.
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_POLICY = (
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; "
+    "form-action 'none'"
+)
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
