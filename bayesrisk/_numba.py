@@ -27,7 +27,8 @@ def kernel(function: _F) -> _F:
         compiled: _F = made(function)
         return compiled
 
-    return _cached_if_possible(compile_)
+    compiled: _F = _cached_if_possible(compile_)
+    return compiled
 
 
 def elementwise(*signatures: str) -> Callable[[_F], Any]:

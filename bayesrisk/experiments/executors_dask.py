@@ -14,7 +14,10 @@ _R = TypeVar("_R")
 
 #: Pages that a cluster of our own serves: none. Dask starts an HTTP server whatever is asked,
 #: on port 8787 unless told otherwise, so it gets a free port and nothing to show.
-_NO_PAGES = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+_NO_PAGES: dict[str, list[str]] = {
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
 
 
 class DaskExecutor:

@@ -106,23 +106,27 @@ def fill_two_levels(
     cdf: Any,
     guide: Any,
     has_target: Any,
-    start: int,
-    warmup: int,
+    state: Any,
+    skip: int,
     out: Any,
 ) -> None:
     """Fill ``out`` with draws (block, group); x has two values, so every law is a table.
 
+    ``state`` holds x, and N - base or, before the first sweep, -1; it is kept for the next call.
+
     ``cdf[x]`` is the law of N - base given x, with its guide; ``has_target[i]`` is
     P(x = 1 | N = base + i).  Stored after N | x, so that every pair is feasible.
     """
-    x = start
-    i = _invert(rng.random(), cdf[x], guide[x])
-    for t in range(-warmup, out.shape[0]):
+    x, i = state[0], state[1]
+    if i < 0:
+        i = _invert(rng.random(), cdf[x], guide[x])
+    for t in range(-skip, out.shape[0]):
         x = 1 if rng.random() < has_target[i] else 0
         i = _invert(rng.random(), cdf[x], guide[x])
         if t >= 0:
             out[t, 0] = known_count + x
             out[t, 1] = base + i
+    state[0], state[1] = x, i
 
 
 @kernel
@@ -176,19 +180,18 @@ def fill_path(
     prior_at: Any,
     prior_start: Any,
     log_prior: Any,
-    start: Any,
-    warmup: int,
+    count: Any,
+    skip: int,
     out: Any,
 ) -> None:
-    """Fill ``out[t, level]`` with the counts of a path after ``warmup`` sweeps.
+    """Fill ``out[t, level]`` with the counts of a path after ``skip`` sweeps from ``count``.
 
     ``log_odds`` are those of x = 1 given the block's own release; ``siblings[level]`` is the noisy
     total of the other children of the group at ``level``, from level 1; the log prior of a level
     lies in ``log_prior[prior_at[level]:prior_at[level + 1]]``, nothing if it is flat.
     """
-    count = start.copy()
     work = np.empty(max(log_prior.size, 1))
-    for t in range(-warmup, out.shape[0]):
+    for t in range(-skip, out.shape[0]):
         logit = log_odds
         if count.size > 1:
             gap = float(count[1] - known_count)

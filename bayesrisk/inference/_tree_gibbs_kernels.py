@@ -169,17 +169,17 @@ def fill_tree(
     pairs: bool,
     count: Any,
     keep: Any,
-    warmup: int,
+    skip: int,
     out: Any,
 ) -> None:
-    """Fill ``out[t]`` with the counts of the nodes ``keep`` after ``warmup`` sweeps.
+    """Fill ``out[t]`` with the counts of the nodes ``keep`` after ``skip`` sweeps from ``count``.
 
     ``node`` lists the leaves depth first, so that those below v are ``leaf_begin[v]`` to
     ``leaf_end[v] - 1``.  A sweep redraws every leaf alone and, with ``pairs``, against a leaf
     drawn below one of its ancestors, the ancestor drawn first: near and far partners alike.
     """
     work = np.empty(max(np.max(size), 1))
-    for t in range(-warmup, out.shape[0]):
+    for t in range(-skip, out.shape[0]):
         for leaf in range(node.size):
             _move(
                 rng,

@@ -1,6 +1,8 @@
 """Draws of several Markov chains: how they are run, seeded, kept and summarised."""
 
 import os
+import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -19,6 +21,16 @@ __all__ = ["Samples"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+
+#: Most sweeps of a chain, kept or discarded, and most numbers that are kept of all chains.
+MAX_SWEEPS = 10**8
+MAX_VALUES = 2**28
+_MAX_THREADS = 1024
+# A chain comes back to Python about this often, so that Ctrl-C stops it.
+_SECONDS = 0.25
+
+#: Goes on for so many sweeps whose states are discarded, then fills ``out``, a row for a sweep.
+Step = Callable[[int, IntArray], None]
 
 
 @dataclass(frozen=True)
@@ -206,10 +218,20 @@ def standard_error(draws: NDArray[Any]) -> float:
 def whole_settings(draws: Any, warmup: Any, chains: Any) -> tuple[int, int, int]:
     """Return the checked numbers of draws, warm-up sweeps and chains."""
     return (
-        check.integer(draws, "draws", lower=1),
-        check.integer(warmup, "warmup", lower=0),
+        check.integer(draws, "draws", lower=1, upper=MAX_SWEEPS),
+        check.integer(warmup, "warmup", lower=0, upper=MAX_SWEEPS),
         check.integer(chains, "chains", lower=1, upper=2**16),
     )
+
+
+def room_for(draws: int, chains: int, variables: int) -> IntArray:
+    """Return the array that the draws go to, at most ``MAX_VALUES`` numbers."""
+    if chains * draws * variables > MAX_VALUES:
+        raise ArgumentError(
+            f"draws * chains * variables must be <= {MAX_VALUES} (2 GiB), "
+            f"got {draws} * {chains} * {variables}"
+        )
+    return np.empty((chains, draws, variables), dtype=np.int64)
 
 
 def spawn(rng: Any, chains: int) -> tuple[list[np.random.Generator], Mapping[str, Any]]:
@@ -230,14 +252,40 @@ def spawn(rng: Any, chains: int) -> tuple[list[np.random.Generator], Mapping[str
     return rng.spawn(chains), MappingProxyType(origin)
 
 
-def run_chains(task: Callable[[int], None], chains: int, threads: Any) -> None:
-    """Call ``task(chain)`` for every chain, in threads; the kernels release the GIL."""
+def run_chains(begin: Callable[[int], Step], counts: IntArray, warmup: int, threads: Any) -> None:
+    """Fill ``counts[chain]`` by the steps that ``begin(chain)`` returns, chains in threads.
+
+    The kernels release the GIL.  A chain runs in pieces, whose sizes change nothing in what is
+    drawn: between two of them it can be interrupted.
+    """
+    chains = len(counts)
     workers = min(chains, os.cpu_count() or 1)
     if threads is not None:
-        workers = min(chains, check.integer(threads, "threads", lower=1))
+        workers = min(chains, check.integer(threads, "threads", lower=1, upper=_MAX_THREADS))
+    stop = threading.Event()
+
+    def run(chain: int) -> None:
+        _run_chain(begin(chain), counts[chain], warmup, stop)
+
     if workers == 1:
         for chain in range(chains):
-            task(chain)
+            run(chain)
         return
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(task, range(chains)))
+        try:
+            list(pool.map(run, range(chains)))
+        except BaseException:  # threads know nothing of Ctrl-C
+            stop.set()
+            raise
+
+
+def _run_chain(step: Step, out: IntArray, warmup: int, stop: threading.Event) -> None:
+    """Run one chain piece by piece, each as long as the last one's speed suggests."""
+    done, end, size = -warmup, len(out), 16
+    while done < end and not stop.is_set():
+        last = min(done + size, end)
+        began = time.perf_counter()
+        step(max(0, min(last, 0) - done), out[max(done, 0) : max(last, 0)])
+        spent = max(time.perf_counter() - began, 1e-9)
+        size = max(1, min(8 * size, int(size * _SECONDS / spent)))
+        done = last

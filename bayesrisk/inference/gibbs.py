@@ -15,7 +15,7 @@ from bayesrisk.distributions import CountLaw
 from bayesrisk.inference import _gibbs_kernels as kernels
 from bayesrisk.inference import _two_levels as model
 from bayesrisk.inference._gibbs_tables import two_level_tables
-from bayesrisk.inference.chains import Samples, run_chains, spawn, whole_settings
+from bayesrisk.inference.chains import Samples, Step, room_for, run_chains, spawn, whole_settings
 
 __all__ = ["sample_hierarchy"]
 
@@ -72,7 +72,8 @@ def sample_hierarchy(
         ``"as-published"`` drops the indicator from x given N: this replicates printed numbers and
         is the posterior of no model.
     draws, warmup, chains : int
-        Sweeps kept and discarded in each chain, and number of chains.
+        Sweeps kept and discarded in each chain, and number of chains. At most 1e8 sweeps, and
+        2**28 numbers kept in all (2 GiB).
     rng : Generator or int
         Source of randomness; each chain gets a child of its own.
     threads : int, optional
@@ -157,15 +158,16 @@ def sample_hierarchy(
         coherent=not settings.published,
     )
     generators, seed = spawn(rng, sizes[2])
-    counts = np.empty((sizes[2], sizes[0], 2), dtype=np.int64)
+    counts = room_for(sizes[0], sizes[2], 2)
 
-    def task(chain: int) -> None:
-        start = feasible[chain % len(feasible)]
-        kernels.fill_two_levels(
-            generators[chain], k, base, cdf, guide, has_target, start, sizes[1], counts[chain]
+    def begin(chain: int) -> Step:
+        random = generators[chain]
+        state = np.array([feasible[chain % len(feasible)], -1])
+        return lambda skip, out: kernels.fill_two_levels(
+            random, k, base, cdf, guide, has_target, state, skip, out
         )
 
-    run_chains(task, sizes[2], threads)
+    run_chains(begin, counts, sizes[1], threads)
     return Samples(
         counts=counts,
         target=counts[:, :, 0] - k,

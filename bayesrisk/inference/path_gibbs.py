@@ -14,7 +14,7 @@ from bayesrisk.distributions import CountLaw
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference import _gibbs_kernels as kernels
 from bayesrisk.inference import path as model
-from bayesrisk.inference.chains import Samples, run_chains, spawn, whole_settings
+from bayesrisk.inference.chains import Samples, Step, room_for, run_chains, spawn, whole_settings
 
 __all__ = ["sample_path"]
 
@@ -172,7 +172,8 @@ def sample_path(
     levels : sequence of str, optional
         Names from the block upwards; ``level_0``, ``level_1``, ... if None.
     draws, warmup, chains : int
-        Sweeps kept and discarded in each chain, and number of chains.
+        Sweeps kept and discarded in each chain, and number of chains. At most 1e8 sweeps, and
+        2**28 numbers kept in all (2 GiB).
     rng : Generator or int
         Source of randomness; each chain gets a child of its own.
     threads : int, optional
@@ -229,12 +230,13 @@ def sample_path(
     prior_start = np.array([start for start, _ in tables], dtype=np.int64)
     log_prior = np.concatenate([table for _, table in tables])
     generators, seed = spawn(rng, sizes[2])
-    counts = np.empty((sizes[2], sizes[0], state.noisy.size), dtype=np.int64)
+    counts = room_for(sizes[0], sizes[2], state.noisy.size)
 
-    def task(chain: int) -> None:
-        x = possible[chain % len(possible)]
-        kernels.fill_path(
-            generators[chain],
+    def begin(chain: int) -> Step:
+        random, x = generators[chain], possible[chain % len(possible)]
+        count = _first_state(state, x, k, highest, random).copy()
+        return lambda skip, out: kernels.fill_path(
+            random,
             k,
             log_odds,
             state.noisy,
@@ -244,12 +246,12 @@ def sample_path(
             prior_at,
             prior_start,
             log_prior,
-            _first_state(state, x, k, highest, generators[chain]),
-            sizes[1],
-            counts[chain],
+            count,
+            skip,
+            out,
         )
 
-    run_chains(task, sizes[2], threads)
+    run_chains(begin, counts, sizes[1], threads)
     spec = {
         "noisy_counts": path.noisy.tolist(),
         "siblings": path.totals.tolist(),

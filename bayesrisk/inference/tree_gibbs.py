@@ -12,7 +12,7 @@ from bayesrisk import _validation as check
 from bayesrisk.distributions import CountLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.inference import _tree_gibbs_kernels as kernels
-from bayesrisk.inference.chains import Samples, run_chains, spawn, whole_settings
+from bayesrisk.inference.chains import Samples, Step, room_for, run_chains, spawn, whole_settings
 from bayesrisk.inference.leaf_prior import LeafPrior
 from bayesrisk.inference.tree import Tree
 
@@ -267,7 +267,8 @@ def sample_tree(
         ``tree.leaves``.  A callable takes an array of counts and returns their log prior, which
         need not be normalised nor have a closed form.
     draws, warmup, chains : int
-        Sweeps kept and discarded in each chain, and number of chains.
+        Sweeps kept and discarded in each chain, and number of chains. At most 1e8 sweeps, and
+        2**28 numbers kept in all (2 GiB).
     rng : Generator or int
         Source of randomness; each chain gets a child of its own.
     threads : int, optional
@@ -324,12 +325,13 @@ def sample_tree(
     leaves = _leaves(tree)
     tables = _leaf_tables(tree, leaves, _choices(tree, leaves, leaf_prior))
     generators, seed = spawn(rng, sizes[2])
-    counts = np.empty((sizes[2], sizes[0], keep.size), dtype=np.int64)
+    counts = room_for(sizes[0], sizes[2], keep.size)
 
-    def task(chain: int) -> None:
-        first = _first_state(tree, leaves, tables, generators[chain])
-        kernels.fill_tree(
-            generators[chain],
+    def begin(chain: int) -> Step:
+        random = generators[chain]
+        count = _first_state(tree, leaves, tables, random)
+        return lambda skip, out: kernels.fill_tree(
+            random,
             tree.parent,
             tree.depth,
             tree.noisy,
@@ -343,13 +345,13 @@ def sample_tree(
             tables.size,
             tables.peak,
             pair_moves,
-            first,
+            count,
             keep,
-            sizes[1],
-            counts[chain],
+            skip,
+            out,
         )
 
-    run_chains(task, sizes[2], threads)
+    run_chains(begin, counts, sizes[1], threads)
     return Samples(
         counts=counts,
         target=None,
