@@ -14,7 +14,7 @@ import bayesrisk
 ROOT = Path(bayesrisk.__file__).parent
 ZONES = [
     {"exceptions", "_version"},
-    {"_validation", "_numba", "_plugins", "interfaces"},
+    {"_validation", "_numba", "_plugins", "_random", "interfaces"},
     {"distributions"},
     {"accounting"},
     {"tables"},

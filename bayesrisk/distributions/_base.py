@@ -7,21 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
-
-#: What ``numpy.random.default_rng`` takes to make a generator.
-Seed = int | np.random.Generator | np.random.SeedSequence | None
-
-
-def generator(random_state: Seed) -> np.random.Generator:
-    """Return a NumPy generator from a seed, a generator or None."""
-    message = f"random_state must be a seed or a numpy Generator, got {random_state!r}"
-    if isinstance(random_state, bool):
-        raise ArgumentTypeError(message)
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(message) from error
+from bayesrisk._random import Seed
+from bayesrisk.exceptions import ArgumentError, ShapeError
 
 
 class CountLaw(ABC):
@@ -60,7 +47,9 @@ class CountLaw(ABC):
         """Return the entropy in nats."""
 
     @abstractmethod
-    def rvs(self, size: int | tuple[int, ...] | None = None, random_state: Seed = None) -> Any:
+    def rvs(
+        self, size: int | tuple[int, ...] | None = None, random_state: Seed | None = None
+    ) -> Any:
         """Draw values (simulation grade: not for protecting a real release)."""
 
     @property

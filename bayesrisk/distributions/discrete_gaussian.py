@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from bayesrisk import _validation as check
+from bayesrisk._random import Seed, generator
 from bayesrisk.distributions import _kernels
-from bayesrisk.distributions._base import LocatedLaw, Seed, generator, whole_size
+from bayesrisk.distributions._base import LocatedLaw, whole_size
 
 __all__ = ["DiscreteGaussian"]
 
@@ -263,7 +264,9 @@ class DiscreteGaussian(LocatedLaw):
         centred = -np.sqrt(self._sigma2) * special.ndtri_exp(log_tail)
         return np.asarray(self._loc + np.rint(side * centred), dtype=float)
 
-    def rvs(self, size: int | tuple[int, ...] | None = None, random_state: Seed = None) -> Any:
+    def rvs(
+        self, size: int | tuple[int, ...] | None = None, random_state: Seed | None = None
+    ) -> Any:
         """Draw values; simulation grade.
 
         The draws follow the law to double precision but not against an attacker who studies
@@ -288,7 +291,7 @@ class DiscreteGaussian(LocatedLaw):
             If ``size`` is negative or does not hold the parameters' shape.
         """
         shape = whole_size(size, self._shape)
-        rng = generator(random_state)
+        rng = generator(random_state, "random_state", optional=True)
         sigma2 = self._sigma2.ravel()
         if sigma2.size > 1:
             sigma2 = np.broadcast_to(self._sigma2, shape).ravel()

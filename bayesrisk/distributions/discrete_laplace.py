@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.distributions._base import LocatedLaw, Seed, generator, whole_size
+from bayesrisk._random import Seed, generator
+from bayesrisk.distributions._base import LocatedLaw, whole_size
 
 __all__ = ["DiscreteLaplace"]
 
@@ -156,7 +157,9 @@ class DiscreteLaplace(LocatedLaw):
         steps = np.maximum(-np.log(self._odds) - log_tail, 0.0) * self._scale
         return np.asarray(self._loc + np.rint(side * steps), dtype=float)
 
-    def rvs(self, size: int | tuple[int, ...] | None = None, random_state: Seed = None) -> Any:
+    def rvs(
+        self, size: int | tuple[int, ...] | None = None, random_state: Seed | None = None
+    ) -> Any:
         """Draw values; simulation grade (see :meth:`DiscreteGaussian.rvs`).
 
         Parameters
@@ -177,7 +180,7 @@ class DiscreteLaplace(LocatedLaw):
             If ``size`` is negative or does not hold the parameters' shape.
         """
         shape = whole_size(size, self._shape)
-        rng = generator(random_state)
+        rng = generator(random_state, "random_state", optional=True)
         # The difference of two geometric variables of the same rate.
         first = np.floor(rng.standard_exponential(shape) * self._scale)
         second = np.floor(rng.standard_exponential(shape) * self._scale)

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.distributions._base import CountLaw, Seed, generator, whole_size
+from bayesrisk._random import Seed, generator
+from bayesrisk.distributions._base import CountLaw, whole_size
 from bayesrisk.exceptions import ArgumentError, ShapeError
 
 __all__ = ["FiniteLaw"]
@@ -145,7 +146,9 @@ class FiniteLaw(CountLaw):
         positive = self._pmf[self._pmf > 0.0]
         return float(-(positive @ np.log(positive)))
 
-    def rvs(self, size: int | tuple[int, ...] | None = None, random_state: Seed = None) -> Any:
+    def rvs(
+        self, size: int | tuple[int, ...] | None = None, random_state: Seed | None = None
+    ) -> Any:
         """Draw values by inversion; simulation grade.
 
         Parameters
@@ -165,6 +168,6 @@ class FiniteLaw(CountLaw):
         ArgumentError
             If ``size`` is negative.
         """
-        u = generator(random_state).random(whole_size(size, ()))
+        u = generator(random_state, "random_state", optional=True).random(whole_size(size, ()))
         index = np.searchsorted(self._lower[1:], u * self._lower[-1], side="right")
         return (self._start + np.minimum(index, self._pmf.size - 1))[()]

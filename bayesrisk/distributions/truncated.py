@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from bayesrisk import _validation as check
-from bayesrisk.distributions._base import CountLaw, Seed, generator, whole_size
+from bayesrisk._random import Seed, generator
+from bayesrisk.distributions._base import CountLaw, whole_size
 from bayesrisk.distributions.finite import FiniteLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
@@ -171,7 +172,9 @@ class TruncatedLaw(CountLaw):
         _, pmf = self._table()
         return special.entr(pmf).sum(axis=0)
 
-    def rvs(self, size: int | tuple[int, ...] | None = None, random_state: Seed = None) -> Any:
+    def rvs(
+        self, size: int | tuple[int, ...] | None = None, random_state: Seed | None = None
+    ) -> Any:
         """Draw values by inversion; simulation grade.
 
         Parameters
@@ -192,7 +195,7 @@ class TruncatedLaw(CountLaw):
             If ``size`` is negative or does not hold the parameters' shape.
         """
         shape = whole_size(size, self._shape)
-        rng = generator(random_state)
+        rng = generator(random_state, "random_state", optional=True)
         if self._shape == ():
             values, pmf = self._table()
             return FiniteLaw(int(values[0]), pmf / pmf.sum()).rvs(shape, rng)

@@ -14,8 +14,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._random import generator
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError
 
 __all__ = ["Samples"]
 
@@ -236,12 +237,7 @@ def room_for(draws: int, chains: int, variables: int) -> IntArray:
 
 def spawn(rng: Any, chains: int) -> tuple[list[np.random.Generator], Mapping[str, Any]]:
     """Return one generator for each chain, and the seed that they come from."""
-    if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool):
-        if rng < 0:
-            raise ArgumentError(f"rng must be >= 0 as a seed, got {rng!r}")
-        rng = np.random.default_rng(int(rng))
-    if not isinstance(rng, np.random.Generator):
-        raise ArgumentTypeError(f"rng must be a numpy Generator or a whole number, got {rng!r}")
+    rng = generator(rng)
     seed: Any = rng.bit_generator.seed_seq
     origin = {
         "bit_generator": type(rng.bit_generator).__name__,

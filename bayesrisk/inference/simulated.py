@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._random import generator
 from bayesrisk._version import __version__
-from bayesrisk.distributions._base import generator
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.inference._simulated_draws import (
     MAX_VALUES,

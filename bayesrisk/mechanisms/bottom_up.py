@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
+from bayesrisk._random import generator
 from bayesrisk.accounting import exact_number
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.distributions._base import generator
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms._bottom_up_tables import Roles, roles, scale_to
 from bayesrisk.mechanisms._tabulation import replace_counts, true_tables
@@ -262,7 +262,7 @@ class BottomUp:
         ArgumentError
             If the parameters do not fit the workload.
         """
-        generator(rng)  # a bad seed is refused before the work
+        generator(rng, optional=True)  # a bad seed is refused before the work
         return self.prepare(microdata, workload=workload).draw(rng)
 
 
@@ -332,7 +332,7 @@ class PreparedBottomUp:
         ArgumentError
             If ``rng`` is no seed.
         """
-        finest = self._finest(generator(rng))
+        finest = self._finest(generator(rng, optional=True))
         workload, geoids = self.plan.workload, self.truth.geoids
         places = geoids[workload.levels[-1]]
         counts: dict[Key, sparse.csr_array] = {}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesrisk.distributions._base import generator
+from bayesrisk._random import generator
 from bayesrisk.mechanisms._tabulation import true_tables
 from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.tables import Microdata, Records, Workload
@@ -55,7 +55,7 @@ class Identity:
         ArgumentError
             If ``rng`` is no seed, or the records lack what a table needs.
         """
-        generator(rng)
+        generator(rng, optional=True)
         tables = true_tables(microdata, workload)
         spec = MechanismSpec("identity", invariants=tuple(tables.counts))
         return Release(spec, tables, simulation=rng is not None)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
+from bayesrisk._random import generator
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
-from bayesrisk.distributions._base import generator
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms._tabulation import most_cells, replace_counts, true_tables
 from bayesrisk.mechanisms.budgets import Budgets, resolve_budgets
@@ -88,7 +88,7 @@ class _NoiseMechanism(ABC):
             If a table has no budget, or a record counts in more of its cells than ``overlap``
             says.
         """
-        random = generator(rng)
+        random = generator(rng, optional=True)
         self._check(workload)
         tables = true_tables(microdata, workload)
         noisy = {

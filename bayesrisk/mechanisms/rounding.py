@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.distributions._base import generator
+from bayesrisk._random import generator
 from bayesrisk.mechanisms._tabulation import replace_counts, true_tables
 from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.tables import Microdata, Records, Workload
@@ -106,7 +106,7 @@ class Rounding:
         ArgumentError
             If ``rng`` is no seed, or the records lack what a table needs.
         """
-        random = generator(rng)
+        random = generator(rng, optional=True)
         tables = true_tables(microdata, workload)
         rounded: Any = {}
         for key, counts in tables.counts.items():

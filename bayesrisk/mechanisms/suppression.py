@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk.distributions._base import generator
+from bayesrisk._random import generator
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.mechanisms._complement import complement
 from bayesrisk.mechanisms._hidden import stacked
@@ -138,7 +138,7 @@ class Suppression:
         ArgumentError
             If ``rng`` is no seed, or the records lack what a table needs.
         """
-        generator(rng)
+        generator(rng, optional=True)
         tables = self.suppress(true_tables(microdata, workload))
         cells = sum(part.nnz for part in tables.suppressed.values())
         found = {"suppressed_cells": float(cells)}

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._random import generator
 from bayesrisk.accounting import exact_number
-from bayesrisk.distributions._base import generator
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms._swap_pairs import PartnerSearch
 from bayesrisk.mechanisms._swap_tiers import TIERS, apportion, pairs_for_rate, parse_tiers, tiers_of
@@ -188,7 +188,7 @@ class Swapping:
         DataError
             If persons and households do not fit together.
         """
-        random = generator(rng)
+        random = generator(rng, optional=True)
         data = as_microdata(microdata)
         geography = _geography(data)
         if geography.rank(self._unique_within) < geography.rank(self._within):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesrisk.distributions._base import generator
+from bayesrisk._random import generator
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms import _topdown_parameters as parameters
 from bayesrisk.mechanisms import _topdown_strategy as strategy
@@ -325,7 +325,7 @@ class TopDown:
         DataError
             If records contradict the public facilities.
         """
-        generator(rng)  # a bad seed is refused before the work
+        generator(rng, optional=True)  # a bad seed is refused before the work
         return self.prepare(microdata, workload=workload).draw(rng)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bayesrisk.distributions._base import generator
+from bayesrisk._random import generator
 from bayesrisk.mechanisms._topdown_tree import Level, solve_tree
 from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.tables import Histogram, PublishedTables, Workload
@@ -59,7 +59,7 @@ class PreparedTopDown:
         ArgumentError
             If ``rng`` is no seed.
         """
-        solved = solve_tree(self.levels, generator(rng))
+        solved = solve_tree(self.levels, generator(rng, optional=True))
         return {
             level.name: Histogram(self.workload.schema, level.name, level.geoids, counts)
             for level, counts in zip(self.levels, solved, strict=True)

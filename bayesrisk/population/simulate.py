@@ -5,7 +5,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bayesrisk.distributions._base import Seed, generator
+from bayesrisk._random import Seed, generator
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.population._assemble import Arrays, make_arrays
 from bayesrisk.population.spec import PopulationSpec, population_spec

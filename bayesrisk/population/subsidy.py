@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.distributions._base import Seed, generator
+from bayesrisk._random import Seed, generator
 from bayesrisk.exceptions import ShapeError
 from bayesrisk.population import _national as national
 from bayesrisk.population._groups import dirichlet_rows, pick

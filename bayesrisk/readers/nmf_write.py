@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 
 from bayesrisk import _validation as check
+from bayesrisk._random import Seed, generator
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.distributions._base import Seed, generator
 from bayesrisk.exceptions import ArgumentError, OutputError
 from bayesrisk.readers._nmf_sample import Spine, draw_counts, draw_spine
 from bayesrisk.readers.nmf_axes import UNIVERSES, Universe, query_groups

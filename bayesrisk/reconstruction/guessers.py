@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayesrisk.distributions._base import Seed, generator
+from bayesrisk._random import Seed, generator
 from bayesrisk.reconstruction.person_frame import CELLS, person_frame, race_ethnicity
 
 __all__ = ["modal_cells", "modal_guess", "proportional_guess"]

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayesrisk.distributions._base import Seed, generator
+from bayesrisk._random import Seed, generator
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.reconstruction import _matching_kernels as kernels
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from bayesrisk.distributions._base import generator
+from bayesrisk._random import generator
 from bayesrisk.release import MechanismSpec
 
 FloatArray = NDArray[np.float64]

@@ -8,9 +8,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
+from bayesrisk._random import generator
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import _two_levels as model
 from bayesrisk.risk import _two_level_grid as grid
 
@@ -136,12 +137,7 @@ def _check_truth(block: IntArray, group: IntArray, k: IntArray) -> None:
 
 def _streams(rng: Any, size: int) -> list[np.random.Generator]:
     """Return one generator for each value, so that no value depends on the others."""
-    if isinstance(rng, bool) or not isinstance(rng, (int, np.integer, np.random.Generator)):
-        raise ArgumentTypeError(f"rng must be a seed or a numpy Generator, got {rng!r}")
-    if isinstance(rng, np.random.Generator):
-        return list(rng.spawn(size))
-    seed = check.integer(rng, "rng", lower=0)
-    return [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(size)]
+    return list(generator(rng).spawn(size))
 
 
 def drawn_answers(question: Question) -> tuple[FloatArray, FloatArray]:

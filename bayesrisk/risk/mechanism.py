@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bayesrisk._random import generator
 from bayesrisk._version import __version__
-from bayesrisk.distributions._base import generator
 from bayesrisk.inference.simulated import SimulatedLikelihood
 from bayesrisk.interfaces import Executor, Mechanism
 from bayesrisk.release import MechanismSpec

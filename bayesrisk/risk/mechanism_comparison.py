@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
+from bayesrisk._random import generator
 from bayesrisk._version import __version__
-from bayesrisk.distributions._base import generator
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import Executor, Mechanism
 from bayesrisk.release import MechanismSpec

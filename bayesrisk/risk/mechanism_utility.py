@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk.distributions._base import generator
+from bayesrisk._random import generator
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec

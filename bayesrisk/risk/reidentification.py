@@ -15,8 +15,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._random import Seed, generator
 from bayesrisk._version import __version__
-from bayesrisk.distributions._base import Seed, generator
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.guessers import modal_guess, proportional_guess
 from bayesrisk.reconstruction.matching import match_records

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.distributions._base import Seed
+from bayesrisk._random import Seed
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.reconstruction import Reconstruction, match_records, modal_cells, record_form
 from bayesrisk.reconstruction.person_frame import CELLS, person_frame, race_ethnicity

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from bayesrisk.distributions._base import Seed, generator
+from bayesrisk._random import Seed, generator
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction.person_frame import person_frame
 from bayesrisk.risk._panels import SIZE_CLASSES, size_class

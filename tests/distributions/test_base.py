@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from bayesrisk import ArgumentError, CountLaw, DiscreteGaussian, NoiseLaw
-from bayesrisk.distributions._base import _first_true, generator, whole_size
+from bayesrisk._random import generator
+from bayesrisk.distributions._base import _first_true, whole_size
 
 
 class Uniform(CountLaw):

@@ -200,7 +200,7 @@ def test_frozen_and_labelled():
         ({"batch": 0}, "batch must be >= 1, got 0"),
         ({"smoothing": 0}, "smoothing must be > 0, got 0"),
         ({"streams": "shared"}, "streams must be one of common, independent, got 'shared'"),
-        ({"rng": "x"}, "random_state must be a seed"),
+        ({"rng": "x"}, "rng must be a numpy Generator"),
     ],
 )
 def test_bad_arguments(change, message):

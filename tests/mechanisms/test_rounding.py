@@ -82,5 +82,5 @@ def test_what_is_released_is_checked():
         Identity().release([1, 2], workload=asked, rng=0)
     with pytest.raises(ArgumentTypeError, match="workload must be a Workload"):
         Identity().release(population(4), workload="sex", rng=0)
-    with pytest.raises(ArgumentTypeError, match="seed"):
+    with pytest.raises(ArgumentTypeError, match="rng must be a numpy Generator"):
         Identity().release(population(4), workload=asked, rng="now")

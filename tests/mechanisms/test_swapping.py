@@ -383,5 +383,5 @@ def test_broken_records_are_refused():
     few = Microdata(data.persons, data.households, data.blocks.iloc[1:])
     with pytest.raises(ArgumentError, match="coordinates of every place"):
         swapping().swap(few, rng=0)
-    with pytest.raises(ArgumentTypeError, match="seed"):
+    with pytest.raises(ArgumentTypeError, match="rng must be a numpy Generator"):
         swapping().swap(data, rng="now")

@@ -331,7 +331,7 @@ def test_other_refusals():
         TopDown().release(microdata, workload=tables, rng=0)
     with pytest.raises(ArgumentTypeError, match="workload must be a Workload"):
         TopDown(rho=1).release(microdata, workload="pl94", rng=0)
-    with pytest.raises(ArgumentTypeError, match="random_state"):
+    with pytest.raises(ArgumentTypeError, match="rng must be a numpy Generator"):
         TopDown(rho=1).release(microdata, workload=tables, rng="x")
     large = Schema("large", (Attribute("a", 100_001),), tables.schema.geography)
     wide = Workload(large, {(tables.levels[-1], "total"): oracle.cross(large, [])})

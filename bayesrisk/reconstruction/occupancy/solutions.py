@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._random import Seed, generator
 from bayesrisk._version import __version__
-from bayesrisk.distributions._base import Seed, generator
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.occupancy._program import BlockProgram, block_program
