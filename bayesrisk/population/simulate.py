@@ -72,8 +72,6 @@ def simulate_population(spec: PopulationSpec | str, *, rng: Seed) -> Microdata:
         raise ArgumentTypeError(
             f"spec must be a PopulationSpec or the name of one, got {type(spec).__name__}"
         )
-    if rng is None:
-        raise ArgumentTypeError("rng must be a seed or a numpy Generator, got None")
     arrays = make_arrays(settings, generator(rng))
     blocks = pd.DataFrame(
         {"block": arrays.places.geoids, "x": arrays.places.x, "y": arrays.places.y}
