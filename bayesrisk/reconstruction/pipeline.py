@@ -41,6 +41,9 @@ class Solution:
         For blocks without a solution why: the published cells that contradict.
     block, cell, count : ndarray of int64
         The histograms.
+    unbounded : dict of int to str
+        Blocks with a cell that no published count holds, and what says so.  Their other cells
+        have values here, which the rows of larger places need, until these were checked.
     """
 
     status: list[str]
@@ -48,6 +51,7 @@ class Solution:
     block: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     cell: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     count: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    unbounded: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -165,9 +169,9 @@ def solve(problem: Instance, *, solver: SolverBackend, seconds: float | None) ->
     """
     bounds = block_bounds(problem)
     size = problem.geoids.size
-    solution = Solution(["unique"] * size)
+    solution = Solution(["unique"] * size, unbounded=_unbounded(problem, bounds))
     good = np.ones(size, bool)
-    _give_up(problem, solution, dict(_failures(problem, bounds)), good)
+    _give_up(problem, solution, _contradictions(problem, bounds), good)
     while True:
         program, wrong, low, _ = open_program(problem, bounds, good)
         if not wrong:
@@ -187,14 +191,21 @@ def solve(problem: Instance, *, solver: SolverBackend, seconds: float | None) ->
     return solution
 
 
-def _failures(problem: Instance, bounds: BlockBounds) -> Iterable[tuple[int, tuple[str, str]]]:
-    for b in np.flatnonzero(bounds.status == blocks.INFEASIBLE):
-        yield int(b), ("infeasible", problem.describe(0, int(b), int(bounds.culprit[b])))
-    for b in np.flatnonzero(bounds.status == blocks.LOOSE):
-        yield (
-            int(b),
-            ("unknown", f"{problem.level} {problem.geoids[b]}: some cell is in no published count"),
-        )
+def _contradictions(problem: Instance, bounds: BlockBounds) -> dict[int, tuple[str, str]]:
+    """Return for blocks whose own rows contradict each other the status and the row."""
+    return {
+        int(b): ("infeasible", problem.describe(0, int(b), int(bounds.culprit[b])))
+        for b in np.flatnonzero(bounds.status == blocks.INFEASIBLE)
+    }
+
+
+def _unbounded(problem: Instance, bounds: BlockBounds) -> dict[int, str]:
+    """Return for blocks with any number of records in some cell what says so."""
+    larger = f" (nor in one of its {', '.join(problem.couplings)})" if problem.couplings else ""
+    return {
+        int(b): f"{problem.level} {problem.geoids[b]}: some cell is in no published count{larger}"
+        for b in np.flatnonzero(bounds.status == blocks.LOOSE)
+    }
 
 
 def _nodes(program: Program, *, farthest: bool = False) -> Ints:

@@ -49,7 +49,7 @@ def propagate_block(matrix, counts, kernel=blocks.solve_blocks):
     cell, low, high = kernel(
         np.array([0, len(rows)]), rows, values, columns.indptr.astype(np.int64),
         columns.indices.astype(np.int64), columns.data.astype(np.int64), cover,
-        np.arange(n), status, culprit, ptr,
+        np.arange(n), np.full(n, blocks.UNBOUNDED), status, culprit, ptr,
     )  # fmt: skip
     lows, highs = np.zeros(n, int), np.zeros(n, int)
     lows[cell], highs[cell] = low, high
