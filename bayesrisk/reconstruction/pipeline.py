@@ -64,11 +64,18 @@ class Farthest:
         Bounds of the largest distance.
     seconds : ndarray
         Time that a solver took.
+    fixed : ndarray of bool
+        Whether all solutions have as many records: then they gain what they lose.
+    more : ndarray of int64
+        How many records more than the solution the farthest one found has, at the distance
+        ``lower``.
     """
 
     lower: Ints
     upper: Ints
     seconds: NDArray[np.float64]
+    fixed: NDArray[np.bool_]
+    more: Ints
 
 
 def spread(problem: Instance, chosen: Iterable[int]) -> dict[int, int]:
@@ -317,8 +324,8 @@ def _solve_distance(
     limits: Limits,
     *,
     even: bool,
-) -> tuple[int, int, float]:
-    """Return bounds of the largest distance within a component, and the time it took."""
+) -> tuple[int, int, int, float]:
+    """Return bounds of the largest distance within a component, records more, and the time."""
     problem = distance_model(program, program.low, program.high, star, component)
     start = time.perf_counter()
     answer = solver.solve(
@@ -326,11 +333,15 @@ def _solve_distance(
         problem.objective,
         limits=Limits(limits.seconds, gap=1.99 if even else 0.99),
     )
-    lower = int(answer.value) if answer.value is not None else 0
+    lower, more = 0, 0
+    if answer.value is not None and answer.values is not None:
+        lower = int(answer.value)
+        more = 2 * int(answer.values[: problem.gains].sum()) - lower
     upper = _whole(answer.bound, even=even)
     return (
         lower,
         max(lower, min(upper, int(problem.objective @ problem.model.high))),
+        more,
         (time.perf_counter() - start),
     )
 
@@ -379,11 +390,13 @@ def farthest(
         program.arrays, program.work(), point, np.ones(k, np.int64), _WITHOUT_END,
         _nodes(program, farthest=True), far, found, lower, upper,
     )  # fmt: skip
-    taken, even = np.zeros(k), _even(program)
+    taken, even, more = np.zeros(k), _even(program), np.zeros(k, np.int64)
+    np.add.at(more, program.component_of(), far - star)
     for component in np.flatnonzero(lower != upper):
-        low, high, taken[component] = _solve_distance(
+        low, high, gained, taken[component] = _solve_distance(
             program, star, int(component), solver, Limits(seconds), even=bool(even[component])
         )
-        lower[component] = max(lower[component], low)
+        if low > lower[component]:
+            lower[component], more[component] = low, gained
         upper[component] = high if upper[component] < 0 else min(upper[component], high)
-    return Farthest(lower, upper, taken)
+    return Farthest(lower, upper, taken, even > 0, more)
