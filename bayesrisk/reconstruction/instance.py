@@ -318,8 +318,9 @@ def _ceiling(problem: Instance, places: Ints) -> Ints:
         coupling = problem.couplings[level]
         published = problem.coupled[level][[place]].toarray().ravel()
         counts = coupling.derivation @ np.where(published == HIDDEN, 0, published)
-        hidden = np.abs(coupling.derivation) @ (published == HIDDEN).astype(np.int64) > 0
+        hidden = abs(coupling.derivation) @ (published == HIDDEN).astype(np.int64) > 0
         known = sp.csr_array(coupling.rows[np.flatnonzero(~hidden)])
         row = np.repeat(np.flatnonzero(~hidden), np.diff(known.indptr))
-        np.minimum.at(most, known.indices, np.maximum(counts[row], 0) // known.data)
+        bound: Ints = np.maximum(counts[row], 0) // known.data
+        np.minimum.at(most, known.indices, bound)
     return most

@@ -272,13 +272,13 @@ def _result(
         known |= _known_totals(problem.couplings[level].queries, problem.coupled[level])
     fixed = answer.fixed | known[owner]
     low, below, high, above = _ratios(program, point, answer, fixed, owner, 2 * population)
+    high, below, above = np.minimum(high, above), np.maximum(below, 1), np.maximum(above, 1)
     status = np.where(low * above == high * below, "proved", "feasible").astype(object)
     for b in np.flatnonzero(~solved):
-        known = solution.status[b]
-        status[place[b]] = known if known in ("infeasible", "unknown") else "unknown"
+        reason = solution.status[b]
+        status[place[b]] = reason if reason in ("infeasible", "unknown") else "unknown"
     open_ = np.isin(status, ("infeasible", "unknown"))
-    lower = np.where(open_, 0.0, low / np.maximum(below, 1))
-    upper = np.where(open_, 1.0, np.minimum(high / np.maximum(above, 1), 1.0))
+    lower, upper = np.where(open_, 0.0, low / below), np.where(open_, 1.0, high / above)
     return SolutionVariability(
         scope, level, geoids, population, lower, upper, tuple(status.tolist()), seconds,
         backend.name,

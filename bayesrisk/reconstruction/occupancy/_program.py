@@ -201,12 +201,12 @@ def _errors(
     largest = rows @ top
     missing, surplus = low, np.maximum(largest - high, 0)
     if squared:
-        reach = np.concatenate([missing[1:], surplus[1:]])
-        steps = int((reach if most is None else np.minimum(reach, most)).sum())
-        if steps > MAX_STEPS:
+        every = np.concatenate([missing[1:], surplus[1:]])
+        needed = int((every if most is None else np.minimum(every, most)).sum())
+        if needed > MAX_STEPS:
             raise ArgumentError(
                 f"error 'squared' must have at most {MAX_STEPS} units of error in a block, "
-                f"got {steps}: take 'absolute'"
+                f"got {needed}: take 'absolute'"
             )
     place, sign, cost, bound = [], [], [], []
     for row in range(1, rows.shape[0]):
