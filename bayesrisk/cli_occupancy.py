@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bayesrisk import _validation as check
 from bayesrisk.accounting import exact_number
 from bayesrisk.cli_progress import progress
 from bayesrisk.exceptions import ArgumentError
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from bayesrisk.experiments.occupancy.attack import OccupancyAttackSummary
 
 __all__ = ["occupancy"]
+
+#: Most synthetic populations of a study; every one has a part on disk for each protection.
+MAX_SEEDS = 10_000
 
 
 def occupancy(
@@ -28,7 +32,7 @@ def occupancy(
             "a folder of tables, or a row for each block (.parquet); synthetic households without."
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Synthetic populations.")] = 6,
+    seeds: Annotated[int, typer.Option(help="Synthetic populations, at most 10000.")] = 6,
     n_blocks: Annotated[int, typer.Option("--blocks", help="Blocks of each population.")] = 300,
     seed: Annotated[int, typer.Option(help="First seed.")] = 1,
     protection: Annotated[
@@ -101,8 +105,7 @@ def occupancy(
         write_occupancy_figures,
     )
 
-    if seeds < 1:
-        raise ArgumentError(f"seeds must be >= 1, got {seeds}")
+    check.integer(seeds, "--seeds", lower=1, upper=MAX_SEEDS)
     if error != "none":
         raise ArgumentError(
             f"error must be 'none' in a study, which knows the noise, got {error!r}"

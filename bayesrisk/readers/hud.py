@@ -18,6 +18,9 @@ from bayesrisk.readers._write import write_table
 
 __all__ = ["iter_hud", "read_hud", "write_hud"]
 
+#: Most households or units of a place, of which shares are read.
+MAX_BASE = 10**12
+
 
 def iter_hud(path: str | Path, *, level: str, chunk: int = CHUNK) -> Iterator[pd.DataFrame]:
     r"""Read HUD's Picture of Subsidized Households, a piece at a time.
@@ -54,7 +57,8 @@ def iter_hud(path: str | Path, *, level: str, chunk: int = CHUNK) -> Iterator[pd
     Notes
     -----
     A share of p percent among n households, rounded either way at a half, is of a count c with
-    :math:`n (2p - 1) \le 200 c \le n (2p + 1)`; the bounds are computed in whole numbers.
+    :math:`n (2p - 1) \le 200 c \le n (2p + 1)`; the bounds are computed in whole numbers, and n
+    may be at most :math:`10^{12}`.
 
     Examples
     --------
@@ -179,6 +183,10 @@ def _frame(piece: Piece, names: dict[str, str], width: int) -> pd.DataFrame:
     numbers = {
         usual: _numbers(piece, name) for usual, name in names.items() if usual not in known.TEXTS
     }
+    for usual in sorted({*known.BASES.values()} & {*numbers}):
+        # Bounds of counts are computed in 64-bit integers.
+        good = ~(numbers[usual][0] > MAX_BASE)
+        piece.check(names[usual], good, f"at most {MAX_BASE}")
     columns: dict[str, Any] = {}
     for usual, name in names.items():
         if usual in known.TEXTS:

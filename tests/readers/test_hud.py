@@ -163,3 +163,18 @@ def test_wrong_arguments(tmp_path):
         read_hud(tmp_path / "a.csv", level="block")
     with pytest.raises(ArgumentError, match="at least one data frame"):
         write_hud([], tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("column", ["Number_Reported", "Total_Units"])
+def test_numbers_that_no_share_can_be_computed_of_are_refused(tmp_path, column):
+    file = tmp_path / "TRACT_2020.csv"
+    share = "Pct_Female_Head" if column == "Number_Reported" else "Pct_Occupied"
+    file.write_text(f"Code,{column},{share}\n01003010100,1e12,50\n")
+    low, high = (
+        read_hud(file, level="tract")[f"{share.lower()}_{end}"][0] for end in ("low", "high")
+    )
+    assert (low, high) == (495 * 10**9, 505 * 10**9)
+    file.write_text(f"Code,{column},{share}\n01003010100,12,50\n01003010200,1e18,50\n")
+    message = f"row 2, column '{column}': must be at most 1000000000000, got '1e18'"
+    with pytest.raises(DataError, match=message):
+        read_hud(file, level="tract")

@@ -102,7 +102,9 @@ class HighsSolver:
         highs.passModel(_translated(model, objective, whole=True))
         highs.run()
         status = highs.getModelStatus()
-        if status == _STATUS.kInfeasible:
+        # An error of presolve is not the last word either: the caller looks again without it.
+        failed = presolve != "off" and status == _STATUS.kSolveError
+        if status == _STATUS.kInfeasible or failed:
             return Raw("infeasible", -np.inf, None)
         info = highs.getInfo()
         bound = float(info.mip_dual_bound) if np.isfinite(info.mip_dual_bound) else np.inf
