@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 
+_HALVINGS = 1100  # more than from the largest double to 1
 #: What ``numpy.random.default_rng`` takes to make a generator.
 Seed = int | np.random.Generator | np.random.SeedSequence | None
 
@@ -205,9 +206,12 @@ def _first_true(
         right = np.where(todo, left, right)
         left = np.where(todo, np.maximum(left - step, low - 1.0), left)
         step = np.where(todo, 2.0 * step, step)
-    while np.any(right - left > 1.0):
+    for _ in range(_HALVINGS):
         middle = np.floor(0.5 * (left + right))
-        split = right - left > 1.0
+        # Beyond 2**53 neighbouring doubles are more than 1 apart, with nothing between them.
+        split = (right - left > 1.0) & (left < middle) & (middle < right)
+        if not split.any():
+            break
         is_right = reached(middle)
         right = np.where(split & is_right, middle, right)
         left = np.where(split & ~is_right, middle, left)

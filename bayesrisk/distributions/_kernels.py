@@ -49,7 +49,7 @@ def tail_ratio(first: float, sigma2: float) -> float:
     """
     total = 1.0
     n = 1.0
-    while True:
+    while True:  # ends: the term is 0 from n = 39 sigma on
         term = math.exp(-n * (2.0 * first + n) / (2.0 * sigma2))
         total += term
         if term < 1e-18 * total:
@@ -137,7 +137,7 @@ def fill_discrete_gaussian(rng: Any, sigma2: Any, out: Any) -> None:
                 u -= mass
             out[i] = x
         else:
-            while True:
+            while True:  # ends with probability 1: each try is taken more often than not
                 y = spread * rng.standard_normal()
                 whole = np.rint(y)
                 excess = whole * whole * half_inverse - y * y * half_wide + ceiling
