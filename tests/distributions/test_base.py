@@ -94,7 +94,7 @@ def test_sizes():
             whole_size(size, (2,))
 
 
-@pytest.mark.parametrize("value", [2.0**54, 2.0**80, -(2.0**80), 1e300])
+@pytest.mark.parametrize("value", [2.0**54, 2.0**61, -(2.0**61)])
 def test_quantiles_where_doubles_are_more_than_one_apart(value):
     calls = []
 
