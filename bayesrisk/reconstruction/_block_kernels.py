@@ -85,7 +85,7 @@ def tighten(
     fixed point does not depend on the order.
     """
     changed = True
-    while changed:
+    while changed:  # ends: each pass moves a whole-numbered bound inwards
         changed = False
         for j in range(cell.size):
             if low[j] == high[j]:

@@ -139,7 +139,7 @@ def open_program(
     entries = np.flatnonzero(inside)
     sources = problem.sources(bounds_only=bounds_only)
     wrong: dict[int, str] = {}
-    while True:
+    while True:  # ends: each round settles a cell that the last one left open
         program = build_program(
             sources, bounds.block[entries], bounds.cell[entries], low[entries], high[entries]
         )
@@ -179,7 +179,7 @@ def solve(problem: Instance, *, solver: SolverBackend, seconds: float | None) ->
     solution = Solution(["unique"] * size, unbounded=_unbounded(problem, bounds))
     good = np.ones(size, bool)
     _give_up(problem, solution, _contradictions(problem, bounds), good)
-    while True:
+    while True:  # ends: each round gives up a block at least
         program, wrong, low, _ = open_program(problem, bounds, good)
         if not wrong:
             break

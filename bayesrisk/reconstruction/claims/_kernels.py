@@ -98,7 +98,7 @@ def lattice_supports(
                 hashed = (hashed ^ word) * np.uint64(0x9E3779B97F4A7C15)
                 hashed ^= hashed >> np.uint64(29)
             slot = np.int64(hashed % np.uint64(slots))
-            while True:
+            while True:  # ends: at most half of the slots are in use
                 at = table[slot]
                 if at < 0:
                     if count == unique.shape[0] or 2 * count > slots:

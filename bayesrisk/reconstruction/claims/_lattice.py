@@ -84,7 +84,7 @@ def supports(
     words = np.packbits(base, bitorder="little").view(np.uint64)
     number = np.empty((len(rows), sets.bits.size), np.int64)
     size = 1024
-    while True:
+    while True:  # ends: there is room for as many supports as there are sets of columns
         unique = np.empty((size, n_words), np.uint64)
         table = np.empty(4 * size, np.int64)
         count = kernels.lattice_supports(
