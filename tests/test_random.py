@@ -29,12 +29,29 @@ def test_none_only_where_entropy_is_wanted():
 
 @pytest.mark.parametrize(
     "seed",
-    [True, 1.0, "1", b"1", [1], (1, 2), np.array([1, 2]), np.array(1), CYCLIC, DEEP, np.ma.masked]
-    + [{}, object(), np.random, np.random.RandomState(1), float("nan"), np.datetime64("NaT")],
+    [
+        True,
+        1.0,
+        "1",
+        b"1",
+        [1],
+        (1, 2),
+        np.array([1, 2]),
+        np.array(1),
+        CYCLIC,
+        DEEP,
+        np.ma.masked,
+        {},
+        object(),
+        np.random,
+        np.random.RandomState(1),
+        float("nan"),
+        np.datetime64("NaT"),
+    ],
     ids=lambda seed: type(seed).__name__,
 )
 def test_everything_else_is_refused_by_name(seed):
-    with pytest.raises(ArgumentTypeError, match="^rng must be a numpy Generator, BitGenerator"):
+    with pytest.raises(ArgumentTypeError, match=r"^rng must be a numpy Generator, BitGenerator"):
         generator(seed)
 
 

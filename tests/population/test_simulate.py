@@ -31,7 +31,7 @@ def test_a_generator_moves_on():
 
 @pytest.mark.parametrize("rng", [None, True, "1", 1.5, -1])
 def test_rng_must_be_given(rng):
-    with pytest.raises(ArgumentError, match="rng must be (a numpy Generator|>= 0)"):
+    with pytest.raises(ArgumentError, match=r"rng must be (a numpy Generator|>= 0)"):
         simulate_population("tract", rng=rng)
 
 
