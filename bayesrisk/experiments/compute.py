@@ -163,15 +163,15 @@ def _rows(
             "effective_releases": effective,
         }
     else:
-        exact = {
+        exact: dict[str, Any] = {
             "marginal_posterior": law.marginal_posterior,
             "marginal_risk": law.marginal_risk,
             "decision_threshold": law.threshold,
             "correct_decision_probability": law.correct,
             "decision_accuracy": lambda p: law.accuracy(p).accuracy,
             "decision_baseline": lambda p: law.accuracy(p).baseline,
-        }[quantity]
-        yield {**by_prior, "value": np.asarray(exact(priors), dtype=float)}
+        }
+        yield {**by_prior, "value": np.asarray(exact[quantity](priors), dtype=float)}
 
 
 def _released(config: SweepConfig, value: NDArray[np.float64]) -> Columns:
@@ -205,11 +205,11 @@ def _by_levels(
 
 def _by_hierarchy(config: SweepConfig, law: "_Gaussian", quantity: str) -> Iterator[Columns]:
     """Yield an average over the releases of two levels at every point of the hierarchy's axes."""
-    average = {
+    averages: dict[str, Any] = {
         "hierarchical_marginal_posterior": hierarchical_marginal_posterior,
         "hierarchical_correct_decision_probability": hierarchical_correct_decision_probability,
         "hierarchical_decision_accuracy": hierarchical_decision_accuracy,
-    }[quantity]
+    }
     axes = config.hierarchy
     grid = np.meshgrid(
         np.array(axes.n_siblings),
@@ -223,7 +223,7 @@ def _by_hierarchy(config: SweepConfig, law: "_Gaussian", quantity: str) -> Itera
     for conditionals in axes.conditionals:
         with warnings.catch_warnings():  # the configuration asks for them by name
             warnings.simplefilter("ignore", IncompatibleConditionalsWarning)
-            result = average(
+            result = averages[quantity](
                 n_siblings=siblings,
                 rho_block=law.rho,
                 rho_group=rho_group,

@@ -125,7 +125,7 @@ def _without_release(question: Question, *, decision: bool) -> FloatArray:
     if not decision:
         return belief
     coin = there if question.ties == "as-published" else 0.5
-    return np.where(belief == 0.5, coin, belief > 0.5).astype(float)
+    return np.asarray(np.where(belief == 0.5, coin, belief > 0.5), dtype=float)
 
 
 def hierarchical_correct_decision_probability(
