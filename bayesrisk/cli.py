@@ -187,6 +187,12 @@ def risk(
         "marginal_risk",
         "correct_decision_probability",
     )
+    guess = ("prior", "decision_baseline", "decision_accuracy")
+    heads = {
+        "correct_decision_probability": "found_if_in_cell",
+        "decision_baseline": "without_release",
+        "decision_accuracy": "with_release",
+    }
     sigma = f"sigma2 = {rows[0]['sigma2']:.6g}"
     _print_table(
         [{name: row[name] for name in release} for row in rows],
@@ -194,8 +200,12 @@ def risk(
     )
     distinct = {row["prior"]: row for row in rows}.values()
     _print_table(
-        [{name: row[name] for name in average} for row in distinct],
-        "On average over the releases that could have been, given that it is true:",
+        [{heads.get(name, name): row[name] for name in average} for row in distinct],
+        "On average over all releases that the noise could have produced, if it is true:",
+    )
+    _print_table(
+        [{heads.get(name, name): row[name] for name in guess} for row in distinct],
+        "How often the best guess is right, whether it is true or not:",
     )
 
 

@@ -1,7 +1,7 @@
 """The configuration of a sweep, resolved: nothing left to look up, nothing left to check."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -20,9 +20,12 @@ QUANTITIES = {
     "marginal_risk": "",
     "decision_threshold": "",
     "correct_decision_probability": "",
+    "decision_accuracy": "",
+    "decision_baseline": "",
     "multilevel_marginal_posterior": "levels",
     "multilevel_marginal_risk": "levels",
     "hierarchical_correct_decision_probability": "hierarchy",
+    "hierarchical_decision_accuracy": "hierarchy",
     "hierarchical_marginal_posterior": "hierarchy",
     "simulated_marginal_posterior": "simulation",
     "epsilon": "accounting",
@@ -37,10 +40,19 @@ NOISES = ("discrete-gaussian", "discrete-laplace")
 
 @dataclass(frozen=True)
 class Budget:
-    """A value of rho: its name where it has one, and the number."""
+    """A value of rho: its name where it has one, and the number.
+
+    ``census`` marks a budget of the 2020 Census, whose rho stands for one noise in the literature
+    and for another in production.
+    """
 
     name: str
     value: float
+    census: bool = False
+
+
+def _budgets(entries: Iterable[Mapping[str, Any]]) -> tuple[Budget, ...]:
+    return tuple(Budget(str(b["name"]), float(b["value"]), bool(b["census"])) for b in entries)
 
 
 @dataclass(frozen=True)
@@ -147,13 +159,13 @@ class SweepConfig(RunSettings):
         """
         fields = dict(values)
         for name in ("rho", "prior", "sensitivity", "levels"):
-            fields[name] = tuple(Budget(str(b["name"]), float(b["value"])) for b in fields[name])
+            fields[name] = _budgets(fields[name])
         fields["targets"] = tuple(
             Target(str(t["label"]), int(t["count"])) for t in fields["targets"]
         )
         axes = fields["hierarchy"]
         fields["hierarchy"] = Hierarchy(
-            tuple(Budget(str(b["name"]), float(b["value"])) for b in axes["rho_group"]),
+            _budgets(axes["rho_group"]),
             *(tuple(axes[name]) for name in ("group_count", "n_siblings", "conditionals")),
         )
         for name in ("noise", "released", "quantities"):

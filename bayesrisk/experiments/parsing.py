@@ -159,6 +159,11 @@ def parse_config(
     return config
 
 
+def _of_census(value: Any) -> bool:
+    """Return whether a value names a budget of the 2020 Census."""
+    return isinstance(value, str) and value.split("/")[0] in ("pl94", "dhc")
+
+
 class _Reader:
     """Checks that name the file, the key, the bound and the value."""
 
@@ -251,8 +256,9 @@ class _Reader:
         total = entry.get("total")
         if total is not None and "budget" not in entry:
             raise self.fail(f"{key}.total", "left out without budget", total)
-        number = self.value(entry.get("value", entry.get("budget")), key, low, high, total=total)
-        return [Budget(name, float(number))]
+        value = entry.get("value", entry.get("budget"))
+        number = self.value(value, key, low, high, total=total)
+        return [Budget(name, float(number), census=_of_census(value))]
 
     def range(self, entry: Mapping[str, Any], key: str, low: float, high: float) -> list[float]:
         kind = "log" if "log" in entry else "linear"
@@ -271,7 +277,7 @@ class _Reader:
         self, value: Any, key: str, low: float, high: float, *, total: Any = None
     ) -> Fraction:
         """Read a number, a fraction, or PRODUCT/REGION/UNIVERSE/LEVEL/QUERY of the 2020 Census."""
-        if not (isinstance(value, str) and value.split("/")[0] in ("pl94", "dhc")):
+        if not _of_census(value):
             return self.number(value, key, low, high)
         parts = value.split("/")
         if len(parts) != 5:

@@ -120,14 +120,15 @@ def lines(
 def mark(axes: Axes, budgets: Mapping[str, float]) -> None:
     """Mark chosen budgets by vertical lines, their names at the top, left of the line.
 
-    Where the next budget to the left is close the name goes to the right.
+    A name goes on after a comma on a line of its own.  Where the next budget to the left is close
+    the name goes to the right.
     """
     before = 0.0
     for name, rho in sorted(budgets.items(), key=lambda item: item[1]):
         axes.axvline(rho, color="0.35", linewidth=1.0, linestyle=(0, (2, 2)), zorder=0)
         right = before > rho / 4.0
         axes.annotate(
-            as_text(name),
+            as_text(name).replace(", ", ",\n"),
             (rho, 1.0),
             xycoords=("data", "axes fraction"),
             xytext=(3 if right else -3, -3),
