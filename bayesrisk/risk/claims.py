@@ -15,7 +15,7 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import Claims
 from bayesrisk.reconstruction.claims.sentences import claim_sentences
 from bayesrisk.release import MechanismSpec
-from bayesrisk.risk._panels import binomial_interval, clustered_interval
+from bayesrisk.risk._intervals import binomial_interval, clustered_interval
 from bayesrisk.risk.statements import STATEMENT_COLUMNS, TRUE_COUNTS
 from bayesrisk.tables import Records
 

@@ -17,7 +17,8 @@ from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.reconstruction import Reconstruction, match_records, modal_cells, record_form
 from bayesrisk.reconstruction.person_frame import CELLS, person_frame, race_ethnicity
 from bayesrisk.release import MechanismSpec
-from bayesrisk.risk._panels import SIZE_CLASSES, binomial_interval, size_class
+from bayesrisk.risk._intervals import block_moments, moment_intervals
+from bayesrisk.risk._panels import SIZE_CLASSES, size_class
 
 __all__ = ["STATEMENT_COLUMNS", "STATEMENT_STATUS", "TRUE_COUNTS", "reconstruction_statements"]
 
@@ -88,7 +89,8 @@ def reconstruction_statements(
     pandas.DataFrame
         ``STATEMENT_COLUMNS`` and ``block, sex, agebin, race, hisp``.  ``people`` is the number of
         records with the statement, ``status`` one of ``proved``, ``estimated`` and ``unverified``
-        (no truth was given: no posterior).  ``lower`` and ``upper`` bound estimated posteriors.
+        (no truth was given: no posterior).  ``lower`` and ``upper`` bound estimated posteriors,
+        with blocks as the independent units.
 
     Raises
     ------
@@ -185,12 +187,15 @@ def _confirmed(
     right = race_ethnicity(records)[links.left] == race_ethnicity(people)[links.right]
     looked = ~records["block"].isin(proved).to_numpy()[links.left]
     stratum = _strata(records)[links.left][looked]
-    size = 2 * len(SIZE_CLASSES)
-    counts = [np.bincount(stratum, w, size) for w in (right[looked], np.ones(stratum.size))]
-    confirmed, putative = (
-        np.where(counts[1] > 0, c, np.tile(c.reshape(-1, 2).sum(axis=0), len(SIZE_CLASSES)))
-        for c in counts
-    )
-    lower, upper = binomial_interval(confirmed, putative, level=level)
+    # Links of one block stand and fall together: blocks are the units, each in one class of size.
+    block, geoids = pd.factorize(records["block"].to_numpy()[links.left][looked])
+    strata = 2 * len(SIZE_CLASSES)
+    pairs, at = np.unique(stratum * max(len(geoids), 1) + block, return_inverse=True)
+    moments = block_moments(np.bincount(at, right[looked]), np.bincount(at))
+    label = pairs // max(len(geoids), 1)
+    sums = np.stack([np.bincount(label, row, strata) for row in moments])
+    every = np.tile(sums.reshape(len(sums), -1, 2).sum(axis=1), len(SIZE_CLASSES))
+    sums = np.where(sums[0] > 0, sums, every)
+    lower, upper = moment_intervals(sums, level=level)
     with np.errstate(invalid="ignore"):
-        return {"posterior": confirmed / putative, "lower": lower, "upper": upper}
+        return {"posterior": sums[6] / sums[1], "lower": lower, "upper": upper}

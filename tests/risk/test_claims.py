@@ -22,7 +22,7 @@ from bayesrisk import (
     tabulate_records,
     workload,
 )
-from bayesrisk.risk._panels import clustered_interval
+from bayesrisk.risk._intervals import clustered_interval
 
 COLUMNS = ["tenure", "size", "race", "hhage", "under_18"]
 

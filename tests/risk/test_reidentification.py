@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.risk._panels import SIZE_CLASSES, binomial_interval, size_class
+from bayesrisk.risk._intervals import binomial_interval
+from bayesrisk.risk._panels import SIZE_CLASSES, size_class
 from bayesrisk.risk.agreement import agreement
 from bayesrisk.risk.leave_one_out import leave_one_out
 from bayesrisk.risk.majority import majority_inference

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayesrisk.risk._panels import binomial_interval, clustered_interval
+from bayesrisk.risk._intervals import binomial_interval, clustered_interval
 
 
 def test_the_interval_covers_where_trials_stand_and_fall_together():
