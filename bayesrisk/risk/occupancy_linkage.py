@@ -10,8 +10,8 @@ from bayesrisk import _validation as check
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentTypeError, DataError
 from bayesrisk.reconstruction import OccupancyReconstruction
-from bayesrisk.risk._occupancy_truth import checked_key, household_frame, key_codes
 from bayesrisk.risk._intervals import block_moments, moment_intervals
+from bayesrisk.risk._occupancy_truth import checked_key, household_frame, key_codes
 
 __all__ = [
     "MATCH_KEYS",
@@ -335,7 +335,12 @@ def _expected(score: Floats, values: Floats) -> Floats:
 
 
 def _bounds(
-    blocks: pd.Series, score: Floats, size: Floats, hits: Floats, violations: pd.Series, level: float
+    blocks: pd.Series,
+    score: Floats,
+    size: Floats,
+    hits: Floats,
+    violations: pd.Series,
+    level: float,
 ) -> tuple[Floats, Floats]:
     """Return the ends of the intervals of precision and recall for every k, blocks as units.
 
