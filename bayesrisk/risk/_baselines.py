@@ -11,14 +11,24 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk.risk._intervals import ratio_intervals
 from bayesrisk.risk.leave_one_out import leave_one_out
 
-__all__ = ["LEFT_OUT", "MODAL", "PROPORTIONAL", "better_published", "left_out", "left_out_columns"]
+__all__ = [
+    "COUNTED",
+    "LEFT_OUT",
+    "MODAL",
+    "PROPORTIONAL",
+    "WITHOUT",
+    "better_published",
+    "left_out",
+    "left_out_columns",
+]
 
 #: Sources of the guessers in their published form.
 MODAL, PROPORTIONAL = "MDG", "PRG"
 #: Columns of probabilities that a guesser without the target's record is right.
 LEFT_OUT = ("left_out_modal", "left_out_proportional")
-_COUNTED = "own record counted, as published"
-_WITHOUT = "own record left out"
+#: What a baseline, or a prior, counts.
+COUNTED = "own record counted, as published"
+WITHOUT = "own record left out"
 
 
 def left_out(truth: pd.DataFrame) -> pd.DataFrame:
@@ -43,7 +53,7 @@ def better_published(
     modal, proportional = rates
     best = np.fmax(modal, proportional)
     names = np.where(proportional > modal, PROPORTIONAL, MODAL).astype(object)
-    return best, np.where(np.isnan(best), "", names + f", {_COUNTED}")
+    return best, np.where(np.isnan(best), "", names + f", {COUNTED}")
 
 
 def left_out_columns(
@@ -72,7 +82,7 @@ def left_out_columns(
     with np.errstate(divide="ignore", invalid="ignore"):
         return {
             "left_out": total / size,
-            "left_out_guesser": np.where(size > 0, name + f", {_WITHOUT}", ""),
+            "left_out_guesser": np.where(size > 0, name + f", {WITHOUT}", ""),
             "left_out_ratio": np.where(total > 0, right / total, np.nan),
             "left_out_ratio_lower": lower,
             "left_out_ratio_upper": upper,

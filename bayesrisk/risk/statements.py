@@ -17,6 +17,7 @@ from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.reconstruction import Reconstruction, match_records, modal_cells, record_form
 from bayesrisk.reconstruction.person_frame import CELLS, person_frame, race_ethnicity
 from bayesrisk.release import MechanismSpec
+from bayesrisk.risk._baselines import WITHOUT
 from bayesrisk.risk._intervals import block_moments, moment_intervals
 from bayesrisk.risk._panels import SIZE_CLASSES, size_class
 
@@ -87,7 +88,8 @@ def reconstruction_statements(
     Returns
     -------
     pandas.DataFrame
-        ``STATEMENT_COLUMNS`` and ``block, sex, agebin, race, hisp``.  ``people`` is the number of
+        ``STATEMENT_COLUMNS``, ``block, sex, agebin, race, hisp``, and ``baseline``, which says
+        that the prior leaves the target's own record out.  ``people`` is the number of
         records with the statement, ``status`` one of ``proved``, ``estimated`` and ``unverified``
         (no truth was given: no posterior).  ``lower`` and ``upper`` bound estimated posteriors,
         with blocks as the independent units.
@@ -137,8 +139,8 @@ def reconstruction_statements(
         rows.loc[~proved, "status"] = "estimated"
     with np.errstate(divide="ignore", invalid="ignore"):
         rows["ratio"] = rows["posterior"].to_numpy() / rows["prior"].to_numpy()
-    about = {"attack": "reconstruction", "protection": spec.mechanism}
-    return rows.assign(**about)[[*STATEMENT_COLUMNS, *_PLACE, "race", "hisp"]]
+    about = {"attack": "reconstruction", "protection": spec.mechanism, "baseline": WITHOUT}
+    return rows.assign(**about)[[*STATEMENT_COLUMNS, *_PLACE, "race", "hisp", "baseline"]]
 
 
 def _claims(records: pd.DataFrame, weight: float) -> pd.DataFrame:
