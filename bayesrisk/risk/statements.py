@@ -21,7 +21,14 @@ from bayesrisk.risk._baselines import WITHOUT
 from bayesrisk.risk._intervals import block_moments, moment_intervals
 from bayesrisk.risk._panels import SIZE_CLASSES, size_class
 
-__all__ = ["STATEMENT_COLUMNS", "STATEMENT_STATUS", "TRUE_COUNTS", "reconstruction_statements"]
+__all__ = [
+    "STATEMENT_COLUMNS",
+    "STATEMENT_STATUS",
+    "TRUE_COUNTS",
+    "claims_of_records",
+    "comparable_statements",
+    "reconstruction_statements",
+]
 
 #: Columns that the statements of every attack have.
 STATEMENT_COLUMNS = (
@@ -37,8 +44,9 @@ STATEMENT_COLUMNS = (
     "ratio",
     "status",
 )
-#: What a posterior is: proved, an estimate, or not there.
-STATEMENT_STATUS = ("proved", "estimated", "unverified")
+#: What a posterior is: proved, an estimate, not there; of statements about given people also the
+#: belief of who takes records at their word, or the prior because nothing was stated.
+STATEMENT_STATUS = ("proved", "estimated", "unverified", "believed", "unstated")
 #: Mechanisms whose published counts are true counts.
 TRUE_COUNTS = ("identity", "suppression")
 _PLACE = ["block", "sex", "agebin"]
@@ -69,6 +77,12 @@ def reconstruction_statements(
       of block size, and apart for what most records of the block are and for the rest.  It is an
       estimate, and needs the truth.
 
+    A rate of confirmation is right on average over the statements of its kind.  It is not what an
+    adversary should believe of one of them: a rare race and a common one that are both not the
+    block's mode have the same rate and priors far apart, and their ratios differ for that reason
+    alone.  Under another protection the statements are others, about other people: to compare
+    protections, ask the same of the same people (:func:`statements_about_people`).
+
     Parameters
     ----------
     found : Reconstruction
@@ -91,7 +105,7 @@ def reconstruction_statements(
         ``STATEMENT_COLUMNS``, ``block, sex, agebin, race, hisp``, and ``baseline``, which says
         that the prior leaves the target's own record out.  ``people`` is the number of
         records with the statement, ``status`` one of ``proved``, ``estimated`` and ``unverified``
-        (no truth was given: no posterior).  ``lower`` and ``upper`` bound estimated posteriors,
+        (no truth was given, or no link of the kind was found: no posterior).  ``lower`` and ``upper`` bound estimated posteriors,
         with blocks as the independent units.
 
     Raises
@@ -125,7 +139,7 @@ def reconstruction_statements(
         raise ArgumentTypeError("rng must be given with truth, got None")
     weight = check.scalar(prior_weight, "prior_weight", lower=0.0)
     records = person_frame(record_form(found), columns=_RECORDS, source="records")
-    rows = _claims(records, weight)
+    rows = claims_of_records(records, weight)
     exact = spec.mechanism in TRUE_COUNTS
     unique = found.geoids[np.array(found.status) == "unique"] if exact else np.array([], str)
     rows["status"] = np.where(rows["block"].isin(unique), "proved", "unverified")
@@ -136,14 +150,15 @@ def reconstruction_statements(
         rates = _confirmed(records, truth, unique, rng, level)
         for name in ("posterior", "lower", "upper"):
             rows[name] = rows[name].where(proved, rates[name][rows["stratum"]])
-        rows.loc[~proved, "status"] = "estimated"
+        # Nothing of the kind was linked anywhere: there is no rate.
+        rows.loc[~proved & rows["posterior"].notna(), "status"] = "estimated"
     with np.errstate(divide="ignore", invalid="ignore"):
         rows["ratio"] = rows["posterior"].to_numpy() / rows["prior"].to_numpy()
     about = {"attack": "reconstruction", "protection": spec.mechanism, "baseline": WITHOUT}
     return rows.assign(**about)[[*STATEMENT_COLUMNS, *_PLACE, "race", "hisp", "baseline"]]
 
 
-def _claims(records: pd.DataFrame, weight: float) -> pd.DataFrame:
+def claims_of_records(records: pd.DataFrame, weight: float) -> pd.DataFrame:
     """Return the different claims, how many records make each, and their priors."""
     records = records.assign(cell=race_ethnicity(records), stratum=_strata(records))
     keys = [*_PLACE, "cell", "stratum"]  # records of one cell in one block share their stratum
@@ -201,3 +216,16 @@ def _confirmed(
     lower, upper = moment_intervals(sums, level=level)
     with np.errstate(invalid="ignore"):
         return {"posterior": sums[6] / sums[1], "lower": lower, "upper": upper}
+
+
+def comparable_statements(statements: pd.DataFrame) -> dict[str, bool]:
+    """Return for each attack whether all of its protections have the same statements.
+
+    The same ones are about the same targets; an attack with a single protection has them.
+    """
+    found = {}
+    for attack, rows in statements.groupby("attack", sort=False):
+        asked = rows.groupby(["target", "statement"], sort=False).ngroup().to_numpy()
+        sets = [np.sort(asked[at]) for at in rows.groupby("protection").indices.values()]
+        found[str(attack)] = all(np.array_equal(sets[0], other) for other in sets[1:])
+    return found

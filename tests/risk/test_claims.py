@@ -106,10 +106,10 @@ def test_priors_without_the_targets_record_remove_it(sample, level, width):
 
 def test_a_false_claim_has_no_record_to_leave_out(sample):
     """The target of a claim that is true of nobody in its block is not in the larger place."""
-    _, own, found = sample
-    wrong = own.to_frame()
+    data, _, found = sample
+    everybody = data.households
     block = found.to_frame(readable="here")["block"].iloc[0]
-    elsewhere = type(own).from_frame(wrong[wrong["block"] != block], schema=own.schema)
+    elsewhere = everybody.take(np.flatnonzero(everybody.geoids != block))
     counted, without = (
         claim_priors(found, elsewhere, level="state", leave_out=leave) for leave in (False, True)
     )
