@@ -105,8 +105,8 @@ def reconstruction_statements(
         ``STATEMENT_COLUMNS``, ``block, sex, agebin, race, hisp``, and ``baseline``, which says
         that the prior leaves the target's own record out.  ``people`` is the number of
         records with the statement, ``status`` one of ``proved``, ``estimated`` and ``unverified``
-        (no truth was given, or no link of the kind was found: no posterior).  ``lower`` and ``upper`` bound estimated posteriors,
-        with blocks as the independent units.
+        (no truth was given, or no link of the kind was found: no posterior).  ``lower`` and
+        ``upper`` bound estimated posteriors, with blocks, not people, as the independent units.
 
     Raises
     ------
