@@ -290,6 +290,7 @@ from .risk import sampling_ranking as sampling_ranking
 from .risk import scenario as scenario
 from .risk import simulated_marginal_posterior as simulated_marginal_posterior
 from .risk import statement_summary as statement_summary
+from .risk import statements_about_people as statements_about_people
 from .risk import uniques_by_block_size as uniques_by_block_size
 from .risk import unprocessed_marginal_posterior as unprocessed_marginal_posterior
 from .risk import unprocessed_marginal_risk as unprocessed_marginal_risk

@@ -40,9 +40,12 @@ def reidentify(
 
 
 def _line(row: dict[str, Any]) -> str:
-    precision, ratio = row["precision"], row["precision_ratio"]
+    precision, ratio, published = (
+        row[name] for name in ("precision", "left_out_ratio", "precision_ratio")
+    )
     rate = "no precision" if precision is None else f"precision {precision:.1%}"
-    beside = "" if ratio is None else f", {ratio:.2f} times the better guesser's"
+    beside = "" if ratio is None else f", {ratio:.2f} times a guesser's without their own records"
+    beside += "" if published is None else f", {published:.2f} times the published guesser's"
     return (
         f"{row['attacker']}, {row['source']}: {row['confirmed']} confirmed of {row['putative']} "
         f"putative of {row['attacker_records']} persons: {rate}{beside}"

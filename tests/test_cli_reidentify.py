@@ -57,7 +57,8 @@ def test_from_tables_to_confirmed_links(files, tmp_path):
     lines = done.stdout.splitlines()
     assert lines[0].startswith("known, reconstruction: ")
     assert "of 60 putative of 60 persons: precision" in lines[0]
-    assert "times the better guesser's" in lines[0]
+    assert "times a guesser's without their own records" in lines[0]
+    assert "times the published guesser's" in lines[0]
     assert [line.split(":")[0] for line in lines[1:3]] == ["known, MDG", "known, PRG"]
     assert (tmp_path / "r" / "report.html").is_file()
 

@@ -53,6 +53,7 @@ from bayesrisk.risk.occupancy_linkage import (
     occupancy_ranking,
     sampling_ranking,
 )
+from bayesrisk.risk.people_statements import statements_about_people
 from bayesrisk.risk.postprocessing import (
     PostprocessingComparison,
     compare_postprocessing,
@@ -129,6 +130,7 @@ __all__ = [
     "scenario",
     "simulated_marginal_posterior",
     "statement_summary",
+    "statements_about_people",
     "uniques_by_block_size",
     "unprocessed_marginal_posterior",
     "unprocessed_marginal_risk",

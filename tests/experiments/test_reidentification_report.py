@@ -108,7 +108,8 @@ def test_files_and_page(made, tmp_path):
     done = write(made, tmp_path / "r")
     names = sorted(p.stem for p in (tmp_path / "r" / "tables").iterdir())
     assert names == [
-        "agreement", "leave-one-out", "linked-all", "linked-modal", "linked-nonmodal",
+        "agreement", "agreement-baselines", "baselines", "leave-one-out", "linked-all",
+        "linked-modal", "linked-nonmodal",
         "linked-nonmodal-proved", "linked-panels", "majority", "uniques", "variability",
     ]  # fmt: skip
     page = Page((tmp_path / "r" / "report.html").read_text(encoding="utf-8"))

@@ -14,7 +14,7 @@ from bayesrisk.experiments.occupancy.study import StudyPart, sampled_rankings
 from bayesrisk.experiments.parts import write_atomically
 from bayesrisk.population import occupancy_violation
 from bayesrisk.risk import MATCH_KEYS, occupancy_linkage
-from bayesrisk.risk._panels import binomial_interval
+from bayesrisk.risk._intervals import binomial_interval
 
 __all__ = ["OccupancyStudy", "pooled_study"]
 
