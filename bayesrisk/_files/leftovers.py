@@ -16,9 +16,7 @@ from pathlib import Path
 
 from bayesrisk._files.seal import digest, read_json
 
-if sys.platform == "win32":
-    fcntl = None
-else:
+if sys.platform != "win32":
     import fcntl
 
 __all__ = ["clear", "hidden", "is_leftover", "locked_file", "locked_folder"]
@@ -52,7 +50,7 @@ def locked_file(target: Path, mode: int, kind: str = "tmp") -> tuple[Path, int, 
         path = hidden(target, kind)
         handle = os.open(path, flags, mode)
         if _locked(handle):
-            return path, handle, None if fcntl is None else os.dup(handle)
+            return path, handle, None if sys.platform == "win32" else os.dup(handle)
         os.close(handle)  # somebody took it for a leftover
 
 
@@ -71,7 +69,7 @@ def locked_folder(target: Path, mode: int) -> tuple[Path, int]:
 
 def _locked(handle: int) -> bool:
     """Lock what was just made; return False if it is being removed as a leftover."""
-    if fcntl is None:
+    if sys.platform == "win32":
         return True
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -101,7 +99,7 @@ def _clear_one(path: Path, target: Path) -> None:
     folder = stat.S_ISDIR(about.st_mode)
     if not folder and not stat.S_ISREG(about.st_mode):
         return  # ours are never links
-    if fcntl is None:
+    if sys.platform == "win32":
         if folder and kind == "tmp":
             return  # nobody can know whether it is being filled
         _undo(path, target, kind)

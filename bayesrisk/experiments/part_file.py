@@ -41,7 +41,7 @@ def pack(table: pa.Table, footer: Mapping[str, str]) -> bytes:
     ) as writer:
         writer.write_table(named)
         writer.add_key_value_metadata({_KEY: _BLANK.decode()})
-    data = sink.getvalue().to_pybytes()
+    data: bytes = sink.getvalue().to_pybytes()
     start, stop = _place(data)
     return data[:start] + hashlib.sha256(data).hexdigest().encode() + data[stop:]
 

@@ -289,7 +289,8 @@ class PartFolder:
             raise
         if self.missing(config):
             self.write_manifest(config)
-            return False
+            if self.missing(config):  # else another machine has finished the rest meanwhile
+                return False
         files = {f"{kind}.parquet": self._merge(config, kind) for kind in merged}
         for name, data in ({} if results is None else results()).items():
             file = self.path / name
