@@ -93,6 +93,7 @@ def test_reading(made, read):
     assert read(made) == sound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", RESUMED, indirect=True)
 def test_going_on(made, at, request):
     command = commands(at)[request.node.callspec.params["made"]]

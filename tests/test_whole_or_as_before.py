@@ -12,7 +12,9 @@ from bayesrisk._files import writing
 
 NAMES = list(commands(writing.Path()))
 SHORT = ("simulate-again", "tabulate-again", "hierarchy", "convert-file")
-_POINTS = 5  # of a longer command that are tried here; tests/fuzz/kill_points.py tries all
+LONG = ("nmf", "sweep", "report", "reidentify", "occupancy-figures")
+SOME = [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in NAMES]
+_POINTS = 4  # of a longer command that are tried here; tests/fuzz/kill_points.py tries all
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +22,7 @@ def at(tmp_path_factory):
     return inputs(tmp_path_factory.mktemp("inputs"))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SOME)
 def test_a_kill_leaves_the_old_or_the_new(name, at, tmp_path):
     case = Case(commands(at)[name], tmp_path)
     points = range(case.points)
