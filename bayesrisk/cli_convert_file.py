@@ -74,8 +74,9 @@ def convert_file(
     ):
         if value and form not in forms:
             raise ArgumentError(f"{name} goes with --from {' or '.join(forms)}, got --from {form}")
-    if output.exists():
-        raise OutputError(f"{output}: exists already; choose another name")
+    with _files.explained(output):
+        if output.exists():
+            raise OutputError(f"{output}: exists already; choose another name")
     with _progress(quiet=quiet or as_json) as advance, _warnings_as_lines():
         if form in _TABLES:
             chosen = _workload(workload, table, level)

@@ -106,6 +106,18 @@ def test_folders_of_the_user_are_left_alone(at, tmp_path):
     assert outside.read_text() == "mine"
 
 
+@pytest.mark.parametrize("name", ["simulate", "hierarchy", "claims", "occupancy-study"])
+def test_places_given_from_where_one_is(name, at, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = commands(at)[name]
+    status, told = run(*command.line(command.name))
+    assert status == 0, told
+    assert [path.name for path in tmp_path.iterdir()] == [command.name]
+    inside = {path.name for path in tmp_path.glob("*/*")}
+    assert "out" not in inside
+    assert not leftovers(tmp_path)
+
+
 def modes(folder):
     return {
         path.relative_to(folder).as_posix(): stat.S_IMODE(path.stat().st_mode)

@@ -145,7 +145,8 @@ class PartFolder:
 
     def _make_folder(self, folder: Path) -> None:
         """Make a folder in this one; one for confidential files is its owner's alone."""
-        for below in (*reversed(folder.relative_to(self.path).parents[:-1]), folder):
+        inside = folder.relative_to(self.path)
+        for below in (*reversed(inside.parents[:-1]), inside):
             _files.make_folder(self.path / below, private=self._private(self.path / below))
 
     def _check_owner(self, config: RunConfig) -> None:

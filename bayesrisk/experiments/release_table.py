@@ -229,9 +229,5 @@ def add_columns(
     """
     ending = _ending(output, "output")
     _ending(source, "releases")
-    if output.exists():
-        raise OutputError(f"{output}: exists already; choose another name")
-    if not output.parent.is_dir():
-        raise OutputError(f"{output}: the folder {str(output.parent)!r} does not exist")
     with _files.whole_file(output, new=True) as target:
         return _write(_pieces(source, compute, dict(settings)), target, ending)

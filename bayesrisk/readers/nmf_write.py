@@ -308,7 +308,8 @@ def write_nmf(
     if unknown := sorted(set(spine.levels) - set(table["level"])):
         raise ArgumentError(f"budget must have the level {unknown[0]!r}, got none of that name")
     root = Path(folder)
-    _free(root)
+    with _files.explained(root):
+        _free(root)
     counts = {"Block": draw_counts(spine.geocodes["Block"].size, histogram, generator_)}
     facilities = {"Block": _facilities(counts["Block"], histogram)}
     for lower, upper in zip(spine.levels[:0:-1], spine.levels[-2::-1], strict=True):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, OutputError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.risk._measurement_tables import MeasurementTables
 
 if TYPE_CHECKING:
@@ -140,10 +140,6 @@ def _whole_or_absent(path: Path, about: Mapping[str, Any]) -> Iterator[_Output]:
     """Make the output in one step: nothing is left of it when something goes wrong."""
     if path.suffix.lower() != ".parquet":
         raise ArgumentError(f"output must end in .parquet, got {str(path)!r}")
-    if path.exists():
-        raise OutputError(f"{path}: exists already; choose another name")
-    if not path.parent.is_dir():
-        raise OutputError(f"{path}: the folder {str(path.parent)!r} does not exist")
     with _files.whole_file(path, new=True) as stream:
         output = _Output(stream, about)
         try:
