@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bayesrisk import _files
 from bayesrisk.exceptions import ArgumentError, OutputError
 
 if TYPE_CHECKING:
@@ -69,8 +70,10 @@ def _names(text: str) -> list[str]:
 
 def _check_output(folder: Path, *, replace: bool) -> None:
     """Refuse a folder that is in use before anything is computed."""
-    if folder.is_dir() and any(not p.name.endswith(".tmp") for p in folder.iterdir()):
-        if not (folder / "_manifest.json").exists() or (folder / "_release.json").exists():
+    with _files.explained(folder):
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if any(not _files.is_leftover(name) for name in names):
+        if "_manifest.json" not in names or "_release.json" in names:
             raise OutputError(f"{folder}: must be empty or hold tables; nothing was changed")
         if not replace:
             raise OutputError(

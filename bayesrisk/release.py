@@ -5,7 +5,6 @@ for anyone to write the likelihood.  A :class:`Release` is a spec with the table
 holds a seed, a record or an unprotected count.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -301,8 +300,7 @@ class Release:
             "spec": self.spec.to_dict(),
             "diagnostics": dict(self.diagnostics),
         }
-        text = json.dumps(document, indent=2, allow_nan=False) + "\n"
-        return write_release(Path(folder), self.tables, text)
+        return write_release(Path(folder), self.tables, document)
 
     @classmethod
     def read(cls, folder: str | Path) -> Self:

@@ -14,7 +14,7 @@ import bayesrisk
 ROOT = Path(bayesrisk.__file__).parent
 ZONES = [
     {"exceptions", "_version"},
-    {"_validation", "_numba", "_plugins", "_random", "interfaces"},
+    {"_files", "_validation", "_numba", "_plugins", "_random", "interfaces"},
     {"distributions"},
     {"accounting"},
     {"tables"},

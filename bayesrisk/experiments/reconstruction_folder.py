@@ -1,18 +1,20 @@
 """The output folder of a reconstruction: its configuration, its parts, and what is made of them."""
 
 import hashlib
-import json
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bayesrisk import _files
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import PartFileError
-from bayesrisk.experiments.parts import PartFolder
+from bayesrisk.experiments.parts import MANIFEST, PartFolder
 from bayesrisk.experiments.settings import RunSettings
 
 __all__ = [
@@ -120,10 +122,18 @@ def read_reconstruction(folder: str | Path) -> ReconstructionOutput:
     document = store.load_settings()
     try:
         config = ReconstructionConfig(**document)
-        manifest: Mapping[str, Any] = json.loads((store.path / "manifest.json").read_bytes())
-        files = manifest.get("files")
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+        digest = config.digest
+    except (ValueError, TypeError) as error:
         raise store.no_settings(error) from error
+    file = store.path / MANIFEST
+    try:
+        manifest = _files.unsealed(_files.read_json(file)) if file.exists() else {}
+        files = manifest.get("files", {})
+        same = not manifest or manifest["config"] == digest
+    except (OSError, ValueError, KeyError) as error:
+        raise PartFileError(f"{file}: is not the manifest of a run: {error}") from error
+    if not same:
+        raise PartFileError(f"{file}: belongs to another configuration than config.json")
     if not files:
         raise PartFileError(f"{store.path}: is not finished; run the reconstruction with --resume")
     return ReconstructionOutput(
@@ -138,11 +148,15 @@ def _listed(folder: Path, kind: str, files: Mapping[str, Any]) -> pd.DataFrame:
     """Return a file after comparing it with the manifest."""
     file = folder / f"{kind}.parquet"
     try:
-        with file.open("rb") as data:
-            same = hashlib.file_digest(data, "sha256").hexdigest() == files[file.name]["sha256"]
-    except (OSError, KeyError, TypeError) as error:
+        data = file.read_bytes()
+        same = hashlib.sha256(data).hexdigest() == files[file.name]["sha256"]
+        if not same:
+            raise PartFileError(
+                f"{file}: is not the file that the manifest lists; run with --resume"
+            )
+        frame: pd.DataFrame = pq.read_table(io.BytesIO(data)).to_pandas()
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        if isinstance(error, PartFileError):
+            raise
         raise PartFileError(f"{file}: cannot be read: {error}") from error
-    if not same:
-        raise PartFileError(f"{file}: is not the file that the manifest lists; run with --resume")
-    frame: pd.DataFrame = pq.read_table(file).to_pandas()
     return frame

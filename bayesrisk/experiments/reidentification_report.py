@@ -1,8 +1,6 @@
 """The report of a re-identification: tables, figures, and one self-contained HTML page."""
 
-import hashlib
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from bayesrisk import _files, plotting
 from bayesrisk import _validation as check
-from bayesrisk import plotting
-from bayesrisk.exceptions import ArgumentError, DataError, OutputError
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments import html
 from bayesrisk.experiments.reconstruction_folder import ReconstructionOutput, read_reconstruction
 from bayesrisk.experiments.reidentification_tables import (
@@ -54,7 +52,8 @@ def write_reidentification(
         A finished reconstruction.
     output : path-like
         New or empty folder: ``report.html``, ``rates.csv``, ``tables/*.csv``, ``figures/``,
-        ``manifest.json``; it appears whole or not at all.
+        ``manifest.json``; it appears whole or not at all.  All of it is computed from the
+        confidential records, so that only its owner may read it (0700, files 0600).
     attackers : mapping of str to path-like
         Files of known persons by name (Parquet or CSV): ``block, sex, age, person``.
     truth : path-like
@@ -86,8 +85,8 @@ def write_reidentification(
     if not attackers:
         raise ArgumentError(f"attackers must map at least one name to a file, got {attackers!r}")
     target = Path(output)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise OutputError(f"{target}: must be a new or empty folder; nothing was changed")
+    with _files.explained(target):
+        _files.new_folder(target)
     run = read_reconstruction(folder)
     missing = {"block", "sex", "age", "race", "hisp"} - set(run.records)
     if missing:
@@ -96,30 +95,28 @@ def write_reidentification(
     persons = {name: _read(file, ("block", "sex", "age", "person")) for name, file in files.items()}
     known = _read(Path(truth), ("block", "sex", "age", "race", "hisp", "person"))
     results = _results(run, persons, known, seed, level)
-    temporary = target.with_name(f".{target.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        (temporary / "tables").mkdir(parents=True)
-        (temporary / "figures").mkdir()
-        rates = _write(results, temporary, seed)
-        inputs = {
-            "reconstruction": run.config.digest,
-            "truth": _digest(Path(truth)),
-            "attackers": {name: _digest(file) for name, file in files.items()},
-        }
+    inputs = {
+        "reconstruction": run.config.digest,
+        "truth": _files.digest(truth),
+        "attackers": {name: _files.digest(file) for name, file in files.items()},
+    }
+    with _files.whole_folder(target, _files.new_folder, private=True) as made:
+        _files.make_folder(made / "tables")
+        _files.make_folder(made / "figures")
+        rates = _write(results, made, seed)
         manifest = {
+            "confidential": True,
+            "files": {
+                path.relative_to(made).as_posix(): _files.digest(path)
+                for path in sorted(made.rglob("*"))
+                if path.is_file()
+            },
             "inputs": inputs,
-            "seed": seed,
             "level": level,
+            "seed": seed,
             "version": results.links.version,
         }
-        text = json.dumps(manifest, indent=2, sort_keys=True) + "\n"
-        (temporary / "manifest.json").write_text(text, encoding="utf-8")
-        if target.exists():
-            target.rmdir()
-        temporary.replace(target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        _files.write_bytes(made / "manifest.json", _files.sealed(manifest))
     whole = (rates["panel"] == "all") & (rates["blocks"] == "all")
     overall = rates[whole & (rates["block_size"] == "All")]
     columns = [
@@ -147,11 +144,6 @@ def _read(file: Path, columns: tuple[str, ...]) -> pd.DataFrame:
     checked = person_frame(frame, columns=columns, source=str(file))
     # Identifiers are names, whether a file stores them as numbers or as text.
     return checked.assign(person=checked["person"].astype("str"))
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as data:
-        return hashlib.file_digest(data, "sha256").hexdigest()
 
 
 def _proved(run: ReconstructionOutput) -> list[str]:
@@ -208,10 +200,10 @@ def _write(results: Results, folder: Path, seed: int) -> pd.DataFrame:
             for panel in PANELS
         ]
     )
-    rates.to_csv(folder / "rates.csv", index=False)
+    _csv(rates, folder / "rates.csv")
     tables = report_tables(results, rates)
     for name, (_, table) in tables.items():
-        table.to_csv(folder / "tables" / f"{name}.csv", index=False)
+        _csv(table, folder / "tables" / f"{name}.csv")
     body = [f"<h1>{html.text('Re-identification of reconstructed records')}</h1>", _guide(results)]
     for attacker in links.attackers:
         body.append(_attacker(rates, attacker, folder / "figures", links))
@@ -219,8 +211,12 @@ def _write(results: Results, folder: Path, seed: int) -> pd.DataFrame:
     body += _more_figures(results, folder / "figures")
     body.append(_provenance(results, seed))
     page = html.page("Re-identification of reconstructed records", "\n".join(body))
-    (folder / "report.html").write_text(page, encoding="utf-8")
+    _files.write_bytes(folder / "report.html", page.encode())
     return rates
+
+
+def _csv(frame: pd.DataFrame, file: Path) -> None:
+    _files.write_bytes(file, frame.to_csv(index=False, lineterminator="\n").encode())
 
 
 def _attacker(rates: pd.DataFrame, attacker: str, folder: Path, links: Reidentification) -> str:
@@ -277,6 +273,8 @@ def _guide(results: Results) -> str:
     statuses = results.run.blocks["status"].value_counts()
     blocks = ", ".join(f"{count} {html.text(str(status))}" for status, count in statuses.items())
     return (
+        "<p><b>Confidential:</b> computed from confidential records; not to be passed on before "
+        "a review of what it discloses.</p>"
         f"<p>{len(results.run.records):,} reconstructed records; blocks: {blocks}.</p>"
         "<h2>How to read the numbers</h2><ul>"
         "<li>A record linked to a known person on block, sex and age is a <b>putative</b> "

@@ -4,15 +4,15 @@ CSV or Parquet by the ending of either file.  Columns that are not needed pass t
 so that codes in a CSV file keep their leading zeros; those that are needed are written as numbers.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
 
+from bayesrisk import _files
 from bayesrisk._validation import MAX_COUNT
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
@@ -165,15 +165,15 @@ def _pieces(file: Path, compute: Compute, settings: dict[str, Any]) -> Iterator[
         start += len(piece)
 
 
-def _write(pieces: Iterable[pd.DataFrame], file: Path, ending: str) -> tuple[int, float]:
+def _write(pieces: Iterable[pd.DataFrame], target: BinaryIO, ending: str) -> tuple[int, float]:
     """Write the pieces; return the number of rows and the largest truncation bound."""
     rows, bound = 0, 0.0
     if ending == ".csv":
-        with file.open("w", encoding="utf-8", newline="") as target:
-            for piece in pieces:
-                piece.to_csv(target, index=False, header=rows == 0, lineterminator="\n")
-                rows += len(piece)
-                bound = max(bound, float(piece["truncation_bound"].max()))
+        for piece in pieces:
+            text = piece.to_csv(index=False, header=rows == 0, lineterminator="\n")
+            target.write(text.encode())
+            rows += len(piece)
+            bound = max(bound, float(piece["truncation_bound"].max()))
         return rows, bound
     import pyarrow as pa
     from pyarrow import parquet
@@ -183,7 +183,7 @@ def _write(pieces: Iterable[pd.DataFrame], file: Path, ending: str) -> tuple[int
         for piece in pieces:
             schema = writer.schema if writer else None
             table = pa.Table.from_pandas(piece, schema=schema, preserve_index=False)
-            writer = writer or parquet.ParquetWriter(file, table.schema)
+            writer = writer or parquet.ParquetWriter(target, table.schema)
             writer.write_table(table)
             rows += len(piece)
             bound = max(bound, float(piece["truncation_bound"].max()))
@@ -229,19 +229,5 @@ def add_columns(
     """
     ending = _ending(output, "output")
     _ending(source, "releases")
-    if output.exists():
-        raise OutputError(f"{output}: exists already; choose another name")
-    if not output.parent.is_dir():
-        raise OutputError(f"{output}: the folder {str(output.parent)!r} does not exist")
-    # A name of our own, so that no file of the user's is written over.
-    unfinished = output.with_name(f".{output.name}.{os.getpid()}.tmp")
-    try:
-        written = _write(_pieces(source, compute, dict(settings)), unfinished, ending)
-        unfinished.replace(output)
-    except OSError as error:
-        if isinstance(error, OutputError):
-            raise
-        raise OutputError(f"{output}: cannot be written: {error}") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return written
+    with _files.whole_file(output, new=True) as target:
+        return _write(_pieces(source, compute, dict(settings)), target, ending)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from bayesrisk import plotting
+from bayesrisk import _files, plotting
 from bayesrisk.experiments import html
 from bayesrisk.experiments import report_words as words
 from bayesrisk.experiments.config import Budget, SweepConfig
-from bayesrisk.experiments.store import SweepFolder, write_atomically
+from bayesrisk.experiments.store import SweepFolder
 from bayesrisk.experiments.sweep import read_results
 
 __all__ = ["write_report"]
@@ -71,7 +71,7 @@ def write_report(folder: str | Path) -> Path:
     config, results = read_results(folder)
     path = SweepFolder(folder).path
     images = path / "figures"
-    images.mkdir(exist_ok=True)
+    _files.make_folder(images)
     sections = [_section(config, part, images) for part in _panels(config, results)]
     body = "\n".join(
         [
@@ -85,7 +85,7 @@ def write_report(folder: str | Path) -> Path:
         ]
     )
     page = html.page(config.title, body)
-    write_atomically(path / "report.html", page.encode())
+    _files.write_bytes(path / "report.html", page.encode())
     return path / "report.html"
 
 

@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from bayesrisk import _files
 from bayesrisk.exceptions import ArgumentError
 
 __all__ = [
@@ -169,7 +170,7 @@ def legend(axes: Axes, *, smallest_first: bool = False) -> None:
     axes.legend(handles[::step], labels[::step], title="prior", fontsize=8.0, title_fontsize=8.0)
 
 
-def save_figure(figure: Figure, stem: str | Path) -> list[Path]:
+def save_figure(figure: Figure, stem: str | Path, *, private: bool = False) -> list[Path]:
     """Write a figure as PNG (200 dpi) and SVG, the same bytes for the same figure.
 
     Parameters
@@ -178,6 +179,8 @@ def save_figure(figure: Figure, stem: str | Path) -> list[Path]:
         What to write.
     stem : path-like
         Path without its ending; the folder must exist.
+    private : bool, default False
+        Whether only the owner may read the files.
 
     Returns
     -------
@@ -186,13 +189,14 @@ def save_figure(figure: Figure, stem: str | Path) -> list[Path]:
 
     Raises
     ------
-    OSError
-        If a file cannot be written.
+    OutputError
+        If a file cannot be written; each is whole or as before.
     """
     written = []
     with style():
         for ending, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
             path = Path(f"{stem}.{ending}")
-            figure.savefig(path, dpi=200, metadata=metadata)
+            with _files.whole_file(path, private=private) as stream:
+                figure.savefig(stream, format=ending, dpi=200, metadata=metadata)
             written.append(path)
     return written

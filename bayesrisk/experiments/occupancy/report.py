@@ -5,13 +5,16 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 
+from bayesrisk import _files
 from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.occupancy.pooled import OccupancyStudy
+from bayesrisk.experiments.parts import CONFIDENTIAL
 from bayesrisk.tables import Microdata, Records, schema
 
 __all__ = ["column_names", "read_households", "read_sample", "write_occupancy_figures"]
 
 _OCCUPANCY = "household-occupancy"
+_TOTALS = ("blocks",)  # figures of totals over all blocks
 _HUD = ("children", "bedrooms", "subsidised")
 
 
@@ -99,7 +102,8 @@ def write_occupancy_figures(study: OccupancyStudy, folder: str | Path) -> list[P
     study : OccupancyStudy
         Results.
     folder : path-like
-        Where PNG and SVG files go; it is made.
+        Where PNG and SVG files go; it is made.  Those that show single blocks, or entries of a
+        ranking, go to ``confidential/`` in it, which only its owner may read.
 
     Returns
     -------
@@ -108,13 +112,14 @@ def write_occupancy_figures(study: OccupancyStudy, folder: str | Path) -> list[P
 
     Raises
     ------
-    OSError
+    OutputError
         If a file cannot be written.
     """
     from bayesrisk import plotting  # slow to import
 
     path = Path(folder)
-    path.mkdir(parents=True, exist_ok=True)
+    _files.make_folder(path)
+    _files.make_folder(path / CONFIDENTIAL, private=True)
     figures = {"blocks": plotting.plot_occupancy_blocks(study.table)}
     if len(study.curves):
         shown = study.curves[["key", "unique"]].drop_duplicates()
@@ -132,7 +137,7 @@ def write_occupancy_figures(study: OccupancyStudy, folder: str | Path) -> list[P
         figures["variability"] = plotting.plot_occupancy_variability(study.variability)
     written: list[Path] = []
     for name, figure in figures.items():
-        for draft in plotting.save_figure(figure, path / f".{name}"):
-            final = draft.with_name(draft.name[1:])
-            written.append(draft.replace(final))
+        private = name not in _TOTALS
+        place = path / CONFIDENTIAL if private else path
+        written += plotting.save_figure(figure, place / name, private=private)
     return written
