@@ -1,6 +1,5 @@
 """A release as files: JSON with exact numbers, and a folder that appears whole or not at all."""
 
-import json
 import math
 import os
 import shutil
@@ -14,7 +13,7 @@ import numpy as np
 from bayesrisk.exceptions import ArgumentTypeError, DataError, OutputError
 from bayesrisk.tables.published import PublishedTables
 
-__all__ = ["RELEASE_FILE", "plain", "read_document", "same_keys", "write_release"]
+__all__ = ["RELEASE_FILE", "plain", "same_keys", "write_release"]
 
 #: Readers of Parquet folders pass over names that start with an underscore.
 RELEASE_FILE = "_release.json"
@@ -39,14 +38,6 @@ def write_release(folder: Path, tables: PublishedTables, text: str) -> Path:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return folder
-
-
-def read_document(file: Path) -> Any:
-    """Return the JSON document in a file."""
-    try:
-        return json.loads(file.read_bytes().decode("utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{file}: cannot be read as JSON: {error}") from error
 
 
 def plain(value: Any, name: str) -> Any:

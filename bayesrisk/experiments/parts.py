@@ -16,6 +16,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bayesrisk._parquet import read_table
+from bayesrisk._parse import read_json
 from bayesrisk.exceptions import OutputError, PartFileError
 from bayesrisk.experiments.settings import RunConfig
 from bayesrisk.interfaces import Executor
@@ -123,10 +125,7 @@ class PartFolder:
 
     def _check_owner(self, config: RunConfig) -> None:
         file = self.path / _CONFIG
-        try:
-            theirs = json.loads(file.read_bytes())
-        except (OSError, ValueError) as error:
-            raise OutputError(f"{file}: cannot be read: {error}; nothing was changed") from error
+        theirs = read_json(file, OutputError)
         ours = json.loads(json.dumps(config.to_dict()))
         if theirs != ours:
             other = theirs if isinstance(theirs, dict) else {}
@@ -171,7 +170,7 @@ class PartFolder:
             metadata = pq.read_schema(file).metadata or {}
             shard = int(metadata[b"bayesrisk.shard"])
             digest = metadata[b"bayesrisk.config"].decode()
-        except (OSError, ValueError, KeyError, pa.ArrowInvalid) as error:
+        except (OSError, ValueError, KeyError, pa.ArrowException) as error:
             raise PartFileError(f"{file}: is not a whole part ({error}); {advice}") from error
         known = 0 <= shard < config.shards and file == self.part(shard, kind)
         if digest != config.digest or not known:
@@ -299,11 +298,7 @@ class PartFolder:
             If it cannot be read.
         """
         file = self.part(shard, kind)
-        try:
-            part = pq.ParquetFile(file, page_checksum_verification=True).read()
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise PartFileError(f"{file}: cannot be read: {error}") from error
-        return part.replace_schema_metadata(None)
+        return read_table(file, fault=PartFileError)
 
     def write_manifest(
         self, config: RunConfig, files: Mapping[str, Any] | None = None
@@ -365,12 +360,9 @@ class PartFolder:
             If the folder holds no run of this kind, or a damaged one.
         """
         file = self.path / _CONFIG
-        try:
-            return json.loads(file.read_bytes())
-        except FileNotFoundError as error:
-            raise OutputError(f"{self.path}: holds no {self.what} (no {_CONFIG})") from error
-        except (OSError, ValueError) as error:
-            raise self.no_settings(error) from error
+        if not file.exists():
+            raise OutputError(f"{self.path}: holds no {self.what} (no {_CONFIG})")
+        return read_json(file, OutputError)
 
     def no_settings(self, error: Exception) -> OutputError:
         """Return the error that says why the configuration cannot be used."""

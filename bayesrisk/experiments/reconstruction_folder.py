@@ -1,17 +1,17 @@
 """The output folder of a reconstruction: its configuration, its parts, and what is made of them."""
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
-import pyarrow.parquet as pq
 
+from bayesrisk._parquet import read_frame
+from bayesrisk._parse import read_json
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import PartFileError
+from bayesrisk.exceptions import OutputError, PartFileError
 from bayesrisk.experiments.parts import PartFolder
 from bayesrisk.experiments.settings import RunSettings
 
@@ -119,11 +119,11 @@ def read_reconstruction(folder: str | Path) -> ReconstructionOutput:
     store = ReconstructionFolder(folder, variability=True)
     document = store.load_settings()
     try:
-        config = ReconstructionConfig(**document)
-        manifest: Mapping[str, Any] = json.loads((store.path / "manifest.json").read_bytes())
-        files = manifest.get("files")
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+        config = ReconstructionConfig.from_document(document)
+    except (TypeError, ValueError) as error:
         raise store.no_settings(error) from error
+    manifest = read_json(store.path / "manifest.json", OutputError)
+    files = manifest.get("files") if isinstance(manifest, dict) else None
     if not files:
         raise PartFileError(f"{store.path}: is not finished; run the reconstruction with --resume")
     return ReconstructionOutput(
@@ -144,5 +144,4 @@ def _listed(folder: Path, kind: str, files: Mapping[str, Any]) -> pd.DataFrame:
         raise PartFileError(f"{file}: cannot be read: {error}") from error
     if not same:
         raise PartFileError(f"{file}: is not the file that the manifest lists; run with --resume")
-    frame: pd.DataFrame = pq.read_table(file).to_pandas()
-    return frame
+    return read_frame(file, fault=PartFileError)

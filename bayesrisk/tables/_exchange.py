@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bayesrisk._parquet import read_table
+from bayesrisk._parse import read_json
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 from bayesrisk.tables.workload import Workload
 
@@ -182,28 +184,31 @@ def read(folder: Path) -> tuple[Workload, dict[str, Any], dict[Key, Any], dict[K
 
 def _manifest(folder: Path) -> dict[str, Any]:
     file = folder / MANIFEST
+    if not file.exists():
+        raise DataError(f"{file}: is not the manifest of tables: no such file")
+    manifest = read_json(file)
     try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
         plain = (
             manifest["format"] == FORMAT
             and isinstance(manifest["negative"], bool)
             and all(isinstance(p["file"], str) and _is_part(p["file"]) for p in manifest["parts"])
-            and all(isinstance(p["rows"], int) for p in manifest["parts"])
+            and all(_is_size(p["rows"]) for p in manifest["parts"])
             and isinstance(manifest["places"], dict)
             and isinstance(manifest["workload"], dict)
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise DataError(f"{file}: is not the manifest of tables: {error!r}") from error
     if not plain:
         raise DataError(f"{file}: must have format {FORMAT!r}, negative, parts, places, workload")
     return dict(manifest)
 
 
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
 def _load(file: Path, columns: pa.Schema, rows: int) -> pa.Table:
-    try:
-        table = pq.ParquetFile(file, page_checksum_verification=True).read()
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise DataError(f"{file}: cannot be read: {error}") from error
+    table = read_table(file)
     if table.column_names != columns.names:
         raise DataError(
             f"{file}: columns must be {', '.join(columns.names)}, "
@@ -219,8 +224,6 @@ def _load(file: Path, columns: pa.Schema, rows: int) -> pa.Table:
 def _typed(table: pa.Table, name: str, kind: Any, file: Path) -> pa.Table:
     """Return the table with a column in its type; other texts and integers are as good."""
     column = table.column(name)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
     if kind == pa.string():
         good = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     else:
@@ -234,7 +237,14 @@ def _typed(table: pa.Table, name: str, kind: Any, file: Path) -> pa.Table:
     if kind == pa.string() and column.null_count:
         row = pc.index(pc.is_null(column), True).as_py()
         raise DataError(f"{file}: row {row + 1}, column {name!r}: must be a text, got none")
-    return table.set_column(table.column_names.index(name), name, column.cast(kind))
+    try:
+        column = column.cast(kind)
+    except pa.ArrowInvalid as error:
+        row = pc.index(pc.greater(column, 2**63 - 1), True).as_py()
+        raise DataError(
+            f"{file}: row {row + 1}, column {name!r}: must be below 2**63, got {column[row]}"
+        ) from error
+    return table.set_column(table.column_names.index(name), name, column)
 
 
 def _culprit(column: pa.ChunkedArray) -> tuple[int, Any]:
@@ -248,7 +258,7 @@ def _culprit(column: pa.ChunkedArray) -> tuple[int, Any]:
 
 
 def _places(file: Path, workload: Workload, sizes: Mapping[str, Any]) -> dict[str, Any]:
-    if set(sizes) != set(workload.levels) or not all(isinstance(n, int) for n in sizes.values()):
+    if set(sizes) != set(workload.levels) or not all(map(_is_size, sizes.values())):
         raise DataError(f"{file.parent / MANIFEST}: places must be of {', '.join(workload.levels)}")
     table = _load(file, PLACES, sum(sizes.values()))
     found, start = {}, 0

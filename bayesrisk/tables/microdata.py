@@ -10,6 +10,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bayesrisk._parquet import opened, read_frame, read_table
+from bayesrisk._parse import named
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
 from bayesrisk.tables._recode import recoded
 from bayesrisk.tables.records import Records
@@ -145,7 +147,7 @@ class Microdata:
         if not any(units.values()):
             raise DataError(f"{source}: must hold persons.parquet or households.parquet")
         file = source / "blocks.parquet"
-        blocks = _checked_blocks(_table(file).to_pandas(), str(file)) if file.exists() else None
+        blocks = _checked_blocks(read_frame(file), str(file)) if file.exists() else None
         return cls(units["persons"], units["households"], blocks)
 
 
@@ -187,6 +189,10 @@ def as_microdata(data: Records | Microdata) -> Microdata:
 def _checked_blocks(blocks: Any, source: str) -> pd.DataFrame:
     if not isinstance(blocks, pd.DataFrame) or not {"block", "x", "y"} <= set(blocks.columns):
         raise DataError(f"{source}: must be a table with columns block, x, y")
+    absent = blocks["block"].isna().to_numpy()
+    if absent.any():
+        row = int(absent.argmax())
+        raise DataError(f"{source}: row {row + 1}, column 'block': must be a place, got none")
     frame = blocks.reset_index(drop=True).assign(block=blocks["block"].to_numpy(dtype="U"))
     twice = frame["block"].duplicated()
     if twice.any():
@@ -218,22 +224,17 @@ def _write(table: pa.Table, target: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _table(file: Path) -> pa.Table:
-    try:
-        return pq.ParquetFile(file, page_checksum_verification=True).read()
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise DataError(f"{file}: cannot be read: {error}") from error
-
-
 def _read_unit(file: Path) -> Records | None:
     if not file.exists():
         return None
-    table = _table(file)
-    about = table.schema.metadata or {}
+    with opened(file) as (_, columns):
+        about = columns.metadata or {}
     if _NAME not in about or _PLACE not in about:
         raise DataError(f"{file}: must name its schema ({_NAME.decode()}) in the file's metadata")
     try:
-        target = schema(about[_NAME].decode(), geography=about[_PLACE].decode())
+        with named(str(file)):
+            name, place = about[_NAME].decode(), about[_PLACE].decode()
+        target = schema(name, geography=place)
     except ArgumentError as error:
         raise DataError(f"{file}: schema: {error}") from error
-    return Records(target, table.replace_schema_metadata(None), source=str(file))
+    return Records(target, read_table(file), source=str(file))
