@@ -55,7 +55,8 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+    floating = pa.types.is_float32(kind) or pa.types.is_float64(kind)
+    return bool(pa.types.is_integer(kind) or floating)
 
 
 def _is_flat(kind: pa.DataType) -> bool:

@@ -5,6 +5,7 @@ so that codes in a CSV file keep their leading zeros; those that are needed are 
 """
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,13 @@ def _ending(file: Path, option: str) -> str:
 def _read(file: Path) -> Iterator[pd.DataFrame]:
     """Yield the table in pieces; a table without rows yields one empty piece."""
     if _ending(file, "releases") == ".csv":
-        with open_text(file) as lines, named(str(file)):
+        with (
+            warnings.catch_warnings(),
+            open_text(file) as lines,
+            named(str(file), also=(pd.errors.ParserWarning,)),
+        ):
+            # A row with more fields than the header is no warning but an error.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
             header = header_fields(lines.readline(), str(file))
             empty = True
             with pd.read_csv(

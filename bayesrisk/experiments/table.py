@@ -73,7 +73,11 @@ def read_targets(
         known = ", ".join(map(str, frame.columns))
         raise DataError(f"{name}: has no column {column!r}; columns: {known}")
     counts = _counts(frame[column], name)
-    others = [frame[name].astype(str) for name in frame.columns if name != column]
+    others = [
+        ["" if pd.isna(value) else str(value) for value in frame[name]]
+        for name in frame.columns
+        if name != column
+    ]
     labels = [", ".join(parts) for parts in zip(*others, strict=True)] or [""] * len(frame)
     wanted = counts == 1 if which == "unique" else counts > 0
     targets = tuple(
