@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
 from bayesrisk._parse import named, shown
 from bayesrisk.exceptions import DataError
 
@@ -21,6 +24,7 @@ __all__ = [
     "header_fields",
     "open_text",
     "split_line",
+    "text_tables",
 ]
 
 #: Bytes of a line, and columns in it.
@@ -30,6 +34,7 @@ MAX_COLUMNS = 2**14
 MAX_RATIO = 200
 LARGE = 2**26
 _PIECE = 2**16
+_BLOCK = 2**22  # bytes that the parser of columns takes at a time
 
 
 def check_ratio(name: str, size: int, packed: int) -> None:
@@ -159,3 +164,22 @@ def header_fields(
     if again:
         raise DataError(f"{name}: column {shown(again[0])}: must stand in the header once")
     return names
+
+
+def text_tables(lines: TextStream, names: list[str]) -> Iterator[pa.Table]:
+    """Yield what follows a header as columns of text, so that nothing is guessed."""
+    schema = pa.schema([(name, pa.string()) for name in names])
+    try:
+        reader = pa_csv.open_csv(
+            pa.PythonFile(lines, mode="r"),
+            read_options=pa_csv.ReadOptions(column_names=names, block_size=_BLOCK),
+            convert_options=pa_csv.ConvertOptions(
+                column_types=schema, strings_can_be_null=False, include_columns=names
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        if "Empty CSV" in str(error):
+            return
+        raise
+    for batch in reader:
+        yield pa.Table.from_batches([batch], schema)

@@ -5,17 +5,17 @@ so that codes in a CSV file keep their leading zeros; those that are needed are 
 """
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from bayesrisk._parquet import check_kinds, read_batches
 from bayesrisk._parse import named, shown
-from bayesrisk._text import header_fields, open_text
+from bayesrisk._text import header_fields, open_text, text_tables
 from bayesrisk._validation import MAX_COUNT
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
@@ -45,24 +45,15 @@ def _ending(file: Path, option: str) -> str:
 def _read(file: Path) -> Iterator[pd.DataFrame]:
     """Yield the table in pieces; a table without rows yields one empty piece."""
     if _ending(file, "releases") == ".csv":
-        with (
-            warnings.catch_warnings(),
-            open_text(file) as lines,
-            named(str(file), also=(pd.errors.ParserWarning,)),
-        ):
-            # A row with more fields than the header is no warning but an error.
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            header = header_fields(lines.readline(), str(file))
+        with named(str(file), also=(pa.ArrowException,)), open_text(file) as lines:
+            names = header_fields(lines.readline(), str(file))
             empty = True
-            with pd.read_csv(
-                lines, names=header, dtype=str, keep_default_na=False, chunksize=CHUNK,
-                compression=None, index_col=False, on_bad_lines="error",
-            ) as pieces:  # fmt: skip
-                for piece in pieces:
-                    empty = False
-                    yield piece
+            for table in text_tables(lines, names):
+                empty = False
+                for start in range(0, table.num_rows, CHUNK):
+                    yield table.slice(start, CHUNK).to_pandas()
             if empty:
-                yield pd.DataFrame(columns=header, dtype=str)
+                yield pd.DataFrame(columns=names, dtype=str)
         return
     for table in read_batches(file, CHUNK):
         check_kinds(table.schema, file, {n: _KINDS for n in table.column_names if n in _NEEDED})
@@ -172,7 +163,6 @@ def _write(pieces: Iterable[pd.DataFrame], file: Path, ending: str) -> tuple[int
                 rows += len(piece)
                 bound = max(bound, float(piece["truncation_bound"].max()))
         return rows, bound
-    import pyarrow as pa
     from pyarrow import parquet
 
     writer: Any = None

@@ -58,8 +58,7 @@ class Source:
         with named(self.name):
             if self.member is not None:
                 with zipfile.ZipFile(self.path) as archive:
-                    info = archive.getinfo(self.member)
-                    _check_member(info, self.name)
+                    info = _member(archive, self.member, self.name)
                     with archive.open(info) as stream:
                         yield cast("BinaryIO", stream), info.compress_size
             elif self.path.suffix.lower() == ".gz":
@@ -84,7 +83,12 @@ class Source:
         return raw
 
 
-def _check_member(info: zipfile.ZipInfo, name: str) -> None:
+def _member(archive: zipfile.ZipFile, member: str, name: str) -> zipfile.ZipInfo:
+    """Return what an archive says of a member that may be read."""
+    try:
+        info = archive.getinfo(member)
+    except KeyError as error:
+        raise DataError(f"{name}: is not in the archive") from error
     if info.compress_type not in _METHODS:
         raise DataError(
             f"{name}: must be packed by DEFLATE or not at all, got method {info.compress_type}"
@@ -92,6 +96,7 @@ def _check_member(info: zipfile.ZipInfo, name: str) -> None:
     if info.file_size > MAX_MEMBER:
         raise DataError(f"{name}: must be at most {MAX_MEMBER} bytes long, got {info.file_size}")
     check_ratio(name, info.file_size, info.compress_size)
+    return info
 
 
 def list_sources(path: str | Path) -> list[Source]:

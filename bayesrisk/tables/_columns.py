@@ -6,11 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 
 from bayesrisk import _parquet
 from bayesrisk._parse import named, shown
-from bayesrisk._text import header_fields, open_text
+from bayesrisk._text import header_fields, open_text, text_tables
 from bayesrisk.exceptions import DataError
 from bayesrisk.tables.schema import Schema
 
@@ -29,13 +28,8 @@ def _from_csv(file: Path, schema: Schema) -> Iterator[pa.Table]:
     """Read every column as text, so that nothing is guessed, then the codes as numbers."""
     with named(str(file), also=(pa.ArrowException,)), open_text(file) as lines:
         names = header_fields(lines.readline(), str(file))
-        text = pa.schema([(name, pa.string()) for name in names])
-        options = pa_csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
-        )
         done = 0
-        for batch in _batches(lines, names, options):
-            table = pa.Table.from_batches([batch], text)
+        for table in text_tables(lines, names):
             for a in schema.attributes:
                 if a.name in names:
                     table = _numbers(table, a.name, file, done)
@@ -44,19 +38,6 @@ def _from_csv(file: Path, schema: Schema) -> Iterator[pa.Table]:
         if done == 0:
             kinds = [(n, pa.int64() if n in schema.names else pa.string()) for n in names]
             yield pa.schema(kinds).empty_table()
-
-
-def _batches(lines: Any, names: list[str], options: Any) -> Iterator[pa.RecordBatch]:
-    reading = pa_csv.ReadOptions(column_names=names)
-    try:
-        reader = pa_csv.open_csv(
-            pa.PythonFile(lines, mode="r"), read_options=reading, convert_options=options
-        )
-    except pa.ArrowInvalid as error:
-        if "Empty CSV" in str(error):
-            return
-        raise
-    yield from reader
 
 
 def _numbers(table: pa.Table, name: str, file: Path, done: int) -> pa.Table:

@@ -253,7 +253,8 @@ settings_per_shard = 4
 path = "cells.csv"
 count = "count"
 [grid]
-rho = [0.1, "1/864", {log = [0.01, 1.0], points = 5}, {name = "b", budget = "pl94/US/person/Block/detailed"}]
+rho = [0.1, "1/864", {log = [0.01, 1.0], points = 5},
+  {name = "b", budget = "pl94/US/person/Block/detailed"}]
 prior = [0.1, "1/3"]
 sensitivity = ["add-remove", 2.0]
 released = {from = -2, to = 2}
