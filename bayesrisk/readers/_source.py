@@ -110,9 +110,8 @@ def list_sources(path: str | Path) -> list[Source]:
                 raise DataError(f"{place}: no such file")
             return [Source(place)]
         with zipfile.ZipFile(place) as archive:
-            return [
-                Source(place, info.filename) for info in archive.infolist() if not info.is_dir()
-            ]
+            members = [info for info in archive.infolist() if info.filename]
+            return [Source(place, info.filename) for info in members if not info.is_dir()]
 
 
 def find_source(path: str | Path, match: Callable[[str], bool], what: str) -> Source:
