@@ -13,7 +13,7 @@ from bayesrisk.exceptions import ArgumentTypeError, DataError
 from bayesrisk.tables import _exchange
 from bayesrisk.tables.published import PublishedTables
 
-__all__ = ["RELEASE_FILE", "plain", "read_document", "same_keys", "write_release"]
+__all__ = ["RELEASE_FILE", "plain", "same_keys", "write_release"]
 
 #: Readers of Parquet folders pass over names that start with an underscore.
 RELEASE_FILE = "_release.json"
@@ -25,14 +25,6 @@ def write_release(folder: Path, tables: PublishedTables, document: Mapping[str, 
         _exchange.fill(tables, made)
         _files.write_bytes(made / RELEASE_FILE, _files.sealed(document))
     return folder
-
-
-def read_document(file: Path) -> Any:
-    """Return the JSON document in a file, without its seal, which must fit where there is one."""
-    try:
-        return _files.unsealed(_files.read_json(file))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{file}: cannot be read as JSON: {error}") from error
 
 
 def plain(value: Any, name: str) -> Any:

@@ -15,8 +15,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._release_io import RELEASE_FILE, plain, read_document, same_keys, write_release
+from bayesrisk._release_io import RELEASE_FILE, plain, same_keys, write_release
 from bayesrisk._version import __version__
 from bayesrisk.accounting import exact_number
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
@@ -322,7 +323,7 @@ class Release:
             If a file is missing, truncated or breaks its format.
         """
         file = Path(folder) / RELEASE_FILE
-        document = read_document(file)
+        document = _files.read_document(file)
         same_keys(document, _KEYS, str(file))
         if document["format"] != _FORMAT:
             raise DataError(f"{file}: format must be {_FORMAT}, got {document['format']!r}")

@@ -14,6 +14,8 @@ import bayesrisk
 ROOT = Path(bayesrisk.__file__).parent
 ZONES = [
     {"exceptions", "_version"},
+    {"_parse"},
+    {"_text", "_parquet"},
     {"_files", "_validation", "_numba", "_plugins", "_random", "interfaces"},
     {"distributions"},
     {"accounting"},

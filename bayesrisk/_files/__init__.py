@@ -8,7 +8,7 @@ removes it, unless a living process still holds its lock.  Every failure is an
 """
 
 from bayesrisk._files.leftovers import clear, is_leftover
-from bayesrisk._files.seal import digest, read_json, sealed, unsealed
+from bayesrisk._files.seal import check_digest, digest, read_document, sealed, unsealed
 from bayesrisk._files.writing import (
     explained,
     make_folder,
@@ -20,6 +20,7 @@ from bayesrisk._files.writing import (
 )
 
 __all__ = [
+    "check_digest",
     "clear",
     "digest",
     "explained",
@@ -27,7 +28,7 @@ __all__ = [
     "make_folder",
     "new_files",
     "new_folder",
-    "read_json",
+    "read_document",
     "sealed",
     "unsealed",
     "whole_file",

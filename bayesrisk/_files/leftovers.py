@@ -14,7 +14,9 @@ import stat
 import sys
 from pathlib import Path
 
-from bayesrisk._files.seal import digest, read_json
+from bayesrisk._files.seal import digest
+from bayesrisk._parse import read_json
+from bayesrisk.exceptions import DataError
 
 if sys.platform != "win32":
     import fcntl
@@ -130,7 +132,7 @@ def _take_back(listing: Path) -> None:
     """Remove the files of a listing that are there already: their digests say that we made them."""
     try:
         listed = read_json(listing).items()
-    except (ValueError, AttributeError):
+    except (DataError, AttributeError):
         return  # killed while it was written: nothing was put in place
     for name, known in listed:
         file = Path(name)

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["digest", "read_json", "sealed", "unsealed"]
+from bayesrisk._parse import Fault, named, read_json
+from bayesrisk.exceptions import DataError
+
+__all__ = ["check_digest", "digest", "read_document", "sealed", "unsealed"]
 
 _SEAL = "seal"
 
@@ -17,20 +20,21 @@ def digest(file: str | Path) -> str:
         return hashlib.file_digest(data, "sha256").hexdigest()
 
 
-def read_json(file: str | Path) -> Any:
-    """Return the document in a JSON file.
+def check_digest(file: Path, known: str, listing: str, fault: Fault = DataError) -> None:
+    """Refuse a file that is not the one that a manifest lists."""
+    with named(str(file), fault):
+        same = digest(file) == known
+    if not same:
+        raise fault(f"{file}: is not the file that {listing} lists: damaged, or changed")
 
-    Raises
-    ------
-    OSError
-        If it cannot be read.
-    ValueError
-        If it is no JSON in UTF-8, or is nested too deeply.
-    """
+
+def read_document(file: Path, fault: Fault = DataError) -> dict[str, Any]:
+    """Return the JSON object in a file without its seal, which must fit where there is one."""
+    document = read_json(file, fault)
     try:
-        return json.loads(Path(file).read_bytes().decode("utf-8"))
-    except RecursionError as error:
-        raise ValueError("is nested too deeply") from error
+        return unsealed(document)
+    except ValueError as error:
+        raise fault(f"{file}: {error}") from error
 
 
 def sealed(document: Mapping[str, Any]) -> bytes:

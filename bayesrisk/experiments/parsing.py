@@ -1,6 +1,5 @@
 """From a TOML file to a resolved configuration, checked key by key."""
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesrisk import samples
+from bayesrisk._parse import read_toml, shown
 from bayesrisk.accounting import census_2020_budget, exact_number
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.exceptions import ArgumentError, ConfigError
@@ -62,9 +62,9 @@ def load_config(path: str | Path, *, seed: int | None = None) -> SweepConfig:
     text = str(path)
     try:
         file = samples.path(text[7:]) if text.startswith("sample:") else Path(path)
-        document = tomllib.loads(file.read_bytes().decode("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ArgumentError) as error:
-        raise ConfigError(f"{text}: cannot be read as TOML: {error}") from error
+    except ArgumentError as error:
+        raise ConfigError(f"{text}: cannot be read: {error}") from error
+    document = read_toml(file, name=text)
     return parse_config(document, source=text, folder=file.parent, seed=seed)
 
 
@@ -171,7 +171,7 @@ class _Reader:
         self.source = source
 
     def fail(self, key: str, bound: str, value: Any) -> ConfigError:
-        return ConfigError(f"{self.source}: {key} must be {bound}, got {value!r}")
+        return ConfigError(f"{self.source}: {key} must be {bound}, got {shown(value)}")
 
     def known(self, section: Mapping[str, Any], prefix: str, keys: str) -> None:
         for key in section:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bayesrisk import _files
+from bayesrisk._parse import read_json
 from bayesrisk.exceptions import OutputError, PartFileError
 from bayesrisk.experiments.part_file import PartFile, pack, unpack
 from bayesrisk.experiments.settings import RunConfig
@@ -151,10 +152,7 @@ class PartFolder:
 
     def _check_owner(self, config: RunConfig) -> None:
         file = self.path / _CONFIG
-        try:
-            theirs = _files.read_json(file)
-        except (OSError, ValueError) as error:
-            raise OutputError(f"{file}: cannot be read: {error}; nothing was changed") from error
+        theirs = read_json(file, OutputError)
         ours = json.loads(json.dumps(config.to_dict()))
         if theirs != ours:
             other = theirs if isinstance(theirs, dict) else {}
@@ -407,12 +405,9 @@ class PartFolder:
             If the folder holds no run of this kind, or a damaged one.
         """
         file = self.path / _CONFIG
-        try:
-            return _files.read_json(file)
-        except FileNotFoundError as error:
-            raise OutputError(f"{self.path}: holds no {self.what} (no {_CONFIG})") from error
-        except (OSError, ValueError) as error:
-            raise self.no_settings(error) from error
+        if not file.exists():
+            raise OutputError(f"{self.path}: holds no {self.what} (no {_CONFIG})")
+        return read_json(file, OutputError)
 
     def no_settings(self, error: Exception) -> OutputError:
         """Return the error that says why the configuration cannot be used."""

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from bayesrisk import _files, plotting
 from bayesrisk import _validation as check
+from bayesrisk._parquet import read_frame
+from bayesrisk._parse import named
+from bayesrisk._text import open_text
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments import html
 from bayesrisk.experiments.reconstruction_folder import ReconstructionOutput, read_reconstruction
@@ -134,13 +136,12 @@ def _read(file: Path, columns: tuple[str, ...]) -> pd.DataFrame:
     """Return a file's columns, checked; a fault is named with the file."""
     if not file.is_file():
         raise DataError(f"{file}: is not a file")
-    try:
-        if file.suffix.lower() == ".csv":
-            frame = pd.read_csv(file, dtype={"block": str, "person": str})
-        else:
-            frame = pd.read_parquet(file)
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise DataError(f"{file}: cannot be read: {error}") from error
+    if file.suffix.lower() == ".csv":
+        with open_text(file) as lines, named(str(file), also=(OverflowError,)):
+            kinds = {"block": str, "person": str}
+            frame = pd.read_csv(lines, dtype=kinds, compression=None, low_memory=False)
+    else:
+        frame = read_frame(file, dict.fromkeys(columns, ("number", "text")))
     checked = person_frame(frame, columns=columns, source=str(file))
     # Identifiers are names, whether a file stores them as numbers or as text.
     return checked.assign(person=checked["person"].astype("str"))

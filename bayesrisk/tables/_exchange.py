@@ -1,6 +1,5 @@
 """The folder in which published tables are exchanged: written whole, read without guessing."""
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _files
+from bayesrisk._parquet import read_table
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 from bayesrisk.tables.workload import Workload
 
@@ -177,39 +177,36 @@ def read(folder: Path) -> tuple[Workload, dict[str, Any], dict[Key, Any], dict[K
 
 def _manifest(folder: Path) -> dict[str, Any]:
     file = folder / MANIFEST
+    if not file.exists():
+        raise DataError(f"{file}: is not the manifest of tables: no such file")
+    manifest = _files.read_document(file)
     try:
-        manifest = _files.unsealed(_files.read_json(file))
         plain = (
             set(manifest) - {"geographies"} == _KEYS
             and all(set(p) - {"sha256"} == {"file", "rows"} for p in manifest["parts"])
             and manifest["format"] == FORMAT
             and isinstance(manifest["negative"], bool)
             and all(isinstance(p["file"], str) and _is_part(p["file"]) for p in manifest["parts"])
-            and all(isinstance(p["rows"], int) for p in manifest["parts"])
+            and all(_is_size(p["rows"]) for p in manifest["parts"])
             and isinstance(manifest["places"], dict)
             and isinstance(manifest["workload"], dict)
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise DataError(f"{file}: is not the manifest of tables: {error!r}") from error
     if not plain:
         raise DataError(f"{file}: must have format {FORMAT!r}, negative, parts, places, workload")
     return manifest
 
 
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
 def _load(file: Path, columns: pa.Schema, rows: int, digest: str | None) -> pa.Table:
     """Return what is in a file: the one with this digest, where the manifest has it."""
-    try:
-        with file.open("rb") as stream:
-            if digest not in (None, hashlib.file_digest(stream, "sha256").hexdigest()):
-                raise DataError(
-                    f"{file}: is not the file that {MANIFEST} lists: damaged, or changed"
-                )
-            stream.seek(0)
-            table = pq.ParquetFile(stream, page_checksum_verification=True).read()
-    except (OSError, ValueError, pa.ArrowException) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{file}: cannot be read: {error}") from error
+    if digest is not None:
+        _files.check_digest(file, digest, MANIFEST)
+    table = read_table(file)
     if table.column_names != columns.names:
         raise DataError(
             f"{file}: columns must be {', '.join(columns.names)}, "
@@ -225,8 +222,6 @@ def _load(file: Path, columns: pa.Schema, rows: int, digest: str | None) -> pa.T
 def _typed(table: pa.Table, name: str, kind: Any, file: Path) -> pa.Table:
     """Return the table with a column in its type; other texts and integers are as good."""
     column = table.column(name)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
     if kind == pa.string():
         good = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     else:
@@ -240,7 +235,14 @@ def _typed(table: pa.Table, name: str, kind: Any, file: Path) -> pa.Table:
     if kind == pa.string() and column.null_count:
         row = pc.index(pc.is_null(column), True).as_py()
         raise DataError(f"{file}: row {row + 1}, column {name!r}: must be a text, got none")
-    return table.set_column(table.column_names.index(name), name, column.cast(kind))
+    try:
+        column = column.cast(kind)
+    except pa.ArrowInvalid as error:
+        row = pc.index(pc.greater(column, 2**63 - 1), True).as_py()
+        raise DataError(
+            f"{file}: row {row + 1}, column {name!r}: must be below 2**63, got {column[row]}"
+        ) from error
+    return table.set_column(table.column_names.index(name), name, column)
 
 
 def _culprit(column: pa.ChunkedArray) -> tuple[int, Any]:
@@ -255,7 +257,7 @@ def _culprit(column: pa.ChunkedArray) -> tuple[int, Any]:
 
 def _places(folder: Path, workload: Workload, manifest: Mapping[str, Any]) -> dict[str, Any]:
     file, sizes = folder / GEOGRAPHIES, manifest["places"]
-    if set(sizes) != set(workload.levels) or not all(isinstance(n, int) for n in sizes.values()):
+    if set(sizes) != set(workload.levels) or not all(map(_is_size, sizes.values())):
         raise DataError(f"{file.parent / MANIFEST}: places must be of {', '.join(workload.levels)}")
     table = _load(file, PLACES, sum(sizes.values()), manifest.get("geographies"))
     found, start = {}, 0

@@ -1,6 +1,5 @@
 """Microdata: persons, households and blocks of one population, kept together."""
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bayesrisk import _files
+from bayesrisk._parquet import opened, read_frame, read_table
+from bayesrisk._parse import named
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
 from bayesrisk.tables._recode import recoded
 from bayesrisk.tables.records import Records
@@ -156,8 +157,8 @@ class Microdata:
         if not any(units.values()):
             raise DataError(f"{source}: must hold persons.parquet or households.parquet")
         file = source / "blocks.parquet"
-        table = _table(file, listed)
-        blocks = None if table is None else _checked_blocks(_frame(table, file), str(file))
+        there = _there(file, listed)
+        blocks = _checked_blocks(read_frame(file), str(file)) if there else None
         return cls(units["persons"], units["households"], blocks)
 
 
@@ -199,6 +200,10 @@ def as_microdata(data: Records | Microdata) -> Microdata:
 def _checked_blocks(blocks: Any, source: str) -> pd.DataFrame:
     if not isinstance(blocks, pd.DataFrame) or not {"block", "x", "y"} <= set(blocks.columns):
         raise DataError(f"{source}: must be a table with columns block, x, y")
+    absent = blocks["block"].isna().to_numpy()
+    if absent.any():
+        row = int(absent.argmax())
+        raise DataError(f"{source}: row {row + 1}, column 'block': must be a place, got none")
     frame = blocks.reset_index(drop=True).assign(block=blocks["block"].to_numpy(dtype="U"))
     twice = frame["block"].duplicated()
     if twice.any():
@@ -237,61 +242,42 @@ def _check_folder(target: Path, *, replace: bool) -> None:
 def _manifest(folder: Path) -> dict[str, str] | None:
     """Return the digests of the files of a folder; None for one that was put together by hand."""
     file = folder / MANIFEST
-    try:
-        if not file.exists():
-            return None
-        manifest = _files.unsealed(_files.read_json(file))
-        sound = set(manifest) == {"format", "files"} and manifest["format"] == _FORMAT
-        about = manifest["files"] if sound else {}
-        listed = {name: str(of["sha256"]) for name, of in about.items()}
-        found = {name for name in _PARTS if (folder / name).exists()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{file}: is not the manifest of microdata: {error}") from error
-    if not sound:
+    if not file.exists():
+        return None
+    manifest = _files.read_document(file)
+    if set(manifest) != {"format", "files"} or manifest["format"] != _FORMAT:
         raise DataError(f"{file}: must have format {_FORMAT!r} and files")
+    try:
+        listed = {name: str(of["sha256"]) for name, of in manifest["files"].items()}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{file}: is not the manifest of microdata: {error}") from error
+    found = {name for name in _PARTS if (folder / name).exists()}
     if found != set(listed):
         other = sorted(found ^ set(listed))[0]
         raise DataError(f"{folder}: must hold the files of its manifest, differs in {other!r}")
     return listed
 
 
-def _table(file: Path, listed: dict[str, str] | None) -> pa.Table | None:
-    """Return what is in a file, the one that the manifest lists; None where there is none."""
-    try:
-        if not file.exists():
-            return None
-        with file.open("rb") as stream:
-            if listed is not None:
-                found = hashlib.file_digest(stream, "sha256").hexdigest()
-                if found != listed[file.name]:
-                    raise DataError(
-                        f"{file}: is not the file that {MANIFEST} lists: damaged, or changed"
-                    )
-                stream.seek(0)
-            return pq.ParquetFile(stream, page_checksum_verification=True).read()
-    except (OSError, ValueError, pa.ArrowException) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{file}: cannot be read: {error}") from error
-
-
-def _frame(table: pa.Table, file: Path) -> pd.DataFrame:
-    try:
-        frame: pd.DataFrame = table.to_pandas()
-    except (ValueError, pa.ArrowException) as error:
-        raise DataError(f"{file}: cannot be read: {error}") from error
-    return frame
+def _there(file: Path, listed: dict[str, str] | None) -> bool:
+    """Return whether a file exists; refuse one that is not what the manifest lists."""
+    if not file.exists():
+        return False
+    if listed is not None:
+        _files.check_digest(file, listed[file.name], MANIFEST)
+    return True
 
 
 def _read_unit(file: Path, listed: dict[str, str] | None) -> Records | None:
-    table = _table(file, listed)
-    if table is None:
+    if not _there(file, listed):
         return None
-    about = table.schema.metadata or {}
+    with opened(file) as (_, columns):
+        about = columns.metadata or {}
     if _NAME not in about or _PLACE not in about:
         raise DataError(f"{file}: must name its schema ({_NAME.decode()}) in the file's metadata")
     try:
-        target = schema(about[_NAME].decode(), geography=about[_PLACE].decode())
+        with named(str(file)):
+            name, place = about[_NAME].decode(), about[_PLACE].decode()
+        target = schema(name, geography=place)
     except ArgumentError as error:
         raise DataError(f"{file}: schema: {error}") from error
-    return Records(target, table.replace_schema_metadata(None), source=str(file))
+    return Records(target, read_table(file), source=str(file))

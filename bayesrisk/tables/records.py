@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.tables._columns import read_batches
 from bayesrisk.tables.schema import Schema
@@ -238,7 +239,9 @@ def _checked(schema: Schema, table: pa.Table, source: str, first_row: int) -> pa
 def _refuse(bad: Any, column: Any, source: str, first_row: int, where: str) -> None:
     if pc.any(bad).as_py():
         row = pc.index(bad, True).as_py()
-        raise DataError(f"{source} {first_row + row + 1}, {where}, got {column[row].as_py()!r}")
+        raise DataError(
+            f"{source} {first_row + row + 1}, {where}, got {shown(column[row].as_py())}"
+        )
 
 
 def _places(schema: Schema, column: Any, source: str, first_row: int, name: str) -> Any:

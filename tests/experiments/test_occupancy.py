@@ -168,7 +168,7 @@ def test_bad_settings(tmp_path):
     with pytest.raises(DataError, match="no such file"):
         read_households(tmp_path / "none.parquet")
     (tmp_path / "text.parquet").write_text("no")
-    with pytest.raises(DataError, match="must be a Parquet file"):
+    with pytest.raises(DataError, match="cannot be read"):
         read_sample(tmp_path / "text.parquet")
     homes.drop(columns="children").to_parquet(tmp_path / "bad.parquet")
     with pytest.raises(DataError, match="must have a column 'children'"):

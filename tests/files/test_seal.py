@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesrisk import _files
+from bayesrisk.exceptions import DataError
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -37,5 +38,8 @@ def test_documents_written_by_hand(tmp_path):
     with pytest.raises(ValueError, match="must be an object, got list"):
         _files.unsealed([])
     (tmp_path / "deep").write_text("[" * 100_000)
-    with pytest.raises(ValueError, match="nested too deeply"):
-        _files.read_json(tmp_path / "deep")
+    with pytest.raises(DataError, match=r"deep: cannot be read as JSON: .*nested too deeply"):
+        _files.read_document(tmp_path / "deep")
+    (tmp_path / "list").write_text("[]")
+    with pytest.raises(DataError, match=r"list: must be an object, got list"):
+        _files.read_document(tmp_path / "list")

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.parquet as pq
 
 from bayesrisk import _files
+from bayesrisk._parquet import opened, read_frame
 from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.occupancy.pooled import OccupancyStudy
 from bayesrisk.experiments.parts import CONFIDENTIAL
@@ -76,7 +76,7 @@ def read_sample(path: str | Path) -> pd.DataFrame:
         if name not in columns:
             raise DataError(f"{path}: must have a column {name!r}, got {', '.join(columns)}")
     more = ["weight"] if "weight" in columns else []
-    return pd.read_parquet(path, columns=[*wanted, *more])
+    return read_frame(Path(path), dict.fromkeys([*wanted, *more], ("number",)))
 
 
 def _is_simulated(columns: list[str]) -> bool:
@@ -88,10 +88,8 @@ def column_names(path: str | Path) -> list[str]:
     """Return the names of the columns of a Parquet file."""
     if not Path(path).is_file():
         raise DataError(f"{path}: no such file")
-    try:
-        return list(pq.read_schema(path).names)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: must be a Parquet file: {error}") from error
+    with opened(Path(path)) as (_, columns):
+        return list(columns.names)
 
 
 def write_occupancy_figures(study: OccupancyStudy, folder: str | Path) -> list[Path]:
