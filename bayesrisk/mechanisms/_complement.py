@@ -15,15 +15,19 @@ from scipy import sparse
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms._cliques import Cliques
 from bayesrisk.mechanisms._groups import Group, endless_variables, equal_rows
-from bayesrisk.mechanisms._integer_range import ENDLESS, IntegerProgram, highs_model
+from bayesrisk.mechanisms._integer_range import ENDLESS, highs_model
 
-__all__ = ["LEAST", "complement", "some_histogram"]
+__all__ = ["LEAST", "complement"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 #: Zeros are published, so everybody knows that a withheld count is at least this.
 LEAST = 1
+#: Largest count that a witness may have: sums of such stay exact.
+_LARGE = 2**40
+#: Rows are moved together as long as that leaves at most this share of them exposed.
+_WORTH = 0.98
 
 
 def complement(
@@ -35,28 +39,6 @@ def complement(
     """
     choice = _Choice(group, cliques, histogram, protection)
     return choice.widen(hidden)
-
-
-def some_histogram(group: Group) -> IntArray:
-    """Return a histogram that has all counts of a group.
-
-    Raises
-    ------
-    DataError
-        If there is none, or the search for one gives up.
-    """
-    matrix, count = group.matrix, group.count
-    bounds = np.zeros(matrix.shape[1], dtype=np.int64), np.full(matrix.shape[1], ENDLESS)
-    none = sparse.csr_array((0, matrix.shape[1]), dtype=np.int64)
-    program = IntegerProgram(matrix, (count, count), bounds, none)
-    known = program.feasible()
-    if program.found is None:
-        raise DataError(
-            "tables: counts contradict each other: no records have them"
-            if known is False
-            else "tables: found no records that have the counts; release the records instead"
-        )
-    return program.found
 
 
 class _Choice:
@@ -77,6 +59,8 @@ class _Choice:
         self._ties = sparse.csr_array(group.matrix[np.flatnonzero(group.tie)])
         self._columns = sparse.csc_array(self._rows)
         self._count = group.count[counted[first]]
+        level, place = group.level[counted[first]], group.place[counted[first]]
+        self._place = level * (int(place.max(initial=0)) + 1) + place
         self._cost = (self._count * np.bincount(self._same)).astype(float)
         self._least, self._most = self._count.copy(), self._count.copy()
         self._room = np.maximum(0, (self._count - LEAST) // protection)
@@ -90,21 +74,71 @@ class _Choice:
         exposed = self._exposed(taken)
         if exposed.any():
             self._program(taken)
+            self._move_together(taken)
+            exposed = self._exposed(taken)
         # A row that is taken on the way needs no look: the witness that took it moves it.
-        for row in np.flatnonzero(exposed).tolist():
-            if not self._exposed(taken)[row]:
-                continue
-            moved = self._move(row, taken)
-            np.minimum(self._least, self._count + moved, out=self._least)
-            np.maximum(self._most, self._count + moved, out=self._most)
-            fresh = (moved != 0) & ~taken
-            if fresh.any():
-                taken |= fresh
-                self._set_free(fresh)
-                self._note_endless(taken)
+        while exposed.any():
+            # One row of each place at a time: what they move can cancel above.
+            rows = np.flatnonzero(exposed)
+            batch = rows[np.unique(self._place[rows], return_index=True)[1]]
+            self._protect(batch, taken)
+            exposed = self._exposed(taken)
         found = np.zeros(len(hidden), dtype=np.bool_)
         found[counted] = taken[self._same]
         return found
+
+    def _protect(self, batch: IntArray, taken: BoolArray) -> None:
+        """Find witnesses for rows, all at once or, where that fails, for fewer; withhold more."""
+        batch = batch[self._exposed(taken)[batch]]
+        if not len(batch):
+            return
+        if len(batch) > 1:
+            signs = np.where((np.arange(len(batch)) % 2 > 0) & (self._room[batch] > 0), -1, 1)
+            moved = self._solved(batch, signs)
+            if moved is None:
+                half = len(batch) // 2
+                self._protect(batch[:half], taken)
+                self._protect(batch[half:], taken)
+                return
+        else:
+            moved = self._move(int(batch[0]), taken)
+        self._note(moved)
+        fresh = (moved != 0) & ~taken
+        if fresh.any():
+            taken |= fresh
+            self._set_free(fresh)
+            self._note_endless(taken)
+
+    def _note(self, moved: IntArray) -> None:
+        """Keep how far a witness moves rows."""
+        np.minimum(self._least, self._count + moved, out=self._least)
+        np.maximum(self._most, self._count + moved, out=self._most)
+
+    def _move_together(self, taken: BoolArray) -> None:
+        """Look for witnesses that move many withheld rows at once, and no published one."""
+        variables, count = self._rows.shape[1], len(self._published)
+        parts = np.arange(variables + 2 * count, dtype=np.int32)
+        moving, rest = parts[:variables], parts[variables:]
+        low = -(self._histogram // self._protection).astype(float)
+        nothing = np.zeros(2 * count)
+        self._highs.changeColsBounds(2 * count, rest, nothing, nothing)
+        self._highs.changeColsBounds(variables, moving, low, np.ones(variables))
+        rng = np.random.default_rng(0)
+        while True:
+            exposed = self._exposed(taken)
+            gain = np.where(exposed, rng.choice([-1.0, 1.0], size=len(taken)), 0.0)
+            self._highs.changeColsCost(variables, moving, -(self._rows.T @ gain))
+            moved = self._run()
+            if moved is None or np.any(moved[~taken]) or not np.any(moved[exposed]):
+                break
+            self._note(moved)
+            if np.mean(self._exposed(taken)) > _WORTH * np.mean(exposed):
+                break
+        inf = np.full(variables, highspy.kHighsInf)
+        self._highs.changeColsCost(variables, moving, np.zeros(variables))
+        self._highs.changeColsBounds(variables, moving, low, inf)
+        room = np.concatenate([inf[:1].repeat(count), self._room[self._published].astype(float)])
+        self._highs.changeColsBounds(2 * count, rest, nothing, room)
 
     def _exposed(self, taken: BoolArray) -> BoolArray:
         """Return the withheld rows that no witness moves far enough."""
@@ -144,7 +178,7 @@ class _Choice:
         """Return how a witness that moves a row, and little else, moves all rows."""
         found = []
         for sign in (1, -1):
-            moved = self._solved(row, sign)
+            moved = self._solved(np.array([row]), np.array([sign]))
             if moved is not None:
                 found.append((float(self._cost @ ((moved != 0) & ~taken)), -sign, moved))
                 if not np.any((moved != 0) & ~taken):
@@ -153,29 +187,34 @@ class _Choice:
             return self._one_more(row, taken)
         return min(found, key=lambda f: f[:2])[2]
 
-    def _solved(self, row: int, sign: int) -> IntArray | None:
-        """Return how the cheapest d moves all rows if it is whole, and moves a row by the sign."""
-        inf, room = highspy.kHighsInf, float(self._room[row])
-        if sign < 0 and not room:
+    def _solved(self, rows: IntArray, signs: IntArray) -> IntArray | None:
+        """Return how the cheapest d that moves rows by their signs moves all, or None."""
+        room = self._room[rows].astype(float)
+        if np.any((signs < 0) & (room == 0)):
             return None
-        self._highs.changeRowBounds(row, *((1.0, inf) if sign > 0 else (-room, -1.0)))
-        self._highs.run()
-        solved = self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
-        values = np.asarray(self._highs.getSolution().col_value) if solved else None
-        self._highs.changeRowBounds(row, -room, inf)
-        if values is None:
-            return None
-        return self._checked(np.rint(values[: self._rows.shape[1]]).astype(np.int64), row)
+        low, high = np.where(signs > 0, 1.0, -room), np.where(signs > 0, highspy.kHighsInf, -1.0)
+        self._bound_rows(rows, low, high)
+        moved = self._run()
+        self._bound_rows(rows, -room, np.full(len(rows), highspy.kHighsInf))
+        return None if moved is None or not moved[rows].all() else moved
 
-    def _checked(self, direction: IntArray, row: int) -> IntArray | None:
-        """Return how a direction moves all rows, in whole numbers, or None if it is no witness."""
-        step = self._protection * direction
+    def _bound_rows(self, rows: IntArray, low: FloatArray, high: FloatArray) -> None:
+        for row, least, most in zip(rows.tolist(), low.tolist(), high.tolist(), strict=True):
+            self._highs.changeRowBounds(row, least, most)
+
+    def _run(self) -> IntArray | None:
+        """Return how the solution of the program moves all rows, or None if it is no witness."""
+        self._highs.run()
+        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
+        values = np.asarray(self._highs.getSolution().col_value)[: self._rows.shape[1]]
+        if not np.all(np.abs(values) * self._protection < _LARGE):
+            return None
+        step = self._protection * np.rint(values).astype(np.int64)
         if np.any(self._histogram + step < 0) or np.any(self._ties @ step):
             return None
         moved: IntArray = self._rows @ step
-        if not moved[row] or np.any((moved != 0) & (self._count + moved < LEAST)):
-            return None
-        return moved
+        return None if np.any((moved != 0) & (self._count + moved < LEAST)) else moved
 
     def _one_more(self, row: int, taken: BoolArray) -> IntArray:
         """Return how more records like a true one of a row move all rows: always a witness."""

@@ -1,4 +1,4 @@
-"""The range of every suppressed count of a group of places, over all its whole histograms."""
+"""Whole histograms of a group of places: one that has its counts, and the range of hidden ones."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,11 +12,39 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms._groups import Group, endless_variables, equal_rows
 from bayesrisk.mechanisms._integer_range import ENDLESS, IntegerProgram
 
-__all__ = ["group_ranges"]
+__all__ = ["group_ranges", "some_histogram"]
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 _SWEEPS = 20  # of bounds through the rows; more only save linear programs
+_CONTRADICT = "tables: published cells contradict each other"
+
+
+def some_histogram(group: Group) -> IntArray:
+    """Return a histogram that has all counts of a group in which nothing is hidden.
+
+    Raises
+    ------
+    DataError
+        If there is none, or the search for one gives up.
+    """
+    size = group.matrix.shape[1]
+    nothing, endless = np.zeros(size, dtype=np.int64), np.full(size, ENDLESS)
+    system = _System(group.matrix, group.count, group.count, nothing, endless)
+    _narrow(system)
+    found = system.low.copy()
+    for rows, variables in _parts(system):
+        none = sparse.csr_array((0, len(variables)), dtype=np.int64)
+        program = IntegerProgram(*_cut(system, rows, variables), forms=none)
+        known = program.feasible()
+        if known is False:
+            raise DataError(f"{_CONTRADICT}: no records have them")
+        if program.found is None:
+            raise DataError(
+                "tables: found no records that have the counts; release records instead"
+            )
+        found[variables] = program.found
+    return found
 
 
 @dataclass
@@ -55,7 +83,7 @@ def group_ranges(
     )
     wrong = np.flatnonzero(group.count[counted] != group.count[counted[first]][same])
     if wrong.size:
-        raise DataError("tables: published cells contradict each other: equal cells differ")
+        raise DataError(f"{_CONTRADICT}: equal cells differ")
     asked = np.flatnonzero(hidden)
     bounded = ~hidden if most is None else np.ones(len(rows), dtype=np.bool_)
     bounded[len(kept) :] = False
@@ -99,7 +127,7 @@ def _narrow(system: _System) -> None:
         or np.any(bottom > system.row_high)
         or np.any(top < system.row_low)
     ):
-        raise DataError("tables: published cells contradict each other: they do not add up")
+        raise DataError(f"{_CONTRADICT}: they do not add up")
     system.row_low = np.maximum(system.row_low, bottom)
     system.row_high = np.minimum(system.row_high, top)
 
@@ -160,7 +188,7 @@ def _settled(
         )
         fixed = system.matrix[rows[at]] @ np.where(system.low == system.high, system.low, 0)
         if program.feasible() is False:
-            raise DataError("tables: published cells contradict each other: no counts fit them")
+            raise DataError(f"{_CONTRADICT}: no counts fit them")
         for form, target in enumerate(own[at].tolist()):
             shift = int(fixed[form])
             low, sure = program.settle(form, 1, int(lower[target]) - shift)

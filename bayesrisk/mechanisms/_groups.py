@@ -16,6 +16,7 @@ __all__ = ["Group", "Structure", "endless_variables", "equal_rows", "structure_o
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+_MAX_COUNT = 2**31  # sums of products of such are exact
 
 
 @dataclass(frozen=True)
@@ -206,7 +207,7 @@ def structure_of(tables: PublishedTables) -> Structure:
     ArgumentError
         If tables tell too many kinds of records apart.
     DataError
-        If a coarser level lacks a place.
+        If a coarser level lacks a place, or a count is 2**31 or more.
     """
     levels = tables.workload.levels
     start: list[dict[str, int]] = []
@@ -220,6 +221,8 @@ def structure_of(tables: PublishedTables) -> Structure:
         )
         masks = [tables.hidden(level, n).astype(np.int64) for n in names]
         hidden.append(sparse.csr_array(sparse.hstack(masks, "csr")))
+    if any(part.nnz and int(abs(part).max()) >= _MAX_COUNT for part in counts):
+        raise DataError(f"tables: counts must be below {_MAX_COUNT}")
     above = [_within(tables, levels[-1], level) for level in levels]
     root = [_within(tables, level, levels[0]) for level in levels]
     cliques = cliques_of(tables.workload)

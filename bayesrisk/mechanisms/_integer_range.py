@@ -22,6 +22,9 @@ IntArray = NDArray[np.int64]
 ENDLESS = 2**62
 #: How far HiGHS may be off a whole number; only proposals depend on it.
 _SNAP = 1e-6
+#: Largest whole number that a solution or the terms of a bound may have: products stay exact.
+_LARGE = 2**40
+_EXACT = 2.0**61
 #: Denominators that dual values are rounded to, the likely ones first.
 _DENOMINATORS = (1, 2, 3, 4, 12, 60, 2**20)
 #: Parts that one search looks at before it gives up.
@@ -181,7 +184,10 @@ class IntegerProgram:
         """Return the best bound that roundings of dual values prove, exactly."""
         best = -ENDLESS
         for denominator in _DENOMINATORS:
-            price = np.rint(dual * denominator).astype(np.int64)
+            scaled = np.rint(dual * denominator)
+            if not np.all(np.abs(scaled) < _LARGE):
+                break
+            price = scaled.astype(np.int64)
             edge = np.where(price > 0, self._rows[0], self._rows[1])
             price[np.abs(edge) >= ENDLESS] = 0
             rest = denominator * cost - self._across @ price
@@ -189,7 +195,13 @@ class IntegerProgram:
             if np.any((rest != 0) & (np.abs(end) >= ENDLESS)):
                 continue
             some, other = price != 0, rest != 0
-            total = int(price[some] @ edge[some]) + int(rest[other] @ end[other])
+            terms = (price[some], edge[some]), (rest[other], end[other])
+            if (
+                sum(float(np.abs(a.astype(float)) @ np.abs(b.astype(float))) for a, b in terms)
+                > _EXACT
+            ):
+                break  # 64 bits would not hold it, nor what follows
+            total = sum(int(a @ b) for a, b in terms)
             best = max(best, -(-total // denominator))
             if best >= enough:
                 break
@@ -197,6 +209,8 @@ class IntegerProgram:
 
     def _noted(self, values: FloatArray, cost: IntArray) -> int:
         """Keep a solution if its rounding is one; return its cost, or ENDLESS."""
+        if not np.all(np.abs(values) < _LARGE):
+            return ENDLESS
         whole = np.rint(values).astype(np.int64)
         inside = self._matrix @ whole
         if (

@@ -10,7 +10,8 @@ from scipy import sparse
 from bayesrisk import _validation as check
 from bayesrisk.distributions._base import generator
 from bayesrisk.exceptions import ArgumentTypeError, DataError
-from bayesrisk.mechanisms._complement import complement, some_histogram
+from bayesrisk.mechanisms._complement import complement
+from bayesrisk.mechanisms._group_ranges import some_histogram
 from bayesrisk.mechanisms._groups import Structure, structure_of
 from bayesrisk.mechanisms._tabulation import true_tables
 from bayesrisk.release import MechanismSpec, Release
@@ -117,7 +118,7 @@ class Suppression:
         ArgumentTypeError
             If ``tables`` are no published tables.
         DataError
-            If counts are negative, no records have them, or none were found.
+            If counts are negative or 2**31 or more, no records have them, or none were found.
 
         Notes
         -----
@@ -157,6 +158,8 @@ class Suppression:
         ArgumentError
             If ``rng`` is no seed, the records lack what a table needs, or tables tell more than
             4,194,304 kinds of records apart.
+        DataError
+            If a count is 2**31 or more.
         """
         generator(rng)
         tables = true_tables(microdata, workload)

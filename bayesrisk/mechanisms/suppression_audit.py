@@ -96,8 +96,8 @@ def audit_suppression(
     ArgumentTypeError
         If ``tables`` are no published tables.
     DataError
-        If no histogram has the published counts, as with noisy or rounded ones, or a level lacks a
-        place.
+        If no histogram has the published counts, as with noisy or rounded ones, a level lacks a
+        place, or a count is 2**31 or more.
 
     Notes
     -----
