@@ -1,7 +1,7 @@
 """The configuration of a sweep, resolved: nothing left to look up, nothing left to check."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -52,10 +52,6 @@ class Budget:
     census: bool = False
 
 
-def _budgets(entries: Iterable[Mapping[str, Any]]) -> tuple[Budget, ...]:
-    return tuple(Budget(str(b["name"]), float(b["value"]), bool(b["census"])) for b in entries)
-
-
 @dataclass(frozen=True)
 class Hierarchy:
     """Axes of the adversary who also reads a group's count and those of the siblings.
@@ -99,7 +95,11 @@ def _several(values: Any, name: str, kind: Any) -> tuple[Any, ...]:
 def _budgets(values: Any, name: str) -> tuple[Budget, ...]:
     """Return budgets from their names and values."""
     return tuple(
-        Budget(checked(b["name"], name, str), float(checked(b["value"], name, float)))
+        Budget(
+            checked(b["name"], name, str),
+            float(checked(b["value"], name, float)),
+            checked(b["census"], name, bool),
+        )
         for b in checked(values, name, list | tuple)
     )
 
