@@ -4,6 +4,8 @@ The published guessers read the composition of the block from records among whic
 is counted.  What is left out of them is the target's record and nothing else.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
@@ -58,8 +60,7 @@ def better_published(
 
 def left_out_columns(
     hits: ArrayLike,
-    modal: ArrayLike,
-    proportional: ArrayLike,
+    expected: Sequence[ArrayLike],
     trials: ArrayLike,
     groups: ArrayLike,
     n_groups: int,
@@ -68,14 +69,17 @@ def left_out_columns(
 ) -> dict[str, NDArray[np.float64] | NDArray[np.object_]]:
     """Return what a guesser without the target's record reaches, and the attack's ratio to it.
 
-    Arguments have an entry for each block of each group.  Of the two guessers the one that is right
-    more often in the whole group counts.
+    Arguments have an entry for each block of each group; ``expected`` the hits of the guessers of
+    ``LEFT_OUT``.  The one that is right more often in the whole group counts.
     """
     label = np.asarray(groups, np.int64)
-    expected = [np.asarray(values, float) for values in (modal, proportional)]
-    sums = [np.bincount(label, values, n_groups) for values in (*expected, trials, hits)]
+    modal, proportional = (np.asarray(values, float) for values in expected)
+    sums = [
+        np.bincount(label, np.asarray(values, float), n_groups)
+        for values in (modal, proportional, trials, hits)
+    ]
     drawn = sums[1] > sums[0]
-    guessed = np.where(drawn[label], expected[1], expected[0])
+    guessed = np.where(drawn[label], proportional, modal)
     total, size, right = np.where(drawn, sums[1], sums[0]), sums[2], sums[3]
     lower, upper = ratio_intervals(hits, guessed, trials, label, n_groups, level=level)
     name = np.where(drawn, "proportional", "modal").astype(object)

@@ -80,8 +80,9 @@ class Agreement:
         :meth:`Reidentification.to_frame`: the published guessers, who count the target's record
         among those they guess from (``exact_baseline, exact_ratio``), and guessers who know the
         other people of the target's block only (``exact_left_out, exact_left_out_ratio``).  The
-        latter take block, sex and age from the same source; they agree with a true record if that
-        source has one of its block, sex and age, and they guess its race and ethnicity.
+        latter take block, sex and age from the source ``baseline_from``; they agree with a true
+        record if that source has one of its block, sex and age, and they guess its race and
+        ethnicity.
 
         Returns
         -------
@@ -108,12 +109,15 @@ class Agreement:
             table[f"{kind}_ratio"] = table[f"{kind}_rate"] / table[f"{kind}_baseline"].where(
                 baseline > 0
             )
-            values = (
-                blocks[column]
-                for column in (kind, *(f"{kind}_{name}" for name in LEFT_OUT), "population")
+            found = left_out_columns(
+                blocks[kind],
+                [blocks[f"{kind}_{guesser}"] for guesser in LEFT_OUT],
+                blocks["population"],
+                place,
+                len(table),
+                level=self.level,
             )
-            found = left_out_columns(*values, place, len(table), level=self.level)
-            table = table.assign(**{f"{kind}_{name}": column for name, column in found.items()})
+            table = table.assign(**{f"{kind}_{key}": column for key, column in found.items()})
         return table
 
     def to_layout(self) -> pd.DataFrame:

@@ -113,9 +113,11 @@ def statements_about_people(
         status = np.where(silent, "unstated", np.where(part["proved"] == 1, "proved", "believed"))
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(silent, 1.0, belief.to_numpy() / part["prior"].to_numpy())
-        about = {"attack": attack, "protection": protection, "baseline": WITHOUT}
-        values = {"posterior": belief, "lower": belief, "upper": belief, "ratio": ratio}
-        parts.append(part.assign(**about, **values, status=status))
+        part["attack"], part["protection"] = str(attack), str(protection)
+        part["baseline"] = WITHOUT
+        part["posterior"] = part["lower"] = part["upper"] = belief
+        part["ratio"], part["status"] = ratio, status
+        parts.append(part)
     columns = [*STATEMENT_COLUMNS, *_ABOUT, "baseline"]
     if not parts:
         return pd.DataFrame(columns=columns)

@@ -116,10 +116,10 @@ class Reidentification:
 
         Notes
         -----
-        Of the intervals of precision, those of 95 % held the truth in 95 to 98 of 100 simulations
-        at most settings with blocks of very different sizes, in 90 to 93 where 30 blocks or fewer
-        hold few hits or few misses.  The interval of the ratio does not count that the
-        better guesser was chosen by the same data.
+        In simulations with blocks of very different sizes, 10 to 1,000 of them, 95 % intervals of
+        precision held the true rate in 94 to 99 % of cases; in 86 % at worst for rates near 0 or 1
+        that depend strongly on the block.  The interval of the ratio does not count that the better
+        guesser was chosen by the same data.
         """
         rows = self._rows(panel, zero_variability)
         counts = self._counts(rows, by_size)
@@ -139,9 +139,15 @@ class Reidentification:
         counts["precision_ratio"] = counts["precision"] / counts["baseline_precision"].where(
             baseline > 0
         )
-        names = ("confirmed", *LEFT_OUT, "putative")
-        values = (blocks[name] for name in names)
-        return counts.assign(**left_out_columns(*values, place, n, level=self.level))
+        without = left_out_columns(
+            blocks["confirmed"],
+            [blocks[guesser] for guesser in LEFT_OUT],
+            blocks["putative"],
+            place,
+            n,
+            level=self.level,
+        )
+        return counts.assign(**without)
 
     def to_layout(self, *, panel: str = "all", zero_variability: bool = False) -> pd.DataFrame:
         """Return putative, confirmed and precision in percent as the published tables lay them out.

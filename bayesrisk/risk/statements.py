@@ -212,10 +212,10 @@ def _confirmed(
     label = pairs // max(len(geoids), 1)
     sums = np.stack([np.bincount(label, row, strata) for row in moments])
     every = np.tile(sums.reshape(len(sums), -1, 2).sum(axis=1), len(SIZE_CLASSES))
-    sums = np.where(sums[0] > 0, sums, every)
-    lower, upper = moment_intervals(sums, level=level)
+    known: NDArray[np.float64] = np.where(sums[0] > 0, sums, every).astype(np.float64)
+    lower, upper = moment_intervals(known, level=level)
     with np.errstate(invalid="ignore"):
-        return {"posterior": sums[6] / sums[1], "lower": lower, "upper": upper}
+        return {"posterior": known[6] / known[1], "lower": lower, "upper": upper}
 
 
 def comparable_statements(statements: pd.DataFrame) -> dict[str, bool]:
