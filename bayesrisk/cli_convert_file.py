@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from bayesrisk.cli_data import data_path
 from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, OutputError
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def convert_file(
     ):
         if value and form not in forms:
             raise ArgumentError(f"{name} goes with --from {' or '.join(forms)}, got --from {form}")
+    source = data_path(source, "census files")
     if output.exists():
         raise OutputError(f"{output}: exists already; choose another name")
     with _progress(quiet=quiet or as_json) as advance, _warnings_as_lines():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from bayesrisk.accounting import exact_number
+from bayesrisk.cli_data import measurement_folder
 from bayesrisk.exceptions import ArgumentError, OutputError
 
 if TYPE_CHECKING:
@@ -102,7 +103,13 @@ def _print(result: "NoisyMeasurementRisk", figures: Sequence[str]) -> None:
     typer.echo(f"figure: {figures[0]}")
 
 
-def measurement_risk(
+def measurement_risk(nmf: Path, **options: Any) -> None:
+    """Compute the risk of a noisy measurement folder, or a sample, and print what it comes to."""
+    with measurement_folder(nmf) as folder:
+        _measurement_risk(folder, **options)
+
+
+def _measurement_risk(
     nmf: Path,
     *,
     output: Path | None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk.accounting import exact_number
+from bayesrisk.cli_data import MICRODATA, data_path
 from bayesrisk.cli_progress import progress
 from bayesrisk.exceptions import ArgumentError
 
@@ -25,7 +26,8 @@ def occupancy(
         Path | None,
         typer.Argument(
             help="Households (.parquet) to protect and attack, or published statistics to attack: "
-            "a folder of tables, or a row for each block (.parquet); synthetic households without."
+            "a folder of tables, or a row for each block (.parquet); or sample:NAME; synthetic "
+            "households without."
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Synthetic populations.")] = 6,
@@ -73,6 +75,10 @@ def occupancy(
     """Find blocks with subsidised households above the occupancy limit, and judge protections."""
     limit = None if time_limit is None else float(exact_number(time_limit, "time_limit"))
     shown = progress(quiet=quiet or as_json, title="occupancy", unit="parts")
+    if blocks is not None:
+        blocks = data_path(blocks, MICRODATA, "households.parquet")
+    if sample is not None:
+        sample = data_path(sample, MICRODATA, "households.parquet")
     if blocks is not None and _is_published(blocks):
         from bayesrisk.experiments import run_occupancy_attack
 

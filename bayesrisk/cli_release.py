@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bayesrisk.cli_data import MICRODATA, data_path
 from bayesrisk.exceptions import ArgumentError, ConfigError
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ _CONFIG_KEYS = {"mechanism", "parameters", "tables", "levels", "only", "geograph
 
 def release(
     records: Annotated[
-        Path, typer.Argument(help="Folder of microdata, or one file of records (Parquet, CSV).")
+        Path,
+        typer.Argument(help="Folder of microdata, file of records (Parquet, CSV), or sample:NAME."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
     seed: Annotated[int, typer.Option(help="Seed; it is not written anywhere.")],
@@ -62,7 +64,8 @@ def release(
     parameters = with_settings(document.get("parameters", {}), settings or [])
     protection = make_mechanism(document["mechanism"], **parameters)
     workload = _workload(document)
-    made = protection.release(_read(records, document, workload), workload=workload, rng=seed)
+    source = _read(data_path(records, MICRODATA), document, workload)
+    made = protection.release(source, workload=workload, rng=seed)
     made.write(output)
     summary: dict[str, Any] = {
         "output": str(output),
