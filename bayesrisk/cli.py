@@ -106,7 +106,8 @@ def risk(
         str, typer.Option(help="What the adversary wants to know.")
     ] = "characteristics",
     nmf: Annotated[
-        Path | None, typer.Option(help="Noisy measurement folder, instead of counts.")
+        Path | None,
+        typer.Option(help="Noisy measurement folder, or sample:NAME, instead of counts."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="With --nmf: Parquet file to make.")

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from bayesrisk import _files
+from bayesrisk.cli_data import data_path
 from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError, OutputError
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def convert_file(
     ):
         if value and form not in forms:
             raise ArgumentError(f"{name} goes with --from {' or '.join(forms)}, got --from {form}")
+    source = data_path(source, "census files")
     with _files.explained(output):
         if output.exists():
             raise OutputError(f"{output}: exists already; choose another name")

@@ -11,6 +11,7 @@ import typer
 
 from bayesrisk import _files
 from bayesrisk.accounting import exact_number
+from bayesrisk.cli_data import measurement_folder
 from bayesrisk.exceptions import ArgumentError, OutputError
 
 if TYPE_CHECKING:
@@ -96,7 +97,13 @@ def _print(result: "NoisyMeasurementRisk", figures: Sequence[Path]) -> None:
     typer.echo(f"figure: {figures[0]}")
 
 
-def measurement_risk(
+def measurement_risk(nmf: Path, **options: Any) -> None:
+    """Compute the risk of a noisy measurement folder, or a sample, and print what it comes to."""
+    with measurement_folder(nmf) as folder:
+        _measurement_risk(folder, **options)
+
+
+def _measurement_risk(
     nmf: Path,
     *,
     output: Path | None,

@@ -10,6 +10,7 @@ import typer
 
 from bayesrisk import _validation as check
 from bayesrisk.accounting import exact_number
+from bayesrisk.cli_data import MICRODATA, data_path
 from bayesrisk.cli_progress import progress
 from bayesrisk.exceptions import ArgumentError
 
@@ -29,7 +30,8 @@ def occupancy(
         Path | None,
         typer.Argument(
             help="Households (.parquet) to protect and attack, or published statistics to attack: "
-            "a folder of tables, or a row for each block (.parquet); synthetic households without."
+            "a folder of tables, or a row for each block (.parquet); or sample:NAME; synthetic "
+            "households without."
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Synthetic populations, at most 10000.")] = 6,
@@ -77,6 +79,10 @@ def occupancy(
     """Find blocks with subsidised households above the occupancy limit, and judge protections."""
     limit = None if time_limit is None else float(exact_number(time_limit, "time_limit"))
     shown = progress(quiet=quiet or as_json, title="occupancy", unit="parts")
+    if blocks is not None:
+        blocks = data_path(blocks, MICRODATA, "households.parquet")
+    if sample is not None:
+        sample = data_path(sample, MICRODATA, "households.parquet")
     if blocks is not None and _is_published(blocks):
         from bayesrisk.experiments import run_occupancy_attack
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk._parse import read_toml, shown, toml_document
+from bayesrisk.cli_data import MICRODATA, data_path
 from bayesrisk.exceptions import ArgumentError, ConfigError
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ _CONFIG_KEYS = {"mechanism", "parameters", "tables", "levels", "only", "geograph
 
 def release(
     records: Annotated[
-        Path, typer.Argument(help="Folder of microdata, or one file of records (Parquet, CSV).")
+        Path,
+        typer.Argument(help="Folder of microdata, file of records (Parquet, CSV), or sample:NAME."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
     simulation_seed: Annotated[
@@ -73,7 +75,7 @@ def release(
     parameters = with_settings(document.get("parameters", {}), settings or [])
     protection = make_mechanism(document["mechanism"], **parameters)
     workload = _workload(document)
-    people = _read(records, document, workload)
+    people = _read(data_path(records, MICRODATA), document, workload)
     made = protection.release(people, workload=workload, rng=simulation_seed)
     if made.simulation:
         typer.echo(_SIMULATION, err=True)

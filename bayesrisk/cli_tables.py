@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk import _files
+from bayesrisk.cli_data import MICRODATA, data_path
 from bayesrisk.exceptions import ArgumentError, OutputError
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ __all__ = ["tabulate"]
 
 def tabulate(
     records: Annotated[
-        Path, typer.Argument(help="Records (.parquet, .csv), or a folder of microdata.")
+        Path,
+        typer.Argument(help="Records (.parquet, .csv), a folder of microdata, or sample:NAME."),
     ],
     tables: Annotated[str, typer.Option(help="Workloads, with commas: sf1-block,sf1-tract.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the tables.")],
@@ -45,7 +47,8 @@ def tabulate(
     _check_output(output, replace=replace)
     wanted = _workload(_names(tables), levels, _names(without), geography)
     counter = _Progress(quiet=quiet or as_json)
-    made = tabulate_records(_source(records, wanted, schema, counter), wanted)
+    source = data_path(records, MICRODATA)
+    made = tabulate_records(_source(source, wanted, schema, counter), wanted)
     counter.say(f"writing {output}")
     made.write(output)
     summary: dict[str, Any] = {

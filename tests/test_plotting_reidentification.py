@@ -99,3 +99,21 @@ def test_refusals(rates):
             draw(rates[["putative"]])
         with pytest.raises(ArgumentError):
             draw(rates.head(0))
+
+
+def test_sources_without_a_link_are_drawn_as_nothing(rates):
+    # As text, the sizes of no row are no numbers to add to.
+    for kind in (object, "str"):
+        none = rates.assign(putative=0, block_size=rates["block_size"].astype(kind))
+        left, right = plotting.plot_reidentification(none).axes
+        assert all(len(drawn.lines[0].get_xdata()) == 0 for drawn in left.containers)
+        assert len(lines(right)["t"]) == 0
+        assert len(left.get_xticklabels()) == 0
+    columns = {
+        "plot_reidentification": rates.columns,
+        "plot_majority": ["release", "threshold", "precision", "recall"],
+        "plot_variability": ["cumulative_percentage", "quantile_lower", "quantile_upper"],
+    }
+    for name, wanted in columns.items():
+        with pytest.raises(ArgumentError, match="row"):
+            getattr(plotting, name)(pd.DataFrame(columns=wanted))

@@ -77,7 +77,8 @@ def write_reidentification(
     ArgumentError
         If there is no attacker, or a number is out of range.
     DataError
-        If a file lacks a column or has a value out of range: file, row and column are named.
+        If a file lacks a column or has a value out of range: file, row and column are named; or
+        if nobody in it lives in a block of the reconstruction.
     OutputError
         If the output folder holds something, or ``folder`` holds no reconstruction.
     PartFileError
@@ -96,6 +97,9 @@ def write_reidentification(
     files = {name: Path(file) for name, file in attackers.items()}
     persons = {name: _read(file, ("block", "sex", "age", "person")) for name, file in files.items()}
     known = _read(Path(truth), ("block", "sex", "age", "race", "hisp", "person"))
+    for name, frame in persons.items():
+        _check_places(run, frame, f"{files[name]}: none of the {len(frame)} known persons")
+    _check_places(run, known, f"{truth}: none of the {len(known)} confidential records")
     results = _results(run, persons, known, seed, level)
     inputs = {
         "reconstruction": run.config.digest,
@@ -145,6 +149,17 @@ def _read(file: Path, columns: tuple[str, ...]) -> pd.DataFrame:
     checked = person_frame(frame, columns=columns, source=str(file))
     # Identifiers are names, whether a file stores them as numbers or as text.
     return checked.assign(person=checked["person"].astype("str"))
+
+
+def _check_places(run: ReconstructionOutput, frame: pd.DataFrame, nobody: str) -> None:
+    """Refuse persons none of whom lives in a block of the reconstruction."""
+    here = np.unique(run.records["block"].astype(str))
+    theirs = np.unique(frame["block"].astype(str))
+    if not np.isin(theirs, here).any():
+        raise DataError(
+            f"{nobody} lives in a block of the reconstruction: first codes "
+            f"{', '.join(theirs[:3])} in the file, {', '.join(here[:3])} in the reconstruction"
+        )
 
 
 def _proved(run: ReconstructionOutput) -> list[str]:

@@ -15,7 +15,13 @@ from bayesrisk.accounting import exact_number
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.mechanisms._bottom_up_tables import Roles, roles, scale_to
+from bayesrisk.mechanisms._bottom_up_tables import (
+    Roles,
+    check_plan,
+    largest_changes,
+    roles,
+    scale_to,
+)
 from bayesrisk.mechanisms._tabulation import replace_counts, true_tables
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload
@@ -179,7 +185,7 @@ class BottomUp:
         if bounds is None:
             bounds = {a: b for a, b in usual.get("bounds", {}).items() if {a, b} <= names}
         found = roles(workload, universe=universe, exact=exact)
-        _check_plan(workload, found, bounds)
+        check_plan(workload, found, bounds)
         return _Plan(workload, found, *self._scales(workload, found), bounds)
 
     def _scales(
@@ -197,7 +203,9 @@ class BottomUp:
             if name not in found.measured:
                 raise ArgumentError(f"budget must name measured tables only, got {name!r}")
         paper = self._sensitivity == _PAPER
-        squares = _moved(workload, found.measured, "change-one" if paper else self._sensitivity)
+        squares = largest_changes(
+            workload, found.measured, "change-one" if paper else self._sensitivity
+        )
         scales = {
             name: (2 if paper else squares[name]) / (2 * budget[name]) for name in found.measured
         }
@@ -381,15 +389,6 @@ class PreparedBottomUp:
         return Release(self.spec, tables, spent, simulation=rng is not None)
 
 
-def _moved(workload: Workload, tables: Sequence[str], kind: str) -> dict[str, int]:
-    """Return the square of how far one record can move each table of the smallest places."""
-    level = workload.levels[-1]
-    return {
-        name: workload.select(levels=[level], tables=[name]).largest_change(kind, norm=2)
-        for name in tables
-    }
-
-
 def _positive(value: Any, name: str) -> Fraction:
     number = exact_number(value, name)
     if number <= 0:
@@ -413,21 +412,3 @@ def _bounds(value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise ArgumentTypeError(f"bounds must map tables to tables, got {value!r}")
     return {str(name): str(bound) for name, bound in value.items()}
-
-
-def _check_plan(workload: Workload, found: Roles, bounds: Mapping[str, str]) -> None:
-    """Check bounds, and that what is published above is published at the finest level."""
-    finest = workload.at(workload.levels[-1])
-    for (level, name), table in workload.tables.items():
-        if name not in finest or finest[name] != table:
-            raise ArgumentError(
-                f"workload must have table {name!r} of level {level!r} at {workload.levels[-1]!r}"
-            )
-    for name, bound in bounds.items():
-        if name not in found.measured or name in found.split or bound not in finest:
-            raise ArgumentError(
-                f"bounds must map measured tables that are not scaled to tables, got {name!r}: "
-                f"{bound!r}"
-            )
-        if len(finest[name].cells) != 1 or len(finest[bound].cells) != 1:
-            raise ArgumentError(f"bounds must be of tables of one cell, got {name!r}: {bound!r}")

@@ -75,7 +75,9 @@ def plot_reidentification(rates: pd.DataFrame) -> Figure:
             is_guess = name in _GUESSERS
             look = _guesser(_GUESSERS.index(name)) if is_guess else _look(attacks.index(name))
             # Side by side, so that intervals do not hide each other.
-            at = rows["block_size"].map(position) + 0.08 * (sources.index(name) - len(sources) / 2)
+            # A source without a link has no row, and no number to add to.
+            at = np.array([float(position[size]) for size in rows["block_size"]])
+            at += 0.08 * (sources.index(name) - len(sources) / 2)
             span = [
                 (rows["precision"] - rows["precision_lower"]).clip(lower=0.0),
                 (rows["precision_upper"] - rows["precision"]).clip(lower=0.0),

@@ -112,7 +112,9 @@ def block_system(space: ClaimSpace, counts: Ints, hidden: Bools) -> BlockSystem 
     right, top = counts[chosen[kept_rows]], int(counts[chosen].max(initial=0))
     high = np.full(start.size - 1, top)
     if high.size:
-        high = np.minimum.reduceat(counts[chosen][columns.indices] // columns.data, columns.indptr[:-1])
+        high = np.minimum.reduceat(
+            counts[chosen][columns.indices] // columns.data, columns.indptr[:-1]
+        )
     model = IntegerModel(np.zeros(high.size, np.int64), high, rows[kept_rows], right, right)
     return BlockSystem(cells, order, start, chosen[kept_rows], chosen, model)
 

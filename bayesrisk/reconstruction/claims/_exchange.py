@@ -151,9 +151,7 @@ def _find(key: np.uint64, own: Words, place: Ints) -> np.int64:
 
 
 @kernel
-def _keys(
-    codes: NDArray[np.int16], radix: Words, without: Ints, lowest: Ints, out: Words
-) -> None:
+def _keys(codes: NDArray[np.int16], radix: Words, without: Ints, lowest: Ints, out: Words) -> None:
     """Fill in the key of every set of columns of one row of codes."""
     for s in range(without.size):
         before = np.uint64(0) if without[s] < 0 else out[without[s]]
