@@ -30,7 +30,7 @@ ZONES = [
     {"risk"},
     {"samples", "plotting"},
     {"experiments"},
-    {"cli_progress"},
+    {"cli_data", "cli_progress"},
     {
         "cli_claims",
         "cli_convert_file",
