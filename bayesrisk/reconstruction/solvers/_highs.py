@@ -22,6 +22,8 @@ __all__ = ["HighsSolver", "HighsWarm", "interior_point"]
 
 Ints = NDArray[np.int64]
 _STATUS = highspy.HighsModelStatus
+#: Most coefficients of a model that presolve is let at when there is a time limit.
+_PRESOLVED = 100_000
 
 
 class HighsSolver:
@@ -79,8 +81,11 @@ class HighsSolver:
             linear = _Linear(self._linear, model, objective, deadline)
             raw = branch_and_bound(linear, model, objective, limits)
         if raw is None:
-            raw = self._within(model, objective, limits, deadline, presolve="choose")
-            if raw.status == "infeasible":
+            # Presolve of a large model does not look at the clock.
+            quick = limits.seconds is None or model.rows.nnz <= _PRESOLVED
+            if quick:
+                raw = self._within(model, objective, limits, deadline, presolve="choose")
+            if raw is None or raw.status == "infeasible":
                 # Presolve of several versions declares feasible models infeasible now and then.
                 raw = self._within(model, objective, limits, deadline, presolve="off")
         seconds = time.perf_counter() - start
@@ -209,6 +214,8 @@ def interior_point(model: IntegerModel, deadline: Deadline) -> NDArray[np.float6
     ndarray or None
         Values of the variables; None when the method did not converge.
     """
+    if deadline.late:
+        return None
     highs: Any = highspy.Highs()  # has no types
     fixed = {"output_flag": False, "threads": 1, "random_seed": 0, "presolve": "off"}
     for option, value in {**fixed, "solver": "ipm", "run_crossover": "off"}.items():

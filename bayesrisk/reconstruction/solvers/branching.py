@@ -33,6 +33,8 @@ _UNIT = 2**20
 #: Nodes that are looked at: the fewer, the larger the model; a general solver catches up then.
 _NODES, _FEWEST, _WORK = 60, 5, 6000
 _INTEGRAL = 1e-6
+#: Fractions above which a dive rounds up.
+_UP = 0.8
 #: Below this, sums of whole numbers are exact whatever the order of their terms.
 _EXACT = 2**62
 
@@ -250,21 +252,21 @@ def find_at_least(
         The solution, checked against every row.
     """
     columns = model.columns
-    stack, proved = [(model.low, model.high)], True
+    stack, proved = [(model.low, model.high, True)], True
     for _ in range(nodes):
-        if not stack:
-            return "none" if proved else "unknown", None
-        if deadline.late:
+        if not stack or deadline.late:
             break
-        low, high = stack.pop()
+        low, high, whole = stack.pop()
         answer = solver.relax(low, high)
         if answer.values is None or answer.duals is None:
-            ray = answer.ray
-            proved &= ray is not None and proves_infeasible(model, columns, low, high, ray)
+            if whole:
+                ray = answer.ray
+                proved &= ray is not None and proves_infeasible(model, columns, low, high, ray)
             continue
         if least is not None and objective @ answer.values < least - _INTEGRAL:
-            bound = proved_bound(model, objective, columns, low, high, answer.duals)
-            proved &= bound < least
+            if whole:
+                bound = proved_bound(model, objective, columns, low, high, answer.duals)
+                proved &= bound < least
             continue
         floor = np.floor(answer.values + _INTEGRAL).astype(np.int64)
         above = answer.values - floor
@@ -273,10 +275,13 @@ def find_at_least(
             enough = least is None or int(objective @ floor) >= least
             if enough and model.holds(floor):
                 return "found", floor
-            proved = False
+            proved &= not whole
             continue
-        # Up first: what is fixed at one more takes the most from the rows.
         less, more = high.copy(), low.copy()
         less[at], more[at] = floor[at], floor[at] + 1
-        stack.extend([(low, less), (more, high)])
-    return "unknown", None
+        if whole:
+            stack.extend([(low, less, True), (more, high, True)])
+        # First a part of these two that is soon at an end: whole parts stay, large ones go up.
+        ahead = np.maximum(more, np.where(above > _UP, floor + 1, floor))
+        stack.append((np.minimum(ahead, high), high, False))
+    return "none" if proved and not stack else "unknown", None

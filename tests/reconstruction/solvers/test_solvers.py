@@ -19,9 +19,11 @@ from bayesrisk.reconstruction.solvers import (
 from bayesrisk.reconstruction.solvers.branching import (
     Relaxation,
     branch_and_bound,
+    find_at_least,
     proved_bound,
     proves_infeasible,
 )
+from bayesrisk.reconstruction.solvers.deadline import Deadline
 
 BACKENDS = ["highs", "pulp:highs", "pulp:cbc"]
 
@@ -255,3 +257,111 @@ def test_unknown_and_missing_solvers_are_named():
 def test_a_solver_object_is_used_as_it_is():
     solver = make_solver("highs")
     assert make_solver(solver) is solver
+
+
+@pytest.mark.parametrize("nodes", [1, 3, 400])
+def test_a_search_finds_what_there_is_and_proves_what_there_is_not(nodes):
+    from bayesrisk.reconstruction.solvers._highs import HighsWarm
+
+    rng = np.random.default_rng(21)
+    seen = {"found": 0, "none": 0, "unknown": 0}
+    for _ in range(150):
+        model, objective = random_model(rng)
+        points = enumerate_model(model)
+        best = max((points @ objective).tolist(), default=None)
+        linear = HighsWarm(model, objective)
+        for least in (None, -2, 0, 2, 5):
+            limits = {"nodes": nodes, "deadline": Deadline()}
+            status, values = find_at_least(linear, model, objective, least, **limits)
+            there = best is not None and (least is None or best >= least)
+            seen[status] += 1
+            assert status != ("none" if there else "found")
+            if status == "found":
+                assert model.holds(values)
+                assert least is None or objective @ values >= least
+    assert seen["found"] > 50
+    assert seen["none"] > 50
+    assert (seen["unknown"] > 0) == (nodes < 400)
+
+
+def test_a_search_stops_when_it_is_late():
+    model, objective = random_model(np.random.default_rng(3))
+
+    class Never:
+        def relax(self, low, high):
+            raise AssertionError
+
+    late = Deadline(1e-9)
+    assert late.late
+    found = find_at_least(Never(), model, objective, None, nodes=9, deadline=late)
+    assert found == ("unknown", None)
+
+
+@pytest.mark.parametrize("backend", ["highs", "pulp:highs"])
+def test_the_second_look_at_an_infeasible_model_has_what_time_is_left(backend, monkeypatch):
+    from bayesrisk.reconstruction.solvers import deadline
+
+    class Clock:
+        now = 0.0
+
+        def perf_counter(self):
+            return self.now
+
+    clock = Clock()
+    monkeypatch.setattr(deadline, "time", clock)
+    given = []
+
+    def run(model, objective, limits, *, presolve):
+        given.append(limits.seconds)
+        clock.now += 6.0
+        return Raw("infeasible", -np.inf, None)
+
+    plain = {"dive": False} if backend == "highs" else {}
+    solver = make_solver(backend, **plain)
+    monkeypatch.setattr(solver, "_run", run)
+    model, objective = random_model(np.random.default_rng(3))
+    assert solver.solve(model, objective, limits=Limits(10.0)).status == "infeasible"
+    assert given == [10.0, 4.0]
+    # No time for a second look: what the first says is not believed.
+    given.clear()
+    assert solver.solve(model, objective, limits=Limits(5.0)).status == "unknown"
+    assert given == [5.0]
+
+
+def test_presolve_of_a_large_model_is_left_out_when_there_is_a_limit(monkeypatch):
+    from bayesrisk.reconstruction.solvers import _highs
+
+    model, objective = random_model(np.random.default_rng(3))
+    given = []
+
+    def run(model, objective, limits, *, presolve):
+        given.append(presolve)
+        return Raw("unknown", np.inf, None)
+
+    solver = make_solver("highs", dive=False)
+    monkeypatch.setattr(solver, "_run", run)
+    solver.solve(model, objective, limits=Limits(10.0))
+    monkeypatch.setattr(_highs, "_PRESOLVED", 0)
+    solver.solve(model, objective, limits=Limits(10.0))
+    solver.solve(model, objective)
+    assert given == ["choose", "off", "choose"]
+
+
+def test_an_interior_point_is_positive_wherever_some_point_is():
+    from bayesrisk.reconstruction.solvers._highs import interior_point
+
+    tried = 0
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        dense = rng.integers(0, 2, (3, 6))
+        dense[0] = 1
+        inside = rng.integers(0, 2, 6)
+        at = dense @ inside
+        model = IntegerModel(np.zeros(6, int), np.full(6, 9), sp.csr_array(dense), at, at)
+        points = enumerate_model(model)
+        found = interior_point(model, Deadline())
+        if found is None:
+            continue
+        tried += 1
+        assert (found[points.max(axis=0) > 0] > 1e-7).all()
+    assert tried > 20
