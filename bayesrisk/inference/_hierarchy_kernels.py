@@ -303,8 +303,8 @@ def published_thresholds(
 ) -> None:
     """Smallest whole d = y - k at which the published posterior is at least 1/2, for a > 0.
 
-    The odds rise with d.  Each search starts from the last release's threshold, gallops until
-    the answer is between two values, and bisects.
+    Half a step less where it is 1/2 there, a tie.  The odds rise with d.  Each search starts from
+    the last release's threshold, gallops until the answer is between two values, and bisects.
     """
     right = min(max(math.ceil(0.5 - logit_p / (2.0 * a)), -FAR), FAR)
     for r in range(out.size):
@@ -334,4 +334,6 @@ def published_thresholds(
                 right = middle
             else:
                 left = middle
-        out[r] = right
+        odds = logit_p + a * (2.0 * right - 1.0)
+        tied = abs(_stationary_log_odds(work, log_0, log_1, size, odds)) <= TIE
+        out[r] = right - 0.5 if tied else right

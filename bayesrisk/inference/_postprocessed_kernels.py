@@ -162,7 +162,7 @@ def fill_evidence(
 def fill_marginal_ratio(
     group: Any, known: Any, prior: Any, law: Any, rates: Any, waves: Any, ends: Any, out: Any
 ) -> None:
-    """Fill ``out`` with posterior / prior averaged over releases, given that the target counts.
+    """Fill ``out`` with posterior / prior averaged over releases, if the target is there.
 
     The summand at d, the value of the noise, is at most exp(-h d**2) of the largest or, for tiny
     priors, exp(-h (d - 2)**2), but for the depth of the wave twice: the window follows.

@@ -319,9 +319,9 @@ def thresholds(settings: TwoLevels, n: FloatArray, total: FloatArray) -> tuple[A
         silent = decides(target_probability(settings, np.zeros(()), n, total), "shared")
         return np.where(silent >= 0.5, -np.inf, np.inf), np.where(silent > 0.5, -np.inf, np.inf)
     if settings.published:
-        low = _run_kernel(kernels.published_thresholds, settings, shape, (logit, a), n, total)
-        tied = decides(target_probability(settings, low, n, total), "shared") < 1.0
-        return low, low + tied
+        found = _run_kernel(kernels.published_thresholds, settings, shape, (logit, a), n, total)
+        low = np.ceil(found)
+        return low, low + (found < low)
     return threshold(logit + group_evidence(settings, n, total), a)
 
 

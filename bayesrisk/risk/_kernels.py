@@ -13,7 +13,7 @@ STEP = 0.6
 
 @elementwise("float64(float64, float64)")
 def marginal_ratio(precision: float, prior: float) -> float:
-    """Average over releases, given that the target counts, of posterior / prior.
+    """Average over releases, if the target is in the cell, of posterior / prior.
 
     sum_j f(j) / (p + q exp(-rho (2 j + 1))), f the noise law, j its value, rho the precision.
 

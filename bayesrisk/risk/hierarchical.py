@@ -123,9 +123,10 @@ def _without_release(question: Question, *, decision: bool) -> FloatArray:
     there = question.arrays["block_count"] > question.arrays["known_count"]
     belief = np.where(there, question.arrays["prior"], 1.0 - question.arrays["prior"])
     if not decision:
-        return belief
+        return np.asarray(belief, dtype=np.float64)
     coin = there if question.ties == "as-published" else 0.5
-    return np.asarray(np.where(belief == 0.5, coin, belief > 0.5), dtype=float)
+    by_prior = np.where(belief == 0.5, coin, belief > 0.5)
+    return np.asarray(by_prior, dtype=np.float64)
 
 
 def hierarchical_correct_decision_probability(

@@ -54,7 +54,7 @@ def postprocessed_marginal_risk(
     sigma2: Number | None = None,
     sibling_noise: str = "approximate",
 ) -> Any:
-    """Return the risk ratio of a post-processed count, averaged given that the target counts.
+    """Return the risk ratio of a post-processed count, averaged, if the target is in the cell.
 
     As :func:`postprocessed_marginal_posterior`, divided by the prior.
 
@@ -131,7 +131,7 @@ def postprocessed_marginal_posterior(
     sigma2: Number | None = None,
     sibling_noise: str = "approximate",
 ) -> Any:
-    r"""Return the posterior after post-processing, averaged given that the target counts.
+    r"""Return the posterior after post-processing, averaged, if the target is in the cell.
 
     .. math:: \sum_{a=0}^{N} P(a \mid X = k + 1)\, P(X = k + 1 \mid a)
 
