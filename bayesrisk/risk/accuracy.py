@@ -117,7 +117,7 @@ def decision_accuracy(
     >>> result.found.round(5).tolist()
     [0.58886, 0.00175]
     >>> result.accuracy.round(5).tolist(), result.baseline.tolist()
-    ([0.58886, 0.80001], [0.5, 0.8])
+    ([0.58886, 0.80005], [0.5, 0.8])
     """
     precision = check.cell_precision(rho, sigma2, sensitivity)
     p = check.probability(prior, "prior")
