@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n auto -p no:benchmark
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONHASHSEED := 0
 
-.PHONY: demo test check bench docs notebooks bounds format clean
+.PHONY: demo test check fuzz bench docs notebooks bounds format clean
 
 demo: $(VENV)/.demo
 	rm -rf $(DEMO)
@@ -27,10 +27,14 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(PYTEST) --deselect tests/test_notebooks.py::test_notebooks_run
+	$(PYTEST) --fuzz-files 20000 --deselect tests/test_notebooks.py::test_notebooks_run
 	$(MAKE) bounds
 	$(MAKE) docs
 	$(BIN)/python -m pytest -n auto benchmarks -q --benchmark-disable
+
+# Damaged files and hostile arguments, many more of them than in the tests.
+fuzz: $(VENV)/.test
+	$(PYTEST) tests/fuzz --fuzz-files 200000
 
 # The compiled kernels once more, with every index checked (a cache of its own).
 bounds: $(VENV)/.dev

@@ -121,6 +121,7 @@ from .mechanisms import register_mechanism as register_mechanism
 from .plotting import plot_autocorr as plot_autocorr
 from .plotting import plot_claims as plot_claims
 from .plotting import plot_correct_decision as plot_correct_decision
+from .plotting import plot_decision_accuracy as plot_decision_accuracy
 from .plotting import plot_decision_map as plot_decision_map
 from .plotting import plot_group_budget as plot_group_budget
 from .plotting import plot_group_count as plot_group_count
@@ -232,6 +233,7 @@ from .risk import SCENARIOS as SCENARIOS
 from .risk import STATEMENT_COLUMNS as STATEMENT_COLUMNS
 from .risk import Agreement as Agreement
 from .risk import BlockRisk as BlockRisk
+from .risk import DecisionAccuracy as DecisionAccuracy
 from .risk import HierarchicalGain as HierarchicalGain
 from .risk import HierarchicalRisk as HierarchicalRisk
 from .risk import LeaveOneOut as LeaveOneOut
@@ -256,9 +258,11 @@ from .risk import compare_postprocessing as compare_postprocessing
 from .risk import compose_risk as compose_risk
 from .risk import correct_decision_probability as correct_decision_probability
 from .risk import count_claims as count_claims
+from .risk import decision_accuracy as decision_accuracy
 from .risk import (
     hierarchical_correct_decision_probability as hierarchical_correct_decision_probability,
 )
+from .risk import hierarchical_decision_accuracy as hierarchical_decision_accuracy
 from .risk import hierarchical_gain as hierarchical_gain
 from .risk import hierarchical_marginal_posterior as hierarchical_marginal_posterior
 from .risk import leave_one_out as leave_one_out
@@ -286,6 +290,7 @@ from .risk import sampling_ranking as sampling_ranking
 from .risk import scenario as scenario
 from .risk import simulated_marginal_posterior as simulated_marginal_posterior
 from .risk import statement_summary as statement_summary
+from .risk import statements_about_people as statements_about_people
 from .risk import uniques_by_block_size as uniques_by_block_size
 from .risk import unprocessed_marginal_posterior as unprocessed_marginal_posterior
 from .risk import unprocessed_marginal_risk as unprocessed_marginal_risk

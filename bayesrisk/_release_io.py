@@ -1,9 +1,6 @@
 """A release as files: JSON with exact numbers, and a folder that appears whole or not at all."""
 
-import json
 import math
-import os
-import shutil
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -11,42 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from bayesrisk.exceptions import ArgumentTypeError, DataError, OutputError
+from bayesrisk import _files
+from bayesrisk.exceptions import ArgumentTypeError, DataError
+from bayesrisk.tables import _exchange
 from bayesrisk.tables.published import PublishedTables
 
-__all__ = ["RELEASE_FILE", "plain", "read_document", "same_keys", "write_release"]
+__all__ = ["RELEASE_FILE", "plain", "same_keys", "write_release"]
 
 #: Readers of Parquet folders pass over names that start with an underscore.
 RELEASE_FILE = "_release.json"
 
 
-def write_release(folder: Path, tables: PublishedTables, text: str) -> Path:
-    """Write tables and document beside the folder, then move them into its place."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OutputError(f"{folder}: must be new or an empty folder; nothing was changed")
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        tables.write(temporary)
-        (temporary / RELEASE_FILE).write_text(text, encoding="utf-8")
-        if folder.exists():
-            folder.rmdir()  # empty: not every system replaces a folder
-        temporary.replace(folder)
-    except OSError as error:
-        if isinstance(error, OutputError):
-            raise
-        raise OutputError(f"{folder}: cannot be written: {error}") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+def write_release(folder: Path, tables: PublishedTables, document: Mapping[str, Any]) -> Path:
+    """Write tables and document as one folder, whole or not at all."""
+    with _files.whole_folder(folder, _files.new_folder) as made:
+        _exchange.fill(tables, made)
+        _files.write_bytes(made / RELEASE_FILE, _files.sealed(document))
     return folder
-
-
-def read_document(file: Path) -> Any:
-    """Return the JSON document in a file."""
-    try:
-        return json.loads(file.read_bytes().decode("utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{file}: cannot be read as JSON: {error}") from error
 
 
 def plain(value: Any, name: str) -> Any:

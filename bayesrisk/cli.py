@@ -106,7 +106,8 @@ def risk(
         str, typer.Option(help="What the adversary wants to know.")
     ] = "characteristics",
     nmf: Annotated[
-        Path | None, typer.Option(help="Noisy measurement folder, instead of counts.")
+        Path | None,
+        typer.Option(help="Noisy measurement folder, or sample:NAME, instead of counts."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="With --nmf: Parquet file to make.")
@@ -187,6 +188,12 @@ def risk(
         "marginal_risk",
         "correct_decision_probability",
     )
+    guess = ("prior", "decision_baseline", "decision_accuracy")
+    heads = {
+        "correct_decision_probability": "found_if_in_cell",
+        "decision_baseline": "without_release",
+        "decision_accuracy": "with_release",
+    }
     sigma = f"sigma2 = {rows[0]['sigma2']:.6g}"
     _print_table(
         [{name: row[name] for name in release} for row in rows],
@@ -194,8 +201,12 @@ def risk(
     )
     distinct = {row["prior"]: row for row in rows}.values()
     _print_table(
-        [{name: row[name] for name in average} for row in distinct],
-        "On average over the releases that could have been, given that it is true:",
+        [{heads.get(name, name): row[name] for name in average} for row in distinct],
+        "On average over all releases that the noise could have produced, if it is true:",
+    )
+    _print_table(
+        [{heads.get(name, name): row[name] for name in guess} for row in distinct],
+        "How often the best guess is right, whether it is true or not:",
     )
 
 

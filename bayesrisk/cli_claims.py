@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bayesrisk.accounting import exact_number
+from bayesrisk.cli_data import TABLES, data_path
 from bayesrisk.cli_progress import progress
 
 __all__ = ["claims"]
@@ -41,7 +42,7 @@ def claims(
     try:
         with progress(quiet=quiet or as_json, title="claims") as advance:
             summary = run_claims(
-                tables,
+                data_path(tables, TABLES),
                 output,
                 columns=[c.strip() for text in columns for c in text.split(",")]
                 if columns

@@ -1,13 +1,12 @@
 """``bayesrisk convert-file``: a file that users hold into the form that the commands exchange."""
 
 import json
-import os
-import shutil
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +14,9 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, OutputError
+from bayesrisk import _files
+from bayesrisk.cli_data import data_path
+from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError, OutputError
 
 if TYPE_CHECKING:
     from bayesrisk.tables import PublishedTables, Workload
@@ -74,8 +75,10 @@ def convert_file(
     ):
         if value and form not in forms:
             raise ArgumentError(f"{name} goes with --from {' or '.join(forms)}, got --from {form}")
-    if output.exists():
-        raise OutputError(f"{output}: exists already; choose another name")
+    source = data_path(source, "census files")
+    with _files.explained(output):
+        if output.exists():
+            raise OutputError(f"{output}: exists already; choose another name")
     with _progress(quiet=quiet or as_json) as advance, _warnings_as_lines():
         if form in _TABLES:
             chosen = _workload(workload, table, level)
@@ -150,42 +153,30 @@ def _tables(
 
 def _write_tables(tables: "PublishedTables", output: Path) -> int:
     """Write a folder that takes its name once it is whole; return the number of places."""
-    temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
-    try:
-        tables.write(temporary)
-        temporary.replace(output)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    tables.write(output, replace=False)
     return sum(len(places) for places in tables.geoids.values())
 
 
-def _write_parquet(pieces: Iterable[Any], output: Path, advance: Callable[[int], None]) -> int:
+def _write_parquet(pieces: Iterator[Any], output: Path, advance: Callable[[int], None]) -> int:
     """Write a Parquet file that takes its name once it is whole; return the number of rows."""
     import pyarrow.parquet as pq
 
     if output.suffix.lower() != ".parquet":
         raise ArgumentError(f"--output must end in .parquet, got {str(output)!r}")
-    temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
-    writer: Any = None
+    first = next(pieces, None)
+    if first is None:
+        raise DataError("the input must hold at least one row, got none")
     rows = 0
-    try:
-        for piece in pieces:
-            if writer is None:
-                writer = pq.ParquetWriter(
-                    temporary, piece.schema, compression="zstd", write_page_checksum=True
-                )
+    with (
+        _files.whole_file(output, new=True) as stream,
+        pq.ParquetWriter(
+            stream, first.schema, compression="zstd", write_page_checksum=True
+        ) as writer,
+    ):
+        for piece in chain([first], pieces):
             writer.write_table(piece)
             rows += piece.num_rows
             advance(piece.num_rows)
-        if writer is not None:
-            writer.close()
-            temporary.replace(output)
-    except OSError as error:
-        raise OutputError(f"{output}: cannot be written: {error}") from error
-    finally:
-        if writer is not None and writer.is_open:
-            writer.close()
-        temporary.unlink(missing_ok=True)
     return rows
 
 

@@ -13,6 +13,7 @@ import typer
 
 from bayesrisk.accounting import exact_number
 from bayesrisk.accounting.budget import SENSITIVITIES
+from bayesrisk.cli_data import data_path
 from bayesrisk.exceptions import ArgumentError, BayesRiskWarning
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def hierarchy(
     from bayesrisk.experiments.release_table import add_columns
 
     with _warnings_as_lines():
-        rows, bound = add_columns(releases, output, compute, settings)
+        rows, bound = add_columns(data_path(releases, "hierarchies"), output, compute, settings)
     summary = {"output": str(output), "rows": rows, "truncation_bound": bound}
     if as_json:
         typer.echo(json.dumps(summary, indent=2, allow_nan=False))

@@ -1,7 +1,7 @@
 """``bayesrisk risk --nmf``: every unit and cell of a noisy measurement file."""
 
+import dataclasses
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from bayesrisk import _files
 from bayesrisk.accounting import exact_number
+from bayesrisk.cli_data import measurement_folder
 from bayesrisk.exceptions import ArgumentError, OutputError
 
 if TYPE_CHECKING:
@@ -61,21 +63,14 @@ def _figure_stem(output: Path, figure: Path | None) -> Path:
     return stem
 
 
-def _save_figure(result: "NoisyMeasurementRisk", stem: Path) -> list[str]:
-    """Write the summary figure, each file whole or not at all."""
+def _save_figure(result: "NoisyMeasurementRisk", stem: Path) -> None:
+    """Write the summary figure."""
     from bayesrisk.plotting import plot_noisy_measurements, save_figure
 
-    drawn = plot_noisy_measurements(result.curve, result.exceedance["risk_ratio"])
-    unfinished = stem.with_name(f".{stem.name}.{os.getpid()}")
-    written = []
-    for path in save_figure(drawn, unfinished):
-        target = Path(f"{stem}{path.suffix}")
-        path.replace(target)
-        written.append(str(target))
-    return written
+    save_figure(plot_noisy_measurements(result.curve, result.exceedance["risk_ratio"]), stem)
 
 
-def _print(result: "NoisyMeasurementRisk", figures: Sequence[str]) -> None:
+def _print(result: "NoisyMeasurementRisk", figures: Sequence[Path]) -> None:
     """Print the summary for people."""
     without = "" if not result.unmeasured else f"; {result.unmeasured} more have no noisy answer"
     typer.echo(
@@ -102,7 +97,13 @@ def _print(result: "NoisyMeasurementRisk", figures: Sequence[str]) -> None:
     typer.echo(f"figure: {figures[0]}")
 
 
-def measurement_risk(
+def measurement_risk(nmf: Path, **options: Any) -> None:
+    """Compute the risk of a noisy measurement folder, or a sample, and print what it comes to."""
+    with measurement_folder(nmf) as folder:
+        _measurement_risk(folder, **options)
+
+
+def _measurement_risk(
     nmf: Path,
     *,
     output: Path | None,
@@ -125,16 +126,24 @@ def measurement_risk(
         raise ArgumentError("nmf needs --output, the Parquet file to be made")
     if len(prior) != 1:
         raise ArgumentError(f"nmf takes one --prior, got {len(prior)}")
-    stem = _figure_stem(output, figure)
+    if output.suffix.lower() != ".parquet":
+        raise ArgumentError(f"output must end in .parquet, got {str(output)!r}")
+    with _files.explained(output):
+        _files.clear(output)
+        stem = _figure_stem(output, figure)
+    figures = [Path(f"{stem}{ending}") for ending in _FIGURE_ENDINGS]
     source = NoisyMeasurements.open(nmf)
     table = _budget(budget, source.universe.name)
     if table is not None:
         source = NoisyMeasurements.open(nmf, budget=table)
     try:
-        with progress(quiet=quiet or as_json, title="noisy measurements", unit="rows") as advance:
+        with (
+            _files.new_files(output, *figures) as made,
+            progress(quiet=quiet or as_json, title="noisy measurements", unit="rows") as advance,
+        ):
             result = noisy_measurement_risk(
                 source,
-                output,
+                made / output.name,
                 prior=float(exact_number(prior[0], "prior")),
                 known_count=known_count,
                 level=level or "Block",
@@ -142,16 +151,17 @@ def measurement_risk(
                 exceeds=[float(exact_number(text, "exceeds")) for text in exceeds or ["1.5"]],
                 progress=advance,
             )
+            _save_figure(result, made / stem.name)
     except KeyboardInterrupt:
         typer.echo("bayesrisk: interrupted; no output was made", err=True)
         raise typer.Exit(130) from None
-    figures = _save_figure(result, stem)
+    result = dataclasses.replace(result, output=output)
     if not as_json:
         _print(result, figures)
         return
     summary = {
         "output": str(result.output),
-        "figures": figures,
+        "figures": [str(path) for path in figures],
         **{name: getattr(result, name) for name in ("level", "query", "prior", "known_count")},
         **{name: getattr(result, name) for name in ("units", "unmeasured", "cells")},
         "exceedance": result.exceedance.to_dict(orient="records"),

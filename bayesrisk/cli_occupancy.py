@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bayesrisk import _validation as check
 from bayesrisk.accounting import exact_number
+from bayesrisk.cli_data import MICRODATA, data_path
 from bayesrisk.cli_progress import progress
 from bayesrisk.exceptions import ArgumentError
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["occupancy"]
 
+#: Most synthetic populations of a study; every one has a part on disk for each protection.
+MAX_SEEDS = 10_000
+
 
 def occupancy(
     output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")],
@@ -25,10 +30,11 @@ def occupancy(
         Path | None,
         typer.Argument(
             help="Households (.parquet) to protect and attack, or published statistics to attack: "
-            "a folder of tables, or a row for each block (.parquet); synthetic households without."
+            "a folder of tables, or a row for each block (.parquet); or sample:NAME; synthetic "
+            "households without."
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Synthetic populations.")] = 6,
+    seeds: Annotated[int, typer.Option(help="Synthetic populations, at most 10000.")] = 6,
     n_blocks: Annotated[int, typer.Option("--blocks", help="Blocks of each population.")] = 300,
     seed: Annotated[int, typer.Option(help="First seed.")] = 1,
     protection: Annotated[
@@ -73,6 +79,10 @@ def occupancy(
     """Find blocks with subsidised households above the occupancy limit, and judge protections."""
     limit = None if time_limit is None else float(exact_number(time_limit, "time_limit"))
     shown = progress(quiet=quiet or as_json, title="occupancy", unit="parts")
+    if blocks is not None:
+        blocks = data_path(blocks, MICRODATA, "households.parquet")
+    if sample is not None:
+        sample = data_path(sample, MICRODATA, "households.parquet")
     if blocks is not None and _is_published(blocks):
         from bayesrisk.experiments import run_occupancy_attack
 
@@ -101,8 +111,7 @@ def occupancy(
         write_occupancy_figures,
     )
 
-    if seeds < 1:
-        raise ArgumentError(f"seeds must be >= 1, got {seeds}")
+    check.integer(seeds, "--seeds", lower=1, upper=MAX_SEEDS)
     if error != "none":
         raise ArgumentError(
             f"error must be 'none' in a study, which knows the noise, got {error!r}"

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bayesrisk.accounting import exact_number
+from bayesrisk.cli_data import TABLES, data_path
 from bayesrisk.cli_progress import progress
 
 __all__ = ["reconstruct"]
@@ -42,7 +43,7 @@ def reconstruct(
     try:
         with progress(quiet=quiet or as_json, title="reconstruct") as advance:
             summary = run_reconstruction(
-                tables,
+                data_path(tables, TABLES),
                 output,
                 scope=scope,
                 variability=variability,

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bayesrisk.cli_data import MICRODATA, data_path
 from bayesrisk.exceptions import ArgumentError
 
 __all__ = ["reidentify"]
@@ -15,10 +16,15 @@ def reidentify(
     folder: Annotated[Path, typer.Argument(help="Folder of a finished reconstruction.")],
     attacker: Annotated[
         list[Path],
-        typer.Option(help="Known persons: block, sex, age, person. May be given several times."),
+        typer.Option(
+            help="Known persons: block, sex, age, person; or sample:NAME. May be repeated."
+        ),
     ],
     truth: Annotated[
-        Path, typer.Option(help="Confidential records: block, sex, age, race, hisp, person.")
+        Path,
+        typer.Option(
+            help="Confidential records: block, sex, age, race, hisp, person; or sample:NAME."
+        ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
     seed: Annotated[int, typer.Option(help="Choices among equals, and proportional guesses.")] = 0,
@@ -27,7 +33,14 @@ def reidentify(
     """Link records to known persons, confirm the links, and compare with guessing."""
     from bayesrisk.experiments import write_reidentification
 
-    files = {file.stem: file for file in attacker}
+    known = [data_path(file, MICRODATA, "persons.parquet") for file in attacker]
+    # A sample is called by its name: the file is persons.parquet in each.
+    names = [
+        str(file).removeprefix("sample:") if file != at else file.stem
+        for file, at in zip(attacker, known, strict=True)
+    ]
+    files = dict(zip(names, known, strict=True))
+    truth = data_path(truth, MICRODATA, "persons.parquet")
     if len(files) < len(attacker):
         raise ArgumentError(f"attacker files must have different names, got {sorted(files)}")
     done = write_reidentification(folder, output, attackers=files, truth=truth, seed=seed)
@@ -40,9 +53,12 @@ def reidentify(
 
 
 def _line(row: dict[str, Any]) -> str:
-    precision, ratio = row["precision"], row["precision_ratio"]
+    precision, ratio, published = (
+        row[name] for name in ("precision", "left_out_ratio", "precision_ratio")
+    )
     rate = "no precision" if precision is None else f"precision {precision:.1%}"
-    beside = "" if ratio is None else f", {ratio:.2f} times the better guesser's"
+    beside = "" if ratio is None else f", {ratio:.2f} times a guesser's without their own records"
+    beside += "" if published is None else f", {published:.2f} times the published guesser's"
     return (
         f"{row['attacker']}, {row['source']}: {row['confirmed']} confirmed of {row['putative']} "
         f"putative of {row['attacker_records']} persons: {rate}{beside}"

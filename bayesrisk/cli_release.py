@@ -1,13 +1,14 @@
 """``bayesrisk release``: confidential records in, protected tables out."""
 
 import json
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bayesrisk._parse import read_toml, shown, toml_document
+from bayesrisk.cli_data import MICRODATA, data_path
 from bayesrisk.exceptions import ArgumentError, ConfigError
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ _CONFIG_KEYS = {"mechanism", "parameters", "tables", "levels", "only", "geograph
 
 def release(
     records: Annotated[
-        Path, typer.Argument(help="Folder of microdata, or one file of records (Parquet, CSV).")
+        Path,
+        typer.Argument(help="Folder of microdata, file of records (Parquet, CSV), or sample:NAME."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
     simulation_seed: Annotated[
@@ -73,7 +75,7 @@ def release(
     parameters = with_settings(document.get("parameters", {}), settings or [])
     protection = make_mechanism(document["mechanism"], **parameters)
     workload = _workload(document)
-    people = _read(records, document, workload)
+    people = _read(data_path(records, MICRODATA), document, workload)
     made = protection.release(people, workload=workload, rng=simulation_seed)
     if made.simulation:
         typer.echo(_SIMULATION, err=True)
@@ -123,18 +125,15 @@ def _value(text: str) -> Any:
     if "\n" in text or "\r" in text:
         return text
     try:
-        document = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+        document = toml_document(f"value = {text}")
+    except ValueError:
         return text
     return document["value"]
 
 
 def _read_config(file: Path) -> dict[str, Any]:
     """Return the keys of a TOML file, their types checked."""
-    try:
-        document = tomllib.loads(file.read_bytes().decode("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{file}: cannot be read as TOML: {error}") from error
+    document = read_toml(file)
     for key, value in document.items():
         if key not in _CONFIG_KEYS:
             allowed = ", ".join(sorted(_CONFIG_KEYS))
@@ -147,7 +146,7 @@ def _read_config(file: Path) -> dict[str, Any]:
             wanted = "a table" if key == "parameters" else "a text"
             sound = isinstance(value, dict if key == "parameters" else str)
         if not sound:
-            raise ConfigError(f"{file}: {key} must be {wanted}, got {value!r}")
+            raise ConfigError(f"{file}: {key} must be {wanted}, got {shown(value)}")
     return document
 
 

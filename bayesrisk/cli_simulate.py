@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk.accounting import exact_number
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, OutputError
 
 if TYPE_CHECKING:
     from bayesrisk.population import PopulationSpec, PopulationSummary
@@ -73,11 +73,19 @@ def simulate(
     changes: Annotated[
         list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting to change.")
     ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace microdata that the folder holds.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Make a synthetic population: persons, households and blocks."""
     from bayesrisk.population import population_summary, simulate_population
 
+    if not replace and output.is_dir() and any(output.glob("*.parquet")):
+        raise OutputError(
+            f"{output}: holds microdata; add --replace to make them again, or choose another "
+            "folder; nothing was changed"
+        )
     population = simulate_population(_settings(preset, blocks, changes or []), rng=seed)
     persons = population.persons
     if persons is None or len(persons) == 0:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bayesrisk import _files
+from bayesrisk.cli_data import MICRODATA, data_path
 from bayesrisk.exceptions import ArgumentError, OutputError
 
 if TYPE_CHECKING:
@@ -18,7 +20,8 @@ __all__ = ["tabulate"]
 
 def tabulate(
     records: Annotated[
-        Path, typer.Argument(help="Records (.parquet, .csv), or a folder of microdata.")
+        Path,
+        typer.Argument(help="Records (.parquet, .csv), a folder of microdata, or sample:NAME."),
     ],
     tables: Annotated[str, typer.Option(help="Workloads, with commas: sf1-block,sf1-tract.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the tables.")],
@@ -44,7 +47,8 @@ def tabulate(
     _check_output(output, replace=replace)
     wanted = _workload(_names(tables), levels, _names(without), geography)
     counter = _Progress(quiet=quiet or as_json)
-    made = tabulate_records(_source(records, wanted, schema, counter), wanted)
+    source = data_path(records, MICRODATA)
+    made = tabulate_records(_source(source, wanted, schema, counter), wanted)
     counter.say(f"writing {output}")
     made.write(output)
     summary: dict[str, Any] = {
@@ -69,8 +73,10 @@ def _names(text: str) -> list[str]:
 
 def _check_output(folder: Path, *, replace: bool) -> None:
     """Refuse a folder that is in use before anything is computed."""
-    if folder.is_dir() and any(not p.name.endswith(".tmp") for p in folder.iterdir()):
-        if not (folder / "_manifest.json").exists() or (folder / "_release.json").exists():
+    with _files.explained(folder):
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if any(not _files.is_leftover(name) for name in names):
+        if "_manifest.json" not in names or "_release.json" in names:
             raise OutputError(f"{folder}: must be empty or hold tables; nothing was changed")
         if not replace:
             raise OutputError(

@@ -5,7 +5,6 @@ for anyone to write the likelihood.  A :class:`Release` is a spec with the table
 holds a seed, a record or an unprotected count.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,8 +15,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._release_io import RELEASE_FILE, plain, read_document, same_keys, write_release
+from bayesrisk._release_io import RELEASE_FILE, plain, same_keys, write_release
 from bayesrisk._version import __version__
 from bayesrisk.accounting import exact_number
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
@@ -301,8 +301,7 @@ class Release:
             "spec": self.spec.to_dict(),
             "diagnostics": dict(self.diagnostics),
         }
-        text = json.dumps(document, indent=2, allow_nan=False) + "\n"
-        return write_release(Path(folder), self.tables, text)
+        return write_release(Path(folder), self.tables, document)
 
     @classmethod
     def read(cls, folder: str | Path) -> Self:
@@ -324,7 +323,7 @@ class Release:
             If a file is missing, truncated or breaks its format.
         """
         file = Path(folder) / RELEASE_FILE
-        document = read_document(file)
+        document = _files.read_document(file)
         same_keys(document, _KEYS, str(file))
         if document["format"] != _FORMAT:
             raise DataError(f"{file}: format must be {_FORMAT}, got {document['format']!r}")

@@ -80,7 +80,8 @@ def test_most_likely_households(benchmark, blocks, law):
 @pytest.mark.parametrize("error", ["absolute", "squared"])
 def test_noisy_tables(benchmark, homes, law, error):
     """Aim: 75 ms a block for absolute errors (Eq. 8) under the noise of the 2020 budget."""
-    some = statistics_of(homes, "bottom-up", allocation="das-2020").take(np.arange(60))
+    protection = {"sensitivity": "steed-2024", "allocation": "das-2020"}
+    some = statistics_of(homes, "bottom-up", **protection).take(np.arange(60))
     options = {"rng": 1, "error": error}
     found = benchmark.pedantic(br.reconstruct_occupancy, (some, law), options, rounds=1)
     assert set(found.status) == {"proved"}

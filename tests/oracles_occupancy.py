@@ -136,14 +136,26 @@ def wanted(s):
     return np.array([*homes, *subsidised, *s["hud_bedrooms"]])
 
 
+def missed(s, sums):
+    """Distance of every sum to the counts that its published number stands for."""
+    low = wanted(s)
+    high = low.copy()
+    high[25:31] = s.get("hud_race_most", s["hud_race"])
+    high[31] = s["hud_children"][1]
+    high[32:] = s.get("hud_bedrooms_most", s["hud_bedrooms"])
+    return np.maximum(low - sums, 0) + np.maximum(sums - high, 0)
+
+
 def fits(s, sums, *, adults):
     """Whether sums of rows satisfy the published numbers, as Eq. 2 reads them."""
-    n = s["households"]
-    spare = n - sum(s["sizes"])
-    people = min(s["population"], sum(x * c for x, c in enumerate(s["sizes"], 1)) + 7 * spare)
-    most = sum(min(x - adults, 6) * c for x, c in enumerate(s["sizes"], 1)) + 6 * spare
-    children = min(s["children"], max(most, 0))
+    people, children = s["population"], s["children"]
     hud = min(s["hud_people"], largest(s["sizes"], s["hud_households"]))
+    large = s["households"] - sum(s["sizes"][:6])
+    if large > 0:  # only a household that may be of 7 or more explains more than the sizes do
+        sizes = [*s["sizes"][:6], large]
+        people = min(people, largest(sizes, s["households"]))
+        children = min(children, sum(min(x - adults, 6) * c for x, c in enumerate(sizes, 1)))
+        hud = min(hud, largest(sizes, s["hud_households"]))
     good = np.all(sums[:, :6] >= s["sizes"][:6], axis=1)
     good &= np.all(sums[:, 7:21] >= s["race"], axis=1)
     good &= (sums[:, 21] >= people) & (sums[:, 22] >= children)
@@ -164,7 +176,7 @@ def reconstruct(s, kinds, weight, *, error, adults):
         good = fits(s, sums, adults=adults)
         at, kind, value = at[good], kind[good], value[good]
     else:
-        off = np.abs(sums - wanted(s))
+        off = missed(s, sums)
         value = value - UNIT * (off if error == "absolute" else off**2).sum(axis=1)
     return every, at, np.sort(kind, axis=1), value
 

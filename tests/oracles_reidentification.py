@@ -2,6 +2,9 @@
 
 from collections import Counter
 
+import numpy as np
+from scipy import stats
+
 
 def age_bin(age):
     """Bins of Table S3 of Abowd et al. (2023), typed in from the table."""
@@ -70,3 +73,38 @@ def leave_one_out(records, target):
     highest = max(counts.values())
     modes = [cell for cell, n in counts.items() if n == highest]
     return (1 / len(modes) if mine in modes else 0.0), counts[mine] / len(others)
+
+
+def clustered_interval(hits, trials, level):
+    """Interval of a share whose trials depend on each other within blocks, by whole matrices.
+
+    The variance of the share between blocks, made unbiased and given degrees of freedom by traces
+    of the covariance of residuals, for trials that are correlated within a block as an analysis of
+    variance finds; then Clopper and Pearson with the effective number of trials.
+    """
+    y, n = np.array(hits, float), np.array(trials, float)
+    y, n = y[n > 0], n[n > 0]
+    total, blocks = n.sum(), n.size
+    p = y.sum() / total
+    residual = y - p * n
+    effective = total**2 / (n @ n)
+    if blocks > 1 and 0 < p < 1 and residual @ residual > 1e-12 * (n @ n):
+        shares = y / n
+        inside = (n * shares * (1 - shares)).sum() / max(total - blocks, 1)
+        between = (n * (shares - p) ** 2).sum() / (blocks - 1)
+        typical = (total - (n @ n) / total) / (blocks - 1)
+        whole = between + (typical - 1) * inside
+        alike = min(max((between - inside) / whole, 0), 1) if whole > 0 else 1.0
+        working = np.diag(n * (1 + (n - 1) * alike))
+        residuals = np.eye(blocks) - np.outer(n, np.ones(blocks)) / total
+        covariance = residuals @ working @ residuals.T
+        freedom = max(np.trace(covariance) ** 2 / np.trace(covariance @ covariance), 1.0)
+        variance = residual @ residual / total**2 * np.trace(working) / np.trace(covariance)
+        tail = (1 + level) / 2
+        few = (stats.norm.ppf(tail) / stats.t.ppf(tail, freedom)) ** 2
+        effective = min(p * (1 - p) / variance * few, total)
+    k, rest = p * effective, (1 - p) * effective
+    tail = (1 - level) / 2
+    low = stats.beta.ppf(tail, k, rest + 1) if k > 0 else 0.0
+    high = stats.beta.ppf(1 - tail, k + 1, rest) if rest > 0 else 1.0
+    return low, high

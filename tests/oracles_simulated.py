@@ -27,6 +27,15 @@ def exact_average(laws, prior, truth):
     return average, right
 
 
+def exact_accuracy(laws, prior):
+    """Return how often the most probable hypothesis is the true one, over every release."""
+    releases = set().union(*laws)
+    return math.fsum(
+        max(w * law.get(release, 0.0) for w, law in zip(prior, laws, strict=True))
+        for release in releases
+    )
+
+
 def gaussian_law(rho, shift, reach=200):
     """Return the discrete Gaussian as a dictionary, by its formula."""
     weights = {x: math.exp(-rho * x * x) for x in range(-reach, reach + 1)}

@@ -14,7 +14,9 @@ import bayesrisk
 ROOT = Path(bayesrisk.__file__).parent
 ZONES = [
     {"exceptions", "_version"},
-    {"_validation", "_numba", "_plugins", "_random", "interfaces"},
+    {"_parse"},
+    {"_text", "_parquet"},
+    {"_files", "_validation", "_numba", "_plugins", "_random", "interfaces"},
     {"distributions"},
     {"accounting"},
     {"tables"},

@@ -61,6 +61,11 @@ def test_risk_table(run):
     lines = [line.split() for line in out.splitlines()]
     assert ["5", "0", "0.1", "0.213461", "2.13461", "0"] in lines
     assert ["0.5", "1", "0.523666", "1.04733", "0.58886"] in lines
+    assert "found if in cell" in out
+    assert "correct decision" not in out
+    # prior, right without a release, right with it
+    assert ["0.5", "0.5", "0.58886"] in lines
+    assert ["0.1", "0.9", "0.9"] in lines
 
 
 def test_risk_of_a_negative_count_and_options(run):

@@ -138,7 +138,10 @@ def test_refusals(tmp_path, homes, sample):
     assert missing.exit_code != 0
     assert "no such file" in told(missing)
     assert run("-o", tmp_path / "out", "--protection", "prayer").exit_code != 0
-    assert run("-o", tmp_path / "out", "--seeds", 0).exit_code != 0
+    for seeds, bound in ((0, ">= 1, got 0"), (10**9, "<= 10000, got 1000000000")):
+        refused = run("-o", tmp_path / "out", "--seeds", seeds)
+        assert refused.exit_code != 0
+        assert f"--seeds must be {bound}" in str(refused.exception)
     assert run("-o", tmp_path / "out", "--alpha", 0).exit_code != 0
     assert "error must be 'none'" in told(run("-o", tmp_path / "out", "--error", "absolute"))
     tables = tabulate_records(homes, workload("household-occupancy"))

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bayesrisk.cli import app
-from bayesrisk.exceptions import ArgumentError, OutputError
+from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 
 RUNNER = CliRunner()
 
@@ -57,7 +57,8 @@ def test_from_tables_to_confirmed_links(files, tmp_path):
     lines = done.stdout.splitlines()
     assert lines[0].startswith("known, reconstruction: ")
     assert "of 60 putative of 60 persons: precision" in lines[0]
-    assert "times the better guesser's" in lines[0]
+    assert "times a guesser's without their own records" in lines[0]
+    assert "times the published guesser's" in lines[0]
     assert [line.split(":")[0] for line in lines[1:3]] == ["known, MDG", "known, PRG"]
     assert (tmp_path / "r" / "report.html").is_file()
 
@@ -74,7 +75,10 @@ def test_json_and_seed(files, tmp_path):
 
 
 def test_nobody_to_link_is_no_precision(files, tmp_path):
-    strangers = people().assign(block=990010001001000)[["block", "sex", "age", "person"]]
+    # In the blocks of the reconstruction, but nobody there is near that age.
+    lived = set(people()["age"])
+    free = next(a for a in range(1, 84) if lived.isdisjoint({a - 1, a, a + 1}))
+    strangers = people().assign(age=free)[["block", "sex", "age", "person"]]
     strangers.to_parquet(tmp_path / "strangers.parquet", index=False)
     done = run(
         "reidentify", files / "out", "--attacker", tmp_path / "strangers.parquet",
@@ -82,6 +86,23 @@ def test_nobody_to_link_is_no_precision(files, tmp_path):
     )  # fmt: skip
     assert done.exit_code == 0
     assert "0 confirmed of 0 putative of 60 persons: no precision" in done.stdout
+
+
+def test_persons_of_other_places_are_refused_before_the_work(files, tmp_path):
+    strangers = people().assign(block=990010001001000)
+    strangers.to_csv(tmp_path / "strangers.csv", index=False)
+    for known, truth, whose in (
+        (tmp_path / "strangers.csv", files / "truth.parquet", "60 known persons"),
+        (files / "known.parquet", tmp_path / "strangers.csv", "60 confidential records"),
+    ):
+        done = run(
+            "reidentify", files / "out", "--attacker", known, "--truth", truth,
+            "-o", tmp_path / "r",
+        )  # fmt: skip
+        assert isinstance(done.exception, DataError)
+        assert f"strangers.csv: none of the {whose} lives in a block" in str(done.exception)
+        assert "first codes 990010001001000 in the file, 01001020100100" in str(done.exception)
+        assert not (tmp_path / "r").exists()
 
 
 def test_refusals(files, tmp_path):

@@ -80,3 +80,16 @@ def test_a_folder_of_something_else_is_left_alone(run, tmp_path):
     assert status == 2
     assert "notes.txt" in err
     assert [f.name for f in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_microdata_are_replaced_only_when_asked(run, tmp_path):
+    folder, first = tmp_path / "p", ("--preset", "tract", "--blocks", 9, "-o", tmp_path / "p")
+    assert run(*first, "--seed", 1)[0] == 0
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    status, out, err = run(*first, "--seed", 2)
+    assert status != 0
+    assert out == ""
+    assert "holds microdata; add --replace to make them again" in err
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    assert run(*first, "--seed", 2, "--replace")[0] == 0
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} != before

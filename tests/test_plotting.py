@@ -51,6 +51,28 @@ def test_correct_decision(by_rho):
     rows = by_rho[by_rho["prior"] == 1 / 864].sort_values("rho")
     np.testing.assert_array_equal(data_of(axes)["1/864"], rows["correct_decision_probability"])
 
+    assert axes.get_ylabel() == "probability of being found,\nif in the cell"
+
+
+def test_decision_accuracy_stands_beside_its_baseline(by_rho):
+    left, right = plotting.plot_decision_accuracy(by_rho).axes
+    rows = by_rho[by_rho["prior"] == 1 / 10].sort_values("rho")
+    np.testing.assert_array_equal(data_of(left)["1/10"], rows["decision_accuracy"])
+    np.testing.assert_array_equal(data_of(right)["1/10"], rows["decision_accuracy"] - 0.9)
+    colours = {
+        line.get_label(): line.get_color() for line in left.lines if len(line.get_xdata()) > 2
+    }
+    baselines = {line.get_ydata()[0]: line.get_color() for line in left.lines[len(PRIORS) :]}
+    assert baselines == {
+        max(p, 1 - p): colours[name] for p, name in zip(PRIORS, colours, strict=True)
+    }
+
+
+def test_a_name_with_a_convention_is_marked_on_two_lines(by_rho):
+    budgets = {"2020 block, as produced": 0.0992264}
+    (axes,) = plotting.plot_correct_decision(by_rho, budgets=budgets).axes
+    assert [text.get_text() for text in axes.texts] == ["2020 block,\nas produced"]
+
 
 def test_levels():
     frame = pd.DataFrame(
@@ -78,6 +100,7 @@ def test_lines_differ_in_dash_and_marker_too(released):
         plotting.plot_released_count,
         plotting.plot_marginal_risk,
         plotting.plot_correct_decision,
+        plotting.plot_decision_accuracy,
         plotting.plot_levels,
     ],
 )
@@ -86,6 +109,7 @@ def test_missing_columns_and_rows_are_named(function):
         function(pd.DataFrame({"x": [1]}))
     columns = "noisy_count posterior risk_ratio rho levels prior correct_decision_probability"
     full = [*columns.split(), "marginal_posterior", "marginal_risk"]
+    full += ["decision_accuracy", "decision_baseline"]
     with pytest.raises(ArgumentError, match="at least one row"):
         function(pd.DataFrame(columns=full))
 

@@ -135,3 +135,23 @@ def test_figures_are_the_same_bytes_each_time(decisions, tmp_path):
         for name in "ab"
     ]
     assert files[0] == files[1]
+
+
+def test_the_quantity_and_its_baseline_are_named(risks):
+    frame = risks.assign(baseline=0.5)
+    figure = plotting.plot_group_budget(frame, quantity="best guess is right")
+    assert figure.axes[0].get_ylabel() == "best guess is right"
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == ["1", "10", "block alone", "no release"]
+    (axes,) = plotting.plot_group_count(frame[frame["rho_group"] == 0.1]).axes
+    assert axes.get_ylabel() == "probability of being found, if in the cell"
+    assert "no release" in axes.get_legend_handles_labels()[1]
+
+
+def test_a_tie_is_painted_as_one():
+    law = br.FiniteLaw(1, [1.0])
+    gain = br.hierarchical_gain(**GRANVILLE, group_count=1, group_prior=law)
+    frame = gain.decision_map(range(0, 3), range(0, 2), range(-30, 31))
+    assert (frame["change"] == "tie").any()
+    (legend,) = plotting.plot_decision_map(frame).legends
+    assert "a tie: a coin decides" in [text.get_text() for text in legend.get_texts()]

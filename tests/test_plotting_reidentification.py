@@ -43,9 +43,10 @@ def test_precision_and_ratio(rates):
     mine = mine[mine["putative"] > 0]
     drawn = next(c for c in left.containers if c.get_label() == "t").lines[0].get_ydata()
     np.testing.assert_array_equal(drawn, mine["precision"])
-    np.testing.assert_array_equal(lines(right)["t"], mine["precision_ratio"])
+    drawn = {c.get_label(): c.lines[0].get_ydata() for c in right.containers}
+    np.testing.assert_array_equal(drawn["t"], mine["left_out_ratio"])
     assert {c.get_label() for c in left.containers} == {"t", "MDG", "PRG"}
-    assert "MDG" not in lines(right)
+    assert set(drawn) == {"t"}
     assert [t.get_text() for t in left.get_xticklabels()] == mine["block_size"].tolist()
 
 
@@ -98,3 +99,21 @@ def test_refusals(rates):
             draw(rates[["putative"]])
         with pytest.raises(ArgumentError):
             draw(rates.head(0))
+
+
+def test_sources_without_a_link_are_drawn_as_nothing(rates):
+    # As text, the sizes of no row are no numbers to add to.
+    for kind in (object, "str"):
+        none = rates.assign(putative=0, block_size=rates["block_size"].astype(kind))
+        left, right = plotting.plot_reidentification(none).axes
+        assert all(len(drawn.lines[0].get_xdata()) == 0 for drawn in left.containers)
+        assert len(lines(right)["t"]) == 0
+        assert len(left.get_xticklabels()) == 0
+    columns = {
+        "plot_reidentification": rates.columns,
+        "plot_majority": ["release", "threshold", "precision", "recall"],
+        "plot_variability": ["cumulative_percentage", "quantile_lower", "quantile_upper"],
+    }
+    for name, wanted in columns.items():
+        with pytest.raises(ArgumentError, match="row"):
+            getattr(plotting, name)(pd.DataFrame(columns=wanted))

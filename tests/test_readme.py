@@ -29,9 +29,18 @@ def test_python_blocks_print_what_they_say(block):
     assert [text.strip() for text in promised] == output.getvalue().splitlines()
 
 
+def test_a_rho_of_the_census_comes_with_both_of_its_noises():
+    home = (Path(__file__).parents[1] / "docs" / "index.md").read_text(encoding="utf-8")
+    for text in (README, home):
+        assert "0.0992" in text
+        for number in ("5.04", "10.08", "as in the paper", "as produced"):
+            assert number in " ".join(text.replace("#", " ").split()), number
+    assert "--rho 0.0992264 --prior 1/10 --prior 1/864 --sensitivity change-one" in README
+
+
 @pytest.mark.slow
 def test_commands_run(tmp_path):
-    assert len(COMMANDS) == 14
+    assert len(COMMANDS) == 15
     for command in COMMANDS:
         arguments = shlex.split(command)[1:]
         done = subprocess.run(

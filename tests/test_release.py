@@ -19,6 +19,7 @@ from bayesrisk.exceptions import (
 )
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release, rounding_probability
+from bayesrisk.tables import _exchange
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 scales = st.fractions(min_value=Fraction(1, 10**6), max_value=10**6)
@@ -153,7 +154,7 @@ def test_a_release_survives_the_disk(released, tmp_path):
 def test_the_folder_holds_no_seed_and_no_truth(released, tmp_path):
     released.write(tmp_path / "out")
     document = json.loads((tmp_path / "out" / "_release.json").read_text())
-    assert set(document) == {"format", "version", "simulation", "spec", "diagnostics"}
+    assert set(document) == {"format", "version", "simulation", "spec", "diagnostics", "seal"}
     assert "seed" not in json.dumps(document)
     rebuilt = make_mechanism(document["spec"]["mechanism"], **document["spec"]["parameters"])
     assert rebuilt.spec.noise == released.spec.noise
@@ -169,11 +170,10 @@ def test_nothing_is_written_over(released, tmp_path):
 
 
 def test_a_failed_write_leaves_nothing(released, tmp_path, monkeypatch):
-    def fail(self, folder):
-        folder.mkdir()
+    def fail(tables, folder):
         raise OSError("disk full")
 
-    monkeypatch.setattr(type(released.tables), "write", fail)
+    monkeypatch.setattr(_exchange, "fill", fail)
     with pytest.raises(OutputError, match="disk full"):
         released.write(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
@@ -199,6 +199,7 @@ def test_bad_documents_are_refused(released, tmp_path, change, match):
     released.write(tmp_path / "out")
     file = tmp_path / "out" / "_release.json"
     document = json.loads(file.read_text())
+    del document["seal"]  # as if written by hand
     change(document)
     file.write_text(json.dumps(document))
     with pytest.raises(DataError, match=match):

@@ -7,23 +7,23 @@ Writing L = log(1 / delta) and a = 1 + b for the Renyi order, the tight conversi
 on which each of the three quantities is monotone in b > 0.  Every direction is therefore one
 bracketed root in t = log b, followed by the form of the bound that is stationary in b, so that
 the error of the root enters squared.
+
+That form is a valid bound at every b > 0, so only the rounding of its evaluation could make a
+promise too good.  Each result is therefore moved to the safe side (epsilon and delta up, rho
+down) by a bound on that rounding: ``_ROUND`` times the sum of the magnitudes of the terms.
 """
 
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._validation import Number
 from bayesrisk.accounting.budget import exact_number
-from bayesrisk.distributions import _kernels
-from bayesrisk.distributions.discrete_gaussian import log_normaliser
 
 __all__ = [
-    "discrete_gaussian_delta",
-    "discrete_gaussian_epsilon",
     "epsilon_to_rho",
     "rho_from_sigma2",
     "rho_to_delta",
@@ -32,6 +32,11 @@ __all__ = [
 ]
 
 _METHODS = ("tight", "bun-steinke")
+_ULP = 2.0**-52
+#: Three roundings at most stand behind each term of a bound, and one behind each of the sums.
+_ROUND = 4.0 * _ULP
+#: Least delta that is returned: below it doubles lose their precision.
+LEAST_DELTA = 2.0**-1022
 
 
 def _root(function: Any, low: Any, high: Any, *arguments: Any) -> NDArray[np.float64]:
@@ -49,6 +54,19 @@ def _root(function: Any, low: Any, high: Any, *arguments: Any) -> NDArray[np.flo
 def _log_inverse(delta: NDArray[np.float64]) -> NDArray[np.float64]:
     result: NDArray[np.float64] = -np.log(delta)
     return result
+
+
+def _slack(b: Any, log_inverse: Any) -> tuple[Any, Any]:
+    """Return (L - log(1 + b)) / b - log(1 + 1 / b), and the sum of its terms' magnitudes."""
+    first, second, third = log_inverse / b, np.log1p(b) / b, np.log1p(1.0 / b)
+    return first - second - third, first + second + third
+
+
+def _up(exponent: Any) -> Any:
+    """Return exp(exponent), at most 1, rounded up."""
+    with np.errstate(under="ignore"):
+        value = np.exp(np.minimum(exponent, 0.0)) * (1.0 + 2.0 * _ULP)
+    return np.clip(value, LEAST_DELTA, 1.0)
 
 
 def _delta(delta: Number) -> NDArray[np.float64]:
@@ -83,7 +101,8 @@ def rho_to_epsilon(rho: Number, delta: Number, method: str = "tight") -> Any:
     Returns
     -------
     float or ndarray
-        Epsilon >= 0, in nats; relative error about 1e-14 (tight, where epsilon > rho).
+        Epsilon >= 0, in nats, rounded up: never below the bound, and too large by at most
+        about ``2e-15 (epsilon + 2 + 2 log(1 + 1 / b))``, where 1 + b is the best Renyi order.
 
     Raises
     ------
@@ -108,7 +127,7 @@ def rho_to_epsilon(rho: Number, delta: Number, method: str = "tight") -> Any:
     check.broadcast(rho=budget, delta=failure)
     log_inverse = _log_inverse(failure)
     if method == "bun-steinke":
-        return (budget + 2.0 * np.sqrt(budget * log_inverse))[()]
+        return ((budget + 2.0 * np.sqrt(budget * log_inverse)) * (1.0 + 2.0 * _ULP))[()]
     # Each of the two terms of L is at most L, and one of them at least L / 2.
     high = np.minimum(np.expm1(log_inverse), np.sqrt(log_inverse / budget))
     low = np.minimum(np.expm1(0.5 * log_inverse), np.sqrt(0.5 * log_inverse / budget))
@@ -119,9 +138,9 @@ def rho_to_epsilon(rho: Number, delta: Number, method: str = "tight") -> Any:
         budget,
         log_inverse,
     )
-    b = np.exp(t)
-    excess = (log_inverse - np.logaddexp(0.0, t)) / b - np.logaddexp(0.0, -t)
-    return np.maximum((1.0 + b) * budget + excess, 0.0)[()]
+    slack, magnitude = _slack(np.exp(t), log_inverse)
+    spent = (1.0 + np.exp(t)) * budget
+    return np.maximum(spent + slack + _ROUND * (spent + magnitude), 0.0)[()]
 
 
 def epsilon_to_rho(epsilon: Number, delta: Number, method: str = "tight") -> Any:
@@ -141,7 +160,8 @@ def epsilon_to_rho(epsilon: Number, delta: Number, method: str = "tight") -> Any
     Returns
     -------
     float or ndarray
-        rho >= 0; relative error about 1e-13 where rho > 1e-6 epsilon.
+        rho >= 0, rounded down: its conversion never exceeds epsilon.  Relative error about 1e-13
+        where rho > 1e-6 epsilon.
 
     Raises
     ------
@@ -161,7 +181,7 @@ def epsilon_to_rho(epsilon: Number, delta: Number, method: str = "tight") -> Any
     log_inverse = _log_inverse(failure)
     if method == "bun-steinke":
         root = budget / (np.sqrt(log_inverse + budget) + np.sqrt(log_inverse))
-        return (root**2)[()]
+        return (root**2 * (1.0 - 6.0 * _ULP))[()]
 
     def excess(t: Any, e: Any, big: Any) -> Any:
         b = np.exp(t)
@@ -171,8 +191,9 @@ def epsilon_to_rho(epsilon: Number, delta: Number, method: str = "tight") -> Any
     high = log_inverse + np.log1p(-failure)  # log(expm1(L)), where rho = 0
     t = _root(excess, low, high + 1e-9, budget, log_inverse)
     b = np.exp(t)
-    slack = (log_inverse - np.logaddexp(0.0, t)) / b - np.logaddexp(0.0, -t)
-    return np.maximum((budget - slack) / (1.0 + b), 0.0)[()]
+    slack, magnitude = _slack(b, log_inverse)
+    left = budget - slack - _ROUND * (budget + magnitude)
+    return np.maximum(left / (1.0 + b) * (1.0 - 2.0 * _ULP), 0.0)[()]
 
 
 def rho_to_delta(rho: Number, epsilon: Number, method: str = "tight") -> Any:
@@ -193,7 +214,8 @@ def rho_to_delta(rho: Number, epsilon: Number, method: str = "tight") -> Any:
     Returns
     -------
     float or ndarray
-        delta in [0, 1]; relative error about 1e-15 (1 + epsilon**2 / rho).
+        delta in (0, 1], rounded up: never below the bound, and at least 2**-1022.  Relative error
+        at most about ``5e-15 (1 + log(1 + (1 + epsilon) / rho) + epsilon**2 / rho)``.
 
     Raises
     ------
@@ -212,7 +234,7 @@ def rho_to_delta(rho: Number, epsilon: Number, method: str = "tight") -> Any:
     check.broadcast(rho=budget, epsilon=target)
     if method == "bun-steinke":
         gap = np.maximum(target - budget, 0.0)
-        return np.exp(-gap * (gap / (4.0 * budget)))[()]
+        return _up(-gap * (gap / (4.0 * budget)) * (1.0 - _ROUND))[()]
     t = _root(
         lambda t, r, e: (2.0 * np.exp(t) + 1.0) * r - np.logaddexp(0.0, -t) - e,
         -(3.0 * budget + 1.0),
@@ -220,108 +242,10 @@ def rho_to_delta(rho: Number, epsilon: Number, method: str = "tight") -> Any:
         budget,
         target,
     )
-    b = np.exp(t)
-    exponent = b * ((1.0 + b) * budget - target - np.logaddexp(0.0, -t)) - np.logaddexp(0.0, t)
-    with np.errstate(under="ignore"):
-        return np.exp(np.minimum(exponent, 0.0))[()]
-
-
-def discrete_gaussian_delta(epsilon: Number, *, sigma2: Number, sensitivity: ArrayLike = 1) -> Any:
-    r"""Return the exact delta of one count released with discrete Gaussian noise.
-
-    .. math:: \delta = P[Y > \epsilon\sigma^2/D - D/2] - e^\epsilon P[Y > \epsilon\sigma^2/D + D/2],
-       \quad Y \sim N_\mathbb{Z}(0, \sigma^2)
-
-    Parameters
-    ----------
-    epsilon : array_like
-        Budget of approximate DP, in [0, 1e12].
-    sigma2 : array_like
-        Scale parameter of the noise, in (0, 1e12].
-    sensitivity : array_like of int, default 1
-        Change D of the count between neighbours, a whole number >= 1.
-
-    Returns
-    -------
-    float or ndarray
-        delta in [0, 1]; relative error about 1e-14, for normal doubles.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    ShapeError
-        If they do not broadcast.
-
-    Notes
-    -----
-    A sum of positive terms (no cancellation), about 9 sigma of them.
-
-    References
-    ----------
-    Canonne, Kamath and Steinke (2020), Theorem 7.
-
-    Examples
-    --------
-    >>> print(round(discrete_gaussian_delta(1.0, sigma2=5.04), 8))
-    0.00328048
-    """
-    target = _epsilon(epsilon)
-    scale2 = check.real_array(sigma2, "sigma2", lower=0.0, upper=1e12, bounds="(]")
-    shift = check.count_array(sensitivity, "sensitivity", lower=1, upper=10**6)
-    check.broadcast(epsilon=target, sigma2=scale2, sensitivity=shift)
-    total = _kernels.hockey_stick(target, scale2, shift)
-    return np.minimum(total * np.exp(-log_normaliser(scale2)), 1.0)[()]
-
-
-def discrete_gaussian_epsilon(delta: Number, *, sigma2: Number, sensitivity: ArrayLike = 1) -> Any:
-    """Return the exact epsilon of one count released with discrete Gaussian noise.
-
-    The smallest epsilon whose :func:`discrete_gaussian_delta` does not exceed delta.
-
-    Parameters
-    ----------
-    delta : array_like
-        Probability of failure, in [1e-300, 1).
-    sigma2 : array_like
-        Scale parameter of the noise, in (0, 1e12].
-    sensitivity : array_like of int, default 1
-        Change of the count between neighbours, a whole number >= 1.
-
-    Returns
-    -------
-    float or ndarray
-        Epsilon >= 0; relative error about 1e-12.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    ShapeError
-        If they do not broadcast.
-
-    Examples
-    --------
-    >>> print(round(discrete_gaussian_epsilon(0.00328048, sigma2=5.04), 5))
-    1.0
-    """
-    failure = _delta(delta)
-    scale2 = check.real_array(sigma2, "sigma2", lower=0.0, upper=1e12, bounds="(]")
-    shift = check.count_array(sensitivity, "sensitivity", lower=1, upper=10**6)
-    shape = check.broadcast(delta=failure, sigma2=scale2, sensitivity=shift)
-    log_z = log_normaliser(scale2)
-    none_needed = _kernels.hockey_stick(0.0, scale2, shift) * np.exp(-log_z) <= failure
-
-    def excess(e: Any, d: Any, s2: Any, z: Any, n: Any) -> Any:
-        with np.errstate(divide="ignore"):
-            value = np.log(_kernels.hockey_stick(e, s2, n.astype(np.int64))) - z - np.log(d)
-        return np.maximum(value, -1e3)
-
-    # An upper bracket: the loss at the first y beyond which less than delta is left.
-    rho = shift.astype(float) ** 2 / (2.0 * scale2)
-    high = rho + 2.0 * np.sqrt(rho * _log_inverse(failure)) + 1.0 / scale2
-    root = _root(excess, np.zeros(shape), high, failure, scale2, log_z, shift.astype(float))
-    return np.where(none_needed, 0.0, root)[()]
+    b = np.exp(np.maximum(t, -700.0))
+    gain, spent = np.log1p(1.0 / b), (1.0 + b) * budget
+    exponent = b * (spent - target - gain) - np.log1p(b)
+    return _up(exponent + _ROUND * (b * (spent + target + gain) + np.log1p(b)))[()]
 
 
 def sigma2_from_rho(rho: Number, sensitivity: Number) -> Any:
@@ -341,7 +265,8 @@ def sigma2_from_rho(rho: Number, sensitivity: Number) -> Any:
     Returns
     -------
     Fraction, float or ndarray
-        sigma2; exact when both arguments are exact (int or Fraction).
+        sigma2; exact when both arguments are exact (int or Fraction), otherwise the nearest
+        double to within two roundings, on neither side in particular.
 
     Raises
     ------
@@ -371,7 +296,8 @@ def rho_from_sigma2(sigma2: Number, sensitivity: Number) -> Any:
     Returns
     -------
     Fraction, float or ndarray
-        rho; exact when both arguments are exact (int or Fraction).
+        rho; exact when both arguments are exact (int or Fraction), otherwise the nearest double
+        to within two roundings, on neither side in particular.
 
     Raises
     ------

@@ -10,6 +10,8 @@ from bayesrisk import _validation as check
 from bayesrisk._random import Seed
 from bayesrisk.exceptions import ArgumentError, ShapeError
 
+_HALVINGS = 1100  # more than from the largest double to 1
+
 
 class CountLaw(ABC):
     """A law on the integers, or a broadcast array of them, with SciPy's method names.
@@ -194,9 +196,12 @@ def _first_true(
         right = np.where(todo, left, right)
         left = np.where(todo, np.maximum(left - step, low - 1.0), left)
         step = np.where(todo, 2.0 * step, step)
-    while np.any(right - left > 1.0):
+    for _ in range(_HALVINGS):
         middle = np.floor(0.5 * (left + right))
-        split = right - left > 1.0
+        # Beyond 2**53 neighbouring doubles are more than 1 apart, with nothing between them.
+        split = (right - left > 1.0) & (left < middle) & (middle < right)
+        if not split.any():
+            break
         is_right = reached(middle)
         right = np.where(split & is_right, middle, right)
         left = np.where(split & ~is_right, middle, left)

@@ -49,7 +49,7 @@ def tail_ratio(first: float, sigma2: float) -> float:
     """
     total = 1.0
     n = 1.0
-    while True:
+    while True:  # ends: the term is 0 from n = 39 sigma on
         term = math.exp(-n * (2.0 * first + n) / (2.0 * sigma2))
         total += term
         if term < 1e-18 * total:
@@ -61,7 +61,9 @@ def tail_ratio(first: float, sigma2: float) -> float:
 def hockey_stick(epsilon: float, sigma2: float, sensitivity: int) -> float:
     """Sum over y of max(0, w(y) - exp(epsilon) w(y + sensitivity)), w(y) = exp(-y**2 / (2 sigma2)).
 
-    Every term kept is positive, so nothing cancels; summed outwards from the first one.
+    Every term kept is positive, so nothing cancels; summed outwards from the first one, with
+    compensation, until what is left is below 1e-17 of the sum.  The first term is at -shift / 2
+    or above and the weight is 0 from 55 sigma on: the loop ends.
     """
     shift = float(sensitivity)
     # One early: the quotient is rounded, and a term that does not count is cut at 0 below.
@@ -71,11 +73,15 @@ def hockey_stick(epsilon: float, sigma2: float, sensitivity: int) -> float:
     # at the first y the two nearly cancel.
     bound, bound_error = _product(2.0 * sigma2, epsilon)
     total = 0.0
+    lost = 0.0
     while True:
         weight: float = gaussian_weight(y, sigma2)
         excess = (((2.0 * y + shift) * shift - bound) - bound_error) / (2.0 * sigma2)
-        total += weight * -math.expm1(-max(excess, 0.0))
-        if y >= peak and (weight <= 1e-19 * total or weight == 0.0):
+        term = weight * -math.expm1(-max(excess, 0.0)) - lost
+        total, before = total + term, total
+        lost = (total - before) - term
+        # All the weights beyond y add up to less than w(y) sigma2 / y.
+        if y >= peak and (weight == 0.0 or weight * sigma2 <= 1e-17 * total * y):
             return total
         y += 1.0
 
@@ -131,7 +137,7 @@ def fill_discrete_gaussian(rng: Any, sigma2: Any, out: Any) -> None:
                 u -= mass
             out[i] = x
         else:
-            while True:
+            while True:  # ends with probability 1: each try is taken more often than not
                 y = spread * rng.standard_normal()
                 whole = np.rint(y)
                 excess = whole * whole * half_inverse - y * y * half_wide + ceiling

@@ -47,8 +47,8 @@ def _midpoint_coefficients() -> list[float]:
 _MIDPOINT = _midpoint_coefficients()
 
 
-def log_normaliser(sigma2: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log Z, Z = sum over j of exp(-j**2 / (2 sigma2)), to a few ulp.
+def _series(sigma2: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return c and s with Z = c (1 + s), Z = sum over j of exp(-j**2 / (2 sigma2)).
 
     The direct series for 1 / (2 sigma2) >= pi, its Poisson dual below: five terms suffice.
     """
@@ -57,8 +57,20 @@ def log_normaliser(sigma2: NDArray[np.float64]) -> NDArray[np.float64]:
     # Both series are Gaussian weights: the dual one has scale 1 / (4 pi**2 sigma2).
     scale = np.where(direct, sigma2, 0.25 / (np.pi**2 * sigma2))
     series = sum(2.0 * _kernels.gaussian_weight(float(j), scale) for j in range(4, 0, -1))
-    log_scale = np.where(direct, 0.0, 0.5 * np.log(np.pi / rho))
-    result: NDArray[np.float64] = log_scale + np.log1p(series)
+    return np.where(direct, 1.0, np.pi / rho), series
+
+
+def normaliser(sigma2: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return Z, to a few ulp; sigma2 >= 1e-100."""
+    square, series = _series(sigma2)
+    result: NDArray[np.float64] = np.sqrt(square) * (1.0 + series)
+    return result
+
+
+def log_normaliser(sigma2: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log Z, to a few ulp."""
+    square, series = _series(sigma2)
+    result: NDArray[np.float64] = 0.5 * np.log(square) + np.log1p(series)
     return result
 
 

@@ -19,7 +19,7 @@ from bayesrisk import _validation as check
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.executors import make_executor
-from bayesrisk.experiments.parts import PartFolder, arrow_table, write_atomically
+from bayesrisk.experiments.parts import PartFolder, arrow_table
 from bayesrisk.experiments.reconstruction_shards import digest_folder, read_tables
 from bayesrisk.experiments.settings import RunSettings
 from bayesrisk.reconstruction import Claims, claim_sentences, claims
@@ -29,6 +29,7 @@ from bayesrisk.tables import PublishedTables
 __all__ = ["ClaimsConfig", "ClaimsSummary", "run_claims"]
 
 _SHOWN = 5  # conflicts, and sentences, that a summary quotes
+_PROVENANCE = ("folder", "computed", "resumed")  # what a file of results does not tell
 
 
 @dataclass(frozen=True)
@@ -264,21 +265,30 @@ def run_claims(
     done = store.prepare(config, range(config.shards), resume=resume)
     todo = [shard for shard in range(config.shards) if shard not in done]
     task = functools.partial(_work, str(store.path), str(source), config)
+    made: list[ClaimsSummary] = []
+
+    def results() -> dict[str, bytes]:
+        made.append(_summary(store, config, len(done)))
+        # How a run came to its results is none of them: the same after an interrupt.
+        told = {k: v for k, v in asdict(made[0]).items() if k not in _PROVENANCE}
+        return {"summary.json": (json.dumps(told, indent=2) + "\n").encode()}
+
     try:
-        complete = store.run(
-            config, task, runner, todo, progress=progress, merged=("claims", "blocks")
+        store.run(
+            config,
+            task,
+            runner,
+            todo,
+            progress=progress,
+            merged=("claims", "blocks"),
+            results=results,
         )
     finally:
         read_tables.cache_clear()
-    summary = _summary(store, config, len(done), complete)
-    text = json.dumps({**asdict(summary), "folder": ""}, indent=2) + "\n"
-    write_atomically(store.path / "summary.json", text.encode())
-    return summary
+    return made[0]
 
 
-def _summary(
-    store: ClaimsFolder, config: ClaimsConfig, resumed: int, complete: bool
-) -> ClaimsSummary:
+def _summary(store: ClaimsFolder, config: ClaimsConfig, resumed: int) -> ClaimsSummary:
     statuses: Counter[str] = Counter()
     conflicts: list[str] = []
     parts: dict[str, list[pd.DataFrame]] = {"coverage": [], "examples": []}
@@ -315,7 +325,7 @@ def _summary(
         shards=config.shards,
         computed=config.shards - resumed,
         resumed=resumed,
-        complete=complete,
+        complete=True,
         claims=total,
         singletons=singletons,
         statuses=dict(sorted(statuses.items())),

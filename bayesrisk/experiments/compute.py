@@ -15,8 +15,11 @@ from bayesrisk.exceptions import IncompatibleConditionalsWarning
 from bayesrisk.experiments.config import Budget, SweepConfig
 from bayesrisk.inference import count_posterior, decision_threshold, posterior_probability
 from bayesrisk.risk import (
+    DecisionAccuracy,
     correct_decision_probability,
+    decision_accuracy,
     hierarchical_correct_decision_probability,
+    hierarchical_decision_accuracy,
     hierarchical_marginal_posterior,
     marginal_posterior,
     marginal_risk,
@@ -24,6 +27,7 @@ from bayesrisk.risk import (
     multilevel_marginal_risk,
 )
 from bayesrisk.risk.laplace import (
+    laplace_accuracy,
     laplace_correct_decision,
     laplace_marginal_posterior,
     laplace_threshold,
@@ -33,6 +37,9 @@ __all__ = ["SCHEMA", "compute_shard"]
 
 Columns = dict[str, Any]
 _DRAWS_AT_ONCE = 2**20  # 8 MiB
+_TAIL = 2.0**-60  # of the noise left out on each side
+_VALUES = 2**13
+_ROUNDING = 1e-11  # relative standard errors below it are rounding, not chance
 
 #: Columns of the results, one row for each quantity at each point of the grid.
 SCHEMA = pa.schema(
@@ -56,6 +63,7 @@ SCHEMA = pa.schema(
         ("quantity", pa.string()),
         ("value", pa.float64()),
         ("standard_error", pa.float64()),  # null: exact
+        ("effective_releases", pa.float64()),  # that make the standard error; null: exact
     ]
 )
 
@@ -147,15 +155,23 @@ def _rows(
         yield from _by_hierarchy(config, law, quantity)
     elif quantity == "simulated_marginal_posterior":
         value, error = _simulate(law, priors, config.releases, rng)
-        yield {**by_prior, "value": value, "standard_error": error}
+        effective = _effective_releases(law, priors, config.releases)
+        yield {
+            **by_prior,
+            "value": value,
+            "standard_error": error,
+            "effective_releases": effective,
+        }
     else:
-        exact = {
+        exact: dict[str, Any] = {
             "marginal_posterior": law.marginal_posterior,
             "marginal_risk": law.marginal_risk,
             "decision_threshold": law.threshold,
             "correct_decision_probability": law.correct,
-        }[quantity]
-        yield {**by_prior, "value": np.asarray(exact(priors), dtype=float)}
+            "decision_accuracy": lambda p: law.accuracy(p).accuracy,
+            "decision_baseline": lambda p: law.accuracy(p).baseline,
+        }
+        yield {**by_prior, "value": np.asarray(exact[quantity](priors), dtype=float)}
 
 
 def _released(config: SweepConfig, value: NDArray[np.float64]) -> Columns:
@@ -189,9 +205,11 @@ def _by_levels(
 
 def _by_hierarchy(config: SweepConfig, law: "_Gaussian", quantity: str) -> Iterator[Columns]:
     """Yield an average over the releases of two levels at every point of the hierarchy's axes."""
-    average = hierarchical_marginal_posterior
-    if quantity == "hierarchical_correct_decision_probability":
-        average = hierarchical_correct_decision_probability
+    averages: dict[str, Any] = {
+        "hierarchical_marginal_posterior": hierarchical_marginal_posterior,
+        "hierarchical_correct_decision_probability": hierarchical_correct_decision_probability,
+        "hierarchical_decision_accuracy": hierarchical_decision_accuracy,
+    }
     axes = config.hierarchy
     grid = np.meshgrid(
         np.array(axes.n_siblings),
@@ -205,7 +223,7 @@ def _by_hierarchy(config: SweepConfig, law: "_Gaussian", quantity: str) -> Itera
     for conditionals in axes.conditionals:
         with warnings.catch_warnings():  # the configuration asks for them by name
             warnings.simplefilter("ignore", IncompatibleConditionalsWarning)
-            result = average(
+            result = averages[quantity](
                 n_siblings=siblings,
                 rho_block=law.rho,
                 rho_group=rho_group,
@@ -241,6 +259,31 @@ def _simulate(
     return mean, np.sqrt(variance / releases)
 
 
+def _effective_releases(
+    law: "_Gaussian", priors: NDArray[np.float64], releases: int
+) -> NDArray[np.float64]:
+    """Return how many of the simulated releases the standard error rests on.
+
+    With d the distance of the posterior from its average, n E[d^2]^2 / E[d^4]: n/3 for a normal
+    d, the expected number of rare releases where these make all of it.  It is computed from the
+    law and not from the draws: a release so rare that it was not drawn is what the draws cannot
+    tell.  0 where the posterior is the same to rounding for every release.
+    """
+    noise = law.noise()
+    first, last = int(noise.ppf(_TAIL)), int(noise.isf(_TAIL))
+    # Noise that is spread over more values than these is smooth: some of them will do.
+    noisy = 1 + np.arange(first, last + 1, 1 + (last - first) // _VALUES)
+    mass = noise.pmf(noisy - 1)
+    mass = mass / mass.sum()
+    posterior = np.array([law.posterior(noisy, prior) for prior in priors])
+    mean = (posterior @ mass)[:, None]
+    distance = np.abs(posterior / mean - 1.0)
+    second, fourth = distance**2 @ mass, distance**4 @ mass
+    with np.errstate(invalid="ignore", divide="ignore"):
+        effective = releases * second**2 / fourth
+    return np.where(np.sqrt(second / releases) > _ROUNDING, effective, 0.0)
+
+
 class _Gaussian:
     """Discrete Gaussian noise at one setting, on counts measured from the known one."""
 
@@ -266,6 +309,9 @@ class _Gaussian:
 
     def correct(self, priors: NDArray[np.float64]) -> Any:
         return correct_decision_probability(prior=priors, **self._budget)
+
+    def accuracy(self, priors: NDArray[np.float64]) -> DecisionAccuracy:
+        return decision_accuracy(prior=priors, **self._budget)
 
     def epsilon(self, delta: float) -> float:
         return float(rho_to_epsilon(self.rho, delta))
@@ -295,6 +341,9 @@ class _Laplace(_Gaussian):
 
     def correct(self, priors: NDArray[np.float64]) -> Any:
         return laplace_correct_decision(self.parameter, priors)
+
+    def accuracy(self, priors: NDArray[np.float64]) -> DecisionAccuracy:
+        return laplace_accuracy(self.parameter, priors)
 
     def epsilon(self, delta: float) -> float:
         return float(np.sqrt(2.0 * self.rho))  # whatever the delta: pure differential privacy

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from bayesrisk._parse import shown
 from bayesrisk._version import __version__
-from bayesrisk.experiments.settings import RunSettings
+from bayesrisk.experiments.settings import RunSettings, checked
 from bayesrisk.experiments.table import Target
 
 __all__ = ["FREE_OF_PRIOR", "GAUSSIAN_ONLY", "NOISES", "QUANTITIES", "Budget", "SweepConfig"]
@@ -20,9 +21,12 @@ QUANTITIES = {
     "marginal_risk": "",
     "decision_threshold": "",
     "correct_decision_probability": "",
+    "decision_accuracy": "",
+    "decision_baseline": "",
     "multilevel_marginal_posterior": "levels",
     "multilevel_marginal_risk": "levels",
     "hierarchical_correct_decision_probability": "hierarchy",
+    "hierarchical_decision_accuracy": "hierarchy",
     "hierarchical_marginal_posterior": "hierarchy",
     "simulated_marginal_posterior": "simulation",
     "epsilon": "accounting",
@@ -37,10 +41,15 @@ NOISES = ("discrete-gaussian", "discrete-laplace")
 
 @dataclass(frozen=True)
 class Budget:
-    """A value of rho: its name where it has one, and the number."""
+    """A value of rho: its name where it has one, and the number.
+
+    ``census`` marks a budget of the 2020 Census, whose rho stands for one noise in the literature
+    and for another in production.
+    """
 
     name: str
     value: float
+    census: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,30 @@ class Hierarchy:
         """Number of points that the axes span."""
         axes = (self.rho_group, self.group_count, self.n_siblings, self.conditionals)
         return math.prod(len(axis) for axis in axes)
+
+
+_PLAIN: dict[str, Any] = {
+    **dict.fromkeys(("title", "scenario", "version"), str),
+    **dict.fromkeys(("seed", "releases", "settings_per_shard"), int),
+    "delta": float | None,
+}
+
+
+def _several(values: Any, name: str, kind: Any) -> tuple[Any, ...]:
+    """Return a list as a tuple of values of one type."""
+    return tuple(checked(value, name, kind) for value in checked(values, name, list | tuple))
+
+
+def _budgets(values: Any, name: str) -> tuple[Budget, ...]:
+    """Return budgets from their names and values."""
+    return tuple(
+        Budget(
+            checked(b["name"], name, str),
+            float(checked(b["value"], name, float)),
+            checked(b["census"], name, bool),
+        )
+        for b in checked(values, name, list | tuple)
+    )
 
 
 @dataclass(frozen=True)
@@ -147,17 +180,27 @@ class SweepConfig(RunSettings):
         """
         fields = dict(values)
         for name in ("rho", "prior", "sensitivity", "levels"):
-            fields[name] = tuple(Budget(str(b["name"]), float(b["value"])) for b in fields[name])
+            fields[name] = _budgets(fields[name], name)
         fields["targets"] = tuple(
-            Target(str(t["label"]), int(t["count"])) for t in fields["targets"]
+            Target(checked(t["label"], "label", str), checked(t["count"], "count", int))
+            for t in fields["targets"]
         )
         axes = fields["hierarchy"]
         fields["hierarchy"] = Hierarchy(
-            tuple(Budget(str(b["name"]), float(b["value"])) for b in axes["rho_group"]),
-            *(tuple(axes[name]) for name in ("group_count", "n_siblings", "conditionals")),
+            _budgets(axes["rho_group"], "rho_group"),
+            _several(axes["group_count"], "group_count", int),
+            _several(axes["n_siblings"], "n_siblings", int),
+            _several(axes["conditionals"], "conditionals", str),
         )
-        for name in ("noise", "released", "quantities"):
-            fields[name] = tuple(fields[name])
+        fields["released"] = _several(fields["released"], "released", int)
+        for name, known in (("noise", NOISES), ("quantities", tuple(QUANTITIES))):
+            fields[name] = _several(fields[name], name, str)
+            if not set(fields[name]) <= set(known):
+                raise TypeError(f"{name} must be of {', '.join(known)}, got {shown(fields[name])}")
+        for name, kind in _PLAIN.items():
+            checked(fields[name], name, kind)
+        if fields["settings_per_shard"] < 1:
+            raise TypeError(f"settings_per_shard must be >= 1, got {fields['settings_per_shard']}")
         return cls(**fields)
 
     @property

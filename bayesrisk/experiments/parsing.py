@@ -1,6 +1,5 @@
 """From a TOML file to a resolved configuration, checked key by key."""
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesrisk import samples
+from bayesrisk._parse import read_toml, shown
 from bayesrisk.accounting import census_2020_budget, exact_number
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.exceptions import ArgumentError, ConfigError
@@ -62,9 +62,9 @@ def load_config(path: str | Path, *, seed: int | None = None) -> SweepConfig:
     text = str(path)
     try:
         file = samples.path(text[7:]) if text.startswith("sample:") else Path(path)
-        document = tomllib.loads(file.read_bytes().decode("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ArgumentError) as error:
-        raise ConfigError(f"{text}: cannot be read as TOML: {error}") from error
+    except ArgumentError as error:
+        raise ConfigError(f"{text}: cannot be read: {error}") from error
+    document = read_toml(file, name=text)
     return parse_config(document, source=text, folder=file.parent, seed=seed)
 
 
@@ -159,6 +159,11 @@ def parse_config(
     return config
 
 
+def _of_census(value: Any) -> bool:
+    """Return whether a value names a budget of the 2020 Census."""
+    return isinstance(value, str) and value.split("/")[0] in ("pl94", "dhc")
+
+
 class _Reader:
     """Checks that name the file, the key, the bound and the value."""
 
@@ -166,7 +171,7 @@ class _Reader:
         self.source = source
 
     def fail(self, key: str, bound: str, value: Any) -> ConfigError:
-        return ConfigError(f"{self.source}: {key} must be {bound}, got {value!r}")
+        return ConfigError(f"{self.source}: {key} must be {bound}, got {shown(value)}")
 
     def known(self, section: Mapping[str, Any], prefix: str, keys: str) -> None:
         for key in section:
@@ -251,8 +256,9 @@ class _Reader:
         total = entry.get("total")
         if total is not None and "budget" not in entry:
             raise self.fail(f"{key}.total", "left out without budget", total)
-        number = self.value(entry.get("value", entry.get("budget")), key, low, high, total=total)
-        return [Budget(name, float(number))]
+        value = entry.get("value", entry.get("budget"))
+        number = self.value(value, key, low, high, total=total)
+        return [Budget(name, float(number), census=_of_census(value))]
 
     def range(self, entry: Mapping[str, Any], key: str, low: float, high: float) -> list[float]:
         kind = "log" if "log" in entry else "linear"
@@ -271,7 +277,7 @@ class _Reader:
         self, value: Any, key: str, low: float, high: float, *, total: Any = None
     ) -> Fraction:
         """Read a number, a fraction, or PRODUCT/REGION/UNIVERSE/LEVEL/QUERY of the 2020 Census."""
-        if not (isinstance(value, str) and value.split("/")[0] in ("pl94", "dhc")):
+        if not _of_census(value):
             return self.number(value, key, low, high)
         parts = value.split("/")
         if len(parts) != 5:

@@ -1,14 +1,15 @@
 """An output folder of parts that are whole or absent, and a manifest of them.
 
-A part is written under a temporary name and then renamed, so that a run killed at any moment
-leaves only whole parts.  Each carries the digest of its configuration and its shard number in its
-footer: the folder explains itself, and the manifest can be rebuilt from the parts by any process.
+A run killed at any moment leaves only whole parts.  Each carries its kind, its shard number, the
+digest of its configuration and that of its own bytes in its footer: the folder explains itself, and
+the manifest can be rebuilt from the parts by any process.  The manifest says ``complete`` only once
+every result that is made of the parts is in place.
 """
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,25 +17,20 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bayesrisk import _files
+from bayesrisk._parse import read_json
 from bayesrisk.exceptions import OutputError, PartFileError
+from bayesrisk.experiments.part_file import PartFile, pack, unpack
 from bayesrisk.experiments.settings import RunConfig
 from bayesrisk.interfaces import Executor
 
-__all__ = ["PartFolder", "arrow_table", "write_atomically"]
+__all__ = ["CONFIDENTIAL", "MANIFEST", "PartFolder", "arrow_table"]
 
-_MANIFEST = "manifest.json"
+#: Results below this folder are for whoever holds the confidential records, and nobody else.
+CONFIDENTIAL = "confidential"
+MANIFEST = "manifest.json"
 _CONFIG = "config.json"
-_PARTS = "parts"
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that it is either whole or as it was before."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+_ADVICE = "delete this file and run with --resume to compute it again"
 
 
 def arrow_table(frame: pd.DataFrame) -> pa.Table:
@@ -45,6 +41,21 @@ def arrow_table(frame: pd.DataFrame) -> pa.Table:
         text = pa.types.is_large_string(field.type) or pa.types.is_null(field.type)
         fields.append(field.with_type(pa.string()) if text else field)
     return table.cast(pa.schema(fields))
+
+
+def _footer(config: RunConfig, shard: int, kind: str) -> dict[str, str]:
+    """Return what a part says of itself."""
+    return {
+        "bayesrisk.config": config.digest,
+        "bayesrisk.kind": kind,
+        "bayesrisk.shard": str(shard),
+    }
+
+
+def _number(file: Path) -> int:
+    """Return the shard number in the name of a part; -1 for another name."""
+    text = file.stem.rpartition("-")[2]
+    return int(text) if text.isascii() and text.isdigit() else -1
 
 
 class PartFolder:
@@ -60,13 +71,16 @@ class PartFolder:
     what: ClassVar[str]
     #: Files of a shard; the last one is written last, and stands for all.
     kinds: tuple[str, ...] = ("part",)
+    #: Where the parts are.
+    parts: ClassVar[str] = "parts"
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._read: dict[Path, tuple[tuple[int, ...], dict[str, str], int, str]] = {}
 
     def part(self, shard: int, kind: str | None = None) -> Path:
         """Return the path of a part, by default of the one that is written last."""
-        return self.path / _PARTS / f"{kind or self.kinds[-1]}-{shard:06d}.parquet"
+        return self.path / self.parts / f"{kind or self.kinds[-1]}-{shard:06d}.parquet"
 
     def prepare(self, config: RunConfig, mine: range, *, resume: bool) -> set[int]:
         """Make the folder ready for a run and return the shards that are already there.
@@ -93,24 +107,8 @@ class PartFolder:
         PartFileError
             If a part is truncated, altered or foreign.
         """
-        if self.path.exists() and not self.path.is_dir():
-            raise OutputError(f"{self.path}: must be a folder, but is a file")
-        settings = self.path / _CONFIG
-        if not settings.exists():
-            # Leftovers of a run killed before its configuration was in place do not count.
-            others = (
-                []
-                if not self.path.exists()
-                else sorted(p.name for p in self.path.iterdir() if not p.name.endswith(".tmp"))
-            )
-            if others:
-                raise OutputError(
-                    f"{self.path}: must be empty or hold a {self.what}, but holds {others[0]!r}; "
-                    "nothing was changed"
-                )
-            self.path.mkdir(parents=True, exist_ok=True)
-            text = json.dumps(config.to_dict(), indent=2, sort_keys=True) + "\n"
-            write_atomically(settings, text.encode())
+        with _files.explained(self.path):
+            self._settle(config)
         self._check_owner(config)
         done = self.finished(config)
         if not resume and not done.isdisjoint(mine):
@@ -118,15 +116,43 @@ class PartFolder:
                 f"{self.path}: holds {len(done.intersection(mine))} shards of this run; "
                 "add --resume to go on, or choose another folder; nothing was changed"
             )
-        (self.path / _PARTS).mkdir(exist_ok=True)
+        self._make_folder(self.path / self.parts)
+        first, *others = [self.part(shard, kind) for shard in mine for kind in self.kinds]
+        _files.clear(first, *others)
         return done
+
+    def _settle(self, config: RunConfig) -> None:
+        """Write the configuration into a folder that is new or empty; refuse any other."""
+        if self.path.exists() and not self.path.is_dir():
+            raise OutputError(f"{self.path}: must be a folder, but is a file")
+        settings = self.path / _CONFIG
+        if settings.exists():
+            return
+        found = [p.name for p in self.path.iterdir()] if self.path.exists() else []
+        # Leftovers of a run killed before its configuration was in place do not count.
+        others = sorted(name for name in found if not _files.is_leftover(name))
+        if others:
+            raise OutputError(
+                f"{self.path}: must be empty or hold a {self.what}, but holds {others[0]!r}; "
+                "nothing was changed"
+            )
+        _files.make_folder(self.path)
+        text = json.dumps(config.to_dict(), indent=2, sort_keys=True) + "\n"
+        _files.write_bytes(settings, text.encode())
+
+    def _private(self, file: Path) -> bool:
+        """Return whether only the owner may read a file of this folder."""
+        return CONFIDENTIAL in file.relative_to(self.path).parts
+
+    def _make_folder(self, folder: Path) -> None:
+        """Make a folder in this one; one for confidential files is its owner's alone."""
+        inside = folder.relative_to(self.path)
+        for below in (*reversed(inside.parents[:-1]), inside):
+            _files.make_folder(self.path / below, private=self._private(self.path / below))
 
     def _check_owner(self, config: RunConfig) -> None:
         file = self.path / _CONFIG
-        try:
-            theirs = json.loads(file.read_bytes())
-        except (OSError, ValueError) as error:
-            raise OutputError(f"{file}: cannot be read: {error}; nothing was changed") from error
+        theirs = read_json(file, OutputError)
         ours = json.loads(json.dumps(config.to_dict()))
         if theirs != ours:
             other = theirs if isinstance(theirs, dict) else {}
@@ -154,29 +180,39 @@ class PartFolder:
         PartFileError
             If a part is truncated, altered or foreign.
         """
-        folder = self.path / _PARTS
+        folder, last = self.path / self.parts, self.kinds[-1]
         if not folder.is_dir():
             return set()
-        files = sorted(folder.glob(f"{self.kinds[-1]}-*.parquet"))
-        found = {self._check(file, config, self.kinds[-1]) for file in files}
+        found = {
+            self._check(file, config, last) for file in sorted(folder.glob(f"{last}-*.parquet"))
+        }
         for shard in found:
             for kind in self.kinds[:-1]:
                 self._check(self.part(shard, kind), config, kind)
         return found
 
     def _check(self, file: Path, config: RunConfig, kind: str) -> int:
-        """Return the shard number of a part that is whole and belongs to the sweep."""
-        advice = "delete this file and run with --resume to compute it again"
-        try:
-            metadata = pq.read_schema(file).metadata or {}
-            shard = int(metadata[b"bayesrisk.shard"])
-            digest = metadata[b"bayesrisk.config"].decode()
-        except (OSError, ValueError, KeyError, pa.ArrowInvalid) as error:
-            raise PartFileError(f"{file}: is not a whole part ({error}); {advice}") from error
+        """Return the shard number of a part that is whole and belongs to the run."""
+        footer = self._about(file)[1]
+        shard = _number(file)
         known = 0 <= shard < config.shards and file == self.part(shard, kind)
-        if digest != config.digest or not known:
-            raise PartFileError(f"{file}: is not a part of this {self.what}; {advice}")
+        if not known or footer != _footer(config, shard, kind):
+            raise PartFileError(f"{file}: is not a part of this {self.what}; {_ADVICE}")
         return shard
+
+    def _about(self, file: Path) -> tuple[tuple[int, ...], dict[str, str], int, str]:
+        """Return what is known of a part (footer, rows, SHA-256), read again if it changed."""
+        try:
+            now = file.stat()
+        except OSError as error:
+            raise PartFileError(
+                f"{file}: is not a whole part ({error.strerror}); {_ADVICE}"
+            ) from error
+        state = (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
+        if file not in self._read or self._read[file][0] != state:
+            part = unpack(file, _ADVICE)
+            self._read[file] = (state, part.footer, part.table.num_rows, part.sha256)
+        return self._read[file]
 
     def write_parts(self, config: RunConfig, shard: int, tables: Mapping[str, pa.Table]) -> None:
         """Write the parts of a shard, each whole or not at all.
@@ -192,19 +228,13 @@ class PartFolder:
 
         Raises
         ------
-        OSError
+        OutputError
             If they cannot be written.
         """
-        footer = {"bayesrisk.config": config.digest, "bayesrisk.shard": str(shard)}
         for kind in self.kinds:
-            sink = pa.BufferOutputStream()
-            pq.write_table(
-                tables[kind].replace_schema_metadata(footer),
-                sink,
-                compression="zstd",
-                write_page_checksum=True,
-            )
-            write_atomically(self.part(shard, kind), sink.getvalue().to_pybytes())
+            file = self.part(shard, kind)
+            data = pack(tables[kind], _footer(config, shard, kind))
+            _files.write_bytes(file, data, private=self._private(file), tidy=False)
 
     def run(
         self,
@@ -215,6 +245,7 @@ class PartFolder:
         *,
         progress: Callable[[int, int], None] | None = None,
         merged: tuple[str, ...] = (),
+        results: Callable[[], Mapping[str, bytes]] | None = None,
     ) -> bool:
         """Compute shards, and keep those that are finished whatever happens.
 
@@ -232,6 +263,8 @@ class PartFolder:
             Called with the shards computed and those to compute, after each.
         merged : tuple of str
             Kinds that a complete run has in one file each.
+        results : callable, optional
+            Makes the other files of a complete run, by name.
 
         Returns
         -------
@@ -240,6 +273,8 @@ class PartFolder:
 
         Raises
         ------
+        OutputError
+            If a file cannot be written.
         PartFileError
             If a part is truncated, altered or foreign.
         """
@@ -247,32 +282,43 @@ class PartFolder:
             for count, _ in enumerate(runner.run(work, todo), start=1):
                 if progress is not None:
                     progress(count, len(todo))
-        finally:
-            manifest = self.write_manifest(config)  # also after an interrupt: what is there
-        if manifest["complete"] and merged:
-            files = {f"{kind}.parquet": self._merge(config, kind) for kind in merged}
-            self.write_manifest(config, files=files)
-        return bool(manifest["complete"])
+        except BaseException:
+            with suppress(OutputError):  # what stopped the work is to be told
+                self.write_manifest(config)
+            raise
+        if self.missing(config):
+            self.write_manifest(config)
+            if self.missing(config):  # else another machine has finished the rest meanwhile
+                return False
+        files = {f"{kind}.parquet": self._merge(config, kind) for kind in merged}
+        for name, data in ({} if results is None else results()).items():
+            file = self.path / name
+            self._make_folder(file.parent)
+            _files.write_bytes(file, data, private=self._private(file))
+            files[name] = {"sha256": hashlib.sha256(data).hexdigest()}
+        self.write_manifest(config, files=files)
+        return True
 
     def _merge(self, config: RunConfig, kind: str) -> dict[str, Any]:
         """Write one file from the parts, a shard at a time; return its rows and checksum."""
         target = self.path / f"{kind}.parquet"
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         columns, rows = self.read_part(0, kind).schema, 0
-        try:
-            with pq.ParquetWriter(
-                temporary, columns, compression="zstd", write_page_checksum=True
-            ) as writer:
-                for shard in range(config.shards):
-                    part = self.read_part(shard, kind)
-                    rows += part.num_rows
+        with (
+            _files.whole_file(target) as stream,
+            pq.ParquetWriter(
+                stream, columns, compression="zstd", write_page_checksum=True
+            ) as writer,
+        ):
+            for shard in range(config.shards):
+                part = self.read_part(shard, kind)
+                rows += part.num_rows
+                try:
                     writer.write_table(part.cast(columns))
-            with temporary.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
-        return {"rows": rows, "sha256": digest}
+                except (ValueError, pa.ArrowException) as error:
+                    raise PartFileError(
+                        f"{self.part(shard, kind)}: has other columns than the first part: {error}"
+                    ) from error
+        return {"rows": rows, "sha256": _files.digest(target)}
 
     def missing(self, config: RunConfig) -> list[int]:
         """Return the shards whose parts are not there."""
@@ -299,11 +345,11 @@ class PartFolder:
             If it cannot be read.
         """
         file = self.part(shard, kind)
-        try:
-            part = pq.ParquetFile(file, page_checksum_verification=True).read()
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise PartFileError(f"{file}: cannot be read: {error}") from error
-        return part.replace_schema_metadata(None)
+        part: PartFile = unpack(file, _ADVICE)
+        own = (part.footer.get("bayesrisk.kind"), part.footer.get("bayesrisk.shard"))
+        if own != (kind or self.kinds[-1], str(shard)):
+            raise PartFileError(f"{file}: is not a part of this {self.what}; {_ADVICE}")
+        return part.table
 
     def write_manifest(
         self, config: RunConfig, files: Mapping[str, Any] | None = None
@@ -315,7 +361,7 @@ class PartFolder:
         config : RunConfig
             The run.
         files : mapping, optional
-            What was made of the parts, by name.
+            What was made of the parts of a complete run, by name.
 
         Returns
         -------
@@ -331,24 +377,18 @@ class PartFolder:
         done = self.finished(config)
         for shard, kind in ((shard, kind) for shard in sorted(done) for kind in self.kinds):
             file = self.part(shard, kind)
-            parts.append(
-                {
-                    "shard": shard,
-                    "file": f"{_PARTS}/{file.name}",
-                    "rows": pq.read_metadata(file).num_rows,
-                    "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
-                }
-            )
+            _, _, rows, digest = self._about(file)
+            name = f"{self.parts}/{file.name}"
+            parts.append({"shard": shard, "file": name, "rows": rows, "sha256": digest})
         manifest = {
             "config": config.digest,
             "version": config.version,
             "shards": config.shards,
-            "complete": len(done) == config.shards,
+            "complete": files is not None,
             "parts": parts,
             **({} if files is None else {"files": files}),
         }
-        text = json.dumps(manifest, indent=2, sort_keys=True) + "\n"
-        write_atomically(self.path / _MANIFEST, text.encode())
+        _files.write_bytes(self.path / MANIFEST, _files.sealed(manifest))
         return manifest
 
     def load_settings(self) -> Any:
@@ -365,12 +405,9 @@ class PartFolder:
             If the folder holds no run of this kind, or a damaged one.
         """
         file = self.path / _CONFIG
-        try:
-            return json.loads(file.read_bytes())
-        except FileNotFoundError as error:
-            raise OutputError(f"{self.path}: holds no {self.what} (no {_CONFIG})") from error
-        except (OSError, ValueError) as error:
-            raise self.no_settings(error) from error
+        if not file.exists():
+            raise OutputError(f"{self.path}: holds no {self.what} (no {_CONFIG})")
+        return read_json(file, OutputError)
 
     def no_settings(self, error: Exception) -> OutputError:
         """Return the error that says why the configuration cannot be used."""

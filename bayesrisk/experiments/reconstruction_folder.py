@@ -1,18 +1,17 @@
 """The output folder of a reconstruction: its configuration, its parts, and what is made of them."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
-import pyarrow.parquet as pq
 
+from bayesrisk import _files
+from bayesrisk._parquet import read_frame
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import PartFileError
-from bayesrisk.experiments.parts import PartFolder
+from bayesrisk.experiments.parts import MANIFEST, PartFolder
 from bayesrisk.experiments.settings import RunSettings
 
 __all__ = [
@@ -119,11 +118,14 @@ def read_reconstruction(folder: str | Path) -> ReconstructionOutput:
     store = ReconstructionFolder(folder, variability=True)
     document = store.load_settings()
     try:
-        config = ReconstructionConfig(**document)
-        manifest: Mapping[str, Any] = json.loads((store.path / "manifest.json").read_bytes())
-        files = manifest.get("files")
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+        config = ReconstructionConfig.from_document(document)
+    except (TypeError, ValueError) as error:
         raise store.no_settings(error) from error
+    file = store.path / MANIFEST
+    manifest = _files.read_document(file, PartFileError) if file.exists() else {}
+    if manifest and manifest.get("config") != config.digest:
+        raise PartFileError(f"{file}: belongs to another configuration than config.json")
+    files = manifest.get("files", {})
     if not files:
         raise PartFileError(f"{store.path}: is not finished; run the reconstruction with --resume")
     return ReconstructionOutput(
@@ -137,12 +139,8 @@ def read_reconstruction(folder: str | Path) -> ReconstructionOutput:
 def _listed(folder: Path, kind: str, files: Mapping[str, Any]) -> pd.DataFrame:
     """Return a file after comparing it with the manifest."""
     file = folder / f"{kind}.parquet"
-    try:
-        with file.open("rb") as data:
-            same = hashlib.file_digest(data, "sha256").hexdigest() == files[file.name]["sha256"]
-    except (OSError, KeyError, TypeError) as error:
-        raise PartFileError(f"{file}: cannot be read: {error}") from error
-    if not same:
-        raise PartFileError(f"{file}: is not the file that the manifest lists; run with --resume")
-    frame: pd.DataFrame = pq.read_table(file).to_pandas()
-    return frame
+    known = files.get(file.name) if isinstance(files, Mapping) else None
+    if not isinstance(known, Mapping) or not isinstance(known.get("sha256"), str):
+        raise PartFileError(f"{file}: is not listed in the manifest; run with --resume")
+    _files.check_digest(file, known["sha256"], MANIFEST, PartFileError)
+    return read_frame(file, fault=PartFileError)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bayesrisk import _files
 from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.parts import arrow_table
 from bayesrisk.experiments.reconstruction_folder import ReconstructionConfig
@@ -25,10 +26,12 @@ __all__ = ["compute_shard", "digest_folder", "read_tables", "shard_of_blocks"]
 def digest_folder(folder: Path) -> str:
     """Return the SHA-256 of the names and contents of a folder's files."""
     total = hashlib.sha256()
-    for file in sorted(p for p in folder.iterdir() if p.is_file()):
-        with file.open("rb") as data:
-            content = hashlib.file_digest(data, "sha256").hexdigest()
-        total.update(f"{file.name} {content}\n".encode())
+    try:
+        for file in sorted(p for p in folder.iterdir() if p.is_file()):
+            if not _files.is_leftover(file.name):
+                total.update(f"{file.name} {_files.digest(file)}\n".encode())
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be read: {error}") from error
     return total.hexdigest()
 
 

@@ -1,27 +1,33 @@
 """The report of a re-identification: tables, figures, and one self-contained HTML page."""
 
-import hashlib
 import json
-import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
+from bayesrisk import _files, plotting
 from bayesrisk import _validation as check
-from bayesrisk import plotting
-from bayesrisk.exceptions import ArgumentError, DataError, OutputError
+from bayesrisk._parquet import read_frame
+from bayesrisk._parse import named
+from bayesrisk._text import open_text
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments import html
 from bayesrisk.experiments.reconstruction_folder import ReconstructionOutput, read_reconstruction
+from bayesrisk.experiments.reidentification_tables import (
+    THRESHOLDS,
+    Results,
+    report_tables,
+    rounded,
+    shown,
+)
 from bayesrisk.reconstruction.person_frame import person_frame
 from bayesrisk.risk._panels import PANELS
-from bayesrisk.risk.agreement import Agreement, agreement
-from bayesrisk.risk.leave_one_out import LeaveOneOut, leave_one_out
-from bayesrisk.risk.majority import MajorityInference, majority_inference
+from bayesrisk.risk.agreement import agreement
+from bayesrisk.risk.leave_one_out import leave_one_out
+from bayesrisk.risk.majority import majority_inference
 from bayesrisk.risk.race_ethnicity import race_ethnicity_counts
 from bayesrisk.risk.reidentification import Reidentification, reidentification
 from bayesrisk.risk.variability_reports import uniques_by_block_size, variability_quantiles
@@ -29,22 +35,6 @@ from bayesrisk.risk.variability_reports import uniques_by_block_size, variabilit
 __all__ = ["write_reidentification"]
 
 SOURCE = "reconstruction"
-_THRESHOLDS = (1, 5, 10, 20)
-_PRECISIONS = (0.5, 0.75, 0.9, 1.0)
-_ROWS = 40  # of a table in the page; the files have all
-
-
-@dataclass(frozen=True)
-class _Results:
-    """Everything that the report shows."""
-
-    run: ReconstructionOutput
-    links: Reidentification
-    agreement: Agreement
-    alone: LeaveOneOut
-    majority: MajorityInference
-    quantiles: pd.DataFrame | None
-    uniques: pd.DataFrame | None
 
 
 def write_reidentification(
@@ -64,7 +54,8 @@ def write_reidentification(
         A finished reconstruction.
     output : path-like
         New or empty folder: ``report.html``, ``rates.csv``, ``tables/*.csv``, ``figures/``,
-        ``manifest.json``; it appears whole or not at all.
+        ``manifest.json``; it appears whole or not at all.  All of it is computed from the
+        confidential records, so that only its owner may read it (0700, files 0600).
     attackers : mapping of str to path-like
         Files of known persons by name (Parquet or CSV): ``block, sex, age, person``.
     truth : path-like
@@ -72,20 +63,22 @@ def write_reidentification(
     seed : int
         Of the choices among equal records and of the proportional guesses.
     level : float, default 0.95
-        Level of the Clopper-Pearson intervals.
+        Level of the intervals.
 
     Returns
     -------
     dict
         ``report`` (path of the page) and ``rates``: for each attacker and source putative,
-        confirmed, precision, both recalls, the baseline's precision and the ratio.
+        confirmed, precision, both recalls, the precision of guessers without the targets' own
+        records (``left_out``) and of the published ones (``baseline_precision``), and the ratios.
 
     Raises
     ------
     ArgumentError
         If there is no attacker, or a number is out of range.
     DataError
-        If a file lacks a column or has a value out of range: file, row and column are named.
+        If a file lacks a column or has a value out of range: file, row and column are named; or
+        if nobody in it lives in a block of the reconstruction.
     OutputError
         If the output folder holds something, or ``folder`` holds no reconstruction.
     PartFileError
@@ -95,8 +88,8 @@ def write_reidentification(
     if not attackers:
         raise ArgumentError(f"attackers must map at least one name to a file, got {attackers!r}")
     target = Path(output)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise OutputError(f"{target}: must be a new or empty folder; nothing was changed")
+    with _files.explained(target):
+        _files.new_folder(target)
     run = read_reconstruction(folder)
     missing = {"block", "sex", "age", "race", "hisp"} - set(run.records)
     if missing:
@@ -104,38 +97,42 @@ def write_reidentification(
     files = {name: Path(file) for name, file in attackers.items()}
     persons = {name: _read(file, ("block", "sex", "age", "person")) for name, file in files.items()}
     known = _read(Path(truth), ("block", "sex", "age", "race", "hisp", "person"))
+    for name, frame in persons.items():
+        _check_places(run, frame, f"{files[name]}: none of the {len(frame)} known persons")
+    _check_places(run, known, f"{truth}: none of the {len(known)} confidential records")
     results = _results(run, persons, known, seed, level)
-    temporary = target.with_name(f".{target.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        (temporary / "tables").mkdir(parents=True)
-        (temporary / "figures").mkdir()
-        rates = _write(results, temporary, seed)
-        inputs = {
-            "reconstruction": run.config.digest,
-            "truth": _digest(Path(truth)),
-            "attackers": {name: _digest(file) for name, file in files.items()},
-        }
+    inputs = {
+        "reconstruction": run.config.digest,
+        "truth": _files.digest(truth),
+        "attackers": {name: _files.digest(file) for name, file in files.items()},
+    }
+    with _files.whole_folder(target, _files.new_folder, private=True) as made:
+        _files.make_folder(made / "tables")
+        _files.make_folder(made / "figures")
+        rates = _write(results, made, seed)
         manifest = {
+            "confidential": True,
+            "files": {
+                path.relative_to(made).as_posix(): _files.digest(path)
+                for path in sorted(made.rglob("*"))
+                if path.is_file()
+            },
             "inputs": inputs,
-            "seed": seed,
             "level": level,
+            "seed": seed,
             "version": results.links.version,
         }
-        text = json.dumps(manifest, indent=2, sort_keys=True) + "\n"
-        (temporary / "manifest.json").write_text(text, encoding="utf-8")
-        if target.exists():
-            target.rmdir()
-        temporary.replace(target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        _files.write_bytes(made / "manifest.json", _files.sealed(manifest))
     whole = (rates["panel"] == "all") & (rates["blocks"] == "all")
-    shown = rates[whole & (rates["block_size"] == "All")]
+    overall = rates[whole & (rates["block_size"] == "All")]
     columns = [
         "attacker", "source", "attacker_records", "putative", "confirmed", "precision",
-        "recall_confirmed", "recall_putative", "baseline_precision", "precision_ratio",
+        "precision_lower", "precision_upper", "recall_confirmed", "recall_putative",
+        "left_out", "left_out_guesser", "left_out_ratio", "left_out_ratio_lower",
+        "left_out_ratio_upper", "baseline_precision", "baseline_guesser", "precision_ratio",
     ]  # fmt: skip
-    rows = shown[columns].astype(object).where(shown[columns].notna(), None)
+    rows = overall[columns].replace(np.inf, np.nan).astype(object)  # JSON has no infinity
+    rows = rows.where(rows.notna(), None)
     return {"report": str(target / "report.html"), "rates": rows.to_dict(orient="records")}
 
 
@@ -143,21 +140,26 @@ def _read(file: Path, columns: tuple[str, ...]) -> pd.DataFrame:
     """Return a file's columns, checked; a fault is named with the file."""
     if not file.is_file():
         raise DataError(f"{file}: is not a file")
-    try:
-        if file.suffix.lower() == ".csv":
-            frame = pd.read_csv(file, dtype={"block": str, "person": str})
-        else:
-            frame = pd.read_parquet(file)
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise DataError(f"{file}: cannot be read: {error}") from error
+    if file.suffix.lower() == ".csv":
+        with open_text(file) as lines, named(str(file), also=(OverflowError,)):
+            kinds = {"block": str, "person": str}
+            frame = pd.read_csv(lines, dtype=kinds, compression=None, low_memory=False)
+    else:
+        frame = read_frame(file, dict.fromkeys(columns, ("number", "text")))
     checked = person_frame(frame, columns=columns, source=str(file))
     # Identifiers are names, whether a file stores them as numbers or as text.
     return checked.assign(person=checked["person"].astype("str"))
 
 
-def _digest(file: Path) -> str:
-    with file.open("rb") as data:
-        return hashlib.file_digest(data, "sha256").hexdigest()
+def _check_places(run: ReconstructionOutput, frame: pd.DataFrame, nobody: str) -> None:
+    """Refuse persons none of whom lives in a block of the reconstruction."""
+    here = np.unique(run.records["block"].astype(str))
+    theirs = np.unique(frame["block"].astype(str))
+    if not np.isin(theirs, here).any():
+        raise DataError(
+            f"{nobody} lives in a block of the reconstruction: first codes "
+            f"{', '.join(theirs[:3])} in the file, {', '.join(here[:3])} in the reconstruction"
+        )
 
 
 def _proved(run: ReconstructionOutput) -> list[str]:
@@ -181,7 +183,7 @@ def _results(
     truth: pd.DataFrame,
     seed: int,
     level: float,
-) -> _Results:
+) -> Results:
     rng = np.random.default_rng(seed)
     sources = {SOURCE: run.records}
     links = reidentification(
@@ -201,10 +203,10 @@ def _results(
         quantiles = variability_quantiles(run.variability, rng=rng)
         if not (run.blocks["population"] != run.variability["population"]).any():
             uniques = uniques_by_block_size(run.records, variability=run.variability)
-    return _Results(run, links, agreed, leave_one_out(truth), majority, quantiles, uniques)
+    return Results(run, links, agreed, leave_one_out(truth), majority, quantiles, uniques)
 
 
-def _write(results: _Results, folder: Path, seed: int) -> pd.DataFrame:
+def _write(results: Results, folder: Path, seed: int) -> pd.DataFrame:
     """Write tables, figures and page; return the rates of all panels."""
     links = results.links
     rates = pd.concat(
@@ -214,95 +216,23 @@ def _write(results: _Results, folder: Path, seed: int) -> pd.DataFrame:
             for panel in PANELS
         ]
     )
-    rates.to_csv(folder / "rates.csv", index=False)
-    tables = _tables(results)
+    _csv(rates, folder / "rates.csv")
+    tables = report_tables(results, rates)
     for name, (_, table) in tables.items():
-        table.to_csv(folder / "tables" / f"{name}.csv", index=False)
+        _csv(table, folder / "tables" / f"{name}.csv")
     body = [f"<h1>{html.text('Re-identification of reconstructed records')}</h1>", _guide(results)]
     for attacker in links.attackers:
         body.append(_attacker(rates, attacker, folder / "figures", links))
-    body += [html.table(_shown(table), caption) for caption, table in tables.values()]
+    body += [html.table(shown(table), caption) for caption, table in tables.values()]
     body += _more_figures(results, folder / "figures")
     body.append(_provenance(results, seed))
     page = html.page("Re-identification of reconstructed records", "\n".join(body))
-    (folder / "report.html").write_text(page, encoding="utf-8")
+    _files.write_bytes(folder / "report.html", page.encode())
     return rates
 
 
-def _flat(layout: pd.DataFrame) -> pd.DataFrame:
-    """Return a published layout with one line of heads."""
-    flat = layout.reset_index()
-    flat.columns = pd.Index([" ".join(str(part) for part in c if part) for c in flat.columns])
-    counts = [
-        c for c in flat.columns if not c.endswith(("Percentage", "Age")) or "Agreement E" in c
-    ]
-    return flat.astype({c: "Int64" for c in counts if flat[c].dtype.kind == "f"})
-
-
-def _shown(table: pd.DataFrame) -> pd.DataFrame:
-    """Return what the page shows of a table: no empty classes, percentages to one decimal."""
-    counts = [c for c in table if table[c].dtype.kind in "iu"]
-    if "block_size" in table and counts:
-        table = table[(table[counts] != 0).any(axis=1)]
-    percentages = {
-        str(c): table[c].map(lambda value: "–" if pd.isna(value) else f"{value:.1f}").astype("str")
-        for c in table
-        if "Percentage" in str(c)
-    }
-    return table.assign(**percentages).head(_ROWS)
-
-
-def _tables(results: _Results) -> dict[str, tuple[str, pd.DataFrame]]:
-    """Return every table with its caption, by file name; layouts follow the published tables."""
-    links = results.links
-    proved = links.to_panels(panels=("nonmodal", "nonmodal-unique"), zero_variability=True)
-    shares = ["Putative Percentage", "Confirmed Percentage"]
-    proved = proved.drop(columns=[(name, share) for name in links.attackers for share in shares])
-    tables = {
-        "linked-all": (
-            "Putative and confirmed re-identifications by block size (layout S6, S12)",
-            _flat(links.to_layout()),
-        ),
-        "linked-panels": (
-            "Of the attacker's whole file, and of those whose block, sex and age bin it has right "
-            "(layout S7)",
-            _flat(links.to_panels(panels=("all", "in-truth"))),
-        ),
-        "linked-nonmodal-proved": (
-            "Nonmodal people in blocks of proved zero solution variability (layout S8)",
-            _flat(proved),
-        ),
-        "linked-modal": (
-            "Modal people by block size (layout S9, S13)",
-            _flat(links.to_layout(panel="modal")),
-        ),
-        "agreement": (
-            "Agreement of the records with the truth (layout S10)",
-            _flat(results.agreement.to_layout()),
-        ),
-        "linked-nonmodal": (
-            "Nonmodal people by block size (layout S11)",
-            _flat(links.to_layout(panel="nonmodal")),
-        ),
-        "leave-one-out": (
-            "What a guesser infers of a person without that person's record: accuracy and upper "
-            "bound",
-            results.alone.to_frame(),
-        ),
-        "majority": (
-            "Inferring the majority of the block, which links nobody to anything",
-            pd.concat(
-                results.majority.summary(threshold=t, precisions=_PRECISIONS) for t in _THRESHOLDS
-            ),
-        ),
-    }
-    if results.quantiles is not None:
-        caption = "Solution variability: quantiles weighted by population (layout S4)"
-        tables["variability"] = (caption, results.quantiles)
-    if results.uniques is not None:
-        caption = "Uniques, and blocks of zero variability, among the records (layout S5)"
-        tables["uniques"] = (caption, results.uniques)
-    return tables
+def _csv(frame: pd.DataFrame, file: Path) -> None:
+    _files.write_bytes(file, frame.to_csv(index=False, lineterminator="\n").encode())
 
 
 def _attacker(rates: pd.DataFrame, attacker: str, folder: Path, links: Reidentification) -> str:
@@ -310,39 +240,42 @@ def _attacker(rates: pd.DataFrame, attacker: str, folder: Path, links: Reidentif
     mine = rates[(rates["attacker"] == attacker) & (rates["blocks"] == "all")]
     everybody = mine[mine["panel"] == "all"]
     parts = [f"<h2>Attacker: {html.text(attacker)}</h2>"]
-    shown = everybody[everybody["block_size"] == "All"]
-    text = shown.apply(
-        lambda column: column.map("{:.3f}".format) if column.dtype == float else column
-    )
-    rows = pd.DataFrame(
-        {
-            "source": text["source"],
-            "persons": text["attacker_records"],
-            "putative": text["putative"],
-            "confirmed": text["confirmed"],
-            "precision": text["precision"],
-            f"{links.level:.0%} interval": text["precision_lower"]
-            + " to "
-            + text["precision_upper"],
-            "better guesser": text["baseline_precision"],
-            "ratio": text["precision_ratio"],
-            "confirmed / persons": text["recall_confirmed"],
-        }
-    )
-    parts.append(html.table(rows, "Rates, beside those of the guessers"))
+    everyone = everybody[everybody["block_size"] == "All"]
+    columns = {
+        "source": "source",
+        "attacker_records": "persons",
+        "putative": "putative",
+        "confirmed": "confirmed",
+        "precision": "precision",
+        "precision_lower": "precision_lower",
+        "precision_upper": "precision_upper",
+        "left_out": "guesser without the record",
+        "left_out_ratio": "ratio",
+        "left_out_ratio_lower": "ratio_lower",
+        "left_out_ratio_upper": "ratio_upper",
+        "baseline_precision": "published guesser",
+        "precision_ratio": "ratio to it",
+        "recall_confirmed": "confirmed / persons",
+    }
+    rows = rounded(everyone[list(columns)].rename(columns=columns))
+    caption = f"Rates, beside those of the guessers; intervals of {links.level:.0%}"
+    parts.append(html.table(rows, caption))
     number = links.attackers.index(attacker) + 1
     for panel in ("all", "nonmodal"):
-        shown = mine[mine["panel"] == panel]
-        if not (shown["putative"] > 0).any():
+        drawn = mine[mine["panel"] == panel]
+        if not (drawn["putative"] > 0).any():
             continue
-        caption = f"Precision by block size, {panel} targets, and its ratio to the better guesser's"
-        drawn = plotting.plot_reidentification(shown)
-        parts.append(html.figure(drawn, folder / f"precision-{number}-{panel}", caption))
+        caption = (
+            f"Precision by block size, {panel} targets, and its ratio to what a guesser reaches "
+            "without the target's record"
+        )
+        figure = plotting.plot_reidentification(drawn)
+        parts.append(html.figure(figure, folder / f"precision-{number}-{panel}", caption))
     return "\n".join(parts)
 
 
-def _more_figures(results: _Results, folder: Path) -> list[str]:
-    curves = pd.concat(results.majority.curve(threshold=t) for t in _THRESHOLDS)
+def _more_figures(results: Results, folder: Path) -> list[str]:
+    curves = pd.concat(results.majority.curve(threshold=t) for t in THRESHOLDS)
     caption = "Majority inference from the reconstructed records: precision over the population"
     parts = [html.figure(plotting.plot_majority(curves), folder / "majority", caption)]
     if results.quantiles is not None:
@@ -352,18 +285,26 @@ def _more_figures(results: _Results, folder: Path) -> list[str]:
     return parts
 
 
-def _guide(results: _Results) -> str:
+def _guide(results: Results) -> str:
     statuses = results.run.blocks["status"].value_counts()
     blocks = ", ".join(f"{count} {html.text(str(status))}" for status, count in statuses.items())
     return (
+        "<p><b>Confidential:</b> computed from confidential records; not to be passed on before "
+        "a review of what it discloses.</p>"
         f"<p>{len(results.run.records):,} reconstructed records; blocks: {blocks}.</p>"
         "<h2>How to read the numbers</h2><ul>"
         "<li>A record linked to a known person on block, sex and age is a <b>putative</b> "
         "re-identification; it is <b>confirmed</b> if race and Hispanic origin are the person's. "
         "<b>Precision</b> is confirmed over putative.</li>"
-        "<li><b>MDG</b> says of everybody what most people of the block are, <b>PRG</b> draws from "
-        "the block's shares. They link nobody, so what they reach is inference about a group; the "
-        "<b>ratio</b> compares with the better of the two.</li>"
+        "<li>The <b>ratio</b> compares with a <b>guesser without the record</b>: one who knows the "
+        "other people of the target's block, but not the target's own record, and says what most "
+        "of them are, or draws one of them (the better of the two). What is above 1 is due to the "
+        "targets' own records.</li>"
+        "<li><b>MDG</b> and <b>PRG</b> are the same two guessers as the literature publishes them: "
+        "the target's own record counts among those that they guess from. So they are right more "
+        "often where few people are alike, and the <b>ratio to them</b> is lower.</li>"
+        "<li><b>Intervals</b> take blocks as the independent units: people of one block are linked "
+        "and guessed together.</li>"
         "<li><b>Modal</b> people are what most of their block are. Of <b>nonmodal</b> people the "
         "block's composition says little: what is confirmed there is due to their own records.</li>"
         "<li><b>Leave-one-out</b> is what a guesser reaches who never had the target's record.</li>"
@@ -371,7 +312,7 @@ def _guide(results: _Results) -> str:
     )
 
 
-def _provenance(results: _Results, seed: int) -> str:
+def _provenance(results: Results, seed: int) -> str:
     text = json.dumps(results.run.config.to_dict(), indent=2)
     return (
         f"<h2>Where this comes from</h2><p>Seed {seed}. {html.versions()}.</p>"

@@ -4,18 +4,21 @@ CSV or Parquet by the ending of either file.  Columns that are not needed pass t
 so that codes in a CSV file keep their leading zeros; those that are needed are written as numbers.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
+from bayesrisk import _files
+from bayesrisk._parquet import check_kinds, read_batches
+from bayesrisk._parse import named, shown
+from bayesrisk._text import header_fields, open_text, text_tables
 from bayesrisk._validation import MAX_COUNT
 from bayesrisk.accounting import exact_number
-from bayesrisk.exceptions import ArgumentError, DataError, OutputError
+from bayesrisk.exceptions import ArgumentError, DataError
 
 __all__ = ["NEW_COLUMNS", "add_columns"]
 
@@ -25,6 +28,8 @@ NEW_COLUMNS = ("target_probability", "risk_ratio", "truncation_bound")
 _COUNTS = ("block", "group", "siblings")
 _SETTINGS = ("n_siblings", "prior", "known_count")
 _LOWEST = {"n_siblings": 1, "known_count": 0}
+_NEEDED = (*_COUNTS, *_SETTINGS)
+_KINDS = ("number", "text")
 _ENDINGS = (".csv", ".parquet")
 
 Compute = Callable[..., Any]
@@ -37,39 +42,22 @@ def _ending(file: Path, option: str) -> str:
     return ending
 
 
-@contextmanager
-def _named(file: Path) -> Iterator[None]:
-    """Turn what goes wrong in reading into an error that names the file."""
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        if isinstance(error, (DataError, OutputError)):
-            raise
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-        raise DataError(f"{file}: cannot be read: {reason}") from error
-
-
 def _read(file: Path) -> Iterator[pd.DataFrame]:
     """Yield the table in pieces; a table without rows yields one empty piece."""
-    with _named(file):
-        if _ending(file, "releases") == ".csv":
-            with pd.read_csv(
-                file, dtype=str, keep_default_na=False, chunksize=CHUNK, encoding="utf-8-sig"
-            ) as pieces:
-                empty = True
-                for piece in pieces:
-                    empty = False
-                    yield piece
+    if _ending(file, "releases") == ".csv":
+        with named(str(file), also=(pa.ArrowException,)), open_text(file) as lines:
+            names = header_fields(lines.readline(), str(file))
+            empty = True
+            for table in text_tables(lines, names):
+                empty = False
+                for start in range(0, table.num_rows, CHUNK):
+                    yield table.slice(start, CHUNK).to_pandas()
             if empty:
-                yield pd.read_csv(file, dtype=str, encoding="utf-8-sig")
-            return
-        from pyarrow import parquet
-
-        with parquet.ParquetFile(file) as source:
-            for batch in source.iter_batches(batch_size=CHUNK):
-                yield batch.to_pandas(types_mapper=pd.ArrowDtype)
-            if source.metadata.num_rows == 0:
-                yield source.read().to_pandas(types_mapper=pd.ArrowDtype)
+                yield pd.DataFrame(columns=names, dtype=str)
+        return
+    for table in read_batches(file, CHUNK):
+        check_kinds(table.schema, file, {n: _KINDS for n in table.column_names if n in _NEEDED})
+        yield table.to_pandas(types_mapper=pd.ArrowDtype)
 
 
 def _where(file: Path, row: int, column: str) -> str:
@@ -91,7 +79,7 @@ def _whole(values: pd.Series, file: Path, start: int) -> Any:
         bounds = f"[{low}, 2**52]" if name in _LOWEST else "[-2**52, 2**52]"
         raise DataError(
             f"{_where(file, start + row, name)}: must be a whole number in {bounds}, "
-            f"got {values.iloc[row]!r}"
+            f"got {shown(values.iloc[row])}"
         )
     return number.astype(np.int64)
 
@@ -103,7 +91,7 @@ def _probabilities(values: pd.Series, file: Path, start: int) -> Any:
     for i, value in enumerate(distinct):
         try:
             numbers[i] = float(exact_number(value if isinstance(value, str) else float(value)))
-        except (ArgumentError, TypeError, ValueError):
+        except (ArgumentError, TypeError, ValueError, OverflowError):
             continue
     numbers = numbers[codes]
     with np.errstate(invalid="ignore"):
@@ -112,7 +100,7 @@ def _probabilities(values: pd.Series, file: Path, start: int) -> Any:
         row = int(bad.argmax())
         raise DataError(
             f"{_where(file, start + row, str(values.name))}: must be a probability in (0, 1), "
-            f"got {values.iloc[row]!r}"
+            f"got {shown(values.iloc[row])}"
         )
     return numbers
 
@@ -165,17 +153,16 @@ def _pieces(file: Path, compute: Compute, settings: dict[str, Any]) -> Iterator[
         start += len(piece)
 
 
-def _write(pieces: Iterable[pd.DataFrame], file: Path, ending: str) -> tuple[int, float]:
+def _write(pieces: Iterable[pd.DataFrame], target: BinaryIO, ending: str) -> tuple[int, float]:
     """Write the pieces; return the number of rows and the largest truncation bound."""
     rows, bound = 0, 0.0
     if ending == ".csv":
-        with file.open("w", encoding="utf-8", newline="") as target:
-            for piece in pieces:
-                piece.to_csv(target, index=False, header=rows == 0, lineterminator="\n")
-                rows += len(piece)
-                bound = max(bound, float(piece["truncation_bound"].max()))
+        for piece in pieces:
+            text = piece.to_csv(index=False, header=rows == 0, lineterminator="\n")
+            target.write(text.encode())
+            rows += len(piece)
+            bound = max(bound, float(piece["truncation_bound"].max()))
         return rows, bound
-    import pyarrow as pa
     from pyarrow import parquet
 
     writer: Any = None
@@ -183,7 +170,7 @@ def _write(pieces: Iterable[pd.DataFrame], file: Path, ending: str) -> tuple[int
         for piece in pieces:
             schema = writer.schema if writer else None
             table = pa.Table.from_pandas(piece, schema=schema, preserve_index=False)
-            writer = writer or parquet.ParquetWriter(file, table.schema)
+            writer = writer or parquet.ParquetWriter(target, table.schema)
             writer.write_table(table)
             rows += len(piece)
             bound = max(bound, float(piece["truncation_bound"].max()))
@@ -229,19 +216,5 @@ def add_columns(
     """
     ending = _ending(output, "output")
     _ending(source, "releases")
-    if output.exists():
-        raise OutputError(f"{output}: exists already; choose another name")
-    if not output.parent.is_dir():
-        raise OutputError(f"{output}: the folder {str(output.parent)!r} does not exist")
-    # A name of our own, so that no file of the user's is written over.
-    unfinished = output.with_name(f".{output.name}.{os.getpid()}.tmp")
-    try:
-        written = _write(_pieces(source, compute, dict(settings)), unfinished, ending)
-        unfinished.replace(output)
-    except OSError as error:
-        if isinstance(error, OutputError):
-            raise
-        raise OutputError(f"{output}: cannot be written: {error}") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return written
+    with _files.whole_file(output, new=True) as target:
+        return _write(_pieces(source, compute, dict(settings)), target, ending)

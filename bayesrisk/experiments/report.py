@@ -1,16 +1,15 @@
 """The report of a finished sweep: figures as PNG and SVG, and one self-contained HTML page."""
 
-import json
 from pathlib import Path
 
 import pandas as pd
 
-from bayesrisk import plotting
+from bayesrisk import _files, plotting
 from bayesrisk.experiments import html
-from bayesrisk.experiments.config import SweepConfig
-from bayesrisk.experiments.store import SweepFolder, write_atomically
+from bayesrisk.experiments import report_words as words
+from bayesrisk.experiments.config import Budget, SweepConfig
+from bayesrisk.experiments.store import SweepFolder
 from bayesrisk.experiments.sweep import read_results
-from bayesrisk.risk.scenarios import scenario
 
 __all__ = ["write_report"]
 
@@ -18,6 +17,30 @@ __all__ = ["write_report"]
 _Panel = tuple[str, str, float, pd.DataFrame]
 
 _MAX_TABLE_ROWS = 40
+#: Quantities in the table of a budget, and what the reader calls them.
+_COLUMNS = {
+    "marginal_posterior": "marginal posterior",
+    "marginal_risk": "marginal risk",
+    "decision_threshold": "decision threshold",
+    "correct_decision_probability": "found, if in the cell",
+    "decision_baseline": "right without a release",
+    "decision_accuracy": "right with it",
+}
+#: Of two levels: the quantity, its twin for the block alone, the vertical axis, the sentence.
+_TWO_LEVELS = (
+    (
+        "hierarchical_correct_decision_probability",
+        "correct_decision_probability",
+        "probability of being found,\nif in the cell",
+        "Probability that a target who is in the cell is found",
+    ),
+    (
+        "hierarchical_decision_accuracy",
+        "decision_accuracy",
+        "best guess is right",
+        "How often the best guess is right, whether or not the target is in the cell",
+    ),
+)
 
 
 def write_report(folder: str | Path) -> Path:
@@ -48,20 +71,21 @@ def write_report(folder: str | Path) -> Path:
     config, results = read_results(folder)
     path = SweepFolder(folder).path
     images = path / "figures"
-    images.mkdir(exist_ok=True)
+    _files.make_folder(images)
     sections = [_section(config, part, images) for part in _panels(config, results)]
     body = "\n".join(
         [
             f"<h1>{html.text(config.title)}</h1>",
-            _summary(config),
-            _reading_guide(config),
+            words.summary(config),
+            words.census_conventions(config),
+            words.reading_guide(config),
             *sections,
-            _simulation_check(results),
-            _provenance(config),
+            words.simulation_check(config, results),
+            words.provenance(config),
         ]
     )
     page = html.page(config.title, body)
-    write_atomically(path / "report.html", page.encode())
+    _files.write_bytes(path / "report.html", page.encode())
     return path / "report.html"
 
 
@@ -89,9 +113,21 @@ def _wide(frame: pd.DataFrame, quantities: list[str], axes: list[str]) -> pd.Dat
     return wide
 
 
-def _focus(config: SweepConfig) -> list[tuple[str, float]]:
+def _named(budgets: tuple[Budget, ...], noise: str, sensitivity: float) -> dict[str, float]:
+    """Return the named budgets; those of the census with the convention of the panel."""
+    convention = words.convention(noise, sensitivity)
+    return {
+        f"{budget.name}, {convention}"
+        if budget.census and convention
+        else budget.name: budget.value
+        for budget in budgets
+        if budget.name
+    }
+
+
+def _focus(config: SweepConfig, noise: str, sensitivity: float) -> list[tuple[str, float]]:
     """Return the budgets that tables and single-budget figures show: the named ones."""
-    named = [(budget.name, budget.value) for budget in config.rho if budget.name]
+    named = list(_named(config.rho, noise, sensitivity).items())
     if named:
         return named
     middle = config.rho[len(config.rho) // 2]
@@ -102,16 +138,17 @@ def _section(config: SweepConfig, panel: _Panel, images: Path) -> str:
     noise, name, value, frame = panel
     stem = f"{noise}-{value:.6g}"
     parts = [f"<h2>{html.text(_noise_title(noise, name, value))}</h2>"]
-    parts += _tables(config, frame)
-    budgets = {budget.name: budget.value for budget in config.rho if budget.name}
+    parts += _tables(config, panel)
+    budgets = _named(config.rho, noise, value)
     wide = _wide(frame, ["marginal_posterior", "marginal_risk"], ["rho", "prior"])
     if len(wide) and len(config.rho) > 1:
         parts.append(
             html.figure(
                 plotting.plot_marginal_risk(wide, budgets=budgets),
                 images / f"marginal-risk-{stem}",
-                "Posterior of the truth, and its ratio to the prior, averaged over releases, "
-                "against rho. Dotted lines mark the named budgets.",
+                "Posterior of a target who is in the cell, and its ratio to the prior, averaged "
+                "over all releases that the noise could have produced, against rho. Vertical "
+                "dashed lines mark the named budgets.",
             )
         )
     wide = _wide(frame, ["correct_decision_probability"], ["rho", "prior"])
@@ -120,21 +157,38 @@ def _section(config: SweepConfig, panel: _Panel, images: Path) -> str:
             html.figure(
                 plotting.plot_correct_decision(wide, budgets=budgets),
                 images / f"correct-decision-{stem}",
-                "How often the adversary's best guess is right, against rho. The jags are real: "
-                "between two rises the decision threshold stands still while the noise shrinks.",
+                "Probability that a target who is in the cell is found, against rho. The jags are "
+                "real: between two rises the decision threshold stands still while the noise "
+                "shrinks.",
             )
         )
-    for i, (label, rho) in enumerate(_focus(config), start=1):
+    wide = _wide(frame, ["decision_accuracy", "decision_baseline"], ["rho", "prior"])
+    if len(wide) and len(config.rho) > 1:
+        parts.append(
+            html.figure(
+                plotting.plot_decision_accuracy(wide, budgets=budgets),
+                images / f"decision-accuracy-{stem}",
+                "How often the adversary's best guess is right, whether or not the target is in "
+                "the cell (dotted: always guessing the more probable, without a release), and how "
+                "much the release adds to that.",
+            )
+        )
+    for i, (label, rho) in enumerate(_focus(config, noise, value), start=1):
         parts += _figures_at(
-            config, frame[frame["rho"] == rho], label, images, f"{stem}-budget-{i}"
+            config,
+            (noise, name, value, frame[frame["rho"] == rho]),
+            label,
+            images,
+            f"{stem}-budget-{i}",
         )
     return "\n".join(parts)
 
 
 def _figures_at(
-    config: SweepConfig, frame: pd.DataFrame, label: str, images: Path, stem: str
+    config: SweepConfig, panel: _Panel, label: str, images: Path, stem: str
 ) -> list[str]:
     """Draw what belongs to one budget: risk by released count and by levels."""
+    frame = panel[3]
     parts = []
     axes = ["target", "prior", "noisy_count"]
     wide = _wide(frame, ["posterior", "risk_ratio"], axes)
@@ -162,39 +216,52 @@ def _figures_at(
                 f"the first having the rho of {label} and the others in proportion.",
             )
         )
-    return parts + _hierarchy_figures(config, frame, label, images, stem)
+    for quantity in _TWO_LEVELS:
+        parts += _hierarchy_figures(config, panel, quantity, label, images, stem)
+    return parts
 
 
 def _hierarchy_figures(
-    config: SweepConfig, frame: pd.DataFrame, label: str, images: Path, stem: str
+    config: SweepConfig,
+    panel: _Panel,
+    about: tuple[str, str, str, str],
+    label: str,
+    images: Path,
+    stem: str,
 ) -> list[str]:
-    """Draw correct decisions with two levels, at the prior nearest 1/2 and the first m."""
+    """Draw an average of decisions with two levels, at the prior nearest 1/2 and the first m."""
+    noise, _, sensitivity, frame = panel
+    name, twin, axis, sentence = about
     quantity = frame["quantity"]
-    alone = frame[quantity == "correct_decision_probability"].set_index("prior")["value"]
-    rows = frame[quantity == "hierarchical_correct_decision_probability"]
+    alone = frame[quantity == twin].set_index("prior")["value"]
+    rows = frame[quantity == name]
     if rows.empty or alone.empty:
         return []
     prior = min(alone.index, key=lambda p: abs(p - 0.5))
     siblings = int(rows["n_siblings"].min())
     rows = rows[(rows["prior"] == prior) & (rows["n_siblings"] == siblings)]
     rows = rows.astype({"group_count": "int64"}).assign(without_hierarchy=alone[prior])
-    about = (
-        f"How often the best guess is right when the block has the rho of {label}, with "
-        f"{siblings} other blocks, prior {rows['prior_text'].iloc[0]}"
+    if name == "hierarchical_decision_accuracy":
+        rows = rows.assign(baseline=max(prior, 1.0 - prior))
+    sentence = (
+        f"{sentence}, when the block has the rho of {label}, with {siblings} other blocks, "
+        f"prior {rows['prior_text'].iloc[0]}"
     )
+    short = "found" if name == "hierarchical_correct_decision_probability" else "accuracy"
+    named = _named(config.hierarchy.rho_group, noise, sensitivity)
     parts = []
     if rows["rho_group"].nunique() > 1:
-        figure = plotting.plot_group_budget(rows)
-        caption = f"{about}, against the rho of the group's count."
-        parts.append(html.figure(figure, images / f"group-budget-{stem}", caption))
+        figure = plotting.plot_group_budget(rows, budgets=named, quantity=axis)
+        caption = f"{sentence}, against the rho of the group's count."
+        parts.append(html.figure(figure, images / f"group-budget-{short}-{stem}", caption))
     if rows["group_count"].nunique() > 1:
         budgets = config.hierarchy.rho_group
-        named = [budget for budget in budgets if budget.name] or [budgets[len(budgets) // 2]]
-        one = rows[rows["rho_group"] == named[0].value]
-        caption = f"{about}, against the true count of the group; rho of the group's count "
-        caption += f"{one['rho_group'].iloc[0]:.4g}."
-        figure = plotting.plot_group_count(one.drop(columns="standard_error"))
-        parts.append(html.figure(figure, images / f"group-count-{stem}", caption))
+        rho_group = next(iter(named.values()), budgets[len(budgets) // 2].value)
+        one = rows[rows["rho_group"] == rho_group].drop(columns="standard_error")
+        caption = f"{sentence}, against the true count of the group; rho of the group's count "
+        caption += f"{rho_group:.4g}."
+        figure = plotting.plot_group_count(one, quantity=axis)
+        parts.append(html.figure(figure, images / f"group-count-{short}-{stem}", caption))
     return parts
 
 
@@ -210,7 +277,7 @@ def _released_tables(config: SweepConfig, frame: pd.DataFrame, label: str) -> li
         wide = wide[[prior.value for prior in priors]].head(_MAX_TABLE_ROWS)
         wide.columns = pd.Index([f"prior {prior.name}" for prior in priors])
         if len(mass):
-            wide.insert(0, "probability if the target counts", mass.loc[wide.index])
+            wide.insert(0, "probability if the target is in the cell", mass.loc[wide.index])
         wide.insert(0, "released count", [str(count) for count in wide.index])
         tables.append(html.table(wide, f"{label}: {name} after each release"))
     return tables
@@ -225,24 +292,20 @@ def _noise_title(noise: str, name: str, value: float) -> str:
     return f"{law} noise; {meaning} (sensitivity {value:.4g})"
 
 
-def _tables(config: SweepConfig, frame: pd.DataFrame) -> list[str]:
+def _tables(config: SweepConfig, panel: _Panel) -> list[str]:
     """Return a table for each marked budget: one row for each prior."""
-    columns = [
-        "marginal_posterior",
-        "marginal_risk",
-        "decision_threshold",
-        "correct_decision_probability",
-        "simulated_marginal_posterior",
-    ]
+    noise, _, sensitivity, frame = panel
+    columns = [*_COLUMNS, "simulated_marginal_posterior"]
     tables = []
     text = {budget.value: budget.name for budget in config.prior}
-    for label, rho in _focus(config):
+    for label, rho in _focus(config, noise, sensitivity):
         here = frame[(frame["rho"] == rho) & frame["quantity"].isin(columns)]
         if here.empty:
             continue
         wide = here.pivot(index="prior", columns="quantity", values="value")
         order = [column for column in columns if column in wide.columns]
         wide = wide[order].sort_index(ascending=False)
+        wide = wide.rename(columns=_COLUMNS)
         wide.insert(0, "prior", [text[p] for p in wide.index])
         if "simulated_marginal_posterior" in order:
             errors = here.set_index(["quantity", "prior"])["standard_error"]
@@ -254,88 +317,3 @@ def _tables(config: SweepConfig, frame: pd.DataFrame) -> list[str]:
             caption += f", epsilon = {epsilon['value'].iloc[0]:.5g} at delta = {config.delta:g}"
         tables.append(html.table(wide, caption))
     return tables
-
-
-def _summary(config: SweepConfig) -> str:
-    about = scenario(config.scenario)
-    targets = pd.DataFrame(
-        [(t.label, t.count, t.known_count) for t in config.targets[:20]],
-        columns=["target in the cell", "true count", "known count of others"],
-    )
-    more = len(config.targets) - len(targets)
-    note = f"<p>... and {more} more.</p>" if more > 0 else ""
-    return (
-        f"<p>The question: how sure does a release make an adversary that "
-        f"<em>{html.text(about.statement)}</em>, rather than that {html.text(about.alternative)}? "
-        f"The adversary knows {html.text(about.knowledge)}.</p>"
-        + html.table(targets, "Targets")
-        + note
-    )
-
-
-def _reading_guide(config: SweepConfig) -> str:
-    checks = (
-        "<li>The <b>simulated marginal posterior</b> is an independent check by "
-        f"{config.releases:,} simulated releases; it carries a standard error. Everything else "
-        "is exact to about twelve digits.</li>"
-        if config.releases
-        else ""
-    )
-    two_levels = (
-        "<li>With <b>two levels</b> the adversary also reads the noisy count of the group and the "
-        "total of the noisy counts of its other blocks. The conditionals <em>as published</em> "
-        "belong to no joint law; they are here to reproduce printed numbers only.</li>"
-        if config.hierarchy.points
-        else ""
-    )
-    return (
-        "<h2>How to read the numbers</h2><ul>"
-        "<li>The <b>prior</b> is the adversary's belief in the truth before the release: the "
-        "baseline that every other number is to be compared with.</li>"
-        "<li>The <b>posterior</b> is the belief after one released count; posterior over prior "
-        "is the <b>risk ratio</b>. 1 means that nothing was learned about this person.</li>"
-        "<li>The <b>marginal</b> posterior and risk are averages over the releases that could "
-        "have been, given that the target counts. Single releases can be much worse or better."
-        "</li>"
-        "<li>The <b>decision threshold</b> is the smallest release, minus the known count, at "
-        "which the adversary guesses that the target counts; the <b>correct decision "
-        "probability</b> is how often the guess is right when the target does.</li>"
-        "<li><b>rho</b> is the zCDP budget of this one count, not of the whole release.</li>"
-        f"{two_levels}{checks}</ul>"
-    )
-
-
-def _simulation_check(results: pd.DataFrame) -> str:
-    """Compare the simulated averages with the exact ones, in standard errors."""
-    simulated = results[results["quantity"] == "simulated_marginal_posterior"]
-    exact = results[results["quantity"] == "marginal_posterior"]
-    keys = ["noise", "sensitivity", "rho", "prior"]
-    both = simulated.drop_duplicates(keys).merge(
-        exact.drop_duplicates(keys), on=keys, suffixes=("", "_exact")
-    )
-    both = both[both["standard_error"] > 0.0]
-    if both.empty:
-        return ""
-    scores = (both["value"] - both["value_exact"]) / both["standard_error"]
-    return (
-        "<h2>Check by simulation</h2>"
-        f"<p>Exact minus simulated averages over {len(both):,} settings: mean "
-        f"{scores.mean():.2f} and standard deviation {scores.std():.2f} standard errors "
-        f"(expected 0 and about 1; the priors at one rho share their draws); "
-        f"{(scores.abs() < 2).mean():.1%} within two. Where rho is large and a rare release "
-        "carries most of the average, the estimated standard error itself is unreliable.</p>"
-    )
-
-
-def _provenance(config: SweepConfig) -> str:
-    settings = config.to_dict()
-    if len(settings["rho"]) > 40:
-        settings["rho"] = [*settings["rho"][:20], "...", *settings["rho"][-20:]]
-    text = json.dumps(settings, indent=2)
-    return (
-        "<h2>Where this comes from</h2>"
-        f"<p>Configuration {html.text(config.digest)}, seed {config.seed}. "
-        + html.versions()
-        + ".</p><details><summary>Resolved configuration</summary>"
-        f"<pre>{html.text(text)}</pre></details>"
-    )

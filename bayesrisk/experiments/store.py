@@ -7,9 +7,9 @@ import pyarrow as pa
 from bayesrisk.exceptions import PartFileError
 from bayesrisk.experiments.compute import SCHEMA
 from bayesrisk.experiments.config import SweepConfig
-from bayesrisk.experiments.parts import PartFolder, write_atomically
+from bayesrisk.experiments.parts import PartFolder
 
-__all__ = ["SweepFolder", "write_atomically"]
+__all__ = ["SweepFolder"]
 
 
 class SweepFolder(PartFolder):

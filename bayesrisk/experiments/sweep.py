@@ -14,7 +14,7 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.experiments.compute import compute_shard
 from bayesrisk.experiments.config import SweepConfig
 from bayesrisk.experiments.executors import make_executor
-from bayesrisk.experiments.store import SweepFolder, write_atomically
+from bayesrisk.experiments.store import SweepFolder
 
 __all__ = ["SweepSummary", "read_results", "run_sweep"]
 
@@ -111,14 +111,17 @@ def run_sweep(
     done = store.prepare(config, mine, resume=resume)
     todo = [number for number in mine if number not in done]
     task = functools.partial(_work, str(store.path), config)
-    complete = store.run(config, task, runner, todo, progress=progress)
     rows = 0
-    if complete:
+
+    def results() -> dict[str, bytes]:
+        nonlocal rows
         table = store.read(config)
         rows = table.num_rows
         buffer = io.BytesIO()
         pa_csv.write_csv(table, buffer)
-        write_atomically(store.path / "results.csv", buffer.getvalue())
+        return {"results.csv": buffer.getvalue()}
+
+    complete = store.run(config, task, runner, todo, progress=progress, results=results)
     return SweepSummary(
         folder=str(store.path),
         config=config.digest,

@@ -8,7 +8,10 @@ from typing import Any
 import pandas as pd
 
 from bayesrisk import samples
-from bayesrisk.exceptions import ArgumentError, ConfigError, DataError
+from bayesrisk._parquet import read_frame
+from bayesrisk._parse import named, shown
+from bayesrisk._text import open_text
+from bayesrisk.exceptions import ConfigError, DataError
 
 __all__ = ["Target", "read_targets"]
 
@@ -70,7 +73,11 @@ def read_targets(
         known = ", ".join(map(str, frame.columns))
         raise DataError(f"{name}: has no column {column!r}; columns: {known}")
     counts = _counts(frame[column], name)
-    others = [frame[name].astype(str) for name in frame.columns if name != column]
+    others = [
+        ["" if pd.isna(value) else str(value) for value in frame[name]]
+        for name in frame.columns
+        if name != column
+    ]
     labels = [", ".join(parts) for parts in zip(*others, strict=True)] or [""] * len(frame)
     wanted = counts == 1 if which == "unique" else counts > 0
     targets = tuple(
@@ -88,17 +95,15 @@ def read_targets(
 
 
 def _read(name: str, source: str, folder: Path) -> pd.DataFrame:
-    try:
+    with named(f"{source}: table.path {shown(name)}", ConfigError):
         file = samples.path(name[7:]) if name.startswith("sample:") else folder / name
-        if file.stat().st_size > _MAX_BYTES:
-            raise DataError(f"{name}: must have at most {_MAX_BYTES} bytes")
-        if file.suffix == ".parquet":
-            return pd.read_parquet(file)
-        return pd.read_csv(file, dtype=str, keep_default_na=False)
-    except (OSError, ValueError, ArgumentError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise ConfigError(f"{source}: table.path {name!r} cannot be read: {error}") from error
+        size = file.stat().st_size
+    if size > _MAX_BYTES:
+        raise DataError(f"{name}: must have at most {_MAX_BYTES} bytes")
+    if file.suffix == ".parquet":
+        return read_frame(file)
+    with open_text(file, name) as lines, named(name, also=(OverflowError,)):
+        return pd.read_csv(lines, dtype=str, keep_default_na=False, compression=None)
 
 
 def _counts(values: pd.Series, name: str) -> pd.Series:
@@ -109,6 +114,6 @@ def _counts(values: pd.Series, name: str) -> pd.Series:
         row = int(bad.to_numpy().argmax())
         raise DataError(
             f"{name}: row {row + 1}, column {values.name!r}: must be a whole number "
-            f"in [0, 2**52], got {values.iloc[row]!r}"
+            f"in [0, 2**52], got {shown(values.iloc[row])}"
         )
     return numbers.astype("int64")

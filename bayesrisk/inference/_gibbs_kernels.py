@@ -43,6 +43,8 @@ def draw_offset(rng: Any, centre: float, precision: float, low: Any, high: Any) 
         tail_right = math.exp(at_right) / -math.expm1(step_right)
     if left <= float(mode - low):
         tail_left = math.exp(at_left) / -math.expm1(step_left)
+    # Ends with probability 1: the envelope holds at most a few times the mass under it, and the
+    # mode is inside the window.
     while True:
         u = rng.random() * (flat + tail_right + tail_left)
         if u < flat:

@@ -50,7 +50,7 @@ def _term_by_term(distance: float, first: float, tau: float) -> float:
     total = 1.0
     term = 1.0
     ratio = math.exp(-tau * (1.0 + 2.0 * distance))
-    while term > 1e-18 * total:
+    while term > 1e-18 * total:  # ends: tau, or the step at the edge, is not small here
         term *= ratio
         total += term
         ratio *= shrink

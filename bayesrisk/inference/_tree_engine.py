@@ -47,8 +47,10 @@ def _own_factors(plan: Plan, delta: FloatArray) -> tuple[Any, Any]:
     row = np.full(plan.lam.size, -1, dtype=np.int64)
     spots, parts = [(0, 0, 0)], [np.zeros(0)]
     for u, (low, values) in plan.tables.items():
-        e = low + np.arange(values.size) - float(plan.y[u])
-        values = values - plan.lam[u] * (e - plan.frac[u]) ** 2 + delta[u] * e
+        # The evidence relative to that of the lowest count, which would drown the differences.
+        d = np.arange(values.size, dtype=np.float64)
+        gap = float(low - int(plan.y[u])) - plan.frac[u]
+        values = values - plan.lam[u] * d * (d + 2.0 * gap) + delta[u] * d
         row[u] = len(spots)
         spots.append((low, sum(p.size for p in parts), values.size))
         parts.append(values - values.max())
@@ -95,7 +97,7 @@ class Passage:
         """Fill the messages; return the bound on the posterior mass that is cut off."""
         plan, s, offset = self.plan, 0, 0
         self.empty = False
-        while True:
+        while True:  # ends: each round makes room, up to MAX_ENTRIES, or passes a segment
             s, offset, code = messages.upward(
                 s,
                 offset,
@@ -249,7 +251,7 @@ def run(plan: Plan, *, tail: float, needed: IntArray | None = None) -> Marginals
     margin = 7.0 + min(2e-4 * plan.unit.size, 50.0)
     log_eps = np.log(tail) - np.log(plan.unit.size) - margin
     improved = narrowed = 0
-    while True:
+    while True:  # ends: at most _IMPROVEMENTS, one narrowing, and doublings up to _NARROWEST
         log_eps = max(log_eps, _NARROWEST)
         bound = passage.up(log_eps)
         if bound <= tail or log_eps == _NARROWEST:

@@ -14,6 +14,8 @@ import numpy as np
 from bayesrisk._numba import kernel
 
 _LONGEST = 2**25  # entries of one leaf's window on either side of its start
+_WIDEST = -14.0  # log of a share above any that a window cuts off
+_FARTHEST = 2**52  # count beyond which nothing is looked for
 
 
 @kernel
@@ -98,7 +100,8 @@ def _log_step_below(x: int, y: int, frac: float, lam: float, law: Any, theta: fl
 def _start(y: int, frac: float, lam: float, law: Any, theta: float) -> int:
     """Return about where the terms on 1, 2, ... are largest: where the step changes sign."""
     low, high = 1, 2
-    while _log_step_above(high, y, frac, lam, law, theta) > 0.0:
+    # At most sixty doublings; a window that begins that far out is refused for its length.
+    while high < _FARTHEST and _log_step_above(high, y, frac, lam, law, theta) > 0.0:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
@@ -107,6 +110,25 @@ def _start(y: int, frac: float, lam: float, law: Any, theta: float) -> int:
         else:
             high = middle
     return low if _log_step_above(low, y, frac, lam, law, theta) <= 0.0 else high
+
+
+@kernel
+def _endless(
+    start: int, y: int, frac: float, lam: float, law: Any, theta: float, log_eps: float
+) -> bool:
+    """Return whether no window above ``start`` that is short enough can hold all but a share.
+
+    No step up to the longest window is below ``least``; so its last term is at least that many
+    of them, the mass at most its length, and the bound on what lies beyond at least ``beyond``.
+    """
+    last = start + _LONGEST
+    least: float = _log_step(last, y, frac, lam, law, theta)
+    if law[1] < 1.0:
+        least += math.log((start + law[1]) / (start + 1.0)) - math.log((last + law[1]) / (last + 1))
+    if least >= 0.0:
+        return True
+    beyond = _LONGEST * least - math.log(-math.expm1(least))
+    return beyond > log_eps + math.log(_LONGEST + 1.0)
 
 
 @kernel
@@ -121,6 +143,8 @@ def leaf_window(
     if lam == 0.0 and law[1] < math.inf and law[2] + theta >= 0.0:
         return 0, -1, 0, 0.0
     start = _start(y, frac, lam, law, theta)
+    if _endless(start, y, frac, lam, law, theta, log_eps):
+        return 0, -1, 0, 0.0
     mass = 1.0
     log_term = 0.0
     high = start
@@ -233,6 +257,8 @@ def free_moments(law: Any, theta: float) -> tuple[float, float]:
 def rough_moments(y: int, frac: float, lam: float, law: Any, theta: float) -> tuple[float, float]:
     """Return mean and variance of a leaf's tilted message, to about 1e-6: enough for a tilt."""
     start = _start(y, frac, lam, law, theta)
+    if _endless(start, y, frac, lam, law, theta, _WIDEST):
+        return math.inf, math.inf
     if start == 1 and _log_step(0, y, frac, lam, law, theta) < 0.0:
         start = 0
     mass, first, second = 1.0, 0.0, 0.0

@@ -16,6 +16,12 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import _tree_kernels as kernels
 from bayesrisk.inference._tree_plan import Plan
 
+#: Newton steps at most; a dozen are enough where counts agree, some fifty where they do not.
+_MAX_STEPS = 200
+#: Largest tilt in nats.  Tilts cancel against the evidence to within their rounding, 2**-52 of
+#: them: beyond this the log odds of neighbouring counts would be wrong by more than 1e-6.
+MAX_TILT = 2.0**32
+
 
 def _owners(plan: Plan, released: NDArray[np.bool_]) -> IntArray:
     """Return the nearest unit above each with something that bounds its count; -1 for none."""
@@ -77,7 +83,11 @@ def _minimise(
     bias: FloatArray,
     tilt: FloatArray,
 ) -> Tilts:
-    """Return tilts after damped Newton steps; any tilts that can be summed are valid."""
+    """Return tilts after damped Newton steps; any tilts that can be summed are valid.
+
+    So the number of steps is bounded, and where they run out the last tilts are taken: the passage
+    that uses them bounds what it cuts off whatever they are.
+    """
     step = np.zeros(lam.size)
     inner = np.flatnonzero(released)
     leaves = np.flatnonzero(plan.is_leaf)
@@ -103,14 +113,14 @@ def _minimise(
         return bool(ok), mean, var
 
     ok, mean, var = moments(tilt)
-    while ok and inner.size:
+    for _ in range(_MAX_STEPS if ok and inner.size else 0):
         slope = kernels.newton_direction(
             owner, plan.is_leaf, lam, centre, tilt, mean, var, released, bias, step
         )
         if not slope < -0.5:  # half of it is what the bound could still gain, in nats
             break
         size, reached = 1.0, np.inf
-        while size > 1e-9:
+        while size > 1e-9:  # at most thirty halvings
             trial = tilt + size * step
             inside, mean, var = moments(trial)
             if inside:  # the slope along the step says whether it went too far
@@ -124,6 +134,13 @@ def _minimise(
             break
         tilt = trial
     theta = above(tilt)
+    largest = float(np.max(np.abs(tilt), initial=0.0))
+    if not largest <= MAX_TILT:
+        raise ArgumentError(
+            f"releases must agree to within a tilt of {MAX_TILT:.3g} nats (about 2 rho times the "
+            f"gap between a count and what the others say of it), got {largest:.3g}: their noise "
+            "could not have made them, or rho is too large"
+        )
     delta = np.where(released, theta - tilt, 0.0)
     expected = centre.astype(np.float64)
     expected[inner] += delta[inner] * loose

@@ -24,6 +24,8 @@ from bayesrisk.inference.posterior import _bayes
 
 CONDITIONALS = ("coherent", "as-published")
 SIBLING_NOISE = ("approximate", "exact")
+#: How a posterior of 1/2 is decided: by a fair coin, or for k + 1 as in (3.5) of Kazan and Reiter.
+TIES = ("shared", "as-published")
 #: Share of a sum that is left out: two relative tails of exp(-REACH).
 TRUNCATION = float(2.0 * np.exp(-kernels.REACH))
 #: Largest number of group counts that are summed for one release.
@@ -296,35 +298,45 @@ def target_probability(
     return out
 
 
-def decides(posterior: FloatArray) -> NDArray[np.bool_]:
-    """Return whether the adversary decides for k + 1: posterior at least 1/2, up to rounding."""
-    return np.asarray(posterior >= 0.5 - 0.25 * kernels.TIE)
+def decides(posterior: FloatArray, ties: str) -> FloatArray:
+    """Return the probability of the decision for k + 1: 0 or 1, and at a tie what ``ties`` says."""
+    yes = np.asarray(posterior >= 0.5 - 0.25 * kernels.TIE, dtype=float)
+    if ties == "as-published":
+        return yes
+    return np.asarray(0.5 * (yes + (posterior > 0.5 + 0.25 * kernels.TIE)))
 
 
-def thresholds(settings: TwoLevels, n: FloatArray, total: FloatArray) -> FloatArray:
-    """Return the smallest whole d at which the posterior is at least 1/2, for one setting.
+def thresholds(settings: TwoLevels, n: FloatArray, total: FloatArray) -> tuple[Any, Any]:
+    """Return the smallest whole d at which the posterior is at least, and above, 1/2.
 
-    Minus or plus infinity where the block count is not released and cannot decide.
+    For one setting.  Minus or plus infinity where the block count is not released and cannot
+    decide.
     """
     shape = np.broadcast_shapes(n.shape, total.shape)
     p, a = settings.prior.item(), settings.block.item()
     logit = float(np.log(p) - np.log1p(-p))
     if a == 0.0:
-        d = np.zeros(())
-        return np.where(decides(target_probability(settings, d, n, total)), -np.inf, np.inf)
+        silent = decides(target_probability(settings, np.zeros(()), n, total), "shared")
+        return np.where(silent >= 0.5, -np.inf, np.inf), np.where(silent > 0.5, -np.inf, np.inf)
     if settings.published:
-        return _run_kernel(kernels.published_thresholds, settings, shape, (logit, a), n, total)
+        low = _run_kernel(kernels.published_thresholds, settings, shape, (logit, a), n, total)
+        tied = decides(target_probability(settings, low, n, total), "shared") < 1.0
+        return low, low + tied
     return threshold(logit + group_evidence(settings, n, total), a)
 
 
-def threshold(log_odds: Any, a: float) -> FloatArray:
-    """Return the smallest whole d with ``log_odds + a (2 d - 1) >= 0``; a tie counts as reached.
+def threshold(log_odds: Any, a: float) -> tuple[Any, Any]:
+    """Return the smallest whole d with ``log_odds + a (2 d - 1)`` at least, and above, 0.
 
-    Under a point prior and p = 1/2 the log odds are multiples of one number and ties are common.
+    Under a point prior and p = 1/2 the log odds are multiples of one number and ties are common:
+    what is within rounding of 0 is one.
     """
-    lifted = log_odds + kernels.TIE
+    return _reaches(log_odds + kernels.TIE, a), _reaches(log_odds - kernels.TIE, a)
+
+
+def _reaches(log_odds: Any, a: float) -> FloatArray:
     with np.errstate(over="ignore"):
-        offset = np.ceil(0.5 - lifted / (2.0 * a))
+        offset = np.ceil(0.5 - log_odds / (2.0 * a))
         # Rounding may leave the quotient one step off; settle it by the inequality itself.
-        offset = np.where(lifted + a * (2.0 * offset - 3.0) >= 0.0, offset - 1.0, offset)
-        return np.asarray(np.where(lifted + a * (2.0 * offset - 1.0) < 0.0, offset + 1.0, offset))
+        offset = np.where(log_odds + a * (2.0 * offset - 3.0) >= 0.0, offset - 1.0, offset)
+        return np.asarray(np.where(log_odds + a * (2.0 * offset - 1.0) < 0.0, offset + 1.0, offset))

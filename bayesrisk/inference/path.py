@@ -207,7 +207,9 @@ def path_posterior(
     Raises
     ------
     ArgumentError
-        If an argument is out of range, or the priors exclude every set of counts.
+        If an argument is out of range, the priors exclude every set of counts, or the releases
+        contradict each other so much that doubles cannot hold it: by a tilt beyond 2**32 nats,
+        about twice rho times the gap between a count and what the others say of it.
     ArgumentTypeError
         If a prior is not a law.
     ShapeError

@@ -1,6 +1,6 @@
 """What the bottom-up post-processing does to each table: who is scaled, derived, bounded."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -118,3 +118,30 @@ def scale_to(noisy: IntArray, totals: IntArray, rng: np.random.Generator) -> Int
     np.put_along_axis(rank, order, np.arange(counts.shape[1])[None, :], axis=1)
     scaled: IntArray = share + (rank < missing[:, None])
     return scaled
+
+
+def largest_changes(workload: Workload, tables: Sequence[str], kind: str) -> dict[str, int]:
+    """Return the square of how far one record can move each table of the smallest places."""
+    level = workload.levels[-1]
+    return {
+        name: workload.select(levels=[level], tables=[name]).largest_change(kind, norm=2)
+        for name in tables
+    }
+
+
+def check_plan(workload: Workload, found: Roles, bounds: Mapping[str, str]) -> None:
+    """Check bounds, and that what is published above is published at the finest level."""
+    finest = workload.at(workload.levels[-1])
+    for (level, name), table in workload.tables.items():
+        if name not in finest or finest[name] != table:
+            raise ArgumentError(
+                f"workload must have table {name!r} of level {level!r} at {workload.levels[-1]!r}"
+            )
+    for name, bound in bounds.items():
+        if name not in found.measured or name in found.split or bound not in finest:
+            raise ArgumentError(
+                f"bounds must map measured tables that are not scaled to tables, got {name!r}: "
+                f"{bound!r}"
+            )
+        if len(finest[name].cells) != 1 or len(finest[bound].cells) != 1:
+            raise ArgumentError(f"bounds must be of tables of one cell, got {name!r}: {bound!r}")

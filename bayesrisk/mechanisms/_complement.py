@@ -1,187 +1,246 @@
-"""The choice of further cells to withhold, each one proved by a second table that fits as well.
+"""The choice of further cells to withhold, each one proved by a second histogram that fits as well.
 
-Let x be the true counts and A x = 0 the sums.  A direction d with A d = 0 and x + d >= 0 that
-moves withheld cells only is a witness: nobody can tell x from x + d, so the range of a cell is at
-least as wide as d moves it.  A linear program looks for the cheapest d that moves every exposed
-cell by the protection asked; what it moves besides is withheld too.  It always exists: one record
-more in each exposed cell.  Zeros need not move for that, so only counts above 0 are looked at.
+Let x be the true histogram.  A second one, x + d, whole and not negative, that has every published
+count, is a witness: nobody can tell it from x, so the range of a withheld count is at least as
+wide as d moves it.  For each withheld count that no witness moves yet, a linear program looks for
+the d that moves it and least else; published counts that d moves are withheld too.  Withholding
+more takes no witness away, so what is protected stays so.
 """
 
-from typing import Any
-
+import highspy
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, sparse
+from scipy import sparse
 
 from bayesrisk.exceptions import DataError
-from bayesrisk.mechanisms._hidden import hidden_system, parts_of
-from bayesrisk.mechanisms._relations import Structure
+from bayesrisk.mechanisms._cliques import Cliques
+from bayesrisk.mechanisms._groups import Group, endless_variables, equal_rows
+from bayesrisk.mechanisms._integer_range import ENDLESS, highs_model
 
-__all__ = ["complement"]
+__all__ = ["LEAST", "complement"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-#: Ten times the feasibility tolerance of HiGHS.
-_SNAP = 1e-6
-_INSIDE = 2  # attempts to protect withheld cells by each other, in a round
-#: Where sums form trees or two-way tables a round is enough (see :func:`complement`).
-_ROUNDS = 50
+#: Zeros are published, so everybody knows that a withheld count is at least this.
+LEAST = 1
+#: Largest count that a witness may have: sums of such stay exact.
+_LARGE = 2**40
+#: Rows are moved together as long as that leaves at most this share of them exposed.
+_WORTH = 0.98
 
 
 def complement(
-    plan: Structure,
-    counts: list[sparse.csr_array],
-    hidden: list[sparse.csr_array],
-    protection: int,
-) -> list[sparse.csr_array]:
-    """Return the hidden cells with what gives each a range of at least ``protection``.
+    group: Group, cliques: Cliques, histogram: IntArray, hidden: BoolArray, protection: int
+) -> BoolArray:
+    """Return the hidden rows with what gives each a range of at least ``protection``.
 
-    A round has at most four linear programs.  Their bounds are multiples of ``protection``, so
-    if the matrix of sums is totally unimodular every cell that a vertex moves, moves far enough,
-    and there is one round.  Otherwise cells that moved by a fraction are the next round's.
+    ``histogram`` has the counts of ``group``, in which nothing is hidden.
     """
-    if any(part.nnz and part.data.min() < 0 for part in counts):
-        raise DataError("tables: true counts must be >= 0, got a negative one")
-    stored = [_stored(part) for part in counts]
-    system = hidden_system(plan, counts, stored)
-    where = system.variables
-    true = np.zeros(len(where.cell), dtype=np.int64)
-    taken = np.zeros(len(where.cell), dtype=np.bool_)
-    for level, (values, mask) in enumerate(zip(counts, hidden, strict=True)):
-        own = where.level == level
-        if own.any():
-            true[own] = np.asarray(values[where.place[own], where.cell[own]]).reshape(-1)
-            taken[own] = np.asarray(mask[where.place[own], where.cell[own]]).reshape(-1) > 0
-    if np.any(system.matrix @ true != system.right):
-        raise DataError("tables: counts contradict each other: they do not add up")
-    taken = _Choice(system.matrix, true, protection).widen(taken)
-    found = []
-    for level, part in enumerate(hidden):
-        own = np.flatnonzero((where.level == level) & taken)
-        at = where.place[own], where.cell[own]
-        ones = np.ones(len(own), dtype=np.int64)
-        found.append(sparse.csr_array((ones, at), shape=part.shape))
-    return found
+    choice = _Choice(group, cliques, histogram, protection)
+    return choice.widen(hidden)
 
 
 class _Choice:
-    """Withheld cells of a system, and the directions found in which they can move."""
+    """Withheld rows of a group, and how far witnesses move them."""
 
-    def __init__(self, matrix: sparse.csr_array, true: IntArray, protection: int) -> None:
-        self._matrix, self._columns = matrix, matrix.tocsc()
-        self._true, self._protection = true, protection
-        self._down = (true // protection * protection).astype(float)
-        self._least = np.zeros(len(true))
-        self._most = np.zeros(len(true))
-        self._bound = np.diff(self._columns.indptr) > 0  # cells that some sum holds
+    def __init__(
+        self, group: Group, cliques: Cliques, histogram: IntArray, protection: int
+    ) -> None:
+        if np.any(group.matrix @ histogram != group.count):
+            raise DataError("tables: counts contradict each other: they do not add up")
+        self._group, self._cliques, self._histogram = group, cliques, histogram
+        self._protection = protection
+        counted = np.flatnonzero(~group.tie)
+        # Cells that the same variables make up have one count, and are withheld together.
+        self._same = equal_rows(group.matrix[counted], np.zeros(len(counted), dtype=np.bool_))
+        first = np.unique(self._same, return_index=True)[1]
+        self._rows = sparse.csr_array(group.matrix[counted[first]])
+        self._ties = sparse.csr_array(group.matrix[np.flatnonzero(group.tie)])
+        self._columns = sparse.csc_array(self._rows)
+        self._count = group.count[counted[first]]
+        level, place = group.level[counted[first]], group.place[counted[first]]
+        self._place = level * (int(place.max(initial=0)) + 1) + place
+        self._cost = (self._count * np.bincount(self._same)).astype(float)
+        self._least, self._most = self._count.copy(), self._count.copy()
+        self._room = np.maximum(0, (self._count - LEAST) // protection)
 
-    def widen(self, taken: BoolArray) -> BoolArray:
-        """Return the withheld cells with those that protect them."""
-        for _ in range(_ROUNDS):
-            for _ in range(_INSIDE):
-                if not self._inside(taken):
-                    break
-            exposed = self._exposed(taken)
-            if not exposed.size:
-                return taken
-            moved = self._across(taken, exposed)
-            taken = taken | (moved != 0)
-        if self._exposed(taken).size:
-            raise DataError(
-                f"tables: withheld cells are not protected after {_ROUNDS} rounds; "
-                f"{self._exposed(taken).size} have a range below {self._protection}"
-            )
-        return taken
-
-    def _exposed(self, taken: BoolArray) -> IntArray:
-        """Return the withheld cells that no direction found moves far enough."""
-        narrow = self._most - self._least < self._protection
-        return np.flatnonzero(taken & self._bound & narrow)
-
-    def _inside(self, taken: BoolArray) -> bool:
-        """Look for a direction of withheld cells alone; return whether it protects any more."""
+    def widen(self, hidden: BoolArray) -> BoolArray:
+        """Return the withheld rows of the group with those that protect them."""
+        taken = np.zeros(len(self._count), dtype=np.bool_)
+        counted = np.flatnonzero(~self._group.tie)
+        taken[self._same[hidden[counted]]] = True
+        self._note_endless(taken)
         exposed = self._exposed(taken)
-        if not exposed.size:
-            return False
-        own = np.flatnonzero(taken & self._bound)
-        matrix, gain = self._matrix[:, own], np.zeros(len(self._true))
-        gain[exposed] = -self._signs(exposed)
-        bounds = np.column_stack(
-            [-np.minimum(self._down[own], self._protection), np.full(len(own), self._protection)]
-        )
-        solved = _solve(gain[own], matrix, bounds)
-        if solved is None:
-            return False
-        self._note(own, solved)
-        return self._exposed(taken).size < exposed.size
+        if exposed.any():
+            self._program(taken)
+            self._move_together(taken)
+            exposed = self._exposed(taken)
+        # A row that is taken on the way needs no look: the witness that took it moves it.
+        while exposed.any():
+            # One row of each place at a time: what they move can cancel above.
+            rows = np.flatnonzero(exposed)
+            batch = rows[np.unique(self._place[rows], return_index=True)[1]]
+            self._protect(batch, taken)
+            exposed = self._exposed(taken)
+        found = np.zeros(len(hidden), dtype=np.bool_)
+        found[counted] = taken[self._same]
+        return found
 
-    def _across(self, taken: BoolArray, exposed: IntArray) -> FloatArray:
-        """Return the cheapest direction that moves all exposed cells: few and small counts."""
-        # Sums that no exposed cell is linked to have nothing to say.
-        parts = parts_of(self._matrix)
-        own = np.flatnonzero(np.isin(parts, parts[exposed]))
-        matrix = self._matrix[:, own]
-        matrix = matrix[np.diff(matrix.indptr) > 0]
-        cost = np.where(taken, 0, self._true)[own].astype(float)
-        place = np.searchsorted(own, exposed)
-        for signs in (self._signs(exposed), np.ones(len(exposed))):
-            up = np.column_stack([np.zeros(len(own)), np.full(len(own), np.inf)])
-            down = np.column_stack([np.zeros(len(own)), self._down[own]])
-            up[place, 0] = np.where(signs > 0, self._protection, 0)
-            up[place, 1] = np.where(signs > 0, np.inf, 0)
-            down[place, 0] = np.where(signs < 0, self._protection, 0)
-            down[place, 1] = np.where(signs < 0, self._down[exposed], 0)
-            both = sparse.csr_array(sparse.hstack([matrix, -matrix], format="csr"))
-            solved = _solve(np.concatenate([cost, cost]), both, np.vstack([up, down]))
-            if solved is not None:
-                moved = np.zeros(len(self._true))
-                moved[own] = _snapped(solved[: len(own)] - solved[len(own) :])
-                self._note(own, moved[own])
-                return moved
-        raise DataError("tables: no other counts fit the sums of withheld cells")
-
-    def _signs(self, exposed: IntArray) -> FloatArray:
-        """Return for each cell which way to move it, so that those of a sum cancel."""
-        balance = np.zeros(self._matrix.shape[0])
-        signs = np.ones(len(exposed))
-        starts, rows, entries = self._columns.indptr, self._columns.indices, self._columns.data
-        for i, cell in enumerate(exposed.tolist()):
-            at = slice(starts[cell], starts[cell + 1])
-            if entries[at] @ balance[rows[at]] > 0 and self._down[cell] > 0:
-                signs[i] = -1
-            balance[rows[at]] += signs[i] * entries[at]
-        return signs
-
-    def _note(self, own: IntArray, moved: FloatArray) -> None:
-        """Keep how far cells move from the truth in a direction, if it is one."""
-        moved = _snapped(moved)
-        # A solver's word is no proof: what does not add up leaves its cells exposed.
-        off = np.abs(self._matrix[:, own] @ moved) > _SNAP
-        if off.any() or np.any(self._true[own] + moved < -_SNAP):
+    def _protect(self, batch: IntArray, taken: BoolArray) -> None:
+        """Find witnesses for rows, all at once or, where that fails, for fewer; withhold more."""
+        batch = batch[self._exposed(taken)[batch]]
+        if not len(batch):
             return
-        self._least[own] = np.minimum(self._least[own], moved)
-        self._most[own] = np.maximum(self._most[own], moved)
+        if len(batch) > 1:
+            signs = np.where((np.arange(len(batch)) % 2 > 0) & (self._room[batch] > 0), -1, 1)
+            moved = self._solved(batch, signs)
+            if moved is None:
+                half = len(batch) // 2
+                self._protect(batch[:half], taken)
+                self._protect(batch[half:], taken)
+                return
+        else:
+            moved = self._move(int(batch[0]), taken)
+        self._note(moved)
+        fresh = (moved != 0) & ~taken
+        if fresh.any():
+            taken |= fresh
+            self._set_free(fresh)
+            self._note_endless(taken)
+
+    def _note(self, moved: IntArray) -> None:
+        """Keep how far a witness moves rows."""
+        np.minimum(self._least, self._count + moved, out=self._least)
+        np.maximum(self._most, self._count + moved, out=self._most)
+
+    def _move_together(self, taken: BoolArray) -> None:
+        """Look for witnesses that move many withheld rows at once, and no published one."""
+        variables, count = self._rows.shape[1], len(self._published)
+        parts = np.arange(variables + 2 * count, dtype=np.int32)
+        moving, rest = parts[:variables], parts[variables:]
+        low = -(self._histogram // self._protection).astype(float)
+        nothing = np.zeros(2 * count)
+        self._highs.changeColsBounds(2 * count, rest, nothing, nothing)
+        self._highs.changeColsBounds(variables, moving, low, np.ones(variables))
+        rng = np.random.default_rng(0)
+        while True:
+            exposed = self._exposed(taken)
+            gain = np.where(exposed, rng.choice([-1.0, 1.0], size=len(taken)), 0.0)
+            self._highs.changeColsCost(variables, moving, -(self._rows.T @ gain))
+            moved = self._run()
+            if moved is None or np.any(moved[~taken]) or not np.any(moved[exposed]):
+                break
+            self._note(moved)
+            if np.mean(self._exposed(taken)) > _WORTH * np.mean(exposed):
+                break
+        inf = np.full(variables, highspy.kHighsInf)
+        self._highs.changeColsCost(variables, moving, np.zeros(variables))
+        self._highs.changeColsBounds(variables, moving, low, inf)
+        room = np.concatenate([inf[:1].repeat(count), self._room[self._published].astype(float)])
+        self._highs.changeColsBounds(2 * count, rest, nothing, room)
+
+    def _exposed(self, taken: BoolArray) -> BoolArray:
+        """Return the withheld rows that no witness moves far enough."""
+        return np.asarray(taken & (self._most - self._least < self._protection))
+
+    def _note_endless(self, taken: BoolArray) -> None:
+        """Note the rows to which any number of records can be added unseen."""
+        free = endless_variables(self._rows[~taken], self._ties)
+        self._most[(self._rows @ free) > 0] = ENDLESS
+
+    def _program(self, taken: BoolArray) -> None:
+        """Make the program of d, and of how far it moves each published row up and down."""
+        size, variables = self._rows.shape
+        published = np.flatnonzero(~taken)
+        count = len(published)
+        ones = np.ones(count, dtype=np.int64)
+        apart = sparse.csr_array((ones, (published, np.arange(count))), shape=(size, count))
+        blocks = [[self._rows, -apart, apart], [self._ties, None, None]]
+        matrix = sparse.csr_array(sparse.block_array(blocks, format="csr"))
+        zero = np.zeros(self._ties.shape[0], dtype=np.int64)
+        row_low = np.concatenate([np.where(taken, -self._room, 0), zero])
+        row_high = np.concatenate([np.where(taken, ENDLESS, 0), zero])
+        nothing = np.zeros(2 * count, dtype=np.int64)
+        low = np.concatenate([-(self._histogram // self._protection), nothing])
+        high = np.concatenate([np.full(variables + count, ENDLESS), self._room[published]])
+        cost = np.concatenate([np.zeros(variables), np.tile(self._cost[published], 2)])
+        self._published = published
+        self._highs = highs_model(matrix, (row_low, row_high), (low, high), cost)
+
+    def _set_free(self, fresh: BoolArray) -> None:
+        """Let rows move at no cost."""
+        at = self._rows.shape[1] + np.flatnonzero(fresh[self._published])
+        index = np.concatenate([at, at + len(self._published)]).astype(np.int32)
+        self._highs.changeColsCost(len(index), index, np.zeros(len(index)))
+
+    def _move(self, row: int, taken: BoolArray) -> IntArray:
+        """Return how a witness that moves a row, and little else, moves all rows."""
+        found = []
+        for sign in (1, -1):
+            moved = self._solved(np.array([row]), np.array([sign]))
+            if moved is not None:
+                found.append((float(self._cost @ ((moved != 0) & ~taken)), -sign, moved))
+                if not np.any((moved != 0) & ~taken):
+                    break
+        if not found:
+            return self._one_more(row, taken)
+        return min(found, key=lambda f: f[:2])[2]
+
+    def _solved(self, rows: IntArray, signs: IntArray) -> IntArray | None:
+        """Return how the cheapest d that moves rows by their signs moves all, or None."""
+        room = self._room[rows].astype(float)
+        if np.any((signs < 0) & (room == 0)):
+            return None
+        low, high = np.where(signs > 0, 1.0, -room), np.where(signs > 0, highspy.kHighsInf, -1.0)
+        self._bound_rows(rows, low, high)
+        moved = self._run()
+        self._bound_rows(rows, -room, np.full(len(rows), highspy.kHighsInf))
+        return None if moved is None or not moved[rows].all() else moved
+
+    def _bound_rows(self, rows: IntArray, low: FloatArray, high: FloatArray) -> None:
+        for row, least, most in zip(rows.tolist(), low.tolist(), high.tolist(), strict=True):
+            self._highs.changeRowBounds(row, least, most)
+
+    def _run(self) -> IntArray | None:
+        """Return how the solution of the program moves all rows, or None if it is no witness."""
+        self._highs.run()
+        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
+        values = np.asarray(self._highs.getSolution().col_value)[: self._rows.shape[1]]
+        if not np.all(np.abs(values) * self._protection < _LARGE):
+            return None
+        step = self._protection * np.rint(values).astype(np.int64)
+        if np.any(self._histogram + step < 0) or np.any(self._ties @ step):
+            return None
+        moved: IntArray = self._rows @ step
+        return None if np.any((moved != 0) & (self._count + moved < LEAST)) else moved
+
+    def _one_more(self, row: int, taken: BoolArray) -> IntArray:
+        """Return how more records like a true one of a row move all rows: always a witness."""
+        group, cliques = self._group, self._cliques
+        clique = np.searchsorted(cliques.start, group.column, side="right") - 1
+        cost = self._columns.T @ np.where(taken, 0.0, self._cost)
+        present = self._histogram > 0
+        inside = np.zeros(len(present), dtype=np.bool_)
+        inside[self._rows.indices[self._rows.indptr[row] : self._rows.indptr[row + 1]]] = True
+        first = _cheapest(np.flatnonzero(present & inside), cost)
+        chosen = {int(clique[first]): first}
+        present &= group.finest == group.finest[first]
+        links = list(cliques.neighbours)
+        while links:
+            link = next(k for k in links if k[0] in chosen or k[1] in chosen)
+            links.remove(link)
+            known, new = (link[0], link[1]) if link[0] in chosen else (link[1], link[0])
+            at = chosen[known]
+            value = cliques.shared(known, link[2])[group.column[at] - cliques.start[known]]
+            options = np.flatnonzero(present & (clique == new))
+            shared = cliques.shared(new, link[2])[group.column[options] - cliques.start[new]]
+            chosen[new] = _cheapest(options[shared == value], cost)
+        direction = np.zeros(len(present), dtype=np.int64)
+        direction[list(chosen.values())] = 1
+        return np.asarray(self._protection * (self._rows @ direction))
 
 
-def _stored(counts: sparse.csr_array) -> sparse.csr_array:
-    """Return 1 for every count that is not 0."""
-    found = counts.copy()
-    found.data = (counts.data != 0).astype(np.int64)
-    found.eliminate_zeros()
-    return found
-
-
-def _solve(cost: FloatArray, matrix: sparse.csr_array, bounds: FloatArray) -> FloatArray | None:
-    """Return the vertex of least cost with ``matrix @ d = 0`` within bounds, or None."""
-    linprog: Any = optimize.linprog  # its stubs know no sparse matrices
-    solved = linprog(
-        cost, A_eq=matrix, b_eq=np.zeros(matrix.shape[0]), bounds=bounds, method="highs-ds"
-    )
-    return None if solved.status != 0 else np.asarray(solved.x)
-
-
-def _snapped(values: FloatArray) -> FloatArray:
-    """Return values with those next to a whole number made whole."""
-    whole = np.rint(values)
-    return np.where(np.abs(values - whole) < _SNAP, whole, values)
+def _cheapest(options: IntArray, cost: FloatArray) -> int:
+    return int(options[np.argmin(cost[options])])

@@ -12,9 +12,16 @@ from scipy import sparse
 from bayesrisk import _validation as check
 from bayesrisk._random import generator
 from bayesrisk.accounting import exact_number
+from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.mechanisms._bottom_up_tables import Roles, roles, scale_to
+from bayesrisk.mechanisms._bottom_up_tables import (
+    Roles,
+    check_plan,
+    largest_changes,
+    roles,
+    scale_to,
+)
 from bayesrisk.mechanisms._tabulation import replace_counts, true_tables
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload
@@ -36,6 +43,8 @@ _OCCUPANCY: dict[str, Any] = {
     "exact": ("HUD-households", "HUD-people", "HUD-race", "HUD-children", "HUD-bedrooms"),
     "bounds": {"P16": "P1"},
 }
+#: The published reading: sigma2 = 1 / budget in every table.
+_PAPER = "steed-2024"
 # Clipped counts times totals of 2**31 must stay 64-bit integers.
 _MAX_SIGMA2 = 10**15
 
@@ -44,13 +53,22 @@ class BottomUp:
     r"""Noise on tables of the smallest places, with a simple post-processing from the bottom up.
 
     Every cell of a measured table gets discrete Gaussian noise of scale
-    :math:`\sigma^2 = 1 / (c \rho)`, where :math:`c \rho` is the budget of its table.  Then, place
-    by place: negative counts become 0; tables in which every record is in exactly one cell are
-    scaled to the exact total of the place; what is a function of such a table is computed from
-    it; counts that have a bound are cut there; coarser places are sums.
+    :math:`\sigma^2 = \Delta^2 / (2 c \rho)`, where :math:`c \rho` is the budget of its table and
+    :math:`\Delta` how far one record of the schema can move the table (its L2 norm).  The record is
+    the unit of privacy: the household, for ``household-occupancy``.  Then, place by place: negative
+    counts become 0; tables in which every record is in exactly one cell are scaled to the exact
+    total of the place; what is a function of such a table is computed from it; counts that have a
+    bound are cut there; coarser places are sums.
 
     Parameters
     ----------
+    sensitivity : {"add-remove", "change-one", "steed-2024"}
+        What a neighbour does: a record comes or goes, or becomes any other record, of another place
+        too; the noise has the scale for it, from the largest change of each table.
+        ``steed-2024`` is the reading of the paper instead, :math:`\sigma^2 = 1 / (c \rho)` in every
+        table.  That is ``change-one`` where a record counts once, but a table of children or people
+        moves by up to 6 or 7 in a place, and its budget is exceeded 36 or 49 times;
+        ``diagnostics["rho"]`` of a release says what is spent in all.
     allocation : {"das-2020", "uniform"}, optional
         ``das-2020``: the budgets of the 2020 disclosure avoidance system per count, as the
         reference works them out for ``household-occupancy``: 0.0002 / 3360 of rho = 7.70 for
@@ -77,6 +95,10 @@ class BottomUp:
 
     Notes
     -----
+    The budgets add up to the zCDP of the measured tables, for neighbours of the kind named; tables
+    published as they are lie outside.  A person who joins, leaves or changes alters one record, so
+    ``change-one`` covers that too; one who moves between households alters two.
+
     The reading of the appendix: counts are whole, so the scaling is by largest remainders, in
     exact integers, ties at random; a place whose clipped counts are all zero is split as evenly
     as can be; households of seven and more count as seven people; in ``uniform``, one table is
@@ -90,14 +112,19 @@ class BottomUp:
     Examples
     --------
     >>> from bayesrisk.tables import workload
-    >>> noise = BottomUp(allocation="das-2020").measurement_noise(workload("household-occupancy"))
-    >>> {table: str(spec.scale) for (_, table), spec in noise.items()}
+    >>> tables = workload("household-occupancy")
+    >>> for reading in ("change-one", "steed-2024"):
+    ...     mechanism = BottomUp(sensitivity=reading, allocation="das-2020")
+    ...     noise = mechanism.measurement_noise(tables)
+    ...     print({table: str(spec.scale) for (_, table), spec in noise.items()})
+    {'P15': '100000/77', 'P16': '2250000/31', 'H13': '24000000/11'}
     {'P15': '100000/77', 'P16': '62500/31', 'H13': '24000000/11'}
     """
 
     def __init__(
         self,
         *,
+        sensitivity: str,
         allocation: str | None = None,
         rho: Any = None,
         budget: Mapping[str, Any] | None = None,
@@ -105,6 +132,7 @@ class BottomUp:
         exact: Sequence[str] | None = None,
         bounds: Mapping[str, str] | None = None,
     ) -> None:
+        check.choice(sensitivity, "sensitivity", (*SENSITIVITIES, _PAPER))
         if (allocation is None) == (budget is None):
             raise ArgumentError(
                 f"exactly one of allocation and budget must be given, got allocation={allocation!r}"
@@ -116,6 +144,7 @@ class BottomUp:
             raise ArgumentError(
                 f"rho must be given with allocation 'uniform', and only then, got {rho!r}"
             )
+        self._sensitivity = sensitivity
         self._allocation = allocation
         self._rho = None if rho is None else _positive(rho, "rho")
         self._budget = None if budget is None else _budget(budget)
@@ -123,6 +152,7 @@ class BottomUp:
         self._exact = None if exact is None else _names(exact)
         self._bounds = None if bounds is None else _bounds(bounds)
         given: dict[str, Any] = {
+            "sensitivity": sensitivity,
             "allocation": allocation,
             "rho": None if self._rho is None else str(self._rho),
             "budget": None
@@ -155,11 +185,13 @@ class BottomUp:
         if bounds is None:
             bounds = {a: b for a, b in usual.get("bounds", {}).items() if {a, b} <= names}
         found = roles(workload, universe=universe, exact=exact)
-        _check_plan(workload, found, bounds)
-        return _Plan(workload, found, self._scales(found), bounds)
+        check_plan(workload, found, bounds)
+        return _Plan(workload, found, *self._scales(workload, found), bounds)
 
-    def _scales(self, found: Roles) -> dict[str, Fraction]:
-        """Return sigma2 of every measured table, exactly."""
+    def _scales(
+        self, workload: Workload, found: Roles
+    ) -> tuple[dict[str, Fraction], dict[str, Fraction], Fraction]:
+        """Return budget and sigma2 of every measured table, and what they spend, exactly."""
         if self._rho is not None:
             budget = dict.fromkeys(found.measured, self._rho / max(len(found.measured), 1))
         else:
@@ -170,13 +202,20 @@ class BottomUp:
         for name in self._budget or ():
             if name not in found.measured:
                 raise ArgumentError(f"budget must name measured tables only, got {name!r}")
-        scales = {name: 1 / budget[name] for name in found.measured}
+        paper = self._sensitivity == _PAPER
+        squares = largest_changes(
+            workload, found.measured, "change-one" if paper else self._sensitivity
+        )
+        scales = {
+            name: (2 if paper else squares[name]) / (2 * budget[name]) for name in found.measured
+        }
         for name, scale in scales.items():
             if scale > _MAX_SIGMA2:
                 raise ArgumentError(
                     f"sigma2 of table {name!r} must be <= {_MAX_SIGMA2:g}, got {float(scale):g}"
                 )
-        return scales
+        spent = sum((squares[name] / (2 * scales[name]) for name in scales), Fraction(0))
+        return {name: budget[name] for name in scales}, scales, spent
 
     def measurement_noise(self, workload: Workload) -> dict[Key, NoiseSpec]:
         """Return the law of the noise of every measured table, exactly.
@@ -189,7 +228,7 @@ class BottomUp:
         Returns
         -------
         dict of (level, table) to NoiseSpec
-            Discrete Gaussian with ``sigma2 = 1 / (c rho)``, at the finest level.
+            Discrete Gaussian of the scale that the class describes, at the finest level.
 
         Raises
         ------
@@ -224,7 +263,8 @@ class BottomUp:
         """
         plan = self._plan(workload)
         parameters = {
-            "budget": {name: str(1 / scale) for name, scale in plan.scales.items()},
+            "sensitivity": self._sensitivity,
+            "budget": {name: str(part) for name, part in plan.budget.items()},
             "universe": plan.roles.exact[0],
             "exact": list(plan.roles.exact[1:]),
             "bounds": dict(plan.bounds),
@@ -255,7 +295,8 @@ class BottomUp:
         Returns
         -------
         Release
-            Its spec holds the budget of every measured table.
+            Its spec holds the budget of every measured table; ``diagnostics["rho"]`` is the zCDP
+            that the noise spends on them together (under ``steed-2024``: for ``change-one``).
 
         Raises
         ------
@@ -268,11 +309,13 @@ class BottomUp:
 
 @dataclass(frozen=True)
 class _Plan:
-    """Roles, noise and bounds of the tables of a workload."""
+    """Roles, budgets, noise and bounds of the tables of a workload, and the budget spent in all."""
 
     workload: Workload
     roles: Roles
+    budget: Mapping[str, Fraction]
     scales: Mapping[str, Fraction]
+    spent: Fraction
     bounds: Mapping[str, str]
 
 
@@ -342,8 +385,8 @@ class PreparedBottomUp:
                 sums = np.zeros((geoids[level].size, finest[name].shape[1]), dtype=np.int64)
                 np.add.at(sums, row, finest[name])
                 counts[level, name] = sparse.csr_array(sums)
-        tables = replace_counts(self.truth, counts)
-        return Release(self.spec, tables, simulation=rng is not None)
+        tables, spent = replace_counts(self.truth, counts), {"rho": float(self.plan.spent)}
+        return Release(self.spec, tables, spent, simulation=rng is not None)
 
 
 def _positive(value: Any, name: str) -> Fraction:
@@ -369,21 +412,3 @@ def _bounds(value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise ArgumentTypeError(f"bounds must map tables to tables, got {value!r}")
     return {str(name): str(bound) for name, bound in value.items()}
-
-
-def _check_plan(workload: Workload, found: Roles, bounds: Mapping[str, str]) -> None:
-    """Check bounds, and that what is published above is published at the finest level."""
-    finest = workload.at(workload.levels[-1])
-    for (level, name), table in workload.tables.items():
-        if name not in finest or finest[name] != table:
-            raise ArgumentError(
-                f"workload must have table {name!r} of level {level!r} at {workload.levels[-1]!r}"
-            )
-    for name, bound in bounds.items():
-        if name not in found.measured or name in found.split or bound not in finest:
-            raise ArgumentError(
-                f"bounds must map measured tables that are not scaled to tables, got {name!r}: "
-                f"{bound!r}"
-            )
-        if len(finest[name].cells) != 1 or len(finest[bound].cells) != 1:
-            raise ArgumentError(f"bounds must be of tables of one cell, got {name!r}: {bound!r}")

@@ -4,19 +4,29 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._random import generator
-from bayesrisk.exceptions import ArgumentTypeError
+from bayesrisk.exceptions import ArgumentTypeError, DataError
 from bayesrisk.mechanisms._complement import complement
-from bayesrisk.mechanisms._hidden import stacked
-from bayesrisk.mechanisms._relations import Structure, structure
+from bayesrisk.mechanisms._group_ranges import some_histogram
+from bayesrisk.mechanisms._groups import Structure, structure_of
 from bayesrisk.mechanisms._tabulation import true_tables
 from bayesrisk.release import MechanismSpec, Release
-from bayesrisk.tables import Microdata, PublishedTables, Records, Workload
+from bayesrisk.tables import (
+    Histogram,
+    Microdata,
+    PublishedTables,
+    Records,
+    Workload,
+    as_microdata,
+)
 
 __all__ = ["Suppression"]
+
+IntArray = NDArray[np.int64]
 
 
 class Suppression:
@@ -24,8 +34,9 @@ class Suppression:
 
     Primary suppression withholds every count from 1 to ``threshold - 1``.  Complementary
     suppression withholds further counts above 0, small ones first, so that every withheld count
-    keeps a range of at least ``protection``: there are other tables with the same published cells
-    whose counts there are as far away as that.
+    keeps a range of at least ``protection``: there is another histogram of whole, non-negative
+    numbers with every published count, and no withheld count of 0, whose count there is as far
+    away as that.  A zero is always published.
 
     Parameters
     ----------
@@ -46,14 +57,20 @@ class Suppression:
 
     Notes
     -----
-    Which sums are known is that of :func:`bayesrisk.audit_suppression`, which anybody can apply
-    to the release.  The cells chosen are sufficient, not the fewest possible: that would be an
-    integer program.  They are those that the cheapest table within reach changes, where moving a
-    published count by one costs that count.  The choice is deterministic.
+    The adversary of the guarantee knows all published counts of all tables and levels, what each
+    counts, and that a withheld count is at least 1, because zeros are published; not which cells
+    are primary, and nobody's record.  Whoever knows more, such as people of the place or how the
+    cells were chosen, may recover more.
 
-    Let n be the number of counts above 0.  There are at most four linear programs a round, of at
-    most 2 n variables and as many entries as counts have sums; whatever the number of withheld
-    cells, there is one round where sums form trees or two-way tables.
+    For each withheld count that no known histogram moves, two linear programs look for the
+    cheapest direction up and down, where moving a published count by one costs that count; what it
+    moves is withheld.  A direction counts if it is whole, which is checked.  If neither is, one
+    more record like a true one is, which is always a direction.  The cells are sufficient, not the
+    fewest possible.  The choice is deterministic.
+
+    Places are protected one by one where tables have one level, and together below each place of
+    the coarsest level where they have several.  A program has as many variables as a place has
+    cells of its histogram that no published zero holds, and two for each count above 0.
 
     Examples
     --------
@@ -96,19 +113,22 @@ class Suppression:
 
         Raises
         ------
+        ArgumentError
+            If tables tell more than 4,194,304 kinds of records apart.
         ArgumentTypeError
             If ``tables`` are no published tables.
         DataError
-            If counts are negative or do not add up, or 50 rounds do not protect all.
+            If counts are negative or 2**31 or more, no records have them, or none were found.
+
+        Notes
+        -----
+        Protection is proved from records that have the counts.  :meth:`release` has them; here
+        some are looked for first, which is harder than all the rest, and other records may lead to
+        other cells.
         """
         if not isinstance(tables, PublishedTables):
             raise ArgumentTypeError(f"tables must be PublishedTables, got {tables!r}")
-        plan = structure(tables)
-        counts, _ = stacked(tables, plan)
-        hidden = [_small(part, self._threshold) for part in counts]
-        if self._complementary:
-            hidden = complement(plan, counts, hidden, self._protection)
-        return _withheld(tables, plan, hidden)
+        return self._suppress(tables, None)
 
     def release(
         self,
@@ -136,13 +156,61 @@ class Suppression:
         Raises
         ------
         ArgumentError
-            If ``rng`` is no seed, or the records lack what a table needs.
+            If ``rng`` is no seed, the records lack what a table needs, or tables tell more than
+            4,194,304 kinds of records apart.
+        DataError
+            If a count is 2**31 or more.
         """
         generator(rng, optional=True)
-        tables = self.suppress(true_tables(microdata, workload))
+        tables = true_tables(microdata, workload)
+        records = as_microdata(microdata).for_schema(workload.schema)
+        histogram = Histogram.from_records(records, level=workload.levels[-1])
+        tables = self._suppress(tables, histogram)
         cells = sum(part.nnz for part in tables.suppressed.values())
         found = {"suppressed_cells": float(cells)}
         return Release(self._spec, tables, found, simulation=rng is not None)
+
+    def _suppress(self, tables: PublishedTables, histogram: Histogram | None) -> PublishedTables:
+        """Return the tables with cells withheld; their records are known or looked for."""
+        if tables.signed:
+            raise DataError("tables: true counts must be >= 0, got a negative one")
+        plan = structure_of(replace(tables, suppressed={}))
+        hidden = [_small(part, self._threshold) for part in plan.counts]
+        if self._complementary:
+            hidden = self._complemented(plan, hidden, histogram)
+        return _withheld(tables, plan, hidden)
+
+    def _complemented(
+        self, plan: Structure, hidden: list[sparse.csr_array], histogram: Histogram | None
+    ) -> list[sparse.csr_array]:
+        """Return the hidden cells of each level with those that protect them."""
+        records = None if histogram is None else plan.of_records(histogram)
+        found: list[list[tuple[IntArray, IntArray]]] = [[] for _ in hidden]
+        for group in plan.groups():
+            mask = np.zeros(len(group.level), dtype=np.bool_)
+            for level, part in enumerate(hidden):
+                own = np.flatnonzero((group.level == level) & ~group.tie)
+                mask[own] = np.asarray(part[group.place[own], group.cell[own]]).reshape(-1) > 0
+            if not mask.any():
+                continue
+            if records is None:
+                known = some_histogram(group)
+            else:
+                known = np.asarray(records[group.finest, group.column]).reshape(-1)
+            mask = complement(group, plan.cliques, known, mask, self._protection)
+            for level, kept in enumerate(found):
+                own = np.flatnonzero(mask & (group.level == level))
+                kept.append((group.place[own], group.cell[own]))
+        return [
+            _marked(kept, part.shape) if kept else part
+            for kept, part in zip(found, hidden, strict=True)
+        ]
+
+
+def _marked(cells: list[tuple[IntArray, IntArray]], shape: tuple[int, int]) -> sparse.csr_array:
+    """Return 1 at some cells."""
+    where = tuple(np.concatenate(part) for part in zip(*cells, strict=True))
+    return sparse.csr_array((np.ones(len(where[0]), dtype=np.int64), where), shape=shape)
 
 
 def _small(counts: sparse.csr_array, threshold: int) -> sparse.csr_array:
@@ -159,9 +227,9 @@ def _withheld(
     """Return the tables without the counts of hidden cells."""
     counts: dict[tuple[str, str], Any] = {}
     suppressed: dict[tuple[str, str], Any] = {}
-    for level, part in zip(plan.levels, hidden, strict=True):
-        for name, start in level.start.items():
-            key = (level.name, name)
+    for level, starts, part in zip(tables.workload.levels, plan.start, hidden, strict=True):
+        for name, start in starts.items():
+            key = (level, name)
             own = sparse.csr_array(part[:, start : start + tables.counts[key].shape[1]])
             counts[key] = sparse.csr_array(tables.counts[key] - tables.counts[key].multiply(own))
             suppressed[key] = own.astype(np.bool_)

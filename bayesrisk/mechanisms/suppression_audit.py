@@ -1,27 +1,25 @@
 """What anybody can say about suppressed cells from the published ones: exact ranges."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
 
-from bayesrisk.exceptions import ArgumentTypeError, DataError
-from bayesrisk.mechanisms._hidden import HiddenSystem, hidden_system, stacked
-from bayesrisk.mechanisms._relations import structure
+from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentTypeError
+from bayesrisk.mechanisms._group_ranges import group_ranges
+from bayesrisk.mechanisms._groups import Structure, structure_of
+from bayesrisk.mechanisms._integer_range import ENDLESS
 from bayesrisk.tables import PublishedTables
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ProtectionRanges", "audit_suppression", "ranges_of"]
+__all__ = ["ProtectionRanges", "audit_suppression"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-#: Ten times the feasibility tolerance of HiGHS; counts are whole numbers, far further apart.
-_SNAP = 1e-6
-_SWEEPS = 20  # of bounds through the relations; more only save linear programs
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +31,10 @@ class ProtectionRanges:
     level, geoid, table, cell : ndarray of str
         Where each suppressed cell is.
     lower, upper : ndarray of float64
-        Smallest and largest count that agrees with every published one; ``upper`` may be
-        infinite.
+        Smallest and largest count, both whole, that agrees with every published one; ``upper``
+        may be infinite.
+    proved : ndarray of bool
+        Whether both ends are reached; where not, the range reached is narrower.
     """
 
     level: NDArray[np.str_]
@@ -43,6 +43,7 @@ class ProtectionRanges:
     cell: NDArray[np.str_]
     lower: FloatArray
     upper: FloatArray
+    proved: NDArray[np.bool_]
 
     @property
     def recovered(self) -> NDArray[np.bool_]:
@@ -62,35 +63,53 @@ class ProtectionRanges:
         return pd.DataFrame({name: getattr(self, name) for name in self.__dataclass_fields__})
 
 
-def audit_suppression(tables: PublishedTables) -> ProtectionRanges:
+def audit_suppression(
+    tables: PublishedTables, *, least: int = 0, most: int | None = None
+) -> ProtectionRanges:
     """Return what published cells reveal about suppressed ones.
 
-    Every suppressed count is minimised and maximised, by linear programs, over all non-negative
-    counts for which cells add up to totals and children to parents.
+    Every suppressed count is minimised and maximised over all histograms of whole, non-negative
+    numbers, one for each place of the finest level, that have every published count of every table
+    at every level.
 
     Parameters
     ----------
     tables : PublishedTables
         With suppressed cells.
+    least : int, default 0
+        Smallest count that the adversary takes a suppressed cell to have, >= 0.  Zeros that
+        :class:`~bayesrisk.Suppression` leaves are published, so that it is 1 for its tables.
+    most : int, optional
+        Largest such count, >= ``least``; none by default.  It is ``threshold - 1`` for primary
+        suppression alone.
 
     Returns
     -------
     ProtectionRanges
-        A range for each suppressed cell.
+        A range for each suppressed cell, level by level, by place and cell.
 
     Raises
     ------
+    ArgumentError
+        If ``least`` or ``most`` is out of range, or tables tell more than 4,194,304 kinds of
+        records apart.
     ArgumentTypeError
         If ``tables`` are no published tables.
     DataError
-        If the published cells contradict each other, as noisy or rounded ones do.
+        If no histogram has the published counts, as with noisy or rounded ones, a level lacks a
+        place, or a count is 2**31 or more.
 
     Notes
     -----
-    The sums are those between cells that a table's definition shows to add up without overlap,
-    in the same or another table of the level, and between levels.  A range is of real numbers: it
-    holds the range of whole ones, and is the same wherever the sums form trees or a two-way
-    table.  Ends are exact where whole, as in those cases; otherwise within 1e-6.
+    Linear programs propose; whole numbers decide.  An end of a range is reached by a histogram
+    that is checked in every published cell, and bounded by dual values that are rounded to
+    fractions first, so that the bound is exact whatever they are.  Where the two do not meet, the
+    program is split at a variable, up to 2,000 times; then ``proved`` is False and the end is the
+    bound.  A cell that is recovered is so in any case.
+
+    Attributes that no table crosses have histograms of their own that agree on what they share,
+    which loses nothing (whole margins that agree come from a whole histogram where the crossed
+    attributes form a tree of cliques).  Codes that no table tells apart are one.
 
     Examples
     --------
@@ -111,107 +130,43 @@ def audit_suppression(tables: PublishedTables) -> ProtectionRanges:
     """
     if not isinstance(tables, PublishedTables):
         raise ArgumentTypeError(f"tables must be PublishedTables, got {tables!r}")
-    plan = structure(tables)
-    system = hidden_system(plan, *stacked(tables, plan))
-    lower, upper = ranges_of(system)
+    least = check.integer(least, "least", lower=0)
+    most = None if most is None else check.integer(most, "most", lower=least)
+    plan = structure_of(tables)
+    found: list[tuple[IntArray, ...]] = [(np.zeros(0, dtype=np.int64),) * 6]
+    for group in plan.groups():
+        rows = np.flatnonzero(group.hidden)
+        if rows.size:
+            where = group.level[rows], group.place[rows], group.cell[rows]
+            lower, upper, proved = group_ranges(group, least, most)
+            found.append((*where, lower, upper, proved.astype(np.int64)))
+    level, place, cell, lower, upper, proved_ = (
+        np.concatenate(part) for part in zip(*found, strict=True)
+    )
+    order = np.lexsort((cell, place, level))
+    text = _names(plan, level[order], place[order], cell[order])
+    return ProtectionRanges(
+        text[0],
+        text[1],
+        text[2],
+        text[3],
+        lower[order].astype(float),
+        np.where(upper >= ENDLESS, np.inf, upper)[order].astype(float),
+        proved_[order] > 0,
+    )
+
+
+def _names(plan: Structure, level: IntArray, place: IntArray, cell: IntArray) -> NDArray[np.str_]:
+    """Return level, place, table and cell by name, each an array."""
+    workload = plan.tables.workload
     names: list[tuple[str, str, str, str]] = []
-    for number, level in enumerate(plan.levels):
-        own = system.variables.level == number
-        starts = np.array(list(level.start.values()))
-        titles = list(level.start)
-        for place, cell in zip(
-            system.variables.place[own].tolist(), system.variables.cell[own].tolist(), strict=True
-        ):
-            at = int(np.searchsorted(starts, cell, side="right")) - 1
-            table = tables.workload.tables[level.name, titles[at]]
-            geoid = str(tables.geoids[level.name][place])
-            names.append((level.name, geoid, titles[at], table.cells[cell - int(starts[at])]))
-    text = np.array(names, dtype=np.str_).reshape(-1, 4).T
-    return ProtectionRanges(text[0], text[1], text[2], text[3], lower, upper)
-
-
-def ranges_of(system: HiddenSystem) -> tuple[FloatArray, FloatArray]:
-    """Return the smallest and largest value of every variable of a system.
-
-    Bounds that follow from single relations are outer ones; every solution of a linear program
-    gives inner ones for all variables; where the two meet no program is needed.
-    """
-    lower, upper = _outer(system)
-    count = len(lower)
-    order = np.argsort(system.components, kind="stable")
-    ends = np.flatnonzero(np.diff(system.components[order], append=-1)) + 1
-    by_variable = system.matrix.tocsc()
-    for part in np.split(order, ends[:-1]) if count else []:
-        rows = np.unique(by_variable[:, part].indices)
-        if len(rows) > 1:
-            _exact(system.matrix[rows][:, part], system.right[rows], part, lower, upper)
-    return lower, upper
-
-
-def _outer(system: HiddenSystem) -> tuple[FloatArray, FloatArray]:
-    """Return bounds from each relation by itself, passed on until they settle.
-
-    They are exact for a variable whose part of the system is one relation.
-    """
-    matrix, right = system.matrix, system.right.astype(float)
-    lower = np.zeros(matrix.shape[1])
-    upper = np.full(matrix.shape[1], np.inf)
-    rows, cols = matrix.tocoo().coords
-    sign = matrix.tocoo().data
-    size = matrix.shape[0]
-    for _ in range(_SWEEPS):
-        low = np.where(sign > 0, lower[cols], -upper[cols])
-        high = np.where(sign > 0, upper[cols], -lower[cols])
-        rest_low, rest_high = _rest(rows, low, size), _rest(rows, high, size)
-        above, below = right[rows] - rest_low, right[rows] - rest_high
-        new_high, new_low = np.where(sign > 0, above, -below), np.where(sign > 0, below, -above)
-        tighter_low, tighter_high = lower.copy(), upper.copy()
-        np.maximum.at(tighter_low, cols, new_low)
-        np.minimum.at(tighter_high, cols, new_high)
-        if np.array_equal(tighter_low, lower) and np.array_equal(tighter_high, upper):
-            break
-        lower, upper = tighter_low, tighter_high
-    if np.any(lower > upper):
-        raise DataError("tables: published cells contradict each other: they do not add up")
-    return lower, upper
-
-
-def _rest(rows: NDArray[Any], values: FloatArray, size: int) -> FloatArray:
-    """Return for each entry the sum of the other entries of its row, infinities counted apart."""
-    finite = np.isfinite(values)
-    total = np.bincount(rows, np.where(finite, values, 0.0), size)[rows]
-    infinite = np.bincount(rows, ~finite, size)[rows] - ~finite
-    own = np.where(finite, values, 0.0)
-    # All infinite bounds of one kind have one sign.
-    endless = values[~finite][0] if (~finite).any() else 0.0
-    return np.where(infinite > 0, endless, total - own)
-
-
-def _exact(
-    matrix: Any,
-    right: IntArray,
-    part: IntArray,
-    lower: FloatArray,
-    upper: FloatArray,
-) -> None:
-    """Replace outer bounds of one part of a system by exact ones."""
-    size = len(part)
-    linprog: Any = optimize.linprog  # its stubs know no sparse matrices
-    bounds = np.column_stack([lower[part], upper[part]])
-    least, most = np.full(size, np.inf), np.full(size, -np.inf)
-    for variable in range(size):
-        for sign in (1.0, -1.0):
-            reached = least[variable] if sign > 0 else most[variable]
-            if reached == bounds[variable, 0 if sign > 0 else 1]:
-                continue
-            cost = np.zeros(size)
-            cost[variable] = sign
-            solved: Any = linprog(cost, A_eq=matrix, b_eq=right, bounds=bounds, method="highs")
-            if solved.status == 3:  # unbounded
-                most[variable] = np.inf
-                continue
-            if solved.status != 0:
-                raise DataError(f"tables: published cells contradict each other: {solved.message}")
-            x = np.where(np.abs(solved.x - np.rint(solved.x)) < _SNAP, np.rint(solved.x), solved.x)
-            least, most = np.minimum(least, x), np.maximum(most, x)
-    lower[part], upper[part] = least, most
+    for number, (name, starts) in enumerate(zip(workload.levels, plan.start, strict=True)):
+        own = level == number
+        geoids = plan.tables.geoids[name][place[own]].tolist()
+        titles, first = list(starts), np.array(list(starts.values()))
+        table = np.searchsorted(first, cell[own], side="right") - 1
+        inside = (cell[own] - first[table]).tolist()
+        for geoid, at, position in zip(geoids, table.tolist(), inside, strict=True):
+            cells = workload.tables[name, titles[at]].cells
+            names.append((name, str(geoid), titles[at], cells[position]))
+    return np.array(names, dtype=np.str_).reshape(-1, 4).T

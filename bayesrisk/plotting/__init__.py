@@ -7,6 +7,7 @@ sweep, or your own) and returns a ``matplotlib.figure.Figure``.
 from bayesrisk.plotting._canvas import save_figure
 from bayesrisk.plotting.block import (
     plot_correct_decision,
+    plot_decision_accuracy,
     plot_levels,
     plot_marginal_risk,
     plot_released_count,
@@ -40,6 +41,7 @@ __all__ = [
     "plot_autocorr",
     "plot_claims",
     "plot_correct_decision",
+    "plot_decision_accuracy",
     "plot_decision_map",
     "plot_group_budget",
     "plot_group_count",

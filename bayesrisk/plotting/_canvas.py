@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from bayesrisk import _files
 from bayesrisk.exceptions import ArgumentError
 
 __all__ = [
@@ -120,14 +121,15 @@ def lines(
 def mark(axes: Axes, budgets: Mapping[str, float]) -> None:
     """Mark chosen budgets by vertical lines, their names at the top, left of the line.
 
-    Where the next budget to the left is close the name goes to the right.
+    A name goes on after a comma on a line of its own.  Where the next budget to the left is close
+    the name goes to the right.
     """
     before = 0.0
     for name, rho in sorted(budgets.items(), key=lambda item: item[1]):
         axes.axvline(rho, color="0.35", linewidth=1.0, linestyle=(0, (2, 2)), zorder=0)
         right = before > rho / 4.0
         axes.annotate(
-            as_text(name),
+            as_text(name).replace(", ", ",\n"),
             (rho, 1.0),
             xycoords=("data", "axes fraction"),
             xytext=(3 if right else -3, -3),
@@ -168,7 +170,7 @@ def legend(axes: Axes, *, smallest_first: bool = False) -> None:
     axes.legend(handles[::step], labels[::step], title="prior", fontsize=8.0, title_fontsize=8.0)
 
 
-def save_figure(figure: Figure, stem: str | Path) -> list[Path]:
+def save_figure(figure: Figure, stem: str | Path, *, private: bool = False) -> list[Path]:
     """Write a figure as PNG (200 dpi) and SVG, the same bytes for the same figure.
 
     Parameters
@@ -177,6 +179,8 @@ def save_figure(figure: Figure, stem: str | Path) -> list[Path]:
         What to write.
     stem : path-like
         Path without its ending; the folder must exist.
+    private : bool, default False
+        Whether only the owner may read the files.
 
     Returns
     -------
@@ -185,13 +189,14 @@ def save_figure(figure: Figure, stem: str | Path) -> list[Path]:
 
     Raises
     ------
-    OSError
-        If a file cannot be written.
+    OutputError
+        If a file cannot be written; each is whole or as before.
     """
     written = []
     with style():
         for ending, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
             path = Path(f"{stem}.{ending}")
-            figure.savefig(path, dpi=200, metadata=metadata)
+            with _files.whole_file(path, private=private) as stream:
+                figure.savefig(stream, format=ending, dpi=200, metadata=metadata)
             written.append(path)
     return written

@@ -17,6 +17,7 @@ from bayesrisk.plotting._canvas import (
 
 __all__ = [
     "plot_correct_decision",
+    "plot_decision_accuracy",
     "plot_levels",
     "plot_marginal_risk",
     "plot_released_count",
@@ -93,10 +94,11 @@ def plot_marginal_risk(
 def plot_correct_decision(
     frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None
 ) -> Figure:
-    """Draw the probability of a correct decision against rho (Figure 3 of Kazan and Reiter).
+    """Draw the chance of being found, if in the cell, by rho (Figure 3 of Kazan and Reiter).
 
-    The curves are jagged: between two rises the decision threshold stands still while the noise
-    shrinks, so that the releases which would convince the adversary become rarer.
+    It is not how often the adversary is right: see :func:`plot_decision_accuracy`.  The curves are
+    jagged: between two rises the decision threshold stands still while the noise shrinks, so that
+    the releases which would convince the adversary become rarer.
 
     Parameters
     ----------
@@ -123,11 +125,52 @@ def plot_correct_decision(
         axes.set(
             xscale="log",
             xlabel=r"$\rho$ of the count",
-            ylabel="probability of a correct decision",
+            ylabel="probability of being found,\nif in the cell",
             ylim=(-0.02, 1.02),
         )
         mark(axes, budgets or {})
         legend(axes)
+        return figure
+
+
+def plot_decision_accuracy(
+    frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None
+) -> Figure:
+    """Draw how often the best guess is right against rho, beside what is right without a release.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns ``rho``, ``prior``, ``decision_accuracy`` and ``decision_baseline``.
+    budgets : mapping of str to float, optional
+        Budgets to mark, by name.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Two panels, one line for each prior, rho on a logarithmic axis: the accuracy, with its
+        baseline as a dotted line of the same colour; and what it is above the baseline.
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing or there is no row.
+    """
+    require(frame, ("rho", "prior", "decision_accuracy", "decision_baseline"))
+    gain = frame["decision_accuracy"] - frame["decision_baseline"]
+    with style():
+        figure, left, right = pair()
+        lines(left, frame, "rho", "decision_accuracy", markers=False)
+        lines(right, frame.assign(gain=gain), "rho", "gain", markers=False)
+        baselines = frame.groupby("prior")["decision_baseline"].first().sort_index(ascending=False)
+        for line, baseline in zip(left.get_lines(), baselines, strict=True):
+            left.axhline(baseline, color=line.get_color(), linewidth=1.0, linestyle=(0, (1, 1)))
+        for axes in (left, right):
+            axes.set(xscale="log", xlabel=r"$\rho$ of the count")
+            mark(axes, budgets or {})
+        left.set(ylabel="best guess is right\n(dotted: without a release)", ylim=(0.48, 1.02))
+        right.set(ylabel="above always guessing\nthe more probable", ylim=(-0.01, None))
+        legend(right)
         return figure
 
 

@@ -1,4 +1,4 @@
-"""Figures of two levels: decision maps, correct decisions, and the noise of a total."""
+"""Figures of two levels: decision maps, averages of decisions, and the noise of a total."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,11 +21,14 @@ _MAP = ("block", "group", "siblings", "decision", "decision_without", "change")
 _MAX_PANELS = 8
 # Okabe and Ito's orange-red and green for what changes, greys for what does not; hatched for print.
 _KINDS: dict[str, dict[str, Any]] = {
-    "without": {"facecolor": "#F2F2F2", "label": "target not counted, with or without"},
-    "with": {"facecolor": "#BDBDBD", "label": "target counted, with or without"},
+    "without": {"facecolor": "#F2F2F2", "label": "target taken not to be there, with or without"},
+    "with": {"facecolor": "#BDBDBD", "label": "target taken to be there, with or without"},
     "gain": {"facecolor": "#009E73", "hatch": "////", "label": "set right by the hierarchy"},
     "loss": {"facecolor": "#D55E00", "hatch": "....", "label": "spoilt by the hierarchy"},
+    "tie": {"facecolor": "#56B4E9", "hatch": "xxxx", "label": "a tie: a coin decides"},
 }
+_FOUND = "probability of being found, if in the cell"
+_NOTHING: dict[str, Any] = {"color": "0.35", "linewidth": 1.0, "linestyle": (0, (6, 3))}
 _BASELINE: dict[str, Any] = {"color": "0.35", "linewidth": 1.0, "linestyle": (0, (1, 1))}
 
 
@@ -120,26 +123,31 @@ def _name_lines(figure: Figure, axes: Axes, frame: pd.DataFrame, by: str, title:
     handles = axes.get_legend_handles_labels()[0][: len(values)][::-1]
     names = [f"{value:.4g}" for value in values]
     baseline = axes.plot([], [], **_BASELINE)
+    if "baseline" in frame:
+        baseline += axes.plot([], [], **_NOTHING)
     figure.legend(
         [*handles, *baseline],
-        [*names, "block alone"],
+        [*names, "block alone", *(["no release"] if "baseline" in frame else [])],
         title=title,
         fontsize=8.0,
         title_fontsize=8.0,
         loc="outside lower center",
-        ncols=len(values) + 1,
+        ncols=len(values) + len(baseline),
     )
 
 
-def plot_group_count(frame: pd.DataFrame) -> Figure:
-    """Draw correct decisions against the true group count (Figure 5 of Kazan and Reiter).
+def plot_group_count(frame: pd.DataFrame, *, quantity: str = _FOUND) -> Figure:
+    """Draw an average of decisions against the true group count (Figure 5 of Kazan and Reiter).
 
     Parameters
     ----------
     frame : pandas.DataFrame
         Columns ``group_count``, ``value`` and ``without_hierarchy``, as in
         :meth:`HierarchicalRisk.to_frame`; with a column ``conditionals``, a panel for each.
-        Where ``standard_error`` is positive, bars of two of them.
+        Where ``standard_error`` is positive, bars of two of them.  With a column
+        ``baseline``, a line for it: the same without any release.
+    quantity : str, default "probability of being found, if in the cell"
+        What ``value`` is, for the vertical axis.
 
     Returns
     -------
@@ -155,7 +163,8 @@ def plot_group_count(frame: pd.DataFrame) -> Figure:
     groups = dict(list(frame.groupby("conditionals"))) if "conditionals" in frame else {"": frame}
     with style():
         figure = Figure(figsize=(1.6 + 3.0 * len(groups), 3.1), layout="constrained")
-        panels = figure.subplots(1, len(groups), squeeze=False)[0]
+        panels = figure.subplots(1, len(groups), squeeze=False, sharey=True)[0]
+        panels[0].set_ylabel(quantity)
         for axes, (name, rows) in zip(panels, groups.items(), strict=True):
             ordered = rows.sort_values("group_count")
             error = ordered.get("standard_error", pd.Series(0.0, index=ordered.index))
@@ -174,25 +183,36 @@ def plot_group_count(frame: pd.DataFrame) -> Figure:
                 label="block alone",
                 **_BASELINE,
             )
+            if "baseline" in ordered:
+                axes.plot(
+                    ordered["group_count"], ordered["baseline"], label="no release", **_NOTHING
+                )
             axes.set(
                 xlabel="true count of the group",
-                ylabel="probability of a correct decision",
                 title=str(name),
             )
             axes.legend(fontsize=8.0)
         return figure
 
 
-def plot_group_budget(frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None) -> Figure:
-    """Draw correct decisions against the group's budget (Figure 6 of Kazan and Reiter).
+def plot_group_budget(
+    frame: pd.DataFrame,
+    *,
+    budgets: Mapping[str, float] | None = None,
+    quantity: str = _FOUND,
+) -> Figure:
+    """Draw an average of decisions against the group's budget (Figure 6 of Kazan and Reiter).
 
     Parameters
     ----------
     frame : pandas.DataFrame
         Columns ``rho_group`` (> 0), ``group_count``, ``value`` and ``without_hierarchy``, as in
-        :meth:`HierarchicalRisk.to_frame`; with a column ``conditionals``, a panel for each.
+        :meth:`HierarchicalRisk.to_frame`; with a column ``conditionals``, a panel for each; with a
+        column ``baseline``, a line for it: the same without any release.
     budgets : mapping of str to float, optional
         Budgets to mark, by name.
+    quantity : str, default "probability of being found, if in the cell"
+        What ``value`` is, for the vertical axis.
 
     Returns
     -------
@@ -209,15 +229,17 @@ def plot_group_budget(frame: pd.DataFrame, *, budgets: Mapping[str, float] | Non
     groups = dict(list(frame.groupby("conditionals"))) if "conditionals" in frame else {"": frame}
     with style():
         figure = Figure(figsize=(1.6 + 3.2 * len(groups), 3.6), layout="constrained")
-        panels = figure.subplots(1, len(groups), squeeze=False)[0]
+        panels = figure.subplots(1, len(groups), squeeze=False, sharey=True)[0]
+        panels[0].set_ylabel(quantity)
         for axes, (name, rows) in zip(panels, groups.items(), strict=True):
             lines(axes, rows, "rho_group", "value", markers=True, by="group_count")
             baseline = rows.drop_duplicates("rho_group").sort_values("rho_group")
             axes.plot(baseline["rho_group"], baseline["without_hierarchy"], zorder=0, **_BASELINE)
+            if "baseline" in rows:
+                axes.plot(baseline["rho_group"], baseline["baseline"], zorder=0, **_NOTHING)
             axes.set(
                 xscale="log",
                 xlabel=r"$\rho$ of the group's count",
-                ylabel="probability of a correct decision",
                 title=str(name),
             )
             mark(axes, budgets or {})

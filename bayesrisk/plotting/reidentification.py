@@ -21,6 +21,7 @@ _RATES = (
     "precision_lower",
     "precision_upper",
 )
+_RATIO = ("left_out_ratio", "left_out_ratio_lower", "left_out_ratio_upper")
 
 
 def _look(i: int) -> dict[str, Any]:
@@ -48,14 +49,15 @@ def plot_reidentification(rates: pd.DataFrame) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Precision with its intervals on the left; on the right its ratio to the better guesser.
+        Precision with its intervals on the left; on the right its ratio to what a
+        guesser reaches without the target's record (``left_out_ratio``), with its interval.
 
     Raises
     ------
     ArgumentError
         If a column is missing, there is no row, or there is more than one attacker.
     """
-    require(rates, (*_RATES, "precision_ratio"))
+    require(rates, (*_RATES, *_RATIO))
     if rates["attacker"].nunique() > 1:
         names = rates["attacker"].unique().tolist()
         raise ArgumentError(f"rates must be of one attacker, got {names}")
@@ -73,17 +75,31 @@ def plot_reidentification(rates: pd.DataFrame) -> Figure:
             is_guess = name in _GUESSERS
             look = _guesser(_GUESSERS.index(name)) if is_guess else _look(attacks.index(name))
             # Side by side, so that intervals do not hide each other.
-            at = rows["block_size"].map(position) + 0.08 * (sources.index(name) - len(sources) / 2)
+            # A source without a link has no row, and no number to add to.
+            at = np.array([float(position[size]) for size in rows["block_size"]])
+            at += 0.08 * (sources.index(name) - len(sources) / 2)
             span = [
                 (rows["precision"] - rows["precision_lower"]).clip(lower=0.0),
                 (rows["precision_upper"] - rows["precision"]).clip(lower=0.0),
             ]
             left.errorbar(at, rows["precision"], yerr=span, capsize=2.0, label=name, **look)
             if not is_guess:
-                right.plot(at, rows["precision_ratio"], label=name, **look)
+                ratio = rows["left_out_ratio"]
+                span = [
+                    (ratio - rows["left_out_ratio_lower"]).clip(lower=0.0),
+                    # Few blocks: no upper end.
+                    (rows["left_out_ratio_upper"] - ratio).replace(np.inf, np.nan).clip(lower=0.0),
+                ]
+                right.errorbar(at, ratio, yerr=span, capsize=2.0, label=name, **look)
         left.set(ylabel="precision", ylim=(0.0, 1.05))
-        right.set_ylabel("precision / better guesser")
-        canvas.ratio_axis(right, shown["precision_ratio"])
+        right.set_ylabel("precision / guesser without the record")
+        canvas.ratio_axis(right, shown["left_out_ratio"])
+        # Ratios set the scale: the interval of a class with few blocks may run off it.
+        known = shown.loc[~shown["source"].isin(_GUESSERS), "left_out_ratio"].dropna()
+        known = known[known > 0]
+        if len(known):
+            log = right.get_yscale() == "log"
+            right.set_ylim(min(known.min(), 1.0) / 2.0 if log else 0.0, 1.7 * max(known.max(), 1.0))
         for axes in (left, right):
             axes.set_xticks(range(len(sizes)), sizes, rotation=30, ha="right")
             axes.set_xlabel("people in the block")

@@ -5,6 +5,7 @@ import pandas as pd
 
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Figure, require, style
+from bayesrisk.risk.statements import comparable_statements
 
 __all__ = ["plot_statements"]
 
@@ -15,8 +16,11 @@ def plot_statements(statements: pd.DataFrame) -> Figure:
     Parameters
     ----------
     statements : pandas.DataFrame
-        Statements of any attacks, with columns ``attack``, ``protection``, ``ratio``; those
-        without a ratio are left out.
+        Statements of any attacks, with columns ``attack``, ``protection``, ``target``,
+        ``statement``, ``status``, ``ratio``; those without a ratio are left out.  Where the
+        protections of an attack have different statements only proved ones are drawn, and a line
+        under the figure says so: estimates are pooled over other people under each protection (see
+        :func:`statements_about_people`).
 
     Returns
     -------
@@ -28,11 +32,16 @@ def plot_statements(statements: pd.DataFrame) -> Figure:
     Raises
     ------
     ArgumentError
-        If a column is missing or no statement has a ratio.
+        If a column is missing or no statement has a ratio that can be drawn.
     """
-    require(statements, ("attack", "protection", "ratio"))
-    known = statements[statements["ratio"].notna()]
+    require(statements, ("attack", "protection", "target", "statement", "status", "ratio"))
+    statements = statements.reset_index(drop=True)
+    same = comparable_statements(statements)
+    drawn = statements["attack"].map(same) | (statements["status"] == "proved")
+    some = statements[statements["ratio"].notna()]
+    known = some[drawn[some.index]]
     require(known, ("ratio",))
+    hidden = some[~drawn[some.index]].drop_duplicates(["attack", "protection"])
     attacks = list(dict.fromkeys(known["attack"].tolist()))
     protections = list(dict.fromkeys(known["protection"].tolist()))
     groups = known.groupby(["attack", "protection"])["ratio"]
@@ -66,6 +75,11 @@ def plot_statements(statements: pd.DataFrame) -> Figure:
                 xscale="log", xlim=(low, high), ylim=(-0.02, 1.02), title=canvas.as_text(attack),
                 xlabel="posterior / prior",
             )  # fmt: skip
-        every[0].set_ylabel("share of statements, at least so")
+        every[0].set_ylabel("share of statements with at least\nthis ratio")
+        if len(hidden):
+            pairs = ", ".join(hidden["attack"] + " under " + hidden["protection"])
+            figure.supxlabel(
+                f"Estimates not drawn, for they are about other people: {pairs}", fontsize=8.0
+            )
         figure.legend(loc="outside lower center", ncols=4, fontsize=8.0)
         return figure

@@ -59,7 +59,7 @@ def fill_blocks(target: IntArray, rng: np.random.Generator) -> Compositions:
     missing = np.where(target > 0, np.maximum(target - late, 1), 0)
     rounds: list[tuple[IntArray, ...]] = []
     mean = national.HOUSEHOLD_PEOPLE / national.HOUSEHOLDS
-    while missing.any():
+    while missing.any():  # ends: each round gives every open block somebody at least
         open_ = np.flatnonzero(missing)
         wanted = np.ceil(missing[open_] / mean + 2.0 * np.sqrt(missing[open_])).astype(np.int64)
         block = np.repeat(open_, wanted)

@@ -4,7 +4,6 @@ Rows are counted from 1, the header not among them.  Text stays text until a col
 whole numbers, so that no leading zero is lost.
 """
 
-import csv
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 from numpy.typing import NDArray
 
+from bayesrisk._parse import shown
+from bayesrisk._text import header_fields
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers._source import Source, first_lines, named
 
@@ -55,7 +56,7 @@ class Piece:
         value = self.table.column(column)[row].as_py()
         return DataError(
             f"{self.name}: row {self.start + row + 1}, column {column!r}: must be {rule}, "
-            f"got {value!r}"
+            f"got {shown(value)}"
         )
 
     def check(self, column: str, good: NDArray[np.bool_], rule: str) -> None:
@@ -153,14 +154,7 @@ def texts(matrix: NDArray[np.uint8]) -> pa.Array:
 
 def header_of(source: Source, *, delimiter: str = ",", comment: str | None = None) -> list[str]:
     """Return the names of the columns, each once."""
-    _, line = first_lines(source, comment)
-    names = next(csv.reader([line], delimiter=delimiter), [])
-    if not names:
-        raise DataError(f"{source.name}: must have a header line, got an empty one")
-    for name in names:
-        if names.count(name) > 1:
-            raise DataError(f"{source.name}: column {name!r}: must stand in the header once")
-    return names
+    return header_fields(first_lines(source, comment)[1], source.name, delimiter, errors="replace")
 
 
 def csv_pieces(
@@ -221,7 +215,7 @@ def csv_pieces(
                 yield Piece(source.name, start, table.slice(0, chunk))
                 start, rows = start + chunk, rows - chunk
                 held = table.slice(chunk).to_batches() if rows else []
-        source.check_end(stream)
+        stream.check_end()
         if rows or start == 0:
             yield Piece(source.name, start, pa.Table.from_batches(held, schema))
 

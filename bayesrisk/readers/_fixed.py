@@ -11,7 +11,8 @@ from bayesrisk.readers._source import Source, blocks
 
 __all__ = ["Lines", "line_pieces"]
 
-_NEWLINE, _RETURN, _BLANK, _ZERO = 10, 13, 32, 48
+_NEWLINE, _BLANK, _ZERO = 10, 32, 48
+_DIGITS = 18  # of a number that fits in 64 bits, whatever they are
 
 Bytes = NDArray[np.uint8]
 
@@ -103,6 +104,8 @@ def parse_whole(field: Bytes) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     good = (numeric | blank).all(axis=1) & numeric[:, -1]
     if blank.any():
         good &= ~(blank[:, 1:] & numeric[:, :-1]).any(axis=1)
+    # What has more digits than a number of 64 bits is none, but for zeros in front.
+    good &= ~(numeric & (digit > 0))[:, :-_DIGITS].any(axis=1)
     value = np.zeros(len(field), dtype=np.int64)
     for place in range(field.shape[1]):
         value = value * 10 + np.where(numeric[:, place], digit[:, place], 0)
@@ -117,7 +120,5 @@ def line_pieces(source: Source, size: int) -> Iterator[Lines]:
         ends = np.flatnonzero(buffer == _NEWLINE)
         starts = np.concatenate([[0], ends[:-1] + 1])
         lengths = ends - starts
-        if buffer.size > 1 and lengths.size and (buffer[ends[lengths > 0] - 1] == _RETURN).any():
-            lengths = lengths - (lengths > 0) * (buffer[ends - 1] == _RETURN)
         yield Lines(source.name, before, buffer, starts, lengths)
         before += ends.size

@@ -5,14 +5,17 @@ XML from elsewhere is not trusted: a document type, and with it every entity, is
 
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree  # the parser below refuses document types
+from xml.etree import ElementTree  # to write
 
+from bayesrisk._text import MAX_LINE
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers._source import list_sources, named
+from bayesrisk.readers._xml import parse
 
 __all__ = ["Variable", "read_ddi", "write_ddi"]
 
 _BYTES = 2**26
+_PIECE = 2**16
 _SPACE = "ddi:codebook:2_5"
 
 
@@ -25,65 +28,64 @@ class Variable:
     stop: int
 
 
-class _Builder(ElementTree.TreeBuilder):
-    """A tree without document type, and so without entities."""
-
-    def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
-        """Refuse a document type."""
-        raise DataError(f"must have no document type, got {name!r} ({pubid}, {system})")
-
-
-def _root(path: str | Path) -> tuple[str, ElementTree.Element]:
-    source = list_sources(path)[0]
-    with source.open() as stream:
-        raw = stream.read(_BYTES + 1)
-    if len(raw) > _BYTES:
-        raise DataError(f"{source.name}: must be at most {_BYTES} bytes long")
-    parser = ElementTree.XMLParser(target=_Builder())  # noqa: S314
-    try:
-        parser.feed(raw)
-        return source.name, parser.close()
-    except ElementTree.ParseError as error:
-        raise DataError(f"{source.name}: cannot be read: {error}") from error
-    except DataError as error:
-        raise DataError(f"{source.name}: {error}") from None
-
-
-def _plain(tag: str) -> str:
-    return tag.rsplit("}", 1)[-1]
-
-
 def read_ddi(path: str | Path) -> dict[str, Variable]:
     """Return the variables of a rectangular extract by their names, in capitals."""
-    name, root = _root(path)
-    if _plain(root.tag) != "codeBook":
-        raise DataError(f"{name}: must be a DDI codebook, got {_plain(root.tag)!r}")
-    found: dict[str, Variable] = {}
-    for element in root.iter():
-        kind = _plain(element.tag)
-        if kind == "fileStrc" and element.get("type", "rectangular") != "rectangular":
+    source = list_sources(path)[0]
+    name = source.name
+    book = _Codebook(name)
+    with source.raw() as (stream, _):
+        size = 0
+        for _ in parse(
+            name, iter(lambda: stream.read(_PIECE), b""), start=book.start, end=book.end
+        ):
+            size += _PIECE
+            if size > _BYTES:
+                raise DataError(f"{name}: must be at most {_BYTES} bytes long, got more")
+    if not book.found:
+        raise DataError(f"{name}: must describe variables, got none")
+    return book.found
+
+
+class _Codebook:
+    """What has been read of a codebook."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.found: dict[str, Variable] = {}
+        self.root: str | None = None
+        self.title: str | None = None
+        self.place: dict[str, str] | None = None
+
+    def start(self, tag: str, about: dict[str, str]) -> None:
+        """Take in a tag."""
+        if self.root is None:
+            self.root = tag
+            if tag != "codeBook":
+                raise DataError(f"{self.name}: must be a DDI codebook, got {tag!r}")
+        elif tag == "fileStrc" and about.get("type", "rectangular") != "rectangular":
             raise DataError(
-                f"{name}: must describe a rectangular file, got {element.get('type')!r}; ask for "
+                f"{self.name}: must describe a rectangular file, got {about['type']!r}; ask for "
                 "a rectangular extract"
             )
-        if kind == "var":
-            variable = _variable(element, name)
-            found[variable.name] = variable
-    if not found:
-        raise DataError(f"{name}: must describe variables, got none")
-    return found
+        elif tag == "var":
+            self.title, self.place = (about.get("name") or about.get("ID") or "").upper(), None
+        elif tag == "location" and self.place is None:
+            self.place = about
 
-
-def _variable(element: ElementTree.Element, name: str) -> Variable:
-    title = (element.get("name") or element.get("ID") or "").upper()
-    place = next((child for child in element if _plain(child.tag) == "location"), None)
-    with named(f"{name}: variable {title!r}"):
+    def end(self, tag: str) -> None:
+        """Take in the end of a variable."""
+        if tag != "var" or self.title is None:
+            return
+        title, place = self.title, self.place
+        where = f"{self.name}: variable {title!r}"
         if not title or place is None:
-            raise DataError(f"{name}: variable {title!r}: must have a name and a location")
-        start, stop = int(place.get("StartPos", "")), int(place.get("EndPos", ""))
-        if not 1 <= start <= stop:
-            raise DataError(f"{name}: variable {title!r}: must be in a line, got {start}-{stop}")
-    return Variable(title, start - 1, stop)
+            raise DataError(f"{where}: must have a name and a location")
+        with named(where):
+            start, stop = int(place.get("StartPos", "")), int(place.get("EndPos", ""))
+        if not 1 <= start <= stop <= MAX_LINE:
+            raise DataError(f"{where}: must be in a line, got {start}-{stop}")
+        self.found[title] = Variable(title, start - 1, stop)
+        self.title = None
 
 
 def write_ddi(variables: dict[str, Variable], data: str) -> bytes:

@@ -57,10 +57,7 @@ def codebook_of(source: Source) -> Source | None:
 
 def read_codebook(source: Source) -> dict[str, str]:
     """Return the NHGIS code of each table that a codebook describes."""
-    with source.open() as stream:
-        raw = stream.read(_BYTES + 1)
-    if len(raw) > _BYTES:
-        raise DataError(f"{source.name}: must be at most {_BYTES} bytes long")
+    raw = source.read(_BYTES)
     found: dict[str, str] = {}
     table: str | None = None
     for line in raw.decode("latin-1").splitlines():

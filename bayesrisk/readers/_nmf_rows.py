@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import parquet
 
+from bayesrisk._parquet import check_kinds, is_text, plain_kind
+from bayesrisk._parquet import opened as parquet_file
 from bayesrisk._validation import MAX_COUNT
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers.geocodes import first_fault
@@ -39,28 +41,10 @@ _BUFFER = 2**20
 
 
 @contextmanager
-def _named(file: Path) -> Iterator[None]:
-    """Turn what Arrow has to say about a broken file into an error that names it."""
-    try:
-        yield
-    except (OSError, pa.ArrowException) as error:
-        if isinstance(error, DataError):
-            raise
-        lines = str(error).strip().splitlines() or [repr(error)]
-        raise DataError(f"{file}: cannot be read: {lines[0]}") from error
-
-
-@contextmanager
 def opened(file: Path) -> Iterator[parquet.ParquetFile]:
     """Open a Parquet file to be read piece by piece: a page of each column in memory at a time."""
-    with _named(file), parquet.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False) as source:
+    with parquet_file(file, buffer_size=_BUFFER, pre_buffer=False) as (source, _):
         yield source
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _is_numbers(kind: pa.DataType) -> bool:
@@ -78,7 +62,7 @@ def check_columns(
 ) -> None:
     """Refuse a file whose columns are missing or of another type."""
     tests: dict[str, tuple[Any, str]] = {
-        **dict.fromkeys((*_TEXT, "sign", *axes), (_is_text, "strings")),
+        **dict.fromkeys((*_TEXT, "sign", *axes), (is_text, "strings")),
         **dict.fromkeys(("query_shape", "value"), (_is_numbers, "lists of integers")),
         "variance": (pa.types.is_floating, "floating-point numbers"),
     }
@@ -90,7 +74,7 @@ def check_columns(
         fits, text = tests[name]
         kind = schema.field(name).type
         if not fits(kind):
-            raise DataError(f"{file}: column {name!r}: must hold {text}, got {kind}")
+            raise DataError(f"{file}: column {name!r}: must hold {text}, got {plain_kind(kind)}")
     if axes_of(schema) != tuple(axes):
         raise DataError(
             f"{file}: must have the axes {', '.join(axes)} of the other files, "
@@ -111,19 +95,12 @@ def batches(file: Path, columns: Sequence[str], rows: int) -> Iterator[tuple[int
     """Yield pieces of a file with the number of rows before each."""
     start = 0
     with opened(file) as source:
-        texts = [name for name in columns if name not in ("query_shape", "value", "variance")]
-        schema = source.schema_arrow
-        texts = [name for name in texts if not pa.types.is_dictionary(schema.field(name).type)]
-    with (
-        _named(file),
-        parquet.ParquetFile(
-            file, buffer_size=_BUFFER, pre_buffer=False, read_dictionary=texts
-        ) as source,
-    ):
+        texts = {name: ("text",) for name in columns if name in _TEXT}
+        check_kinds(source.schema_arrow, file, texts)
         for batch in source.iter_batches(rows, columns=list(columns), use_threads=False):
-            for name in texts:
+            for column in batch.columns:
                 # Damaged indices are not noticed on the way in, and would point anywhere.
-                batch.column(name).validate(full=True)
+                column.validate(full=True)
             yield start, batch
             start += batch.num_rows
 

@@ -1,19 +1,22 @@
 """Bytes of a file, of a compressed file or of a member of an archive, a piece at a time.
 
 Nothing is unpacked to disk.  A member of an archive may be 256 GiB long at most, and beyond 64 MiB
-at most 200 times as long as its compressed form: no census file comes near either bound.
+at most 200 times as long as its compressed form: no census file comes near either bound.  Members
+are packed by DEFLATE, as published ones are, or not at all: of other methods a few bytes can
+unpack to gigabytes at once.
 """
 
 import gzip
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from bayesrisk.exceptions import BayesRiskError, DataError
+from bayesrisk._parse import named
+from bayesrisk._text import TextStream, check_ratio
+from bayesrisk.exceptions import DataError
 
 __all__ = [
     "Source",
@@ -25,64 +28,10 @@ __all__ = [
     "one_source",
 ]
 
-#: Bytes of a member of an archive, and how many for each compressed byte once it is large.
+#: Bytes of a member of an archive.
 MAX_MEMBER = 2**38
-MAX_RATIO = 200
-_LARGE = 2**26
-_FAULTS = (
-    OSError,
-    EOFError,
-    ValueError,
-    zlib.error,
-    zipfile.BadZipFile,
-    NotImplementedError,
-    RuntimeError,
-)
-
-
-@contextmanager
-def named(name: str) -> Iterator[None]:
-    """Turn what goes wrong in reading into an error that names the file."""
-    try:
-        yield
-    except _FAULTS as error:
-        if isinstance(error, BayesRiskError):
-            raise
-        lines = str(error).strip().splitlines()
-        raise DataError(f"{name}: cannot be read: {lines[0] if lines else error!r}") from error
-
-
-class _Tail:
-    """A binary stream that remembers its last byte, to tell a file that was cut off."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self.last = b""
-        self.closed = False
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._stream.read(size)
-        if data:
-            self.last = data[-1:]
-        return data
-
-    def readline(self) -> bytes:
-        data = self._stream.readline()
-        if data:
-            self.last = data[-1:]
-        return data
-
-    def close(self) -> None:
-        self.closed = True
-
-    def readable(self) -> bool:
-        return True
-
-    def writable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_COMMENTS = 1000  # lines above a header
 
 
 @dataclass(frozen=True)
@@ -104,35 +53,50 @@ class Source:
         return base.removesuffix(".gz")
 
     @contextmanager
-    def open(self) -> Iterator[_Tail]:
-        """Open the bytes; the last line must end in a newline once all is read."""
+    def raw(self) -> Iterator[tuple[BinaryIO, int | None]]:
+        """Open the bytes as they are; with them, how many they are compressed, if they are."""
         with named(self.name):
             if self.member is not None:
                 with zipfile.ZipFile(self.path) as archive:
-                    _check_size(archive.getinfo(self.member), self.name)
-                    with archive.open(self.member) as stream:
-                        yield _Tail(cast("BinaryIO", stream))
+                    info = _member(archive, self.member, self.name)
+                    with archive.open(info) as stream:
+                        yield cast("BinaryIO", stream), info.compress_size
             elif self.path.suffix.lower() == ".gz":
                 with gzip.open(self.path, "rb") as packed:
-                    yield _Tail(cast("BinaryIO", packed))
+                    yield cast("BinaryIO", packed), self.path.stat().st_size
             else:
                 with self.path.open("rb") as plain:
-                    yield _Tail(plain)
+                    yield plain, None
 
-    def check_end(self, stream: _Tail) -> None:
-        """Refuse a file whose last line has no end: it may have been cut off."""
-        if stream.last not in (b"", b"\n"):
-            raise DataError(f"{self.name}: the last line must end in a newline; is the file whole?")
+    @contextmanager
+    def open(self) -> Iterator[TextStream]:
+        """Open the lines."""
+        with self.raw() as (stream, packed):
+            yield TextStream(stream, self.name, packed)
+
+    def read(self, most: int) -> bytes:
+        """Return all bytes of a small file."""
+        with self.raw() as (stream, _):
+            raw = stream.read(most + 1)
+        if len(raw) > most:
+            raise DataError(f"{self.name}: must be at most {most} bytes long, got more")
+        return raw
 
 
-def _check_size(info: zipfile.ZipInfo, name: str) -> None:
+def _member(archive: zipfile.ZipFile, member: str, name: str) -> zipfile.ZipInfo:
+    """Return what an archive says of a member that may be read."""
+    try:
+        info = archive.getinfo(member)
+    except KeyError as error:
+        raise DataError(f"{name}: is not in the archive") from error
+    if info.compress_type not in _METHODS:
+        raise DataError(
+            f"{name}: must be packed by DEFLATE or not at all, got method {info.compress_type}"
+        )
     if info.file_size > MAX_MEMBER:
         raise DataError(f"{name}: must be at most {MAX_MEMBER} bytes long, got {info.file_size}")
-    if info.file_size > _LARGE and info.file_size > MAX_RATIO * max(info.compress_size, 1):
-        raise DataError(
-            f"{name}: must be at most {MAX_RATIO} times as long as its compressed form, got "
-            f"{info.file_size} bytes from {info.compress_size}"
-        )
+    check_ratio(name, info.file_size, info.compress_size)
+    return info
 
 
 def list_sources(path: str | Path) -> list[Source]:
@@ -146,9 +110,8 @@ def list_sources(path: str | Path) -> list[Source]:
                 raise DataError(f"{place}: no such file")
             return [Source(place)]
         with zipfile.ZipFile(place) as archive:
-            return [
-                Source(place, info.filename) for info in archive.infolist() if not info.is_dir()
-            ]
+            members = [info for info in archive.infolist() if info.filename]
+            return [Source(place, info.filename) for info in members if not info.is_dir()]
 
 
 def find_source(path: str | Path, match: Callable[[str], bool], what: str) -> Source:
@@ -176,22 +139,21 @@ def blocks(source: Source, size: int) -> Iterator[bytes]:
         while data := stream.read(size):
             cut = data.rfind(b"\n") + 1
             if cut == 0:
-                if len(rest) > 2**24:
-                    raise DataError(f"{source.name}: lines must end, got 16 MiB of one")
                 rest += data
                 continue
             whole, rest = rest + data[:cut], data[cut:]
             yield whole
-        source.check_end(stream)
+        stream.check_end()
 
 
-def first_lines(source: Source, comment: str | None) -> tuple[int, str]:
+def first_lines(source: Source, comment: str | None) -> tuple[int, bytes]:
     """Return how many comment lines stand above the header, and the header."""
-    skipped = 0
+    mark = None if comment is None else comment.encode()
     with source.open() as stream:
-        while line := stream.readline():
-            text = line.decode("utf-8-sig" if skipped == 0 else "utf-8", errors="replace")
-            if comment is None or not text.startswith(comment):
-                return skipped, text.rstrip("\r\n")
-            skipped += 1
-    raise DataError(f"{source.name}: must have a header line, got none")
+        for skipped in range(_COMMENTS):
+            line = stream.readline()
+            if mark is None or not line.removeprefix(b"\xef\xbb\xbf").startswith(mark):
+                if line:
+                    return skipped, line
+                raise DataError(f"{source.name}: must have a header line, got none")
+    raise DataError(f"{source.name}: must have a header line among the first {_COMMENTS}")

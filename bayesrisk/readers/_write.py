@@ -1,39 +1,22 @@
-"""Text files written whole or not at all."""
+"""New files, written whole or not at all."""
 
-import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv
 
-from bayesrisk.exceptions import ArgumentError, OutputError
+from bayesrisk import _files
+from bayesrisk.exceptions import ArgumentError
 
 __all__ = ["new_file", "write_rows", "write_table"]
 
 
-def _fresh(path: str | Path) -> tuple[Path, Path]:
-    """Return a path that is free, and a temporary one beside it."""
-    target = Path(path)
-    if target.exists():
-        raise OutputError(f"{target}: exists already; choose another name")
-    return target, target.with_name(f".{target.name}.{os.getpid()}.tmp")
-
-
-@contextmanager
-def new_file(path: str | Path) -> Iterator[BinaryIO]:
+def new_file(path: str | Path) -> AbstractContextManager[BinaryIO]:
     """Open a file that takes its name only once all is written."""
-    target, temporary = _fresh(path)
-    try:
-        with temporary.open("wb") as stream:
-            yield stream
-        temporary.replace(target)
-    except OSError as error:
-        raise OutputError(f"{target}: cannot be written: {error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    return _files.whole_file(path, new=True)
 
 
 def write_rows(stream: BinaryIO, table: Any, *, delimiter: str = ",", quotes: bool = False) -> None:

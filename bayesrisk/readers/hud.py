@@ -10,13 +10,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError, DataError, MissingDependencyError
+from bayesrisk._parse import shown
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers import _hud_columns as known
-from bayesrisk.readers._columns import CHUNK, Piece, csv_pieces, header_of
-from bayesrisk.readers._source import Source, named, one_source
+from bayesrisk.readers._columns import Piece, csv_pieces, header_of
+from bayesrisk.readers._source import Source, one_source
 from bayesrisk.readers._write import write_table
+from bayesrisk.readers._xlsx import sheet_rows
 
 __all__ = ["iter_hud", "read_hud", "write_hud"]
+
+#: Most households or units of a place, of which shares are read.
+MAX_BASE = 10**12
+CHUNK = 2**15  # rows in memory at a time, where the caller does not say
 
 
 def iter_hud(path: str | Path, *, level: str, chunk: int = CHUNK) -> Iterator[pd.DataFrame]:
@@ -25,8 +31,7 @@ def iter_hud(path: str | Path, *, level: str, chunk: int = CHUNK) -> Iterator[pd
     Parameters
     ----------
     path : path-like
-        CSV file (also gzip or ZIP), or ``.xlsx`` if the package openpyxl is there (extra
-        ``excel``).
+        CSV file (also gzip or ZIP), or ``.xlsx``, whose first sheet is read.
     level : str
         ``"tract"``, ``"county"`` or ``"state"``: what the file's ``code`` is of, 11, 5 or 2
         digits, whose leading zeros are put back.
@@ -48,13 +53,12 @@ def iter_hud(path: str | Path, *, level: str, chunk: int = CHUNK) -> Iterator[pd
         If ``level`` is none of these or ``chunk`` is not positive.
     DataError
         If a column is unknown, or a value is no number, out of range or of another level.
-    MissingDependencyError
-        If the file is ``.xlsx`` and openpyxl is not installed.
 
     Notes
     -----
     A share of p percent among n households, rounded either way at a half, is of a count c with
-    :math:`n (2p - 1) \le 200 c \le n (2p + 1)`; the bounds are computed in whole numbers.
+    :math:`n (2p - 1) \le 200 c \le n (2p + 1)`; the bounds are computed in whole numbers, and n
+    may be at most :math:`10^{12}`.
 
     Examples
     --------
@@ -72,9 +76,10 @@ def iter_hud(path: str | Path, *, level: str, chunk: int = CHUNK) -> Iterator[pd
         pieces = _from_excel(source, rows)
     else:
         header = header_of(source)
+        _names(header, source.name)
         pieces = csv_pieces(source, header, wanted=header, chunk=rows)
     for piece in pieces:
-        yield _frame(piece, _names(piece), width)
+        yield _frame(piece, _names(piece.table.column_names, piece.name), width)
 
 
 def read_hud(path: str | Path, *, level: str) -> pd.DataFrame:
@@ -96,8 +101,6 @@ def read_hud(path: str | Path, *, level: str) -> pd.DataFrame:
         If ``level`` is not known.
     DataError
         As for :func:`iter_hud`.
-    MissingDependencyError
-        If the file is ``.xlsx`` and openpyxl is not installed.
 
     Examples
     --------
@@ -118,60 +121,45 @@ def read_hud(path: str | Path, *, level: str) -> pd.DataFrame:
 
 def _from_excel(source: Source, chunk: int) -> Iterator[Piece]:
     """Yield the rows of the first sheet as text, as they stand in its cells."""
-    try:
-        import openpyxl
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{source.name}: .xlsx files need openpyxl: install bayesrisk[excel]"
-        ) from error
     if source.member is not None:
         raise DataError(f"{source.name}: must not be in an archive")
-    with named(source.name):
-        book = openpyxl.load_workbook(source.path, read_only=True, data_only=True)
-        try:
-            rows = book.worksheets[0].iter_rows(values_only=True)
-            header = [_text(value) for value in next(rows, ())]
-            start, held = 0, []
-            for row in rows:
-                held.append([_text(value) for value in row])
-                if len(held) == chunk:
-                    yield _sheet_piece(source.name, start, header, held)
-                    start, held = start + chunk, []
-            if held or start == 0:
-                yield _sheet_piece(source.name, start, header, held)
-        finally:
-            book.close()
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+    rows = sheet_rows(source)
+    header = next(rows, [])
+    while header and not header[-1]:
+        header.pop()
+    _names(header, source.name)
+    start = 0
+    held: list[list[str]] = []
+    for row in rows:
+        if len(row) > len(header) and any(row[len(header) :]):
+            raise DataError(
+                f"{source.name}: row {start + len(held) + 1}: must have {len(header)} columns, got "
+                f"{len(row)}"
+            )
+        held.append([*row[: len(header)], *[""] * (len(header) - len(row))])
+        if len(held) == min(chunk, CHUNK):
+            yield _sheet_piece(source.name, start, header, held)
+            start, held = start + len(held), []
+    if held or start == 0:
+        yield _sheet_piece(source.name, start, header, held)
 
 
 def _sheet_piece(name: str, start: int, header: list[str], rows: list[list[str]]) -> Piece:
-    if len(set(header)) != len(header):
-        raise DataError(f"{name}: columns must stand in the header once, got {' '.join(header)}")
-    for place, row in enumerate(rows):
-        if len(row) != len(header):
-            raise DataError(f"{name}: row {start + place + 1}: must have {len(header)} columns")
     columns = zip(*rows, strict=True) if rows else ([] for _ in header)
     table = {h: pa.array(list(c), pa.string()) for h, c in zip(header, columns, strict=True)}
     return Piece(name, start, pa.table(table))
 
 
-def _names(piece: Piece) -> dict[str, str]:
+def _names(header: list[str], source: str) -> dict[str, str]:
     """Return what the file calls each column, in the usual order."""
     found: dict[str, str] = {}
-    for name in piece.table.column_names:
+    for name in header:
         usual = known.usual_name(name)
         if usual not in known.COLUMNS or usual in found:
-            raise DataError(f"{piece.name}: column {name!r}: must be a known one, each once")
+            raise DataError(f"{source}: column {shown(name)}: must be a known one, each once")
         found[usual] = name
     if "code" not in found:
-        raise DataError(f"{piece.name}: must have a column 'code'; has {', '.join(found)}")
+        raise DataError(f"{source}: must have a column 'code'; has {', '.join(found)}")
     return {name: found[name] for name in known.COLUMNS if name in found}
 
 
@@ -179,6 +167,10 @@ def _frame(piece: Piece, names: dict[str, str], width: int) -> pd.DataFrame:
     numbers = {
         usual: _numbers(piece, name) for usual, name in names.items() if usual not in known.TEXTS
     }
+    for usual in sorted({*known.BASES.values()} & {*numbers}):
+        # Bounds of counts are computed in 64-bit integers.
+        good = ~(numbers[usual][0] > MAX_BASE)
+        piece.check(names[usual], good, f"at most {MAX_BASE}")
     columns: dict[str, Any] = {}
     for usual, name in names.items():
         if usual in known.TEXTS:

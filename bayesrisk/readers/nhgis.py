@@ -1,6 +1,5 @@
 """Block tables of the 2010 Census as NHGIS delivers them: one CSV file and its codebook."""
 
-import csv
 import re
 import warnings
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._text import split_line
 from bayesrisk.exceptions import ArgumentError, CodebookWarning, DataError
 from bayesrisk.readers import _nhgis_codebook as books
 from bayesrisk.readers import _sf1_cells as cells
@@ -230,8 +230,8 @@ def _described(source: Source, header: list[str], values: list[str]) -> int:
     """Return 1 if the second line describes the columns in words, else 0."""
     with source.open() as stream:
         stream.readline()
-        line = stream.readline().decode("latin-1")
-    row = dict(zip(header, next(csv.reader([line]), []), strict=False))
+        line = stream.readline().decode("latin-1").rstrip("\n")
+    row = dict(zip(header, split_line(line, source.name), strict=False))
     words = not _GISJOIN.fullmatch(row.get("GISJOIN", "G0"))
     return int(words and not any(row.get(name, "0").strip("-").isdigit() for name in values))
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
+from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._random import Seed, generator
 from bayesrisk.accounting import census_2020_budget
@@ -143,14 +144,20 @@ def _write_folder(folder: Path, rows: Mapping[str, list[Any]], place: int) -> No
     """Write rows as part files: 32-bit integers in every other state, two files in every third."""
     table = _table(rows, pa.int32() if place % 2 else pa.int64())
     cuts = [0, table.num_rows // 2, table.num_rows] if place % 3 == 2 else [0, table.num_rows]
-    folder.mkdir(parents=True)
+    _files.make_folder(folder)
     for part, (start, stop) in enumerate(pairwise(cuts)):
-        parquet.write_table(
-            table.slice(start, stop - start),
-            folder / f"part-{part:05d}.parquet",
-            compression="zstd",
-            row_group_size=_ROW_GROUP,
-        )
+        with _files.whole_file(folder / f"part-{part:05d}.parquet", tidy=False) as stream:
+            parquet.write_table(
+                table.slice(start, stop - start),
+                stream,
+                compression="zstd",
+                row_group_size=_ROW_GROUP,
+            )
+
+
+def _free(folder: Path) -> None:
+    if folder.exists():
+        raise OutputError(f"{folder}: exists already; choose another name")
 
 
 def _measure(
@@ -301,15 +308,15 @@ def write_nmf(
     if unknown := sorted(set(spine.levels) - set(table["level"])):
         raise ArgumentError(f"budget must have the level {unknown[0]!r}, got none of that name")
     root = Path(folder)
-    if root.exists():
-        raise OutputError(f"{root}: exists already; choose another name")
+    with _files.explained(root):
+        _free(root)
     counts = {"Block": draw_counts(spine.geocodes["Block"].size, histogram, generator_)}
     facilities = {"Block": _facilities(counts["Block"], histogram)}
     for lower, upper in zip(spine.levels[:0:-1], spine.levels[-2::-1], strict=True):
         counts[upper] = spine.add_up(counts[lower], lower)
         facilities[upper] = spine.add_up(facilities[lower], lower)
     spent: dict[tuple[str, str], NDArray[np.object_]] = {}
-    try:
+    with _files.whole_folder(root, _free) as made:
         for level in spine.levels:
             queries = list(dict.fromkeys(table["query"]))
             rho = {query: _spent(spine, table, level, query) for query in queries}
@@ -320,10 +327,8 @@ def write_nmf(
                 mine = (counts[level][units], facilities[level][units])
                 exact = _constraints(histogram, *mine, codes, level)
                 for kind, parts in (("DPQuery", noisy), ("Constraint", exact)):
-                    target = root / f"{level}.parquet" / kind
+                    target = made / f"{level}.parquet" / kind
                     if parts:
                         target = target / f"State={state}" if state else target
                         _write_folder(target, _merge(parts), place)
-    except OSError as error:
-        raise OutputError(f"{root}: cannot be written: {error}") from error
     return SyntheticMeasurements(root, spine.geocodes, counts, spent)

@@ -17,11 +17,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bayesrisk import _validation as check
+from bayesrisk._parquet import opened, read_batches
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers._columns import CHUNK, Piece, characters, csv_pieces, header_of
 from bayesrisk.readers._pieces import joined, pieces_of
 from bayesrisk.readers._places import check_state, state_code
-from bayesrisk.readers._source import Source, named, one_source
+from bayesrisk.readers._source import Source, one_source
 from bayesrisk.readers._write import new_file, write_table
 from bayesrisk.tables import Records, schema
 
@@ -147,14 +148,13 @@ def _text_pieces(source: Source, chunk: int) -> Iterator[tuple[Piece, dict[str, 
 def _parquet_pieces(source: Source, chunk: int) -> Iterator[tuple[Piece, dict[str, str]]]:
     if source.member is not None:
         raise DataError(f"{source.name}: must not be in an archive")
-    with named(source.name), pq.ParquetFile(source.path) as file:
-        names = _names(file.schema_arrow.names, source)
-        start = 0
-        for batch in file.iter_batches(batch_size=chunk):
-            yield Piece(source.name, start, pa.Table.from_batches([batch])), names
-            start += batch.num_rows
-        if start == 0:
-            yield Piece(source.name, 0, file.schema_arrow.empty_table()), names
+    with opened(source.path) as (_, schema):
+        names = _names(schema.names, source)
+    kinds = dict.fromkeys(names.values(), ("number", "text"))
+    start = 0
+    for table in read_batches(source.path, chunk, kinds):
+        yield Piece(source.name, start, table), names
+        start += table.num_rows
 
 
 def _blocks(piece: Piece, column: str, state: str | None) -> pa.Array:

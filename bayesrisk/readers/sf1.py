@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._text import MAX_COLUMNS
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers import _sf1_cells as cells
 from bayesrisk.readers._columns import Piece, csv_pieces, digit_matrix
@@ -195,12 +196,13 @@ class _Segment:
 
     def _read(self, chunk: int) -> Any:
         _, line = first_lines(self.source, None)
-        names = [*_KEYS, *(str(i) for i in range(6, line.count(",") + 2))]
-        if len(names) < int(self.columns[-1]):
+        held = line.count(b",") + 1
+        if not int(self.columns[-1]) <= held <= MAX_COLUMNS:
             raise DataError(
-                f"{self.source.name}: must have at least {self.columns[-1]} columns, got "
-                f"{line.count(',') + 1}"
+                f"{self.source.name}: must have {self.columns[-1]} to {MAX_COLUMNS} columns, got "
+                f"{held}"
             )
+        names = [*_KEYS, *(str(i) for i in range(6, held + 1))]
         whole = ["CIFSN", "LOGRECNO", *self.columns]
         wanted = ["STUSAB", *whole]
         for piece in csv_pieces(

@@ -9,7 +9,7 @@ Ints = NDArray[np.int64]
 
 #: A count that was not published: its row says nothing.
 HIDDEN = -(2**62)
-#: More than any count; a cell that keeps this bound is bounded by no row.
+#: More than any count; a cell that keeps this bound is in no published count.
 UNBOUNDED = 2**52
 
 FIXED, OPEN, INFEASIBLE, LOOSE = 0, 1, 2, 3
@@ -34,13 +34,15 @@ def live_cells(
     cell_coef: Ints,
     cover_ptr: Ints,
     cover_cell: Ints,
+    ceiling: Ints,
     cell: Ints,
     high: Ints,
 ) -> int:
     """List the cells that no row excludes, with their largest count, and return how many.
 
     ``rows`` are the rows of the block that are not zero.  Every cell lies in exactly one cover
-    row, so only the cells of the cover rows among them are looked at.
+    row, so only the cells of the cover rows among them are looked at.  A cell that no published
+    row of the block bounds has the bound ``ceiling`` of larger places.
     """
     found = 0
     for row in rows:
@@ -56,6 +58,8 @@ def live_cells(
                     break
                 if count < most * cell_coef[k]:
                     most = count // cell_coef[k]
+            if most == UNBOUNDED:
+                most = ceiling[candidate]
             if most > 0:
                 cell[found] = candidate
                 high[found] = most
@@ -81,7 +85,7 @@ def tighten(
     fixed point does not depend on the order.
     """
     changed = True
-    while changed:
+    while changed:  # ends: each pass moves a whole-numbered bound inwards
         changed = False
         for j in range(cell.size):
             if low[j] == high[j]:
@@ -130,6 +134,7 @@ def solve_block(
     cell_coef: Ints,
     cover_ptr: Ints,
     cover_cell: Ints,
+    ceiling: Ints,
     cell: Ints,
     low: Ints,
     high: Ints,
@@ -139,15 +144,17 @@ def solve_block(
         if value[row] < 0 and value[row] != HIDDEN:
             return INFEASIBLE, row, 0
     found = live_cells(
-        rows, value, cell_ptr, cell_row, cell_coef, cover_ptr, cover_cell, cell, high
+        rows, value, cell_ptr, cell_row, cell_coef, cover_ptr, cover_cell, ceiling, cell, high
     )
+    status = FIXED
     for row in rows:
         least[row] = 0
         most[row] = 0
     for j in range(found):
         low[j] = 0
-        if high[j] == UNBOUNDED:
-            return LOOSE, -1, 0
+        if high[j] == UNBOUNDED:  # in no published row: it changes nothing for other cells
+            status = LOOSE
+            continue
         for k in range(cell_ptr[cell[j]], cell_ptr[cell[j] + 1]):
             most[cell_row[k]] += cell_coef[k] * high[j]
     # A row that its live cells cannot fill is the clearest contradiction: look for it first.
@@ -161,9 +168,9 @@ def solve_block(
         if value[row] != HIDDEN and (least[row] > value[row] or most[row] < value[row]):
             return INFEASIBLE, row, 0
     for j in range(found):
-        if low[j] < high[j]:
-            return OPEN, -1, found
-    return FIXED, -1, found
+        if status == FIXED and low[j] < high[j]:
+            status = OPEN
+    return status, -1, found
 
 
 @kernel
@@ -176,6 +183,7 @@ def solve_blocks(
     cell_coef: Ints,
     cover_ptr: Ints,
     cover_cell: Ints,
+    ceiling: Ints,
     status: Ints,
     culprit: Ints,
     out_ptr: Ints,
@@ -183,6 +191,8 @@ def solve_blocks(
     """Bound the cells of every block; return cells, lower and upper bounds, block after block.
 
     ``block_ptr``, ``block_row`` and ``block_value`` are the rows of each block that are not zero.
+    ``ceiling`` bounds cells that no published row of a block does; ``UNBOUNDED`` ones are not
+    returned, and make the block ``LOOSE``.
     ``status``, ``culprit`` (row at fault, or -1) and ``out_ptr`` are filled.
     """
     n_rows, n_cells = cover_ptr.size - 1, cell_ptr.size - 1
@@ -205,13 +215,13 @@ def solve_blocks(
             value[block_row[k]] = block_value[k]
         status[block], culprit[block], found = solve_block(
             rows, value, least, most, cell_ptr, cell_row, cell_coef,
-            cover_ptr, cover_cell, cell, low, high,
+            cover_ptr, cover_cell, ceiling, cell, low, high,
         )  # fmt: skip
         cells = grown(cells, used + found)
         lows = grown(lows, used + found)
         highs = grown(highs, used + found)
         for j in range(found):
-            if high[j] > 0:
+            if 0 < high[j] < UNBOUNDED:
                 cells[used], lows[used], highs[used] = cell[j], low[j], high[j]
                 used += 1
         out_ptr[block + 1] = used

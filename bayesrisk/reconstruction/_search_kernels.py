@@ -36,7 +36,8 @@ class Arrays(NamedTuple):
 class Work(NamedTuple):
     """Bounds of the variables, sums of them in every row, and what a search needs to go back.
 
-    ``state`` holds the length of the trail and the first and next place of the circular queue.
+    ``state`` holds the length of the trail, the first and next place of the circular queue,
+    whether changes are noted on the trail (only a search takes them back), and whether it is full.
     """
 
     low: Ints
@@ -55,11 +56,12 @@ class Work(NamedTuple):
 @kernel
 def narrow(p: Arrays, w: Work, var: int, new_low: int, new_high: int) -> None:
     """Set the bounds of a variable, note the old ones on the trail, and queue its rows."""
-    length = w.state[0]
-    w.trail[length, 0] = var
-    w.trail[length, 1] = w.low[var]
-    w.trail[length, 2] = w.high[var]
-    w.state[0] = length + 1
+    if w.state[3] == 1:
+        length = w.state[0]
+        w.trail[length, 0] = var
+        w.trail[length, 1] = w.low[var]
+        w.trail[length, 2] = w.high[var]
+        w.state[0] = length + 1
     for k in range(p.var_ptr[var], p.var_ptr[var + 1]):
         row = p.var_row[k]
         w.least[row] += p.var_coef[k] * (new_low - w.low[var])
@@ -106,7 +108,13 @@ def settle(p: Arrays, w: Work) -> int:
         row = w.queue[w.state[1]]
         w.state[1] = (w.state[1] + 1) % w.queue.size
         w.waiting[row] = 0
-        # After a contradiction the queue is only emptied.
+        # After a contradiction the queue is only emptied; likewise when the trail is full: a row
+        # may change all of its variables, and a branch every variable.
+        if wrong < 0 and w.state[3] == 1:
+            size = p.row_ptr[row + 1] - p.row_ptr[row]
+            if w.state[0] + size + w.low.size > w.trail.shape[0]:
+                w.state[4] = 1
+                wrong = row
         if wrong < 0 and not tighten_row(p, w, row):
             wrong = row
     return wrong
@@ -260,9 +268,10 @@ def search(
         out[first:last] = star[first:last]
         mark_usable(p, w, component)
     base = w.state[0]
+    w.state[3], w.state[4] = 1, 0
     while True:
         nodes += 1
-        if nodes > limit:
+        if nodes > limit or w.state[4] == 1:
             undo(p, w, base)
             return best, False
         bound = distance_bound(p, w, component, star) if maximise else -1
@@ -287,7 +296,7 @@ def search(
         depth = -depth if depth > 0 else 0
         while True:
             depth = next_child(p, w, abs(depth), star)
-            if depth >= 0:
+            if depth >= 0 or w.state[4] == 1:
                 break
         if depth == 0:
             undo(p, w, base)

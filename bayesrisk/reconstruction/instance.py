@@ -1,8 +1,9 @@
 """Published tables as a problem: the system of the blocks, their counts, and what couples them."""
 
+import itertools
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import _block_kernels as kernels
-from bayesrisk.reconstruction._block_kernels import HIDDEN
+from bayesrisk.reconstruction._block_kernels import HIDDEN, LOOSE, UNBOUNDED
 from bayesrisk.reconstruction.cells import CellSpace, queries, space_of
 from bayesrisk.reconstruction.coupling import Coupling, coarse_coupling, whole_coupling
 from bayesrisk.reconstruction.program import RowSource
@@ -164,10 +165,8 @@ def instance(tables: PublishedTables, *, scope: str) -> Instance:
     above = {name: tuple(workload.at(name).values()) for name in larger}
     published = _stacked(tables, level)
     coupled = {name: _stacked(tables, name) for name in larger}
-    whole = any(
-        part.nnz and int(part.data.min()) == HIDDEN for part in [published, *coupled.values()]
-    )
-    system, couplings = _systems(workload, own, above, whole=whole)
+    raw, whole = _withheld([published]), _withheld(coupled.values())
+    system, couplings = _systems(workload, own, above, raw=raw, whole=whole)
     geoids = tables.geoids[level]
     places = {name: tables.geoids[name] for name in larger}
     group = {}
@@ -194,25 +193,33 @@ def instance(tables: PublishedTables, *, scope: str) -> Instance:
     )
 
 
+def _withheld(parts: Iterable[sp.csr_array]) -> bool:
+    """Return whether any cell of some counts is withheld."""
+    return any(part.nnz and int(part.data.min()) == HIDDEN for part in parts)
+
+
 def _systems(
     workload: Workload,
     own: Sequence[Table],
     above: Mapping[str, Sequence[Table]],
     *,
+    raw: bool,
     whole: bool,
 ) -> tuple[CellSystem, dict[str, Coupling]]:
-    """Return the system and the couplings, reduced unless suppressed cells forbid it.
+    """Return the system and the couplings.
 
-    The last few are kept: many tracts with one workload need them once.
+    ``raw`` and ``whole`` say that some cell of the blocks, or of the larger places, is withheld:
+    then their rows are the published cells themselves.  The last few are kept: many tracts with
+    one workload need them once.
     """
     used = (*own, *(t for name in above for t in above[name]))
-    key = (workload.schema, tuple(above), whole)
+    key = (workload.schema, tuple(above), raw, whole)
     for kept in _KEPT:
         pairs = zip(kept.tables, used, strict=False)
         same = kept.key == key and len(kept.tables) == len(used)
         if same and all(a is b or a == b for a, b in pairs):
             return kept.made
-    made = _made_systems(workload, own, above, whole=whole)
+    made = _made_systems(workload, own, above, raw=raw, whole=whole)
     _KEPT.append(_Kept(key, used, made))
     return made
 
@@ -222,6 +229,7 @@ def _made_systems(
     own: Sequence[Table],
     above: Mapping[str, Sequence[Table]],
     *,
+    raw: bool,
     whole: bool,
 ) -> tuple[CellSystem, dict[str, Coupling]]:
     space = space_of(workload.schema, own)
@@ -234,7 +242,7 @@ def _made_systems(
             break
         couplings[name] = coarse
     published = queries(space, own)
-    return (raw_system if whole else reduced_system)(published), couplings
+    return (raw_system if raw else reduced_system)(published), couplings
 
 
 @dataclass(frozen=True)
@@ -272,12 +280,47 @@ def block_bounds(problem: Instance) -> BlockBounds:
     BlockBounds
         The fixed point of interval propagation.
     """
-    s, counts = problem.system, problem.counts
-    size = problem.geoids.size
+    bounds = _bounds_of(problem, 0, problem.geoids.size, None)
+    if not problem.couplings or not np.any(bounds.status == LOOSE):
+        return bounds
+    # Cells that a block's own tables leave unbounded are bounded by those of its larger places.
+    places = np.stack(list(problem.group.values()))
+    change = np.flatnonzero(np.any(places[:, 1:] != places[:, :-1], axis=0)) + 1
+    edges = [0, *change.tolist(), problem.geoids.size]
+    parts = [
+        _bounds_of(problem, first, last, _ceiling(problem, places[:, first]))
+        for first, last in itertools.pairwise(edges)
+    ]
+    return BlockBounds(*(np.concatenate(part) for part in zip(*map(astuple, parts), strict=True)))
+
+
+def _bounds_of(problem: Instance, first: int, last: int, ceiling: Ints | None) -> BlockBounds:
+    """Return the bounds of the blocks from ``first`` to ``last``."""
+    s, counts = problem.system, problem.counts[first:last]
+    size = last - first
     status, culprit = np.empty(size, np.int64), np.empty(size, np.int64)
     ptr = np.empty(size + 1, np.int64)
+    if ceiling is None:
+        ceiling = np.full(problem.space.size, UNBOUNDED, np.int64)
     cell, low, high = kernels.solve_blocks(
         counts.indptr.astype(np.int64), counts.indices.astype(np.int64), counts.data,
-        s.cell_ptr, s.cell_row, s.cell_coef, s.cover_ptr, s.cover_cell, status, culprit, ptr,
+        s.cell_ptr, s.cell_row, s.cell_coef, s.cover_ptr, s.cover_cell, ceiling,
+        status, culprit, ptr,
     )  # fmt: skip
-    return BlockBounds(status, culprit, np.repeat(np.arange(size), np.diff(ptr)), cell, low, high)
+    block = np.repeat(np.arange(first, last), np.diff(ptr))
+    return BlockBounds(status, culprit, block, cell, low, high)
+
+
+def _ceiling(problem: Instance, places: Ints) -> Ints:
+    """Return the largest count of every cell that the tables of its larger places allow."""
+    most = np.full(problem.space.size, UNBOUNDED, np.int64)
+    for level, place in zip(problem.couplings, places.tolist(), strict=True):
+        coupling = problem.couplings[level]
+        published = problem.coupled[level][[place]].toarray().ravel()
+        counts = coupling.derivation @ np.where(published == HIDDEN, 0, published)
+        hidden = abs(coupling.derivation) @ (published == HIDDEN).astype(np.int64) > 0
+        known = sp.csr_array(coupling.rows[np.flatnonzero(~hidden)])
+        row = np.repeat(np.flatnonzero(~hidden), np.diff(known.indptr))
+        bound: Ints = np.maximum(counts[row], 0) // known.data
+        np.minimum.at(most, known.indices, bound)
+    return most

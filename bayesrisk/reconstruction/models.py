@@ -75,10 +75,13 @@ class DistanceModel:
         Gains, losses, and a binary for every cell that could do either.
     objective : ndarray of int64
         Gains plus losses.
+    gains : int
+        How many variables, the first ones, are gains.
     """
 
     model: IntegerModel
     objective: Ints
+    gains: int
 
     def another(self) -> IntegerModel:
         """Return the model of the solutions that differ: none, when the solution is unique."""
@@ -152,4 +155,4 @@ def distance_model(
         row_high=np.concatenate([p.row_high[rows] - used, np.zeros(n, np.int64), loss[both]]),
     )
     objective = np.concatenate([np.ones(n_up + n_down, np.int64), np.zeros(n, np.int64)])
-    return DistanceModel(model, objective)
+    return DistanceModel(model, objective, n_up)

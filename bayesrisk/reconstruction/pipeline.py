@@ -41,6 +41,9 @@ class Solution:
         For blocks without a solution why: the published cells that contradict.
     block, cell, count : ndarray of int64
         The histograms.
+    unbounded : dict of int to str
+        Blocks with a cell that no published count holds, and what says so.  Their other cells
+        have values here, which the rows of larger places need, until these were checked.
     """
 
     status: list[str]
@@ -48,6 +51,7 @@ class Solution:
     block: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     cell: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     count: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    unbounded: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -60,11 +64,18 @@ class Farthest:
         Bounds of the largest distance.
     seconds : ndarray
         Time that a solver took.
+    fixed : ndarray of bool
+        Whether all solutions have as many records: then they gain what they lose.
+    more : ndarray of int64
+        How many records more than the solution the farthest one found has, at the distance
+        ``lower``.
     """
 
     lower: Ints
     upper: Ints
     seconds: NDArray[np.float64]
+    fixed: NDArray[np.bool_]
+    more: Ints
 
 
 def spread(problem: Instance, chosen: Iterable[int]) -> dict[int, int]:
@@ -128,7 +139,7 @@ def open_program(
     entries = np.flatnonzero(inside)
     sources = problem.sources(bounds_only=bounds_only)
     wrong: dict[int, str] = {}
-    while True:
+    while True:  # ends: each round settles a cell that the last one left open
         program = build_program(
             sources, bounds.block[entries], bounds.cell[entries], low[entries], high[entries]
         )
@@ -165,10 +176,10 @@ def solve(problem: Instance, *, solver: SolverBackend, seconds: float | None) ->
     """
     bounds = block_bounds(problem)
     size = problem.geoids.size
-    solution = Solution(["unique"] * size)
+    solution = Solution(["unique"] * size, unbounded=_unbounded(problem, bounds))
     good = np.ones(size, bool)
-    _give_up(problem, solution, dict(_failures(problem, bounds)), good)
-    while True:
+    _give_up(problem, solution, _contradictions(problem, bounds), good)
+    while True:  # ends: each round gives up a block at least
         program, wrong, low, _ = open_program(problem, bounds, good)
         if not wrong:
             break
@@ -187,14 +198,21 @@ def solve(problem: Instance, *, solver: SolverBackend, seconds: float | None) ->
     return solution
 
 
-def _failures(problem: Instance, bounds: BlockBounds) -> Iterable[tuple[int, tuple[str, str]]]:
-    for b in np.flatnonzero(bounds.status == blocks.INFEASIBLE):
-        yield int(b), ("infeasible", problem.describe(0, int(b), int(bounds.culprit[b])))
-    for b in np.flatnonzero(bounds.status == blocks.LOOSE):
-        yield (
-            int(b),
-            ("unknown", f"{problem.level} {problem.geoids[b]}: some cell is in no published count"),
-        )
+def _contradictions(problem: Instance, bounds: BlockBounds) -> dict[int, tuple[str, str]]:
+    """Return for blocks whose own rows contradict each other the status and the row."""
+    return {
+        int(b): ("infeasible", problem.describe(0, int(b), int(bounds.culprit[b])))
+        for b in np.flatnonzero(bounds.status == blocks.INFEASIBLE)
+    }
+
+
+def _unbounded(problem: Instance, bounds: BlockBounds) -> dict[int, str]:
+    """Return for blocks with any number of records in some cell what says so."""
+    larger = f" (nor in one of its {', '.join(problem.couplings)})" if problem.couplings else ""
+    return {
+        int(b): f"{problem.level} {problem.geoids[b]}: some cell is in no published count{larger}"
+        for b in np.flatnonzero(bounds.status == blocks.LOOSE)
+    }
 
 
 def _nodes(program: Program, *, farthest: bool = False) -> Ints:
@@ -306,8 +324,8 @@ def _solve_distance(
     limits: Limits,
     *,
     even: bool,
-) -> tuple[int, int, float]:
-    """Return bounds of the largest distance within a component, and the time it took."""
+) -> tuple[int, int, int, float]:
+    """Return bounds of the largest distance within a component, records more, and the time."""
     problem = distance_model(program, program.low, program.high, star, component)
     start = time.perf_counter()
     answer = solver.solve(
@@ -315,11 +333,15 @@ def _solve_distance(
         problem.objective,
         limits=Limits(limits.seconds, gap=1.99 if even else 0.99),
     )
-    lower = int(answer.value) if answer.value is not None else 0
+    lower, more = 0, 0
+    if answer.value is not None and answer.values is not None:
+        lower = int(answer.value)
+        more = 2 * int(answer.values[: problem.gains].sum()) - lower
     upper = _whole(answer.bound, even=even)
     return (
         lower,
         max(lower, min(upper, int(problem.objective @ problem.model.high))),
+        more,
         (time.perf_counter() - start),
     )
 
@@ -368,11 +390,13 @@ def farthest(
         program.arrays, program.work(), point, np.ones(k, np.int64), _WITHOUT_END,
         _nodes(program, farthest=True), far, found, lower, upper,
     )  # fmt: skip
-    taken, even = np.zeros(k), _even(program)
+    taken, even, more = np.zeros(k), _even(program), np.zeros(k, np.int64)
+    np.add.at(more, program.component_of(), far - star)
     for component in np.flatnonzero(lower != upper):
-        low, high, taken[component] = _solve_distance(
+        low, high, gained, taken[component] = _solve_distance(
             program, star, int(component), solver, Limits(seconds), even=bool(even[component])
         )
-        lower[component] = max(lower[component], low)
+        if low > lower[component]:
+            lower[component], more[component] = low, gained
         upper[component] = high if upper[component] < 0 else min(upper[component], high)
-    return Farthest(lower, upper, taken)
+    return Farthest(lower, upper, taken, even > 0, more)

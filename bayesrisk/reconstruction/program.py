@@ -16,6 +16,10 @@ __all__ = ["Program", "RowSource", "build_program"]
 
 Ints = NDArray[np.int64]
 
+#: Changes of bounds, beyond two for each variable, that a search can take back; one that needs
+#: more stops, as at its limit of nodes.  24 bytes each.
+MOST_CHANGES = 5_000_000
+
 
 @dataclass(frozen=True)
 class RowSource:
@@ -97,10 +101,10 @@ class Program:
             high=self.high.copy(),
             least=np.zeros(n_rows, np.int64),
             most=np.zeros(n_rows, np.int64),
-            trail=np.empty((depth, 3), np.int64),
+            trail=np.empty((min(depth, MOST_CHANGES) + 2 * n_vars, 3), np.int64),
             queue=np.empty(n_rows + 1, np.int64),
             waiting=np.zeros(n_rows, np.int64),
-            state=np.zeros(3, np.int64),
+            state=np.zeros(5, np.int64),
             stack=np.empty((n_vars + 1, 4), np.int64),
             usable=np.zeros(families, np.int64),
             total=np.zeros(families, np.int64),

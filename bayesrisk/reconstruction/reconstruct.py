@@ -37,11 +37,13 @@ class Reconstruction:
     scope : str
         The level whose tables were solved together.
     status : tuple of str
-        For every block ``unique`` (proved: no other records fit), ``feasible`` (others fit, or
-        might), ``infeasible`` (proved: none fit), ``unknown`` (a limit was reached),
-        ``nearest`` (none fit; these deviate least).
+        For every block ``unique`` (proved: no others fit, as far as :attr:`told_apart` goes),
+        ``feasible`` (others fit, or might), ``infeasible`` (proved: none fit), ``unknown`` (a
+        limit was reached, or some cell is in no published count and may hold any number; no
+        records are given), ``nearest`` (none fit; these deviate least).
     detail : tuple of str
-        For blocks without a solution the published cells that contradict; else empty.
+        For blocks without a solution the published cells that contradict, or why it is unknown;
+        else empty.
     block, cell, count : ndarray of int64
         The histograms: position of the block, cell, number of records.
     extra : mapping of str to ndarray of int64
@@ -78,6 +80,18 @@ class Reconstruction:
         total = np.zeros(self.geoids.size, np.int64)
         np.add.at(total, self.block, self.count)
         return total
+
+    @property
+    def told_apart(self) -> dict[str, int]:
+        """What a proof is about: columns of the histograms, and how many values each tells apart.
+
+        Age comes as ``agebin``.  The tables of blocks tell 38 bins apart, and exact tables of
+        tracts are solved on these; where cells of a tract are withheld they are solved with the
+        tract's own 103, single years up to 99.
+        """
+        shape = self.problem.space.shape
+        first = self.problem.space.columns(np.zeros(1, np.int64))
+        return dict(zip(first, shape, strict=True))
 
     def histogram(self) -> sp.csr_array:
         """Return the histograms, blocks by cells."""
@@ -172,6 +186,10 @@ def reconstruct(
     the 2010 Census come in 38 bins.  With tract tables single years are filled in afterwards:
     within a tract, sex, bin, race class and Hispanic origin, records in the order of block and
     race get the published ages from the youngest on; agreement by exact age depends on this order.
+    ``unique`` is about the bins then.  Where cells of the tract tables are withheld the blocks are
+    solved with their single years, and ``unique`` is about these; :attr:`Reconstruction.told_apart`
+    says which.  A cell without a published count of its block is bound by those of larger places;
+    where these have none either, its block is ``unknown`` and the others are not.
 
     Examples
     --------

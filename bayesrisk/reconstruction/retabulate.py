@@ -62,7 +62,8 @@ def complete(problem: Instance, solution: Solution) -> dict[str, Ints]:
     """Check a solution against every published cell, and give records their finer attributes.
 
     Blocks whose tables do not agree with each other lose their records; their status becomes
-    ``infeasible``, with the cell that differs.
+    ``infeasible``, with the cell that differs.  Those whose number of records no table bounds
+    lose them after that, and become ``unknown``: they were there for the rows of larger places.
 
     Parameters
     ----------
@@ -76,6 +77,20 @@ def complete(problem: Instance, solution: Solution) -> dict[str, Ints]:
     dict of str to ndarray of int64
         A column of the records for every attribute that a larger place tells more of.
     """
+    extra = _checked(problem, solution)
+    solved = ("unique", "feasible")
+    gone = [b for b in solution.unbounded if solution.status[b] in solved]
+    for b in gone:
+        solution.status[b], solution.detail[b] = "unknown", solution.unbounded[b]
+    kept = ~np.isin(solution.block, gone)
+    records = np.repeat(kept, solution.count)
+    extra = {name: values[records] for name, values in extra.items()}
+    _keep(solution, kept)
+    return extra
+
+
+def _checked(problem: Instance, solution: Solution) -> dict[str, Ints]:
+    """Return the finer columns of what is left after blocks and places that do not agree."""
     shape = (problem.geoids.size, problem.space.size)
     found = _histogram(solution.block, solution.cell, solution.count, shape)
     names = problem.system.queries
@@ -95,7 +110,7 @@ def complete(problem: Instance, solution: Solution) -> dict[str, Ints]:
         if causes:
             # The same tables again, without the places that contradict themselves.
             _drop(problem, solution, causes)
-            return complete(problem, solution)
+            return _checked(problem, solution)
         extra |= columns
     return extra
 
@@ -104,7 +119,10 @@ def _drop(problem: Instance, solution: Solution, causes: dict[int, str]) -> None
     gone = spread(problem, causes)
     for block, cause in gone.items():
         solution.status[block], solution.detail[block] = "infeasible", causes[cause]
-    kept = ~np.isin(solution.block, list(gone))
+    _keep(solution, ~np.isin(solution.block, list(gone)))
+
+
+def _keep(solution: Solution, kept: NDArray[np.bool_]) -> None:
     solution.block, solution.cell = solution.block[kept], solution.cell[kept]
     solution.count = solution.count[kept]
 

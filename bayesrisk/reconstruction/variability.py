@@ -11,8 +11,8 @@ from bayesrisk import _validation as check
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.interfaces import SolverBackend
-from bayesrisk.reconstruction._block_kernels import FIXED, OPEN
-from bayesrisk.reconstruction.cells import entries
+from bayesrisk.reconstruction._block_kernels import FIXED, HIDDEN, OPEN
+from bayesrisk.reconstruction.cells import Queries, entries
 from bayesrisk.reconstruction.instance import Instance, block_bounds, instance
 from bayesrisk.reconstruction.pipeline import Farthest, farthest, open_program
 from bayesrisk.reconstruction.program import Program
@@ -45,10 +45,11 @@ class SolutionVariability:
     population : ndarray of int64
         Records of the solution.
     lower, upper : ndarray
-        Bounds of ``max sum |x - x*| / (2 N)``, in [0, 1]; equal when ``proved``.
+        Bounds of ``max sum |x - x*| / (N + N*)``, in [0, 1]; equal when ``proved``.
     status : tuple of str
-        ``proved``; ``feasible`` (an interval: a limit was reached); ``infeasible`` or
-        ``unknown`` where there is no solution to start from (interval [0, 1]).
+        ``proved``; ``feasible`` (an interval: a limit was reached, or the tables leave the number
+        of records open); ``infeasible`` or ``unknown`` where there is no solution to start from,
+        or a cell in no published count (interval [0, 1]).
     seconds : ndarray
         Time that the solver took for the place.
     solver : str
@@ -101,9 +102,12 @@ def solution_variability(
 ) -> SolutionVariability:
     """Return how far from a solution other solutions can be, proved or as an interval.
 
-    For a solution ``x*`` with N records the largest ``sum |x - x*| / (2 N)`` over all solutions
-    ``x``, in [0, 1].  Zero proves the records: no others fit.  Twice the value bounds the
-    distance of any two solutions; only zero does not depend on ``x*``.
+    For a solution ``x*`` with ``N*`` records the largest ``sum |x - x*| / (N + N*)`` over all
+    solutions ``x``, with N records, in [0, 1].  Published tables mostly fix the number of records:
+    then this is ``sum |x - x*| / (2 N)``, and twice the value bounds the same of any two
+    solutions.  Where they do not (withheld counts), the result may be an interval without a limit
+    having been reached.  Zero proves the records: no others fit; only zero does not depend on
+    ``x*``.
 
     Parameters
     ----------
@@ -189,9 +193,11 @@ def solution_variability(
     answer = farthest(program, point, solver=backend, seconds=time_limit)
     if scope == "tract-joint":
         name, group = next(iter(problem.group.items()))
-        return _result(problem, program, answer, solution, solved, scope, name, group, backend)
+        return _result(
+            problem, program, point, answer, solution, solved, scope, name, group, backend
+        )
     own = np.arange(problem.geoids.size)
-    return _result(problem, program, answer, solution, solved, scope, level, own, backend)
+    return _result(problem, program, point, answer, solution, solved, scope, level, own, backend)
 
 
 def _broken(program: Program, point: Ints) -> list[int]:
@@ -205,27 +211,46 @@ def _broken(program: Program, point: Ints) -> list[int]:
 
 
 def _on(problem: Instance, solution: Reconstruction) -> sp.csr_array:
-    """Return the histograms of a solution of this problem, after checking that it is one."""
-    same = (
-        np.array_equal(problem.geoids, solution.geoids)
-        and problem.space.shape == solution.problem.space.shape
-        and all(np.array_equal(problem.space.bins[n], b)
-                for n, b in solution.problem.space.bins.items())
-    )  # fmt: skip
-    if not same:
-        raise ArgumentError("solution must be of the same blocks and cells as tables")
-    star = solution.histogram()
-    names = problem.system.queries
-    found = sp.csr_array(star @ names.matrix().T)
-    for block, text in first_differences(problem.published, found, names).items():
+    """Return the histograms of a solution over the cells of this problem, if it is one of it.
+
+    The cells of the solution may be finer: tables of larger places can tell more apart.
+    """
+    names, space = problem.space.schema.names, solution.problem.space
+    wrong = ArgumentError("solution must be of the same blocks and cells as tables")
+    if not np.array_equal(problem.geoids, solution.geoids) or names != space.schema.names:
+        raise wrong
+    for name in names:
+        fine, coarse = space.bins[name], problem.space.bins[name]
+        if fine.size != coarse.size:
+            raise wrong
+        first = np.unique(fine, return_index=True)[1]
+        if not np.array_equal(coarse[first][fine], coarse):
+            raise wrong
+    cell = space.coarser(solution.cell, problem.space)
+    shape = (problem.geoids.size, problem.space.size)
+    star = sp.csr_array((solution.count, (solution.block, cell)), shape=shape)
+    star.sum_duplicates()
+    published = problem.system.queries
+    found = sp.csr_array(star @ published.matrix().T)
+    for block, text in first_differences(problem.published, found, published).items():
         if solution.status[block] in ("unique", "feasible"):
             raise ArgumentError(f"solution must fit the tables: {problem.geoids[block]}: {text}")
     return star
 
 
+def _known_totals(published: Queries, counts: sp.csr_array) -> NDArray[np.bool_]:
+    """Return for every place whether one of its published counts is that of all of its records."""
+    matrix = published.matrix()
+    ones = (np.diff(matrix.indptr) == matrix.shape[1]) & (matrix.max(axis=1).toarray() == 1)
+    held = counts[:, np.flatnonzero(ones)].tocoo()
+    hidden = np.bincount(held.coords[0], held.data == HIDDEN, held.shape[0])
+    return np.asarray(hidden < ones.sum(), dtype=bool)
+
+
 def _result(
     problem: Instance,
     program: Program,
+    point: Ints,
     answer: Farthest,
     solution: Reconstruction,
     solved: NDArray[np.bool_],
@@ -236,22 +261,60 @@ def _result(
 ) -> SolutionVariability:
     """Add the components of every place up."""
     geoids = problem.geoids if scope != "tract-joint" else problem.places[level]
-    population, low, high = (np.zeros(geoids.size, np.int64) for _ in range(3))
-    seconds = np.zeros(geoids.size)
+    population = np.zeros(geoids.size, np.int64)
     np.add.at(population, place, solution.population)
     owner = place[program.block[program.arrays.first_var[:-1]]]
-    np.add.at(low, owner, answer.lower)
-    np.add.at(high, owner, answer.upper)
+    seconds = np.zeros(geoids.size)
     np.add.at(seconds, owner, answer.seconds)
-    status = np.where(low == high, "proved", "feasible").astype(object)
+    known = np.ones(geoids.size, bool)
+    np.logical_and.at(known, place, _known_totals(problem.system.queries, problem.published))
+    if scope == "tract-joint":
+        known |= _known_totals(problem.couplings[level].queries, problem.coupled[level])
+    fixed = answer.fixed | known[owner]
+    low, below, high, above = _ratios(program, point, answer, fixed, owner, 2 * population)
+    high, below, above = np.minimum(high, above), np.maximum(below, 1), np.maximum(above, 1)
+    status = np.where(low * above == high * below, "proved", "feasible").astype(object)
     for b in np.flatnonzero(~solved):
-        known = solution.status[b]
-        status[place[b]] = known if known in ("infeasible", "unknown") else "unknown"
+        reason = solution.status[b]
+        status[place[b]] = reason if reason in ("infeasible", "unknown") else "unknown"
     open_ = np.isin(status, ("infeasible", "unknown"))
-    scale = 2.0 * np.maximum(population, 1)
-    lower = np.where(open_, 0.0, low / scale)
-    upper = np.where(open_, 1.0, np.minimum(high / scale, 1.0))
+    lower, upper = np.where(open_, 0.0, low / below), np.where(open_, 1.0, high / above)
     return SolutionVariability(
         scope, level, geoids, population, lower, upper, tuple(status.tolist()), seconds,
         backend.name,
     )  # fmt: skip
+
+
+def _ratios(
+    program: Program,
+    point: Ints,
+    answer: Farthest,
+    fixed: NDArray[np.bool_],
+    owner: Ints,
+    whole: Ints,
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the bounds of ``sum |x - x*| / (N + N*)`` for every place as two fractions.
+
+    With ``gain`` records more in some cells and ``loss`` fewer in others it is
+    ``(gain + loss) / (2 N* + gain - loss)``, which grows with both.  Where the number of records
+    is ``fixed`` both are half of the distance; elsewhere the solution found gives the lower bound,
+    and the bounds of cells and distance the upper one.
+    """
+    component = program.component_of()
+    room = np.zeros((2, program.n_components), np.int64)
+    np.add.at(room[0], component, program.high - point)
+    np.add.at(room[1], component, point - program.low)
+
+    def total(values: Ints, chosen: NDArray[np.bool_]) -> Ints:
+        found = np.zeros(whole.size, np.int64)
+        np.add.at(found, owner[chosen], values[chosen])
+        return found
+
+    most_gain, most_loss = (total(part, ~fixed) for part in room)
+    low = total(answer.lower, fixed) + total(answer.lower, ~fixed)
+    below = whole + total(answer.more, ~fixed)
+    most = total(answer.upper, ~fixed)
+    loss = np.minimum(most_loss, most)
+    gain = np.minimum(most_gain, most - loss)
+    high, above = total(answer.upper, fixed) + gain + loss, whole + gain - loss
+    return low, below, high, above

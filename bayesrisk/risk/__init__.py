@@ -3,6 +3,7 @@
 May import everything to its left (laws, accounting, inference); nothing there may import it.
 """
 
+from bayesrisk.risk.accuracy import DecisionAccuracy, decision_accuracy
 from bayesrisk.risk.agreement import Agreement, agreement
 from bayesrisk.risk.block import (
     compose_risk,
@@ -23,6 +24,7 @@ from bayesrisk.risk.hierarchical import (
     hierarchical_correct_decision_probability,
     hierarchical_marginal_posterior,
 )
+from bayesrisk.risk.hierarchical_accuracy import hierarchical_decision_accuracy
 from bayesrisk.risk.hierarchical_gain import (
     HierarchicalGain,
     hierarchical_gain,
@@ -51,6 +53,7 @@ from bayesrisk.risk.occupancy_linkage import (
     occupancy_ranking,
     sampling_ranking,
 )
+from bayesrisk.risk.people_statements import statements_about_people
 from bayesrisk.risk.postprocessing import (
     PostprocessingComparison,
     compare_postprocessing,
@@ -72,6 +75,7 @@ __all__ = [
     "STATEMENT_COLUMNS",
     "Agreement",
     "BlockRisk",
+    "DecisionAccuracy",
     "HierarchicalGain",
     "HierarchicalRisk",
     "LeaveOneOut",
@@ -96,7 +100,9 @@ __all__ = [
     "compose_risk",
     "correct_decision_probability",
     "count_claims",
+    "decision_accuracy",
     "hierarchical_correct_decision_probability",
+    "hierarchical_decision_accuracy",
     "hierarchical_gain",
     "hierarchical_marginal_posterior",
     "leave_one_out",
@@ -124,6 +130,7 @@ __all__ = [
     "scenario",
     "simulated_marginal_posterior",
     "statement_summary",
+    "statements_about_people",
     "uniques_by_block_size",
     "unprocessed_marginal_posterior",
     "unprocessed_marginal_risk",

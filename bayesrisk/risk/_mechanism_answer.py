@@ -146,6 +146,10 @@ def _of_average(average: Average, settings: Settings) -> dict[str, Any]:
         "correct_decision_error": average.correct_error,
         "correct_decision_lower": average.correct_ends[0],
         "correct_decision_upper": average.correct_ends[1],
+        "decision_accuracy": average.accuracy,
+        "decision_accuracy_error": average.accuracy_error,
+        "decision_accuracy_lower": average.accuracy_ends[0],
+        "decision_accuracy_upper": average.accuracy_ends[1],
         "draws": settings.draws if "sampled" in average.method else 0,
     }
 
@@ -166,6 +170,10 @@ def _of_likelihood(
         "correct_decision_error",
         "correct_decision_lower",
         "correct_decision_upper",
+        "decision_accuracy",
+        "decision_accuracy_error",
+        "decision_accuracy_lower",
+        "decision_accuracy_upper",
         "draws",
     )
     return {"method": "simulated", **{name: getattr(average, name) for name in names}}

@@ -1,6 +1,6 @@
 """Average risk where the likelihood of every observed cell is known and cells are independent."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ _CHUNK = 2**16
 
 @dataclass(frozen=True)
 class Average:
-    """Average posterior of the truth and P(correct), each with error and ends of its interval."""
+    """Average posterior of the truth, P(found) and accuracy: value, error, ends of the interval."""
 
     posterior: float
     posterior_error: float
@@ -29,6 +29,9 @@ class Average:
     correct: float
     correct_error: float
     correct_ends: tuple[float, float]
+    accuracy: float
+    accuracy_error: float
+    accuracy_ends: tuple[float, float]
     method: str
 
 
@@ -84,7 +87,8 @@ def exact_average(
     The posterior is exact either way, so drawn releases give an unbiased average.
     """
     if not laws:
-        return _settled(float(prior[truth]), _right(prior[:, None], truth).item())
+        found = _right(prior[:, None], truth).item()
+        return _settled(float(prior[truth]), found, float(prior.max()))
     if np.prod([law.shape[1] for law in laws], dtype=float) <= _MAX_RELEASES:
         return _enumerated(laws, prior, truth)
     return _drawn(laws, prior, truth, draws=draws, rng=rng, confidence=confidence)
@@ -101,7 +105,11 @@ def fixed_average(observed: IntArray, prior: FloatArray, truth: int) -> Average:
     same = (observed == observed[truth]).all(axis=1)
     joint = np.where(same, prior, 0.0)
     correct = _right(joint[:, None], truth).item()
-    return _settled(float(prior[truth] / joint.sum()), correct, method="deterministic")
+    _, shown = np.unique(observed, axis=0, return_inverse=True)
+    best = np.zeros(len(prior))  # the most probable hypothesis behind each thing shown
+    np.maximum.at(best, shown.ravel(), prior)
+    posterior = float(prior[truth] / joint.sum())
+    return _settled(posterior, correct, float(best.sum()), method="deterministic")
 
 
 def _right(joint: FloatArray, truth: int) -> FloatArray:
@@ -111,11 +119,17 @@ def _right(joint: FloatArray, truth: int) -> FloatArray:
 
 
 def _settled(
-    posterior: float, correct: float, error: float = 0.0, *, method: str = "closed-form"
+    posterior: float,
+    correct: float,
+    accuracy: float,
+    error: float = 0.0,
+    *,
+    method: str = "closed-form",
 ) -> Average:
     ends = max(0.0, posterior - error), min(1.0, posterior + error)
     right = max(0.0, correct - error), min(1.0, correct + error)
-    return Average(posterior, error, ends, correct, error, right, method)
+    guess = max(0.0, accuracy - error), min(1.0, accuracy + error)
+    return Average(posterior, error, ends, correct, error, right, accuracy, error, guess, method)
 
 
 def _enumerated(laws: list[FloatArray], prior: FloatArray, truth: int) -> Average:
@@ -124,6 +138,8 @@ def _enumerated(laws: list[FloatArray], prior: FloatArray, truth: int) -> Averag
     for law in laws:
         joint = (joint[:, :, None] * law[:, None, :]).reshape(len(prior), -1)
         mass = np.multiply.outer(mass, law[truth]).ravel()
+    accuracy = float(joint.max(axis=0).sum())
+    unseen = max(0.0, 1.0 - float(joint.sum()))
     possible = mass > 0.0
     joint, mass = joint[:, possible], mass[possible]
     with np.errstate(under="ignore", invalid="ignore"):
@@ -134,7 +150,10 @@ def _enumerated(laws: list[FloatArray], prior: FloatArray, truth: int) -> Averag
     missing = max(0.0, 1.0 - float(mass.sum()))
     rounding = mass.size * 2.0**-52
     return _settled(
-        min(max(value, float(prior[truth])), 1.0), min(correct, 1.0), missing + rounding
+        min(max(value, float(prior[truth])), 1.0),
+        min(correct, 1.0),
+        min(max(accuracy, float(prior.max())), 1.0),
+        max(missing, unseen) + rounding,
     )
 
 
@@ -148,21 +167,19 @@ def _drawn(
     confidence: float,
 ) -> Average:
     random = generator(rng)
-    posterior, right = np.empty(draws), np.empty(draws)
-    with np.errstate(divide="ignore"):
-        logs = [np.log(law) for law in laws]
-        log_prior = np.log(prior)
-    edges = [np.cumsum(law[truth]) for law in laws]
-    for start in range(0, draws, _CHUNK):
-        stop = min(start + _CHUNK, draws)
-        joint = np.repeat(log_prior[:, None], stop - start, axis=1)
-        for log, edge in zip(logs, edges, strict=True):
-            u = random.random(stop - start) * edge[-1]
-            joint = joint + log[:, np.searchsorted(edge[:-1], u, side="right")]
-        joint = np.exp(joint - joint.max(axis=0))
-        posterior[start:stop] = joint[truth] / joint.sum(axis=0)
-        right[start:stop] = _right(joint, truth)
+    posterior, right, best = np.empty(draws), np.empty(draws), np.empty(draws)
+    for chosen, joint in _joints(laws, prior, np.full(draws, truth), random):
+        posterior[chosen] = joint[truth] / joint.sum(axis=0)
+        right[chosen] = _right(joint, truth)
+    # The best guess is right with the probability of the most probable, over all hypotheses.
+    for chosen, joint in _joints(laws, prior, _hypotheses(prior, draws, random), random):
+        best[chosen] = joint.max(axis=0) / joint.sum(axis=0)
     quantile = float(special.ndtri(0.5 + 0.5 * confidence))
+    guess, guess_error = float(best.mean()), float(best.std(ddof=1) / np.sqrt(draws))
+    least = float(prior.max())
+    guess_ends = np.clip(
+        [guess - quantile * guess_error, guess + quantile * guess_error], least, 1.0
+    )
     error, right_error = (float(x.std(ddof=1) / np.sqrt(draws)) for x in (posterior, right))
     value, correct = float(posterior.mean()), float(right.mean())
     lower, upper = np.clip(
@@ -176,5 +193,34 @@ def _drawn(
         correct,
         right_error,
         (max(0.0, correct - reach), min(1.0, correct + reach)),
+        min(max(guess, least), 1.0),
+        guess_error,
+        (float(guess_ends[0]), float(guess_ends[1])),
         "closed-form likelihood, sampled releases",
     )
+
+
+def _hypotheses(prior: FloatArray, draws: int, random: np.random.Generator) -> IntArray:
+    """Return hypotheses drawn as the adversary believes in them."""
+    edges = np.cumsum(prior)
+    u = random.random(draws) * edges[-1]
+    return np.asarray(np.searchsorted(edges[:-1], u, side="right"), dtype=np.int64)
+
+
+def _joints(
+    laws: list[FloatArray], prior: FloatArray, drawn: IntArray, random: np.random.Generator
+) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Yield positions of ``drawn`` and, for a release drawn under each, the joint weights."""
+    with np.errstate(divide="ignore"):
+        logs = [np.log(law) for law in laws]
+        log_prior = np.log(prior)
+    for h in np.unique(drawn):
+        edges = [np.cumsum(law[h]) for law in laws]
+        members = np.flatnonzero(drawn == h)
+        for start in range(0, members.size, _CHUNK):
+            chosen = members[start : start + _CHUNK]
+            joint = np.repeat(log_prior[:, None], chosen.size, axis=1)
+            for log, edge in zip(logs, edges, strict=True):
+                u = random.random(chosen.size) * edge[-1]
+                joint = joint + log[:, np.searchsorted(edge[:-1], u, side="right")]
+            yield chosen, np.exp(joint - joint.max(axis=0))

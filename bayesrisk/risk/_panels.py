@@ -1,15 +1,14 @@
-"""Who the targets are: size of the block, modal or not, unique or not; and proportions of them."""
+"""Who the targets are: size of the block, modal or not, unique or not."""
 
 import numpy as np
 import pandas as pd
-import scipy.special as special
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction.guessers import modal_cells
 from bayesrisk.reconstruction.person_frame import person_frame, race_ethnicity
 
-__all__ = ["PANELS", "SIZE_CLASSES", "binomial_interval", "describe_truth", "size_class"]
+__all__ = ["PANELS", "SIZE_CLASSES", "describe_truth", "size_class"]
 
 #: Block sizes as the published tables group them (Abowd et al. 2023, Tables S5 to S13).
 SIZE_CLASSES = ("1-9", "10-49", "50-99", "100-249", "250-499", "500-999", "1000+")
@@ -48,41 +47,3 @@ def describe_truth(truth: pd.DataFrame) -> pd.DataFrame:
         modal=cell == modal_cells(frame),
         unique=alike.to_numpy() == 1,
     )
-
-
-def binomial_interval(
-    successes: ArrayLike, trials: ArrayLike, *, level: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the Clopper-Pearson interval of a proportion; 0 to 1 where there are no trials."""
-    k, n = np.asarray(successes, float), np.asarray(trials, float)
-    tail = (1.0 - level) / 2.0
-    with np.errstate(invalid="ignore"):
-        lower = np.where(k > 0, special.betaincinv(k, n - k + 1, tail), 0.0)
-        upper = np.where(k < n, special.betaincinv(k + 1, n - k, 1.0 - tail), 1.0)
-    return lower, upper
-
-
-def clustered_interval(
-    hits: ArrayLike, clusters: ArrayLike, *, level: float
-) -> tuple[float, float]:
-    """Return the interval of a share whose trials stand and fall together within clusters.
-
-    Clopper-Pearson's for the effective number of trials of Korn and Graubard (Survey Methodology
-    24, 1998): ``p (1 - p)`` over the variance of the share between clusters, less for few of
-    them; the number of clusters where these do not differ, never more than the trials.
-    """
-    right = np.asarray(hits, float)
-    _, label, size = np.unique(np.asarray(clusters), return_inverse=True, return_counts=True)
-    n, b = right.size, size.size
-    if not n:
-        return 0.0, 1.0
-    share = right.mean()
-    spread = np.bincount(label, right, minlength=b) - share * size
-    effective = float(b)
-    if b > 1 and (spread @ spread) > 1e-12 * n:
-        variance = b / (b - 1) * (spread @ spread) / n**2
-        tail = (1.0 + level) / 2.0
-        few = (special.ndtri(tail) / special.stdtrit(b - 1, tail)) ** 2
-        effective = min(share * (1.0 - share) / variance * few, float(n))
-    low, high = binomial_interval(share * effective, effective, level=level)
-    return float(low), float(high)

@@ -129,27 +129,38 @@ def upper_tail(settings: model.TwoLevels, thresholds: Any, target: int) -> Float
     return np.asarray(law.sf(first - 1.0))
 
 
-def block_threshold(settings: model.TwoLevels) -> float:
-    """Return the threshold of the adversary who reads the block alone."""
+def deciding(
+    settings: model.TwoLevels, thresholds: tuple[Any, Any], target: int, ties: str
+) -> FloatArray:
+    """Return the probability of the decision for k + 1, given the two thresholds of ``model``."""
+    above = upper_tail(settings, thresholds[0], target)
+    if ties == "as-published":
+        return above
+    return 0.5 * (above + upper_tail(settings, thresholds[1], target))
+
+
+def block_thresholds(settings: model.TwoLevels) -> tuple[Any, Any]:
+    """Return the thresholds of the adversary who reads the block alone."""
     p = settings.prior.item()
     logit = float(np.log(p) - np.log1p(-p))
     if settings.block == 0.0:
-        return -np.inf if p >= 0.5 else np.inf
-    return float(model.threshold(logit, settings.block.item()))
+        return -np.inf if p >= 0.5 else np.inf, -np.inf if p > 0.5 else np.inf
+    return model.threshold(logit, settings.block.item())
 
 
-def decisions(settings: model.TwoLevels, truths: list[Truth]) -> FloatArray:
+def decisions(settings: model.TwoLevels, truths: list[Truth], ties: str) -> FloatArray:
     """Return, for each truth, P(correct), P(only with hierarchy), P(only without) as columns."""
     out = np.empty((len(truths), 3))
     silent = bool(settings.group == 0.0), bool(settings.block == 0.0)
-    alone = block_threshold(settings)
+    alone = block_thresholds(settings)
     for grid, members in _grids(settings, truths):
         n, total = grid.group.astype(float)[:, None], grid.siblings.astype(float)[None, :]
-        threshold = model.thresholds(settings, n, total)
+        low, high = model.thresholds(settings, n, total)
         for i in members:
             truth = truths[i]
-            above = upper_tail(settings, threshold[grid.part(truth, *silent)], truth.target)
-            base = float(upper_tail(settings, alone, truth.target))
+            part = grid.part(truth, *silent)
+            above = deciding(settings, (low[part], high[part]), truth.target, ties)
+            base = float(deciding(settings, alone, truth.target, ties))
             change = above - base if truth.target else base - above
             correct = above if truth.target else 1.0 - above
             for column, value in enumerate(
@@ -231,23 +242,27 @@ def draw(
 
 
 def simulate(
-    settings: model.TwoLevels, truth: Truth, releases: int, rng: np.random.Generator
+    settings: model.TwoLevels, truth: Truth, releases: int, rng: np.random.Generator, ties: str
 ) -> tuple[FloatArray, FloatArray]:
     """Return means and standard errors of: correct, gained, lost, posterior of the truth."""
-    alone = block_threshold(settings)
+    low, high = block_thresholds(settings)
+    if ties == "as-published":
+        high = low
     sums, squares = np.zeros(4), np.zeros(4)
     for d, n, total in draw(settings, truth, releases, rng):
         posterior = model.target_probability(settings, d, n, total)
-        correct = model.decides(posterior) == bool(truth.target)
-        without = (d >= alone) == bool(truth.target)
+        correct = model.decides(posterior, ties)
+        without = 0.5 * ((d >= low).astype(float) + (d >= high))
+        if not truth.target:
+            correct, without = 1.0 - correct, 1.0 - without
         values = np.stack(
             [
                 correct,
-                correct & ~without,
-                without & ~correct,
+                np.maximum(correct - without, 0.0),
+                np.maximum(without - correct, 0.0),
                 posterior if truth.target else 1.0 - posterior,
             ]
-        ).astype(float)
+        )
         sums += values.sum(axis=1)
         squares += (values**2).sum(axis=1)
     mean = sums / releases

@@ -28,6 +28,7 @@ class Question:
     method: str
     releases: int
     rng: Any
+    ties: str
     provenance: dict[str, Any]
 
     def groups(self) -> Any:
@@ -70,6 +71,7 @@ def read_question(
     method: str,
     releases: int | None,
     rng: Any,
+    ties: str = model.TIES[0],
     **settings: Any,
 ) -> Question:
     """Return checked arguments."""
@@ -98,6 +100,7 @@ def read_question(
     full = {name: np.broadcast_to(array, shape) for name, array in arrays.items()}
     _check_truth(full["block_count"], full["group_count"], full["known_count"])
     check.choice(method, "method", _METHODS)
+    check.choice(ties, "ties", model.TIES)
     drawn = method == "monte-carlo"
     if drawn and (releases is None or rng is None):
         raise ArgumentError(
@@ -111,8 +114,10 @@ def read_question(
         shape=shape,
         method=method,
         releases=check.integer(releases, "releases", lower=2, upper=2**40) if drawn else 0,
-        rng=_streams(rng, int(np.prod(shape))) if drawn else None,
+        rng=streams(rng, int(np.prod(shape))) if drawn else None,
+        ties=ties,
         provenance={
+            "ties": ties,
             "group_prior": settings["group_prior"],
             "conditionals": settings["conditionals"],
             "sibling_noise": settings["sibling_noise"],
@@ -135,7 +140,7 @@ def _check_truth(block: IntArray, group: IntArray, k: IntArray) -> None:
         )
 
 
-def _streams(rng: Any, size: int) -> list[np.random.Generator]:
+def streams(rng: Any, size: int) -> list[np.random.Generator]:
     """Return one generator for each value, so that no value depends on the others."""
     return list(generator(rng).spawn(size))
 
@@ -146,7 +151,9 @@ def drawn_answers(question: Question) -> tuple[FloatArray, FloatArray]:
     mean, error = np.empty((size, 4)), np.zeros((size, 4))
     for one, truths, members in question.groups():
         for truth, j in zip(truths, members, strict=True):
-            mean[j], error[j] = grid.simulate(one, truth, question.releases, question.rng[j])
+            mean[j], error[j] = grid.simulate(
+                one, truth, question.releases, question.rng[j], question.ties
+            )
     return mean, error
 
 
@@ -157,7 +164,8 @@ def without_hierarchy(question: Question, *, decision: bool) -> FloatArray:
         silent = replace(one, group=np.zeros(()), group_prior=model.FLAT, published=False)
         for truth, j in zip(truths, members, strict=True):
             if decision:
-                above = float(grid.upper_tail(silent, grid.block_threshold(silent), truth.target))
+                alone = grid.block_thresholds(silent)
+                above = float(grid.deciding(silent, alone, truth.target, question.ties))
                 out[j] = above if truth.target else 1.0 - above
             else:
                 out[j] = grid.block_marginal(silent, truth.target)

@@ -38,7 +38,7 @@ def marginal_risk(
     sensitivity: Number = 1.0,
     sigma2: Number | None = None,
 ) -> Any:
-    r"""Return the risk ratio averaged over releases, given that the target counts.
+    r"""Return the risk ratio averaged over all releases of the noise, if the target is in the cell.
 
     .. math:: \sum_y f(y - k - 1)\, \pi(y) / p
 
@@ -91,7 +91,7 @@ def marginal_posterior(
     sensitivity: Number = 1.0,
     sigma2: Number | None = None,
 ) -> Any:
-    r"""Return the posterior of the truth averaged over releases, given that the target counts.
+    r"""Return the posterior averaged over all releases of the noise, if the target is in the cell.
 
     .. math:: \sum_y f(y - k - 1)\, \pi(y)
 
@@ -138,9 +138,13 @@ def correct_decision_probability(
     sensitivity: Number = 1.0,
     sigma2: Number | None = None,
 ) -> Any:
-    r"""Return how often the adversary's best guess is right, given that the target counts.
+    r"""Return the probability that the target is found, if it is in the cell.
 
     .. math:: P(\eta \ge t - 1), \quad t = \lceil 1/2 + \log((1-p)/p) / (2\rho) \rceil
+
+    The adversary guesses "in the cell" where the posterior is at least 1/2, and the guess is right
+    because the target is there.  Guesses about targets who are not there have no part in it:
+    :func:`decision_accuracy` counts both, beside what is right without a release.
 
     Parameters
     ----------

@@ -15,7 +15,8 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import Claims
 from bayesrisk.reconstruction.claims.sentences import claim_sentences
 from bayesrisk.release import MechanismSpec
-from bayesrisk.risk._panels import binomial_interval, clustered_interval
+from bayesrisk.risk._baselines import COUNTED, WITHOUT
+from bayesrisk.risk._intervals import binomial_interval, clustered_interval
 from bayesrisk.risk.statements import STATEMENT_COLUMNS, TRUE_COUNTS
 from bayesrisk.tables import Records
 
@@ -106,6 +107,7 @@ def claim_priors(
     level: str,
     status: str = "verified",
     readable: str | None = "here",
+    leave_out: bool = False,
 ) -> pd.DataFrame:
     """Return claims with the probability that they hold in a block drawn from a larger place.
 
@@ -126,12 +128,17 @@ def claim_priors(
     readable : str, optional
         Which of them are left out, as for :meth:`Claims.to_frame`; by default those that a table
         states once ruled out cells are dropped.
+    leave_out : bool, default False
+        Whether the record of the claim's target, one of those in the block that agree with the
+        claim, is left out of the larger place: then p is a share of the others, ``(k - 1) / (n -
+        1)`` where k of n records agree.  By default it counts, as in the paper.
 
     Returns
     -------
     pandas.DataFrame
-        The claims with ``share`` (p), ``prior`` and ``ratio``.  A prior of 0, and an infinite
-        ratio, say that no record of the larger place agrees.
+        The claims with ``share`` (p), ``prior``, ``ratio`` and ``baseline``, which says whether
+        the own record is counted.  A prior of 0, and an infinite ratio, say that no (other) record
+        of the larger place agrees.
 
     Raises
     ------
@@ -144,7 +151,8 @@ def claim_priors(
     -----
     Two corrections to the paper as printed: the uniform law that it mentions is the product of
     ``1 / |x(j)|``, not of ``|x(j)|``, and Eq. 16 needs ``1 - Y`` for its own explanation to hold.
-    The larger place includes the block itself, as in the paper.
+    The larger place includes the block itself, as in the paper.  A claim that no record of its
+    block agrees with, which a protected release can give, has no record to leave out.
 
     Examples
     --------
@@ -156,6 +164,9 @@ def claim_priors(
     >>> found = claims(tabulate_records(records, workload("sf1-block")), columns=["age"])
     >>> claim_priors(found, records, level="tract", readable=None)["prior"].round(12).tolist()
     [0.5, 0.5]
+    >>> claim_priors(found, records, level="tract", readable=None,
+    ...              leave_out=True)["prior"].tolist()
+    [0.0, 0.0]
     """
     from scipy.stats import binom  # slow to import
 
@@ -166,17 +177,26 @@ def claim_priors(
     rows, patterns = found.coded(people), found.coded(chosen)
     larger = geography.ancestors(people["_place"].to_numpy(dtype=np.str_), level)
     wanted = geography.ancestors(chosen[found.level].to_numpy(dtype=np.str_), level)
-    share = np.zeros(len(chosen))
+    alike, there = np.zeros((2, len(chosen)))
     for place in np.unique(wanted):
         own, at = rows[larger == place], np.flatnonzero(wanted == place)
         if not len(own):
             raise ArgumentError(f"records must be there for {level} {str(place)!r}, got none")
-        share[at] = _counts(patterns[at], own) / len(own)
+        alike[at], there[at] = _counts(patterns[at], own), len(own)
+    if leave_out:
+        target = np.minimum(count_claims(found, chosen, records), 1)
+        alike, there = alike - target, there - target
+    share = alike / np.maximum(there, 1)  # a place of one record has no others: share 0
     size = found.blocks.set_index(found.level)["records"]
     n = size.reindex(chosen[found.level]).to_numpy()
     prior = binom.pmf(chosen["multiplicity"].to_numpy(), n, share) if len(chosen) else share
     with np.errstate(divide="ignore"):
-        return chosen.assign(share=share, prior=prior, ratio=1.0 / prior)
+        return chosen.assign(
+            share=share,
+            prior=prior,
+            ratio=1.0 / prior,
+            baseline=WITHOUT if leave_out else COUNTED,
+        )
 
 
 def certainty_precision(
@@ -280,6 +300,7 @@ def claim_statements(
     readable: str | None = "here",
     truth: Records | None = None,
     interval: float = 0.95,
+    leave_out: bool = False,
 ) -> pd.DataFrame:
     """Return verified claims as statements with prior, posterior and ratio.
 
@@ -299,16 +320,19 @@ def claim_statements(
         Confidential records, for the share of true claims where counts are not true ones.
     interval : float, default 0.95
         Level of the interval of that share.
+    leave_out : bool, default False
+        Whether priors leave the target's own record out; see :func:`claim_priors`.
 
     Returns
     -------
     pandas.DataFrame
         ``attack, protection, target`` (the place), ``statement`` (in words), ``people`` (the
-        multiplicity), ``prior, posterior, lower, upper, ratio, status``, and ``n_columns``.
+        multiplicity), ``prior, posterior, lower, upper, ratio, status``, ``n_columns`` and
+        ``baseline``.
         ``status`` is ``proved`` (posterior 1) where published counts are true counts, else
         ``estimated`` (the share of claims with as many columns that are true, ``lower`` and
         ``upper`` as for :func:`certainty_precision`) or, without the
-        truth, ``unverified``.
+        truth, ``unverified``.  ``baseline`` says what the prior counts.
 
     Raises
     ------
@@ -334,7 +358,7 @@ def claim_statements(
     """
     if not isinstance(spec, MechanismSpec):
         raise ArgumentTypeError(f"spec must be a MechanismSpec, got {type(spec).__name__}")
-    rows = claim_priors(found, records, level=level, readable=readable)
+    rows = claim_priors(found, records, level=level, readable=readable, leave_out=leave_out)
     proved = spec.mechanism in TRUE_COUNTS
     posterior = np.full(len(rows), 1.0 if proved else np.nan)
     lower = upper = posterior
@@ -362,4 +386,4 @@ def claim_statements(
         ratio=ratio,
         status=status,
     )
-    return statements[[*STATEMENT_COLUMNS, "n_columns"]]
+    return statements[[*STATEMENT_COLUMNS, "n_columns", "baseline"]]

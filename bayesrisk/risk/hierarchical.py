@@ -35,11 +35,14 @@ class HierarchicalRisk:
     Attributes
     ----------
     quantity : str
-        What is averaged: ``"correct decision"`` or ``"posterior of the truth"``.
+        What is averaged: ``"correct decision"``, ``"posterior of the truth"`` or
+        ``"decision accuracy"``.
     value : ndarray
         The average, in [0, 1].
     without_hierarchy : ndarray
-        The same for the adversary who reads the block alone: the baseline.
+        The same for the adversary who reads the block alone.
+    without_release : ndarray
+        The same for the adversary who reads nothing and goes by the prior: the baseline.
     standard_error : ndarray
         Monte Carlo error of ``value``; 0 where it was enumerated.
     truncation_bound : float
@@ -57,6 +60,7 @@ class HierarchicalRisk:
     quantity: str
     value: FloatArray
     without_hierarchy: FloatArray
+    without_release: FloatArray
     standard_error: FloatArray
     truncation_bound: float
     status: str
@@ -70,40 +74,58 @@ class HierarchicalRisk:
         Returns
         -------
         pandas.DataFrame
-            Settings, ``value``, ``without_hierarchy`` and ``standard_error``.
+            Settings, ``value``, ``without_hierarchy``, ``without_release`` and
+            ``standard_error``.
         """
         return self.settings.assign(
             value=self.value.ravel(),
             without_hierarchy=self.without_hierarchy.ravel(),
+            without_release=self.without_release.ravel(),
             standard_error=self.standard_error.ravel(),
         )
 
 
-def _average(question: Question, *, decision: bool) -> HierarchicalRisk:
-    """Return the average that is asked for, enumerated or drawn."""
+def evaluate(question: Question, *, decision: bool) -> tuple[FloatArray, FloatArray]:
+    """Return the average that is asked for, enumerated or drawn, and its Monte Carlo error."""
     size = int(np.prod(question.shape))
     value, error = np.empty(size), np.zeros(size)
     if question.method == "exact":
         for one, truths, members in question.groups():
             if decision:
-                value[members] = grid.decisions(one, truths)[:, 0]
+                value[members] = grid.decisions(one, truths, question.ties)[:, 0]
             else:
                 value[members] = grid.marginal_posteriors(one, truths)
     else:
         mean, errors = drawn_answers(question)
         column = 0 if decision else 3
         value, error = mean[:, column], errors[:, column]
+    return np.minimum(value, 1.0).reshape(question.shape), error.reshape(question.shape)
+
+
+def _average(question: Question, *, decision: bool) -> HierarchicalRisk:
+    value, error = evaluate(question, decision=decision)
     return HierarchicalRisk(
         quantity="correct decision" if decision else "posterior of the truth",
-        value=np.minimum(value, 1.0).reshape(question.shape),
+        value=value,
         without_hierarchy=without_hierarchy(question, decision=decision),
-        standard_error=error.reshape(question.shape),
+        without_release=_without_release(question, decision=decision),
+        standard_error=error,
         truncation_bound=grid.TRUNCATION if question.method == "exact" else 0.0,
         status=question.method,
         releases=question.releases,
         settings=question.settings(),
         provenance=question.provenance,
     )
+
+
+def _without_release(question: Question, *, decision: bool) -> FloatArray:
+    """Return the prior of the truth, or whether a guess by the prior alone is right."""
+    there = question.arrays["block_count"] > question.arrays["known_count"]
+    belief = np.where(there, question.arrays["prior"], 1.0 - question.arrays["prior"])
+    if not decision:
+        return np.asarray(belief, dtype=float)
+    coin = there if question.ties == "as-published" else 0.5
+    return np.asarray(np.where(belief == 0.5, coin, belief > 0.5), dtype=float)
 
 
 def hierarchical_correct_decision_probability(
@@ -119,16 +141,19 @@ def hierarchical_correct_decision_probability(
     sensitivity: Number = 1.0,
     conditionals: str = "coherent",
     sibling_noise: str = "approximate",
+    ties: str = "shared",
     method: str = "exact",
     releases: int | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> HierarchicalRisk:
-    r"""Return how often the adversary's best guess of the block count is right, given the truth.
+    r"""Return the probability that the target is found by releases of two levels, if it is there.
 
     .. math:: \sum_{n, S} f_2(n - N^*)\, f_m(S - N^* + X^*)\, P(X^* + \eta \ge t(n, S))
 
     for X* = k + 1; t(n, S) is the smallest noisy block count at which the posterior of k + 1 is at
-    least 1/2.  For X* = k the probability is that of staying below it.
+    least 1/2.  For X* = k it is the probability that the target is rightly taken not to be there,
+    that of staying below the threshold.  :func:`hierarchical_decision_accuracy` has both, weighted
+    by the prior, beside what is right without a release.
 
     Parameters
     ----------
@@ -156,6 +181,9 @@ def hierarchical_correct_decision_probability(
     sibling_noise : {"approximate", "exact"}, default "approximate"
         The law that the adversary takes for the siblings' noise.  The noise itself is always the
         sum of m draws.
+    ties : {"shared", "as-published"}, default "shared"
+        A posterior of exactly 1/2 is decided by a fair coin; or always for k + 1, as in (3.5) of
+        Kazan and Reiter.
     method : {"exact", "monte-carlo"}, default "exact"
         Enumerate the releases, or draw them.
     releases : int, optional
@@ -207,6 +235,7 @@ def hierarchical_correct_decision_probability(
         sensitivity=sensitivity,
         conditionals=conditionals,
         sibling_noise=sibling_noise,
+        ties=ties,
         method=method,
         releases=releases,
         rng=rng,

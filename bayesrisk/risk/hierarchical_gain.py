@@ -102,8 +102,9 @@ class HierarchicalGain:
         -------
         pandas.DataFrame
             One row for each (y, n, S): ``decision`` and ``decision_without`` (the guessed block
-            count), ``change`` ("none", "gain" or "loss") and ``probability`` of the release given
-            the truth.
+            count; k + 1 at a tie), ``change`` ("none", "gain" or "loss"; "tie" where a coin
+            decides for one of the two adversaries) and ``probability`` of the release given the
+            truth.
 
         Raises
         ------
@@ -121,14 +122,18 @@ class HierarchicalGain:
         ]
         mesh = np.meshgrid(*axes, indexing="ij")
         d, n, total = model.relative_releases(settings, *mesh)
-        with_, without = (
-            d >= model.thresholds(settings, n[:1], total[:1]),
-            d >= grid.block_threshold(settings),
+        (low, high), alone = (
+            model.thresholds(settings, n[:1], total[:1]),
+            grid.block_thresholds(settings),
         )
+        with_, without = d >= low, d >= alone[0]
+        tied = (with_ & (d < high)) | (without & (d < alone[1]))
+        if self.question.ties == "as-published":
+            tied = np.zeros_like(tied)
         right = bool(truths[0].target)
         change = np.select(
-            [(with_ == right) & (without != right), (with_ != right) & (without == right)],
-            ["gain", "loss"],
+            [tied, (with_ == right) & (without != right), (with_ != right) & (without == right)],
+            ["tie", "gain", "loss"],
             "none",
         )
         k = settings.known_count.item()
@@ -181,14 +186,15 @@ def hierarchical_gain(
     sensitivity: Number = 1.0,
     conditionals: str = "coherent",
     sibling_noise: str = "approximate",
+    ties: str = "shared",
     method: str = "exact",
     releases: int | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> HierarchicalGain:
     r"""Return how often the hierarchy sets a decision right, and how often it spoils one.
 
-    Both adversaries decide for the more probable block count, k + 1 on a tie; one reads (y, n, S),
-    the other y alone.
+    Both adversaries decide for the more probable block count; one reads (y, n, S), the other y
+    alone.  A release that only a coin reads rightly counts one half.
 
     Parameters
     ----------
@@ -216,6 +222,9 @@ def hierarchical_gain(
     sibling_noise : {"approximate", "exact"}, default "approximate"
         The law that the adversary takes for the siblings' noise.  The noise itself is always the
         sum of m draws.
+    ties : {"shared", "as-published"}, default "shared"
+        A posterior of exactly 1/2 is decided by a fair coin; or always for k + 1, as in (3.5) of
+        Kazan and Reiter.
     method : {"exact", "monte-carlo"}, default "exact"
         Enumerate the releases, or draw them.
     releases : int, optional
@@ -267,6 +276,7 @@ def hierarchical_gain(
         sensitivity=sensitivity,
         conditionals=conditionals,
         sibling_noise=sibling_noise,
+        ties=ties,
         method=method,
         releases=releases,
         rng=rng,
@@ -277,7 +287,7 @@ def hierarchical_gain(
     errors = np.zeros_like(values)
     if method == "exact":
         for one, truths, members in question.groups():
-            values[members] = grid.decisions(one, truths)
+            values[members] = grid.decisions(one, truths, question.ties)
     else:
         mean, error = drawn_answers(question)
         values, errors = mean[:, :3], error[:, :3]

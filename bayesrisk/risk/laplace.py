@@ -12,8 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk.distributions import DiscreteLaplace
+from bayesrisk.risk.accuracy import DecisionAccuracy, combine
 
-__all__ = ["laplace_correct_decision", "laplace_marginal_posterior", "laplace_threshold"]
+__all__ = [
+    "laplace_accuracy",
+    "laplace_correct_decision",
+    "laplace_marginal_posterior",
+    "laplace_threshold",
+]
 
 
 def _posteriors(scale: float, prior: NDArray[np.float64]) -> tuple[Any, Any]:
@@ -30,7 +36,7 @@ def _share_above(scale: float) -> float:
 
 
 def laplace_marginal_posterior(scale: float, prior: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the posterior of the truth averaged over releases, given that the target counts."""
+    """Return the posterior averaged over all releases, if the target is in the cell."""
     above, below = _posteriors(scale, prior)
     share = _share_above(scale)
     return np.asarray(share * above + (1.0 - share) * below)
@@ -46,8 +52,20 @@ def laplace_threshold(scale: float, prior: NDArray[np.float64]) -> NDArray[np.fl
 
 
 def laplace_correct_decision(scale: float, prior: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how often the best guess is right, given that the target counts."""
+    """Return the probability that the target is found, if it is in the cell."""
     threshold = laplace_threshold(scale, prior)
     return np.where(
         np.isneginf(threshold), 1.0, np.where(threshold > 1.0, 0.0, _share_above(scale))
     )
+
+
+def laplace_accuracy(scale: float, prior: NDArray[np.float64]) -> DecisionAccuracy:
+    """Return how often the best guess is right, whether or not the target is in the cell.
+
+    Noise is symmetric: P(Y <= k | X = k) = P(noise <= 0) = P(noise >= 0).
+    """
+    threshold = laplace_threshold(scale, prior)
+    cleared = np.where(
+        np.isneginf(threshold), 0.0, np.where(threshold > 1.0, 1.0, _share_above(scale))
+    )
+    return combine(prior, laplace_correct_decision(scale, prior), cleared)

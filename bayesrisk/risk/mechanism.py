@@ -59,11 +59,19 @@ class MechanismRisk:
     marginal_risk, marginal_risk_error, marginal_risk_lower, marginal_risk_upper : float
         The same, over the prior: 1 where nothing is learned, 1 / prior where everything is.
     correct_decision_probability, correct_decision_error : float
-        How often the most probable hypothesis is the truth, ties shared, and its standard error.
+        Probability that the truth is found: how often it is the most probable hypothesis, given
+        that it is the truth, ties shared; and its standard error.
     correct_decision_lower, correct_decision_upper : float
         Ends of its interval.
     baseline_decision_probability : float
         The same without a release: 1 if the truth is the most probable beforehand, 0 if not.
+    decision_accuracy, decision_accuracy_error : float
+        How often the most probable hypothesis is the true one, whichever is true; and its
+        standard error.
+    decision_accuracy_lower, decision_accuracy_upper : float
+        Ends of its interval.
+    decision_baseline : float
+        The same without a release: the largest prior.
     confidence : float
         Of the intervals.
     draws : int
@@ -101,6 +109,11 @@ class MechanismRisk:
     correct_decision_lower: float
     correct_decision_upper: float
     baseline_decision_probability: float
+    decision_accuracy: float
+    decision_accuracy_error: float
+    decision_accuracy_lower: float
+    decision_accuracy_upper: float
+    decision_baseline: float
     confidence: float
     draws: int
     smoothing: float
@@ -303,6 +316,7 @@ def _result(
         prior_pmf=question.prior,
         prior=p,
         baseline_decision_probability=float(best[0] / best.sum()),
+        decision_baseline=float(question.prior.max()),
         confidence=settings.confidence,
         smoothing=settings.smoothing,
         seed=seed,

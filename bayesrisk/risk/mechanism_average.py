@@ -48,12 +48,20 @@ class SimulatedAverage:
     marginal_risk, marginal_risk_error, marginal_risk_lower, marginal_risk_upper : float
         The same, over the prior.
     correct_decision_probability : float
-        How often the most probable hypothesis is the truth; ties are shared.
+        Probability that the truth is found: how often it is the most probable hypothesis, given
+        that it is the truth; ties are shared.
     correct_decision_error : float
         Its standard error.
     correct_decision_lower, correct_decision_upper : float
         Ends of its interval; releases whose decision the draws do not settle count as wrong in
         one and as right in the other.
+    decision_accuracy, decision_accuracy_error : float
+        How often the most probable hypothesis is the true one, whichever is true; and its error.
+    decision_accuracy_lower, decision_accuracy_upper : float
+        Ends of its interval: from a decision learnt from other draws, and from relative
+        frequencies put in for the laws.
+    decision_baseline : float
+        The same without a release: the largest prior.
     confidence : float
         Of the intervals.
     draws : int
@@ -82,6 +90,11 @@ class SimulatedAverage:
     correct_decision_error: float
     correct_decision_lower: float
     correct_decision_upper: float
+    decision_accuracy: float
+    decision_accuracy_error: float
+    decision_accuracy_lower: float
+    decision_accuracy_upper: float
+    decision_baseline: float
     confidence: float
     draws: int
     smoothing: float
@@ -181,6 +194,32 @@ def _decisions(
     return value, error, min(lower, value), max(upper, value)
 
 
+def _accuracy(
+    likelihood: SimulatedLikelihood, prior: NDArray[np.float64], quantile: float
+) -> tuple[float, float, float, float]:
+    """Return how often the best guess is right over all hypotheses, its error, and the ends.
+
+    A decision learnt from all other draws is right less often than the best one, on average;
+    relative frequencies put in for the laws make a convex functional too large.
+    """
+    codes, counts, n = likelihood.codes, likelihood.counts, likelihood.draws
+    joint = prior[:, None] * counts
+    top = joint >= joint.max(axis=0) * (1.0 - 1e-12)
+    low, high = np.zeros(n), np.zeros(n)
+    for h in np.flatnonzero(prior > 0.0):
+        left = counts[:, codes[h]] - (codes == codes[h])
+        score = prior[:, None] * (left + likelihood.smoothing)
+        best = score >= score.max(axis=0) * (1.0 - 1e-12)
+        low += prior[h] * best[h] / best.sum(axis=0)
+        high += prior[h] * (top[h] / top.sum(axis=0))[codes[h]]
+    errors = [float(np.std(part) / np.sqrt(n)) for part in (low, high)]
+    value = float(0.5 * (low.mean() + high.mean()))
+    ends = low.mean() - quantile * errors[0], high.mean() + quantile * errors[1]
+    least = float(prior.max())
+    value, lower, upper = np.clip([value, *ends], least, 1.0).tolist()
+    return value, max(errors), min(lower, value), max(upper, value)
+
+
 def _shares(hits: float, draws: int, quantile: float) -> tuple[float, float]:
     """Return the ends of Wilson's interval of a share."""
     square = quantile**2
@@ -273,9 +312,9 @@ def simulated_marginal_posterior(
     middle = 0.5 * (low + high)
     ends = min(low - t * low_error, middle), max(high + t * high_error, middle)
     value, lower, upper = np.clip([middle, *ends], p, 1.0)
-    right, right_error, right_lower, right_upper = _decisions(
-        likelihood, prior, truth, float(special.ndtri(0.5 + 0.5 * level))
-    )
+    quantile = float(special.ndtri(0.5 + 0.5 * level))
+    right, right_error, right_lower, right_upper = _decisions(likelihood, prior, truth, quantile)
+    guess, guess_error, guess_lower, guess_upper = _accuracy(likelihood, prior, quantile)
     return SimulatedAverage(
         prior=p,
         marginal_posterior=float(value),
@@ -291,6 +330,11 @@ def simulated_marginal_posterior(
         correct_decision_error=right_error,
         correct_decision_lower=right_lower,
         correct_decision_upper=right_upper,
+        decision_accuracy=guess,
+        decision_accuracy_error=guess_error,
+        decision_accuracy_lower=guess_lower,
+        decision_accuracy_upper=guess_upper,
+        decision_baseline=float(prior.max()),
         confidence=level,
         draws=likelihood.draws,
         smoothing=likelihood.smoothing,

@@ -5,20 +5,20 @@ a look-up, not an exponential, and how often each count occurs is counted on the
 """
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, OutputError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.risk._measurement_tables import MeasurementTables
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class NoisyMeasurementRisk:
 class _Output:
     """The Parquet file: written under another name, and in place only when it is whole."""
 
-    def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
+    def __init__(self, stream: BinaryIO, about: Mapping[str, Any]) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
@@ -102,7 +102,7 @@ class _Output:
         )
         repeated = [name for name in self._schema.names if name != "cell"]
         self._writer = parquet.ParquetWriter(
-            path,
+            stream,
             self._schema,
             compression="zstd",
             use_dictionary=repeated,
@@ -140,20 +140,12 @@ def _whole_or_absent(path: Path, about: Mapping[str, Any]) -> Iterator[_Output]:
     """Make the output in one step: nothing is left of it when something goes wrong."""
     if path.suffix.lower() != ".parquet":
         raise ArgumentError(f"output must end in .parquet, got {str(path)!r}")
-    if path.exists():
-        raise OutputError(f"{path}: exists already; choose another name")
-    if not path.parent.is_dir():
-        raise OutputError(f"{path}: the folder {str(path.parent)!r} does not exist")
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        output = _Output(unfinished, about)
+    with _files.whole_file(path, new=True) as stream:
+        output = _Output(stream, about)
         try:
             yield output
         finally:
             output.close()
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 class _Watch:
@@ -290,24 +282,19 @@ def noisy_measurement_risk(
     tables = MeasurementTables(p, k)
     path = Path(output)
     watch, units = _Watch(), 0
-    try:
-        with _whole_or_absent(path, about) as out:
-            position = _Position(nmf.n_rows(level), progress)
-            for batch in nmf.iter_values(level, query):
-                watch.lap("read")
-                posterior, ratio = tables.look_up(batch.values, batch.sigma2)
-                watch.lap("compute")
-                out.write(batch, posterior, ratio)
-                watch.lap("write")
-                units += batch.geocodes.size
-                position.at(batch)
+    with _whole_or_absent(path, about) as out:
+        position = _Position(nmf.n_rows(level), progress)
+        for batch in nmf.iter_values(level, query):
             watch.lap("read")
-            unmeasured = _unmeasured(nmf, level, units)
-            position.end()
-    except OSError as error:
-        if isinstance(error, OutputError):
-            raise
-        raise OutputError(f"{path}: cannot be written: {error}") from error
+            posterior, ratio = tables.look_up(batch.values, batch.sigma2)
+            watch.lap("compute")
+            out.write(batch, posterior, ratio)
+            watch.lap("write")
+            units += batch.geocodes.size
+            position.at(batch)
+        watch.lap("read")
+        unmeasured = _unmeasured(nmf, level, units)
+        position.end()
     top = max(tables.largest_ratio(), 1.0 + 1e-9)
     return NoisyMeasurementRisk(
         output=path,

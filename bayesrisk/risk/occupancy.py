@@ -12,8 +12,8 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import OCCUPANCY_STATUS, OccupancyDetection
 from bayesrisk.release import MechanismSpec
+from bayesrisk.risk._intervals import binomial_interval
 from bayesrisk.risk._occupancy_truth import household_frame
-from bayesrisk.risk._panels import binomial_interval
 from bayesrisk.risk.statements import TRUE_COUNTS
 
 __all__ = ["OccupancyBlockRisk", "occupancy_block_risk", "occupancy_statements"]

@@ -10,8 +10,8 @@ from bayesrisk import _validation as check
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentTypeError, DataError
 from bayesrisk.reconstruction import OccupancyReconstruction
+from bayesrisk.risk._intervals import block_moments, moment_intervals
 from bayesrisk.risk._occupancy_truth import checked_key, household_frame, key_codes
-from bayesrisk.risk._panels import binomial_interval
 
 __all__ = [
     "MATCH_KEYS",
@@ -54,6 +54,8 @@ class LinkageCurve:
         Households in violation, in all blocks.
     households : int
         Households that could be matched: subsidised ones if the key says so, in all blocks.
+    precision_bounds, recall_bounds : ndarray
+        Ends of the intervals, shape (2, number of entries).
     level : float
         Level of the intervals.
     version : str
@@ -67,6 +69,8 @@ class LinkageCurve:
     matched: Floats
     violations: int
     households: int
+    precision_bounds: Floats
+    recall_bounds: Floats
     level: float
     version: str = __version__
 
@@ -102,24 +106,20 @@ class LinkageCurve:
         -------
         pandas.DataFrame
             Columns ``k, putative, hits, precision, precision_lower, precision_upper, recall,
-            recall_lower, recall_upper, match_rate, baseline``; intervals are Clopper-Pearson's,
-            as if households were independent: those of a block are not, so that the error is
-            larger where few blocks have most of them.
+            recall_lower, recall_upper, match_rate, baseline``; intervals take blocks as the
+            independent units, for households of one block are matched, or missed, together.
         """
-        precision = binomial_interval(self.hits, self.putative, level=self.level)
-        whole = np.full(len(self), self.violations)
-        recall = binomial_interval(self.hits, whole, level=self.level)
         return pd.DataFrame(
             {
                 "k": np.arange(1, len(self) + 1),
                 "putative": self.putative,
                 "hits": self.hits,
                 "precision": self.precision,
-                "precision_lower": precision[0],
-                "precision_upper": precision[1],
+                "precision_lower": self.precision_bounds[0],
+                "precision_upper": self.precision_bounds[1],
                 "recall": self.recall,
-                "recall_lower": recall[0],
-                "recall_upper": recall[1],
+                "recall_lower": self.recall_bounds[0],
+                "recall_upper": self.recall_bounds[1],
                 "match_rate": self.match_rate,
                 "baseline": self.baseline,
             }
@@ -308,6 +308,8 @@ def occupancy_linkage(
     joined = entries.join(known, on=["block", "code"]).fillna({"size": 0.0, "sum": 0.0})
     score = joined["score"].to_numpy(np.float64)
     size, hits = (joined[name].to_numpy(np.float64) for name in ("size", "sum"))
+    found = known.groupby(level="block", sort=False)["sum"].sum()
+    bounds = _bounds(joined["block"], score, size, hits, found[found > 0], share)
     return LinkageCurve(
         names,
         bool(unique),
@@ -316,6 +318,7 @@ def occupancy_linkage(
         _expected(score, (hits > 0).astype(np.float64)),
         int(known["sum"].sum()),
         int(known["size"].sum()),
+        *bounds,
         share,
     )
 
@@ -329,3 +332,34 @@ def _expected(score: Floats, values: Floats) -> Floats:
     ends = np.concatenate([[0], np.cumsum(count)])
     sums = np.concatenate([[0.0], np.cumsum(np.bincount(tie, values))])
     return np.asarray(np.interp(np.arange(1, score.size + 1), ends, sums))
+
+
+def _bounds(
+    blocks: pd.Series,
+    score: Floats,
+    size: Floats,
+    hits: Floats,
+    violations: pd.Series,
+    level: float,
+) -> tuple[Floats, Floats]:
+    """Return the ends of the intervals of precision and recall for every k, blocks as units.
+
+    Every entry adds to the trials and hits of its block, so that sums over blocks of anything that
+    depends on both are running sums of what each entry changes.
+    """
+    order = np.argsort(-score, kind="stable")
+    block = pd.Series(blocks.to_numpy()[order])
+    trials, right = (pd.Series(values[order]) for values in (size, hits))
+    whole = violations.reindex(block).fillna(0.0).to_numpy(np.float64)
+    after_n, after_y = (values.groupby(block).cumsum().to_numpy() for values in (trials, right))
+    before_n, before_y = after_n - trials.to_numpy(), after_y - right.to_numpy()
+    of_all = block_moments(np.zeros(len(violations)), violations).sum(axis=1)
+    every = []
+    for after, before, start in (
+        ((after_y, after_n), (before_y, before_n), 0.0),
+        ((after_y, whole), (before_y, whole), of_all[:, None]),
+    ):
+        change = block_moments(*after) - block_moments(*before)
+        sums = np.stack([_expected(score[order], row) for row in change]) + start
+        every.append(np.stack(moment_intervals(sums, level=level)))
+    return every[0], every[1]

@@ -21,16 +21,25 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.guessers import modal_guess, proportional_guess
 from bayesrisk.reconstruction.matching import match_records
 from bayesrisk.reconstruction.person_frame import person_frame, race_ethnicity
-from bayesrisk.risk._panels import PANELS, SIZE_CLASSES, binomial_interval, describe_truth
+from bayesrisk.risk._baselines import (
+    LEFT_OUT,
+    MODAL,
+    PROPORTIONAL,
+    better_published,
+    left_out,
+    left_out_columns,
+)
+from bayesrisk.risk._intervals import clustered_intervals
+from bayesrisk.risk._panels import PANELS, SIZE_CLASSES, describe_truth
 
 __all__ = ["Reidentification", "reidentification"]
 
-MODAL, PROPORTIONAL = "MDG", "PRG"
 _RECORDS = ("block", "sex", "age", "race", "hisp")
 _KNOWN = ("block", "sex", "age", "person")
 _KIND = ["size_class", "in_truth", "modal", "unique", "zero_variability"]
-_GROUPS = ["source", "attacker", *_KIND]
+_GROUPS = ["source", "attacker", "block", *_KIND]
 _COUNTS = ["attacker_records", "putative", "putative_exact", "confirmed", "confirmed_exact"]
+_PLACE = ["block_size", "attacker", "source"]
 
 
 @dataclass(frozen=True)
@@ -40,9 +49,12 @@ class Reidentification:
     Attributes
     ----------
     tally : pandas.DataFrame
-        A row for each source of records, attacker's file, class of block size and kind of target
-        (``in_truth``, ``modal``, ``unique``, ``zero_variability``: 1 yes, 0 no, -1 unknown), with
-        the records of the attacker's file, putative and confirmed, and of these those of equal age.
+        A row for each source of records, attacker's file, block (that of the file) and kind of
+        target (``size_class`` of the block, ``in_truth``, ``modal``, ``unique``,
+        ``zero_variability``: 1 yes, 0 no, -1 unknown), with the records of the attacker's file,
+        putative and confirmed, and of these those of equal age; ``left_out_modal`` and
+        ``left_out_proportional`` are the confirmed ones that guessers without the target's record
+        would have on average among the putative.
     sources, attackers : tuple of str
         Whose records were linked, the guessers ``MDG`` and ``PRG`` last; and to which files.
     baseline_from : str
@@ -65,10 +77,19 @@ class Reidentification:
     ) -> pd.DataFrame:
         """Return rates with their intervals, baselines and ratios.
 
-        Precision is confirmed over putative.  Recall comes in the two conventions of the
-        literature: confirmed over attacker's records (Abowd et al. 2023) and putative over
-        attacker's records (Francis 2022).  The baseline is the better of the two guessers on the
-        same targets, the ratio precision over baseline precision.
+        Precision is confirmed over putative, its interval takes blocks as the independent units:
+        people of one block are linked and guessed together.  Recall comes in the two conventions of
+        the literature: confirmed over attacker's records (Abowd et al. 2023) and putative over
+        attacker's records (Francis 2022).
+
+        There are two baselines.  ``baseline_precision`` is the precision of the better of the two
+        guessers in their published form, who link records of their own and count the target's
+        record among those they guess from; ``precision_ratio`` compares with it.  ``left_out`` is
+        how often a guesser who knows the other people of the target's block, and not the target's
+        record, is right about the people that the source linked (:func:`leave_one_out`, the better
+        of the two); ``left_out_ratio`` compares with that, and is the one that says what is due to
+        the targets' own records.  ``baseline_guesser`` and ``left_out_guesser`` name the guesser
+        and its kind.
 
         Parameters
         ----------
@@ -83,28 +104,50 @@ class Reidentification:
         Returns
         -------
         pandas.DataFrame
-            A row for each attacker, source and class.
+            A row for each attacker, source and class: counts; ``precision, precision_lower,
+            precision_upper, recall_confirmed, recall_putative``; ``baseline_precision,
+            baseline_guesser, precision_ratio``; ``left_out, left_out_guesser, left_out_ratio,
+            left_out_ratio_lower, left_out_ratio_upper``.
 
         Raises
         ------
         ArgumentError
             If the panel is unknown, or zero variability is asked for and was not given.
+
+        Notes
+        -----
+        In simulations with blocks of very different sizes, 10 to 1,000 of them, 95 % intervals of
+        precision held the true rate in 94 to 99 % of cases; in 86 % at worst for rates near 0 or 1
+        that depend strongly on the block.  The interval of the ratio does not count that the better
+        guesser was chosen by the same data.
         """
-        counts = self._counts(panel, zero_variability, by_size)
+        rows = self._rows(panel, zero_variability)
+        counts = self._counts(rows, by_size)
         putative, confirmed = counts["putative"], counts["confirmed"]
         records = counts["attacker_records"]
-        lower, upper = binomial_interval(confirmed, putative, level=self.level)
+        blocks, place = self._by_block(rows, counts)
+        n = len(counts)
+        lower, upper = clustered_intervals(
+            blocks["confirmed"], blocks["putative"], place, n, level=self.level
+        )
         counts["precision"] = confirmed / putative.where(putative > 0)
         counts["precision_lower"], counts["precision_upper"] = lower, upper
         counts["recall_confirmed"] = confirmed / records.where(records > 0)
         counts["recall_putative"] = putative / records.where(records > 0)
-        guessed = counts[counts["source"].isin([MODAL, PROPORTIONAL])]
-        best = guessed.groupby(["attacker", "block_size"])["precision"].max()
-        place = pd.MultiIndex.from_frame(counts[["attacker", "block_size"]])
-        counts["baseline_precision"] = best.reindex(place).to_numpy()
-        baseline = counts["baseline_precision"]
-        counts["precision_ratio"] = counts["precision"] / baseline.where(baseline > 0)
-        return counts
+        baseline, name = better_published(counts, "precision", ["block_size", "attacker"])
+        counts["baseline_precision"], counts["baseline_guesser"] = baseline, name
+        counts["precision_ratio"] = counts["precision"] / counts["baseline_precision"].where(
+            baseline > 0
+        )
+        without = left_out_columns(
+            blocks["confirmed"],
+            [blocks[guesser] for guesser in LEFT_OUT],
+            blocks["putative"],
+            place,
+            n,
+            level=self.level,
+        )
+        return counts.assign(**without)
 
     def to_layout(self, *, panel: str = "all", zero_variability: bool = False) -> pd.DataFrame:
         """Return putative, confirmed and precision in percent as the published tables lay them out.
@@ -185,8 +228,8 @@ class Reidentification:
         wanted = pd.MultiIndex.from_product([self.attackers, shown])
         return wide.swaplevel(axis="columns").reindex(index=rows, columns=wanted)
 
-    def _counts(self, panel: str, zero_variability: bool, by_size: bool) -> pd.DataFrame:
-        """Return the counts of a panel in the order of the published tables."""
+    def _rows(self, panel: str, zero_variability: bool) -> pd.DataFrame:
+        """Return the rows of the tally that belong to a panel."""
         check.choice(panel, "panel", PANELS)
         rows = self.tally
         if panel == "in-truth":
@@ -199,6 +242,10 @@ class Reidentification:
             if (self.tally["zero_variability"] < 0).all():
                 raise ArgumentError("zero_variability must have been given to reidentification")
             rows = rows[rows["zero_variability"] == 1]
+        return rows
+
+    def _counts(self, rows: pd.DataFrame, by_size: bool) -> pd.DataFrame:
+        """Return the counts of a panel in the order of the published tables."""
         everything = rows.groupby(["attacker", "source"])[_COUNTS].sum()
         parts = {"All": everything}
         if by_size:
@@ -207,8 +254,22 @@ class Reidentification:
                 parts[label] = of_size.groupby(["attacker", "source"])[_COUNTS].sum()
         wanted = pd.MultiIndex.from_product([self.attackers, self.sources])
         frames = [part.reindex(wanted, fill_value=0) for part in parts.values()]
-        table = pd.concat(frames, keys=parts, names=["block_size", "attacker", "source"])
+        table = pd.concat(frames, keys=parts, names=_PLACE)
         return table.reset_index().astype(dict.fromkeys(_COUNTS, "int64"))
+
+    def _by_block(
+        self, rows: pd.DataFrame, counts: pd.DataFrame
+    ) -> tuple[pd.DataFrame, NDArray[np.int64]]:
+        """Return sums over each block, and the row of the counts to which each sum belongs."""
+        names = ["attacker", "source", "size_class", "block"]
+        sums = rows.groupby(names, sort=True)[["confirmed", *LEFT_OUT, "putative"]].sum()
+        sums = sums.reset_index()
+        size = np.append(SIZE_CLASSES, "none")[sums["size_class"]]
+        both = pd.concat([sums.assign(block_size="All"), sums.assign(block_size=size)])
+        place = pd.MultiIndex.from_frame(counts[_PLACE]).get_indexer(
+            pd.MultiIndex.from_frame(both[_PLACE])
+        )
+        return both[place >= 0], place[place >= 0]
 
 
 def reidentification(
@@ -238,7 +299,7 @@ def reidentification(
     zero_variability_blocks : sequence of str, optional
         Blocks of proved zero solution variability.
     level : float, default 0.95
-        Level of the Clopper-Pearson intervals.
+        Level of the intervals.
 
     Returns
     -------
@@ -266,7 +327,7 @@ def reidentification(
     _check_names(sources, attackers, baseline_from)
     check.scalar(level, "level", lower=0.0, upper=1.0, bounds="()")
     random = generator(rng)
-    known = describe_truth(truth)
+    known = left_out(describe_truth(truth))
     if zero_variability_blocks is None:
         known["zero_variability"] = -1
     else:
@@ -283,9 +344,10 @@ def reidentification(
         target = _targets(person_frame(file, columns=_KNOWN, source=attacker), known)
         for source, records in everything.items():
             outcome = _outcome(records, target, random)
-            counted = outcome.groupby(_KIND, sort=True)[_COUNTS].sum().reset_index()
+            kinds = outcome.groupby(["block", *_KIND], sort=True)
+            counted = kinds[[*_COUNTS, *LEFT_OUT]].sum().reset_index()
             parts.append(counted.assign(source=source, attacker=attacker))
-    tally = pd.concat(parts, ignore_index=True)[[*_GROUPS, *_COUNTS]]
+    tally = pd.concat(parts, ignore_index=True)[[*_GROUPS, *_COUNTS, *LEFT_OUT]]
     return Reidentification(tally, tuple(everything), tuple(attackers), baseline_from, level)
 
 
@@ -303,7 +365,7 @@ def _check_names(
 
 def _targets(file: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     """Return an attacker's file with what the truth says of the same persons."""
-    about = ["person", "cell", "modal", "unique", "zero_variability"]
+    about = ["person", "cell", "modal", "unique", "zero_variability", *LEFT_OUT]
     place = ["block", "sex", "agebin"]
     renamed = known[[*about, *place, "age"]].rename(
         columns={name: f"true_{name}" for name in (*place, "age", "cell")}
@@ -331,10 +393,13 @@ def _outcome(records: pd.DataFrame, target: pd.DataFrame, rng: np.random.Generat
     exact = np.zeros(len(target), dtype=bool)
     exact[links.right[links.match_pass == 0]] = True
     confirmed = (attached == target["true_cell"].to_numpy()) & (target["in_truth"].to_numpy() == 1)
-    return target[_KIND].assign(
+    # A guess counts where a link would: it is about that person, at the place that is true.
+    judged = (attached >= 0) & (target["in_truth"].to_numpy() == 1)
+    return target[["block", *_KIND]].assign(
         attacker_records=1,
         putative=attached >= 0,
         putative_exact=exact,
         confirmed=confirmed,
         confirmed_exact=confirmed & exact & target["same_age"].to_numpy(),
+        **{name: np.where(judged, target[name].to_numpy(float), 0.0) for name in LEFT_OUT},
     )

@@ -15,7 +15,8 @@ from bayesrisk.inference import (
     posterior_probability,
     risk_ratio,
 )
-from bayesrisk.risk.block import correct_decision_probability, marginal_posterior, marginal_risk
+from bayesrisk.risk.accuracy import decision_accuracy
+from bayesrisk.risk.block import marginal_posterior, marginal_risk
 from bayesrisk.risk.scenarios import Scenario, scenario
 
 if TYPE_CHECKING:
@@ -43,9 +44,13 @@ class BlockRisk:
     decision, decision_threshold : ndarray of int64
         The adversary's best guess of the count, and the release from which it includes the target.
     marginal_posterior, marginal_risk : ndarray
-        Posterior and ratio averaged over the releases that could have been, given the truth.
+        Posterior and ratio averaged over all releases that the noise could have produced, if the
+        target is in the cell.
     correct_decision_probability : ndarray
-        How often the best guess is right over those releases.
+        Probability of being found over those releases: that of the best guess "in the cell".
+    decision_accuracy, decision_baseline : ndarray
+        How often the best guess is right, whether or not the target is in the cell; and how often
+        it is without a release, max(prior, 1 - prior).
     scenario : Scenario
         What the statement is.
     status : str
@@ -65,6 +70,8 @@ class BlockRisk:
     marginal_posterior: NDArray[np.float64]
     marginal_risk: NDArray[np.float64]
     correct_decision_probability: NDArray[np.float64]
+    decision_accuracy: NDArray[np.float64]
+    decision_baseline: NDArray[np.float64]
     scenario: Scenario
     status: str = "exact"
     version: str = __version__
@@ -142,6 +149,7 @@ def block_risk(
         "sigma2": sigma2,
     }
     shifted = {**settings, "known_count": known_count}
+    accuracy = decision_accuracy(**settings)
     columns = {
         "noisy_count": check.count_array(noisy_count, "noisy_count"),
         "known_count": check.count_array(known_count, "known_count", lower=0),
@@ -153,7 +161,9 @@ def block_risk(
         "decision_threshold": decision_threshold(**shifted),
         "marginal_posterior": marginal_posterior(**settings),
         "marginal_risk": marginal_risk(**settings),
-        "correct_decision_probability": correct_decision_probability(**settings),
+        "correct_decision_probability": accuracy.found,
+        "decision_accuracy": accuracy.accuracy,
+        "decision_baseline": accuracy.baseline,
     }
     arrays = np.broadcast_arrays(*columns.values())
     return BlockRisk(**dict(zip(columns, arrays, strict=True)), scenario=about)  # type: ignore[arg-type]

@@ -37,27 +37,28 @@ SCENARIOS: dict[str, Scenario] = {
             "characteristics",
             "the target has the characteristics that the cell counts",
             "the target has other characteristics",
-            "the complete records of everyone in the group but the target",
+            "the complete records of everyone in the area of the count but the target",
         ),
         Scenario(
             "membership",
             "the target responded to the census",
             "the target did not respond",
-            "the complete records of everyone in the group, the target's included, and that all "
-            "others responded correctly",
+            "the complete records of everyone in the area of the count, the target's included, and "
+            "that all others responded correctly",
         ),
         Scenario(
             "truthfulness",
             "the target reported the correct characteristics",
             "the target reported other characteristics",
-            "the true characteristics of everyone in the group, and that all others reported "
-            "them correctly",
+            "the true characteristics of everyone in the area of the count, and that all others "
+            "reported them correctly",
         ),
         Scenario(
             "unknown-attribute",
             "the target's unknown attribute has the value that the cell counts",
             "the target's unknown attribute has another value",
-            "the complete records of everyone in the group, but for one attribute of the target",
+            "the complete records of everyone in the area of the count, but for one attribute of "
+            "the target",
         ),
     )
 }

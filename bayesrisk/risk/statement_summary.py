@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.risk.statements import STATEMENT_COLUMNS, STATEMENT_STATUS
+from bayesrisk.risk.statements import STATEMENT_COLUMNS, STATEMENT_STATUS, comparable_statements
 
 __all__ = ["statement_summary"]
 
@@ -33,13 +33,19 @@ def statement_summary(
         A row for each ``attack`` and ``protection``, in the order in which they come:
 
         - ``statements``, ``targets`` (different ones), ``people`` (sum over statements), and how
-          many statements are ``proved``, ``estimated`` and ``unverified``;
-        - over those with a posterior: mean ``prior`` and ``posterior`` (the expected share that is
-          true), with the means of its bounds, ``lower`` and ``upper``;
+          many statements are ``proved``, ``estimated``, ``unverified``, ``believed`` and
+          ``unstated``;
+        - over those with a posterior: mean ``prior`` and ``posterior`` (of proved and estimated
+          ones the expected share that is true), with the means of its bounds, ``lower`` and
+          ``upper``;
+        - ``comparable``: whether all protections of the attack have the same statements about the
+          same targets, as :func:`statements_about_people` gives;
         - ``ratio_50`` and ``ratio_90``, quantiles of the ratio (one of the ratios that occur), its
-          largest value ``ratio_max``, and ``at_least_T`` for each threshold ``T``.
+          largest value ``ratio_max``, and ``at_least_T`` for each threshold ``T``: over all
+          statements with a posterior where they are comparable, over the proved ones elsewhere.
 
-        Missing where no statement has a posterior.  A prior of 0 makes a ratio infinite.
+        Missing where no statement has a posterior, or none is proved.  A prior of 0 makes a ratio
+        infinite.
 
     Raises
     ------
@@ -53,8 +59,10 @@ def statement_summary(
 
     Notes
     -----
-    Rows of different attacks are about different statements.  Compare protections within an
-    attack, and between attacks what an adversary gains.
+    Rows of different attacks are about different statements.  Estimated posteriors are rates of
+    confirmation, pooled over whatever an attack happens to state under one protection.  Quantiles
+    of their ratios would make a protection look worse than none if it hides the people about whom
+    little is learned, so that they are not given where the statements differ.
 
     Examples
     --------
@@ -72,11 +80,13 @@ def statement_summary(
     if not frames:
         raise ArgumentError("statements must be at least one frame, got none")
     whole = pd.concat([_checked(frame) for frame in frames], ignore_index=True)
+    same = comparable_statements(whole)
     lines = []
     for (attack, protection), rows in whole.groupby(["attack", "protection"], sort=False):
         about = {"attack": attack, "protection": protection}
-        lines.append({**about, **_counts(rows), **_measures(rows, marks)})
-    columns = None if lines else ["attack", "protection", *_counts(whole), *_measures(whole, marks)]
+        lines.append({**about, **_counts(rows), **_measures(rows, marks, same[str(attack)])})
+    empty = {**_counts(whole), **_measures(whole, marks, True)}
+    columns = None if lines else ["attack", "protection", *empty]
     return pd.DataFrame(lines, columns=columns)
 
 
@@ -117,13 +127,15 @@ def _counts(rows: pd.DataFrame) -> dict[str, int]:
     return found | {status: int((rows["status"] == status).sum()) for status in STATEMENT_STATUS}
 
 
-def _measures(rows: pd.DataFrame, marks: list[float]) -> dict[str, float]:
+def _measures(rows: pd.DataFrame, marks: list[float], same: bool) -> dict[str, float | bool]:
     known = rows[rows["status"] != "unverified"]
-    ratio = np.sort(known["ratio"].dropna().to_numpy(np.float64))
-    found = {
+    judged = known if same else known[known["status"] == "proved"]
+    ratio = np.sort(judged["ratio"].dropna().to_numpy(np.float64))
+    found: dict[str, float | bool] = {
         name: float(known[name].mean()) if len(known) else np.nan
         for name in ("prior", "posterior", "lower", "upper")
     }
+    found["comparable"] = same
     for share in _SHARES:  # of infinite ratios there is no average: take one that occurs
         at = int(np.ceil(share * ratio.size)) - 1
         found[f"ratio_{round(100 * share)}"] = float(ratio[at]) if ratio.size else np.nan

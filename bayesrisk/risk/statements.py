@@ -17,9 +17,18 @@ from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.reconstruction import Reconstruction, match_records, modal_cells, record_form
 from bayesrisk.reconstruction.person_frame import CELLS, person_frame, race_ethnicity
 from bayesrisk.release import MechanismSpec
-from bayesrisk.risk._panels import SIZE_CLASSES, binomial_interval, size_class
+from bayesrisk.risk._baselines import WITHOUT
+from bayesrisk.risk._intervals import block_moments, moment_intervals
+from bayesrisk.risk._panels import SIZE_CLASSES, size_class
 
-__all__ = ["STATEMENT_COLUMNS", "STATEMENT_STATUS", "TRUE_COUNTS", "reconstruction_statements"]
+__all__ = [
+    "STATEMENT_COLUMNS",
+    "STATEMENT_STATUS",
+    "TRUE_COUNTS",
+    "claims_of_records",
+    "comparable_statements",
+    "reconstruction_statements",
+]
 
 #: Columns that the statements of every attack have.
 STATEMENT_COLUMNS = (
@@ -35,8 +44,9 @@ STATEMENT_COLUMNS = (
     "ratio",
     "status",
 )
-#: What a posterior is: proved, an estimate, or not there.
-STATEMENT_STATUS = ("proved", "estimated", "unverified")
+#: What a posterior is: proved, an estimate, not there; of statements about given people also the
+#: belief of who takes records at their word, or the prior because nothing was stated.
+STATEMENT_STATUS = ("proved", "estimated", "unverified", "believed", "unstated")
 #: Mechanisms whose published counts are true counts.
 TRUE_COUNTS = ("identity", "suppression")
 _PLACE = ["block", "sex", "agebin"]
@@ -67,6 +77,12 @@ def reconstruction_statements(
       of block size, and apart for what most records of the block are and for the rest.  It is an
       estimate, and needs the truth.
 
+    A rate of confirmation is right on average over the statements of its kind.  It is not what an
+    adversary should believe of one of them: a rare race and a common one that are both not the
+    block's mode have the same rate and priors far apart, and their ratios differ for that reason
+    alone.  Under another protection the statements are others, about other people: to compare
+    protections, ask the same of the same people (:func:`statements_about_people`).
+
     Parameters
     ----------
     found : Reconstruction
@@ -86,9 +102,11 @@ def reconstruction_statements(
     Returns
     -------
     pandas.DataFrame
-        ``STATEMENT_COLUMNS`` and ``block, sex, agebin, race, hisp``.  ``people`` is the number of
+        ``STATEMENT_COLUMNS``, ``block, sex, agebin, race, hisp``, and ``baseline``, which says
+        that the prior leaves the target's own record out.  ``people`` is the number of
         records with the statement, ``status`` one of ``proved``, ``estimated`` and ``unverified``
-        (no truth was given: no posterior).  ``lower`` and ``upper`` bound estimated posteriors.
+        (no truth was given, or no link of the kind was found: no posterior).  ``lower`` and
+        ``upper`` bound estimated posteriors, with blocks, not people, as the independent units.
 
     Raises
     ------
@@ -121,7 +139,7 @@ def reconstruction_statements(
         raise ArgumentTypeError("rng must be given with truth, got None")
     weight = check.scalar(prior_weight, "prior_weight", lower=0.0)
     records = person_frame(record_form(found), columns=_RECORDS, source="records")
-    rows = _claims(records, weight)
+    rows = claims_of_records(records, weight)
     exact = spec.mechanism in TRUE_COUNTS
     unique = found.geoids[np.array(found.status) == "unique"] if exact else np.array([], str)
     rows["status"] = np.where(rows["block"].isin(unique), "proved", "unverified")
@@ -132,14 +150,15 @@ def reconstruction_statements(
         rates = _confirmed(records, truth, unique, rng, level)
         for name in ("posterior", "lower", "upper"):
             rows[name] = rows[name].where(proved, rates[name][rows["stratum"]])
-        rows.loc[~proved, "status"] = "estimated"
+        # Nothing of the kind was linked anywhere: there is no rate.
+        rows.loc[~proved & rows["posterior"].notna(), "status"] = "estimated"
     with np.errstate(divide="ignore", invalid="ignore"):
         rows["ratio"] = rows["posterior"].to_numpy() / rows["prior"].to_numpy()
-    about = {"attack": "reconstruction", "protection": spec.mechanism}
-    return rows.assign(**about)[[*STATEMENT_COLUMNS, *_PLACE, "race", "hisp"]]
+    about = {"attack": "reconstruction", "protection": spec.mechanism, "baseline": WITHOUT}
+    return rows.assign(**about)[[*STATEMENT_COLUMNS, *_PLACE, "race", "hisp", "baseline"]]
 
 
-def _claims(records: pd.DataFrame, weight: float) -> pd.DataFrame:
+def claims_of_records(records: pd.DataFrame, weight: float) -> pd.DataFrame:
     """Return the different claims, how many records make each, and their priors."""
     records = records.assign(cell=race_ethnicity(records), stratum=_strata(records))
     keys = [*_PLACE, "cell", "stratum"]  # records of one cell in one block share their stratum
@@ -185,12 +204,28 @@ def _confirmed(
     right = race_ethnicity(records)[links.left] == race_ethnicity(people)[links.right]
     looked = ~records["block"].isin(proved).to_numpy()[links.left]
     stratum = _strata(records)[links.left][looked]
-    size = 2 * len(SIZE_CLASSES)
-    counts = [np.bincount(stratum, w, size) for w in (right[looked], np.ones(stratum.size))]
-    confirmed, putative = (
-        np.where(counts[1] > 0, c, np.tile(c.reshape(-1, 2).sum(axis=0), len(SIZE_CLASSES)))
-        for c in counts
-    )
-    lower, upper = binomial_interval(confirmed, putative, level=level)
+    # Links of one block stand and fall together: blocks are the units, each in one class of size.
+    block, geoids = pd.factorize(records["block"].to_numpy()[links.left][looked])
+    strata = 2 * len(SIZE_CLASSES)
+    pairs, at = np.unique(stratum * max(len(geoids), 1) + block, return_inverse=True)
+    moments = block_moments(np.bincount(at, right[looked]), np.bincount(at))
+    label = pairs // max(len(geoids), 1)
+    sums = np.stack([np.bincount(label, row, strata) for row in moments])
+    every = np.tile(sums.reshape(len(sums), -1, 2).sum(axis=1), len(SIZE_CLASSES))
+    known: NDArray[np.float64] = np.where(sums[0] > 0, sums, every).astype(np.float64)
+    lower, upper = moment_intervals(known, level=level)
     with np.errstate(invalid="ignore"):
-        return {"posterior": confirmed / putative, "lower": lower, "upper": upper}
+        return {"posterior": known[6] / known[1], "lower": lower, "upper": upper}
+
+
+def comparable_statements(statements: pd.DataFrame) -> dict[str, bool]:
+    """Return for each attack whether all of its protections have the same statements.
+
+    The same ones are about the same targets; an attack with a single protection has them.
+    """
+    found = {}
+    for attack, rows in statements.groupby("attack", sort=False):
+        asked = rows.groupby(["target", "statement"], sort=False).ngroup().to_numpy()
+        sets = [np.sort(asked[at]) for at in rows.groupby("protection").indices.values()]
+        found[str(attack)] = all(np.array_equal(sets[0], other) for other in sets[1:])
+    return found

@@ -44,8 +44,15 @@ def _parsed(values: Mapping[str, Any]) -> tuple[Schema, dict[Key, Table]]:
     about = Schema.from_dict(values["schema"])
     recodes = values.get("recodes", {})
     tables: dict[Key, Table] = {}
+    weights = 0
     for entry in values["tables"]:
         for table in _expanded(entry, about, recodes, values.get("iterations", {})):
+            weights += sum(factor.size for factor in table.factors.values())
+            if weights > grammar.MOST_WEIGHTS:
+                raise ArgumentError(
+                    f"tables must have at most {grammar.MOST_WEIGHTS} weights of codes in cells, "
+                    f"got more at {table.name!r}"
+                )
             for level in entry.get("levels", values.get("levels", ())):
                 if (level, table.name) in tables:
                     raise ArgumentError(f"table {table.name!r} must be defined once at {level!r}")

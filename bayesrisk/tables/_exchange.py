@@ -1,7 +1,5 @@
 """The folder in which published tables are exchanged: written whole, read without guessing."""
 
-import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +11,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bayesrisk import _files
+from bayesrisk._parquet import read_table
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 from bayesrisk.tables.workload import Workload
 
@@ -32,6 +32,7 @@ ROWS = pa.schema(
     ]
 )
 PLACES = pa.schema([("level", pa.string()), ("geoid", pa.string())])
+_KEYS = {"format", "negative", "parts", "places", "workload"}
 _PART_ROWS = 2**22
 _SLICE = 2**20  # rows turned into text at a time
 
@@ -83,9 +84,18 @@ def _slices(tables: "PublishedTables", key: Key) -> Iterator[pa.Table]:
         )
 
 
-def write(tables: "PublishedTables", folder: Path) -> None:
-    """Write the folder; its manifest comes last, so that a killed run leaves none."""
-    _prepare(folder)
+def write(tables: "PublishedTables", folder: Path, *, replace: bool) -> None:
+    """Write the folder, whole or as before."""
+
+    def check(target: Path) -> None:
+        _check_folder(target, replace=replace)
+
+    with _files.whole_folder(folder, check) as made:
+        fill(tables, made)
+
+
+def fill(tables: "PublishedTables", folder: Path) -> None:
+    """Write tables into a folder that is being made."""
     parts: list[dict[str, Any]] = []
     waiting: list[pa.Table] = []
     size = 0
@@ -102,34 +112,30 @@ def write(tables: "PublishedTables", folder: Path) -> None:
         pa.table([_repeated(level, len(g)), pa.array(g.tolist(), pa.string())], schema=PLACES)
         for level, g in tables.geoids.items()
     ]
-    _parquet(pa.concat_tables(places), folder / GEOGRAPHIES)
+    digest = _parquet(pa.concat_tables(places), folder / GEOGRAPHIES)
     manifest = {
         "format": FORMAT,
+        "geographies": digest,
         "negative": tables.signed,
         "parts": parts,
         "places": {level: len(g) for level, g in tables.geoids.items()},
         "workload": tables.workload.to_dict(),
     }
-    text = json.dumps(manifest, indent=1, ensure_ascii=True) + "\n"
-    _whole(folder / MANIFEST, lambda file: file.write_text(text, encoding="utf-8"))
+    _files.write_bytes(folder / MANIFEST, _files.sealed(manifest))
 
 
-def _prepare(folder: Path) -> None:
-    """Make the folder, or empty one of ours; refuse any other."""
-    if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder}: must be a folder, but is a file")
-    if folder.exists():
-        found = sorted(p.name for p in folder.iterdir())
-        known = [n for n in found if n in (MANIFEST, GEOGRAPHIES) or _is_part(n)]
-        others = [n for n in found if n not in known and not n.endswith(".tmp")]
-        if others or (known and MANIFEST not in known):
-            raise OutputError(
-                f"{folder}: must be empty or hold tables, but holds {(others or known)[0]!r}; "
-                "nothing was changed"
-            )
-        for name in [MANIFEST, *(n for n in known if n != MANIFEST)]:
-            (folder / name).unlink(missing_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
+def _check_folder(folder: Path, *, replace: bool) -> None:
+    """Refuse a folder unless it is empty or holds tables."""
+    found = sorted(p.name for p in folder.iterdir()) if folder.exists() else []
+    known = [n for n in found if n in (MANIFEST, GEOGRAPHIES) or _is_part(n)]
+    others = [n for n in found if n not in known and not _files.is_leftover(n)]
+    if others or (known and MANIFEST not in known):
+        raise OutputError(
+            f"{folder}: must be empty or hold tables, but holds {(others or known)[0]!r}; "
+            "nothing was changed"
+        )
+    if known and not replace:
+        raise OutputError(f"{folder}: holds tables already; nothing was changed")
 
 
 def _is_part(name: str) -> bool:
@@ -139,26 +145,15 @@ def _is_part(name: str) -> bool:
 def _part(folder: Path, number: int, pieces: list[pa.Table]) -> dict[str, Any]:
     table = pa.concat_tables(pieces)
     name = f"part-{number:05d}.parquet"
-    _parquet(table, folder / name)
-    return {"file": name, "rows": table.num_rows}
+    return {"file": name, "rows": table.num_rows, "sha256": _parquet(table, folder / name)}
 
 
-def _parquet(table: pa.Table, target: Path) -> None:
-    _whole(
-        target,
-        lambda file: pq.write_table(
-            table.replace_schema_metadata(None), file, compression="zstd", write_page_checksum=True
-        ),
-    )
-
-
-def _whole(target: Path, fill: Any) -> None:
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        fill(temporary)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _parquet(table: pa.Table, target: Path) -> str:
+    """Write a file, and return its digest."""
+    plain = table.replace_schema_metadata(None)
+    with _files.whole_file(target, tidy=False) as stream:
+        pq.write_table(plain, stream, compression="zstd", write_page_checksum=True)
+    return _files.digest(target)
 
 
 def read(folder: Path) -> tuple[Workload, dict[str, Any], dict[Key, Any], dict[Key, Any]]:
@@ -168,7 +163,7 @@ def read(folder: Path) -> tuple[Workload, dict[str, Any], dict[Key, Any], dict[K
         workload = Workload.from_dict(manifest["workload"])
     except ArgumentError as error:
         raise DataError(f"{folder / MANIFEST}: workload: {error}") from error
-    places = _places(folder / GEOGRAPHIES, workload, manifest["places"])
+    places = _places(folder, workload, manifest)
     listed = [part["file"] for part in manifest["parts"]]
     found = sorted(p.name for p in folder.glob("*.parquet") if not p.name.startswith(("_", ".")))
     if found != sorted(listed):
@@ -176,34 +171,42 @@ def read(folder: Path) -> tuple[Workload, dict[str, Any], dict[Key, Any], dict[K
         raise DataError(f"{folder}: must hold the parts of its manifest, differs in {other[0]!r}")
     reader = _Reader(workload, places, negative=manifest["negative"])
     for part in manifest["parts"]:
-        reader.add(folder / part["file"], part["rows"])
+        reader.add(folder / part["file"], part)
     return workload, places, *reader.matrices()
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
     file = folder / MANIFEST
+    if not file.exists():
+        raise DataError(f"{file}: is not the manifest of tables: no such file")
+    manifest = _files.read_document(file)
     try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
         plain = (
-            manifest["format"] == FORMAT
+            set(manifest) - {"geographies"} == _KEYS
+            and all(set(p) - {"sha256"} == {"file", "rows"} for p in manifest["parts"])
+            and manifest["format"] == FORMAT
             and isinstance(manifest["negative"], bool)
             and all(isinstance(p["file"], str) and _is_part(p["file"]) for p in manifest["parts"])
-            and all(isinstance(p["rows"], int) for p in manifest["parts"])
+            and all(_is_size(p["rows"]) for p in manifest["parts"])
             and isinstance(manifest["places"], dict)
             and isinstance(manifest["workload"], dict)
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise DataError(f"{file}: is not the manifest of tables: {error!r}") from error
     if not plain:
         raise DataError(f"{file}: must have format {FORMAT!r}, negative, parts, places, workload")
-    return dict(manifest)
+    return manifest
 
 
-def _load(file: Path, columns: pa.Schema, rows: int) -> pa.Table:
-    try:
-        table = pq.ParquetFile(file, page_checksum_verification=True).read()
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise DataError(f"{file}: cannot be read: {error}") from error
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _load(file: Path, columns: pa.Schema, rows: int, digest: str | None) -> pa.Table:
+    """Return what is in a file: the one with this digest, where the manifest has it."""
+    if digest is not None:
+        _files.check_digest(file, digest, MANIFEST)
+    table = read_table(file)
     if table.column_names != columns.names:
         raise DataError(
             f"{file}: columns must be {', '.join(columns.names)}, "
@@ -219,8 +222,6 @@ def _load(file: Path, columns: pa.Schema, rows: int) -> pa.Table:
 def _typed(table: pa.Table, name: str, kind: Any, file: Path) -> pa.Table:
     """Return the table with a column in its type; other texts and integers are as good."""
     column = table.column(name)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
     if kind == pa.string():
         good = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     else:
@@ -234,7 +235,14 @@ def _typed(table: pa.Table, name: str, kind: Any, file: Path) -> pa.Table:
     if kind == pa.string() and column.null_count:
         row = pc.index(pc.is_null(column), True).as_py()
         raise DataError(f"{file}: row {row + 1}, column {name!r}: must be a text, got none")
-    return table.set_column(table.column_names.index(name), name, column.cast(kind))
+    try:
+        column = column.cast(kind)
+    except pa.ArrowInvalid as error:
+        row = pc.index(pc.greater(column, 2**63 - 1), True).as_py()
+        raise DataError(
+            f"{file}: row {row + 1}, column {name!r}: must be below 2**63, got {column[row]}"
+        ) from error
+    return table.set_column(table.column_names.index(name), name, column)
 
 
 def _culprit(column: pa.ChunkedArray) -> tuple[int, Any]:
@@ -247,10 +255,11 @@ def _culprit(column: pa.ChunkedArray) -> tuple[int, Any]:
     return row, column[row].as_py()
 
 
-def _places(file: Path, workload: Workload, sizes: Mapping[str, Any]) -> dict[str, Any]:
-    if set(sizes) != set(workload.levels) or not all(isinstance(n, int) for n in sizes.values()):
+def _places(folder: Path, workload: Workload, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    file, sizes = folder / GEOGRAPHIES, manifest["places"]
+    if set(sizes) != set(workload.levels) or not all(map(_is_size, sizes.values())):
         raise DataError(f"{file.parent / MANIFEST}: places must be of {', '.join(workload.levels)}")
-    table = _load(file, PLACES, sum(sizes.values()))
+    table = _load(file, PLACES, sum(sizes.values()), manifest.get("geographies"))
     found, start = {}, 0
     levels = np.asarray(table.column("level").to_pylist(), dtype=np.str_)
     geoids = np.asarray(table.column("geoid").to_pylist(), dtype=np.str_)
@@ -290,9 +299,10 @@ class _Reader:
         self.found: dict[Key, list[tuple[NDArray[Any], ...]]] = {k: [] for k in workload.tables}
         self.files: list[Path] = []
 
-    def add(self, file: Path, rows: int) -> None:
+    def add(self, file: Path, about: Mapping[str, Any]) -> None:
         """Take in a part, whatever the order of its rows."""
-        table = _load(file, ROWS, rows)
+        rows = int(about["rows"])
+        table = _load(file, ROWS, rows, about.get("sha256"))
         number = len(self.files)
         self.files.append(file)
         levels, level = _coded(table.column("level"))

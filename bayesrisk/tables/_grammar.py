@@ -18,6 +18,10 @@ from numpy.typing import NDArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables.schema import Attribute, Schema
 
+#: Codes and cells of a table, and its weights of one attribute: what fits in memory.
+MOST = 2**22
+MOST_WEIGHTS = 2**24
+_NAME = 100  # digits in the name of a cell
 Groups = tuple[tuple[int, ...], ...]
 
 _ITEM = re.compile(r"(-?\d+)(?:-(-?\d+)?(?::(\d+))?)?")
@@ -50,6 +54,8 @@ def codes_of(text: Any, attribute: Attribute) -> tuple[int, ...]:
         low = int(match[1])
         high = low if "-" not in item.strip()[1:] else int(match[2] or attribute.last)
         codes = range(low, high + 1, int(match[3] or 1))
+        if len(found) + len(codes) > MOST:
+            raise ArgumentError(f"{where} must have at most {MOST} codes, got {text!r}")
         if not codes or codes[0] < attribute.first or codes[-1] > attribute.last:
             raise ArgumentError(
                 f"{where} must lie in [{attribute.first}, {attribute.last}], got {text!r}"
@@ -75,12 +81,18 @@ def groups_of(texts: Any, attribute: Attribute) -> Groups:
     if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise ArgumentError(f"recode of {attribute.name!r} must be a list, got {texts!r}")
     found: list[tuple[int, ...]] = []
+    total = 0
     for text in texts:
         each, _, rest = str(text).partition("each ")
+        groups: list[tuple[int, ...]]
         if rest and not each:
-            found += [(code,) for code in codes_of(rest, attribute)]
+            groups = [(code,) for code in codes_of(rest, attribute)]
         else:
-            found.append(tuple(sorted(codes_of(text, attribute))))
+            groups = [tuple(sorted(codes_of(text, attribute)))]
+        total += sum(map(len, groups))
+        if total > MOST:
+            raise ArgumentError(f"groups of {attribute.name!r} must have at most {MOST} codes")
+        found += groups
     return tuple(found)
 
 
@@ -97,6 +109,8 @@ def cell_names(pattern: Any, count: int, table: str) -> tuple[str, ...]:
         for item in match[2].split(","):
             low, _, high = item.partition("-")
             numbers = range(int(low), int(high or low) + 1)
+            if len(numbers) > count or len(low) > _NAME:
+                raise ArgumentError(f"cells of {table!r} must be {count}, got more in {item!r}")
             names += [f"{match[1]}{i:0{len(low)}d}" for i in numbers]
     else:
         names = [str(name) for name in pattern]
@@ -139,7 +153,18 @@ def parse_part(
         for name, values in entry.get("weight", {}).items()
     )
     count = prod(len(groups) for _, groups in cross)
+    if count > MOST:
+        raise ArgumentError(f"table {table!r} must have at most {MOST} cells, got {count}")
     return Part(cell_names(entry.get("cells"), count, table), cross, where, weight)
+
+
+def _every(attribute: Attribute) -> range:
+    """Return all codes of an attribute."""
+    if attribute.size > MOST:
+        raise ArgumentError(
+            f"size of {attribute.name!r} must be at most {MOST} in a table, got {attribute.size}"
+        )
+    return range(attribute.first, attribute.last + 1)
 
 
 def _crossed(item: Any, schema: Schema, recodes: Mapping[str, Any]) -> tuple[str, Groups]:
@@ -149,7 +174,7 @@ def _crossed(item: Any, schema: Schema, recodes: Mapping[str, Any]) -> tuple[str
     name, _, recode = item.partition(":")
     attribute = schema.attribute(name)
     if not recode:
-        return name, tuple((code,) for code in range(attribute.first, attribute.last + 1))
+        return name, tuple((code,) for code in _every(attribute))
     found = {**recodes.get("any", {}), **recodes.get(name, {})}
     if recode not in found:
         raise ArgumentError(f"recode of {name!r} must be one of {sorted(found)}, got {recode!r}")
@@ -158,7 +183,7 @@ def _crossed(item: Any, schema: Schema, recodes: Mapping[str, Any]) -> tuple[str
 
 def _weights(values: Any, attribute: Attribute) -> tuple[int, ...]:
     if values == "code":
-        return tuple(range(attribute.first, attribute.last + 1))
+        return tuple(_every(attribute))
     if not isinstance(values, Sequence) or len(values) != attribute.size:
         raise ArgumentError(
             f"weight of {attribute.name!r} must be 'code' or {attribute.size} numbers, "
@@ -209,6 +234,11 @@ def factors_of(parts: Sequence[Part], schema: Schema) -> dict[str, NDArray[np.in
     for attribute in schema.attributes:
         if attribute.name not in used:
             continue
+        if total * attribute.size > MOST_WEIGHTS:
+            raise ArgumentError(
+                f"cells times codes of {attribute.name!r} must be at most {MOST_WEIGHTS}, got "
+                f"{total * attribute.size}"
+            )
         matrix = np.ones((total, attribute.size), dtype=np.int64)
         start = 0
         for part in parts:

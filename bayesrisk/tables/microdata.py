@@ -1,6 +1,5 @@
 """Microdata: persons, households and blocks of one population, kept together."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bayesrisk import _files
+from bayesrisk._parquet import opened, read_frame, read_table
+from bayesrisk._parse import named
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
 from bayesrisk.tables._recode import recoded
 from bayesrisk.tables.records import Records
@@ -19,6 +21,9 @@ __all__ = ["Microdata", "as_microdata"]
 
 _HOUSEHOLD = ("household-dhc", "household-occupancy", "pl94-units")
 _FILES = ("persons", "households")
+MANIFEST = "_microdata.json"
+_PARTS = tuple(f"{name}.parquet" for name in (*_FILES, "blocks"))
+_FORMAT = "bayesrisk microdata 1"
 _NAME = b"bayesrisk.schema"
 _PLACE = b"bayesrisk.geography"
 
@@ -82,31 +87,38 @@ class Microdata:
         """Return all places of the finest level, sorted; None where blocks are not given."""
         return None if self.blocks is None else np.sort(self.blocks["block"].to_numpy(dtype="U"))
 
-    def write(self, folder: str | Path) -> None:
-        """Write ``persons.parquet``, ``households.parquet`` and ``blocks.parquet``.
+    def write(self, folder: str | Path, *, replace: bool = True) -> None:
+        """Write ``persons.parquet``, ``households.parquet``, ``blocks.parquet``, and a manifest.
+
+        The folder is whole or as before, whenever the writing stops.
 
         Parameters
         ----------
         folder : path-like
-            A new or empty folder, or one that holds microdata, whose files are replaced.
+            A new or empty folder, or one that holds microdata, which are replaced.
+        replace : bool, default True
+            Whether microdata may be replaced.
 
         Raises
         ------
         OutputError
-            If the folder holds anything else; nothing is changed then.
+            If the folder holds anything else, or cannot be written; nothing is changed then.
         """
-        target = Path(folder)
-        ours = {f"{name}.parquet" for name in (*_FILES, "blocks")}
-        if target.exists() and not target.is_dir():
-            raise OutputError(f"{target}: must be a folder, but is a file")
-        found = {p.name for p in target.iterdir()} if target.exists() else set()
-        others = sorted(n for n in found - ours if not n.endswith(".tmp"))
-        if others:
-            raise OutputError(
-                f"{target}: must be empty or hold microdata, but holds {others[0]!r}; "
-                "nothing was changed"
-            )
-        target.mkdir(parents=True, exist_ok=True)
+
+        def check(target: Path) -> None:
+            _check_folder(target, replace=replace)
+
+        with _files.whole_folder(folder, check) as target:
+            listed = {}
+            for name, table in self._tables().items():
+                file = target / f"{name}.parquet"
+                with _files.whole_file(file, tidy=False) as stream:
+                    pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
+                listed[file.name] = {"rows": table.num_rows, "sha256": _files.digest(file)}
+            manifest = _files.sealed({"format": _FORMAT, "files": listed})
+            _files.write_bytes(target / MANIFEST, manifest)
+
+    def _tables(self) -> dict[str, pa.Table]:
         tables = {}
         for name in _FILES:
             records = getattr(self, name)
@@ -116,10 +128,7 @@ class Microdata:
         if self.blocks is not None:
             frame = pa.Table.from_pandas(self.blocks, preserve_index=False)
             tables["blocks"] = frame.replace_schema_metadata(None)
-        for name in ours - {f"{name}.parquet" for name in tables}:
-            (target / name).unlink(missing_ok=True)
-        for name, table in tables.items():
-            _write(table, target / f"{name}.parquet")
+        return tables
 
     @classmethod
     def read(cls, folder: str | Path) -> "Microdata":
@@ -128,7 +137,8 @@ class Microdata:
         Parameters
         ----------
         folder : path-like
-            The folder.
+            The folder.  One without ``_microdata.json``, put together by hand, is read as it is;
+            else every file must be the one that was written.
 
         Returns
         -------
@@ -138,14 +148,17 @@ class Microdata:
         Raises
         ------
         DataError
-            If it holds none, or a file is damaged: file, row and column are named.
+            If it holds none, or a file is damaged, missing or not of this folder: file, row and
+            column are named.
         """
         source = Path(folder)
-        units = {name: _read_unit(source / f"{name}.parquet") for name in _FILES}
+        listed = _manifest(source)
+        units = {name: _read_unit(source / f"{name}.parquet", listed) for name in _FILES}
         if not any(units.values()):
             raise DataError(f"{source}: must hold persons.parquet or households.parquet")
         file = source / "blocks.parquet"
-        blocks = _checked_blocks(_table(file).to_pandas(), str(file)) if file.exists() else None
+        there = _there(file, listed)
+        blocks = _checked_blocks(read_frame(file), str(file)) if there else None
         return cls(units["persons"], units["households"], blocks)
 
 
@@ -187,6 +200,10 @@ def as_microdata(data: Records | Microdata) -> Microdata:
 def _checked_blocks(blocks: Any, source: str) -> pd.DataFrame:
     if not isinstance(blocks, pd.DataFrame) or not {"block", "x", "y"} <= set(blocks.columns):
         raise DataError(f"{source}: must be a table with columns block, x, y")
+    absent = blocks["block"].isna().to_numpy()
+    if absent.any():
+        row = int(absent.argmax())
+        raise DataError(f"{source}: row {row + 1}, column 'block': must be a place, got none")
     frame = blocks.reset_index(drop=True).assign(block=blocks["block"].to_numpy(dtype="U"))
     twice = frame["block"].duplicated()
     if twice.any():
@@ -209,31 +226,58 @@ def _checked_blocks(blocks: Any, source: str) -> pd.DataFrame:
     return frame
 
 
-def _write(table: pa.Table, target: Path) -> None:
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _check_folder(target: Path, *, replace: bool) -> None:
+    """Refuse a folder that must not be replaced."""
+    found = {p.name for p in target.iterdir()} if target.exists() else set()
+    others = sorted(n for n in found - {*_PARTS, MANIFEST} if not _files.is_leftover(n))
+    if others:
+        raise OutputError(
+            f"{target}: must be empty or hold microdata, but holds {others[0]!r}; "
+            "nothing was changed"
+        )
+    if not replace and found & {*_PARTS, MANIFEST}:
+        raise OutputError(f"{target}: holds microdata already; nothing was changed")
 
 
-def _table(file: Path) -> pa.Table:
-    try:
-        return pq.ParquetFile(file, page_checksum_verification=True).read()
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise DataError(f"{file}: cannot be read: {error}") from error
-
-
-def _read_unit(file: Path) -> Records | None:
+def _manifest(folder: Path) -> dict[str, str] | None:
+    """Return the digests of the files of a folder; None for one that was put together by hand."""
+    file = folder / MANIFEST
     if not file.exists():
         return None
-    table = _table(file)
-    about = table.schema.metadata or {}
+    manifest = _files.read_document(file)
+    if set(manifest) != {"format", "files"} or manifest["format"] != _FORMAT:
+        raise DataError(f"{file}: must have format {_FORMAT!r} and files")
+    try:
+        listed = {name: str(of["sha256"]) for name, of in manifest["files"].items()}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{file}: is not the manifest of microdata: {error}") from error
+    found = {name for name in _PARTS if (folder / name).exists()}
+    if found != set(listed):
+        other = sorted(found ^ set(listed))[0]
+        raise DataError(f"{folder}: must hold the files of its manifest, differs in {other!r}")
+    return listed
+
+
+def _there(file: Path, listed: dict[str, str] | None) -> bool:
+    """Return whether a file exists; refuse one that is not what the manifest lists."""
+    if not file.exists():
+        return False
+    if listed is not None:
+        _files.check_digest(file, listed[file.name], MANIFEST)
+    return True
+
+
+def _read_unit(file: Path, listed: dict[str, str] | None) -> Records | None:
+    if not _there(file, listed):
+        return None
+    with opened(file) as (_, columns):
+        about = columns.metadata or {}
     if _NAME not in about or _PLACE not in about:
         raise DataError(f"{file}: must name its schema ({_NAME.decode()}) in the file's metadata")
     try:
-        target = schema(about[_NAME].decode(), geography=about[_PLACE].decode())
+        with named(str(file)):
+            name, place = about[_NAME].decode(), about[_PLACE].decode()
+        target = schema(name, geography=place)
     except ArgumentError as error:
         raise DataError(f"{file}: schema: {error}") from error
-    return Records(target, table.replace_schema_metadata(None), source=str(file))
+    return Records(target, read_table(file), source=str(file))

@@ -135,20 +135,24 @@ class PublishedTables:
         frame: pd.DataFrame = pd.concat(pieces, ignore_index=True)
         return frame.astype({"count": "Int64"})
 
-    def write(self, folder: str | Path) -> None:
+    def write(self, folder: str | Path, *, replace: bool = True) -> None:
         """Write the tables as a folder, the form that all commands exchange.
+
+        The folder is whole or as before, whenever the writing stops.
 
         Parameters
         ----------
         folder : path-like
             A new or empty folder, or one that holds tables, which are replaced.
+        replace : bool, default True
+            Whether tables may be replaced.
 
         Raises
         ------
         OutputError
-            If the folder holds anything else; nothing is changed then.
+            If the folder holds anything else, or cannot be written; nothing is changed then.
         """
-        _exchange.write(self, Path(folder))
+        _exchange.write(self, Path(folder), replace=replace)
 
     @classmethod
     def read(cls, folder: str | Path) -> "PublishedTables":

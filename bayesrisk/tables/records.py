@@ -1,6 +1,5 @@
 """Records: checked columns of codes and places, backed by Arrow."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
+from bayesrisk import _files
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.tables._columns import read_batches
 from bayesrisk.tables.schema import Schema
@@ -75,14 +76,9 @@ class Records:
         return made
 
     def write(self, path: str | Path) -> None:
-        """Write a Parquet file, whole or not at all."""
-        target = Path(path)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        try:
-            pq.write_table(self.table, temporary, compression="zstd", write_page_checksum=True)
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        """Write a Parquet file, whole or as before."""
+        with _files.whole_file(path) as stream:
+            pq.write_table(self.table, stream, compression="zstd", write_page_checksum=True)
 
     def to_frame(self) -> pd.DataFrame:
         """Return all columns as a data frame.
@@ -243,7 +239,9 @@ def _checked(schema: Schema, table: pa.Table, source: str, first_row: int) -> pa
 def _refuse(bad: Any, column: Any, source: str, first_row: int, where: str) -> None:
     if pc.any(bad).as_py():
         row = pc.index(bad, True).as_py()
-        raise DataError(f"{source} {first_row + row + 1}, {where}, got {column[row].as_py()!r}")
+        raise DataError(
+            f"{source} {first_row + row + 1}, {where}, got {shown(column[row].as_py())}"
+        )
 
 
 def _places(schema: Schema, column: Any, source: str, first_row: int, name: str) -> Any:

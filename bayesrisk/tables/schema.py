@@ -312,10 +312,16 @@ def schema(name: str, *, geography: str | None = None) -> Schema:
     >>> int(pl94.cell_index({"hhgq": 0, "votingage": 1, "hispanic": 0, "cenrace": 2}))
     128
     """
-    values = definition(check.choice(name, "name", tuple(definition_names())))
-    place = values["geography"] if geography is None else geography
-    check.choice(place, "geography", tuple(geography_names()))
+    check.choice(name, "name", tuple(definition_names()))
+    if geography is not None:
+        check.choice(geography, "geography", tuple(geography_names()))
+    return _built_in(name, geography)
+
+
+@cache
+def _built_in(name: str, geography: str | None) -> Schema:
+    values = definition(name)
     attributes = tuple(
         Attribute(**{**a, "labels": tuple(a.get("labels", ()))}) for a in values["attributes"]
     )
-    return Schema(name, attributes, _geographies()[place])
+    return Schema(name, attributes, _geographies()[geography or values["geography"]])

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mpmath import mp
 from refusals import NOT_REAL, refuses
 
 from bayesrisk import (
@@ -23,7 +24,7 @@ from bayesrisk import (
     sigma2_from_rho,
 )
 
-NORMAL = 2.3e-308
+NORMAL = 2.0**-1022
 EXACT_DELTA = 1e-14  # documented, relative
 rhos = st.floats(-6, 3).map(lambda t: 10.0**t)
 deltas = st.floats(-30, -0.1).map(lambda t: 10.0**t)
@@ -36,14 +37,25 @@ def draws(seed, n=25):
     return list(zip(10 ** rng.uniform(-6, 3, n), 10 ** rng.uniform(-30, -0.1, n), strict=True))
 
 
+def rounding_up(rho, delta):
+    """Return by how much the documentation allows the tight epsilon to be too large."""
+    with mp.workdps(40):
+        # log(1 / delta) = b**2 rho + log(1 + b) rises in b, from 0.
+        target, low, high = -mp.log(oracles.exact(delta)), mp.mpf(0), mp.mpf(2) ** 40
+        for _ in range(140):
+            middle = (low + high) / 2
+            if middle**2 * oracles.exact(rho) + mp.log1p(middle) < target:
+                low = middle
+            else:
+                high = middle
+        return float(2e-15 * (2 + 2 * mp.log1p(1 / high)))
+
+
 def test_tight_epsilon():
     for rho, delta in draws(1):
         truth = oracles.tight_epsilon(rho, delta)
-        value = rho_to_epsilon(rho, delta)
-        if truth > rho:
-            assert oracles.relative_error(value, truth) < 1e-14, (rho, delta)
-        else:
-            assert abs(value - float(truth)) < 1e-14 * (1 + rho), (rho, delta)
+        excess = float(oracles.exact(rho_to_epsilon(rho, delta)) - truth)
+        assert 0.0 <= excess <= 2e-15 * float(truth) + rounding_up(rho, delta), (rho, delta)
 
 
 def test_tight_delta():
@@ -53,25 +65,35 @@ def test_tight_delta():
         epsilon = rho + rng.uniform(-1, 30) * math.sqrt(rho)
         if epsilon >= 0:
             truth = oracles.tight_delta(rho, epsilon)
-            error = oracles.relative_error(rho_to_delta(rho, epsilon), truth)
-            assert truth < NORMAL or error < 1e-15 * (1 + epsilon**2 / rho), (rho, epsilon)
+            value = oracles.exact(rho_to_delta(rho, epsilon))
+            assert value >= truth, (rho, epsilon)
+            documented = 5e-15 * (1 + math.log1p((1 + epsilon) / rho) + epsilon**2 / rho)
+            assert truth < NORMAL or value / truth - 1 < documented, (rho, epsilon)
 
 
 def test_tight_rho():
     rng = np.random.default_rng(3)
     for _ in range(8):
         epsilon, delta = 10 ** rng.uniform(-2, 2), 10 ** rng.uniform(-20, -0.5)
-        truth = oracles.tight_rho(epsilon, delta)
         value = epsilon_to_rho(epsilon, delta)
+        if value > 0:
+            assert oracles.tight_epsilon(value, delta) <= epsilon
+        truth = oracles.tight_rho(epsilon, delta)
         assert truth <= 1e-6 * epsilon or oracles.relative_error(value, truth) < 1e-13
 
 
 def test_simple_bound():
     for rho, delta in draws(4):
-        epsilon = rho_to_epsilon(rho, delta, "bun-steinke")
-        assert epsilon == pytest.approx(
-            rho + 2 * math.sqrt(-rho * math.log(delta)), rel=1e-15, abs=0
-        )
+        with mp.workdps(40):
+            r, inverse = oracles.exact(rho), -mp.log(oracles.exact(delta))
+            truth = r + 2 * mp.sqrt(r * inverse)
+            epsilon = rho_to_epsilon(rho, delta, "bun-steinke")
+            assert 0 <= oracles.exact(epsilon) / truth - 1 < 1e-15
+            e = oracles.exact(epsilon)
+            below = (e / (mp.sqrt(inverse + e) + mp.sqrt(inverse))) ** 2
+            assert 1 - oracles.exact(epsilon_to_rho(epsilon, delta, "bun-steinke")) / below >= 0
+            least = mp.exp(-((e - r) ** 2) / (4 * r))
+            assert rho_to_delta(rho, epsilon, "bun-steinke") >= least
         assert epsilon_to_rho(epsilon, delta, "bun-steinke") == pytest.approx(rho, rel=1e-13, abs=0)
         again = rho_to_delta(rho, epsilon, "bun-steinke")
         assert again == pytest.approx(delta, rel=1e-13 * (1 + epsilon**2 / rho), abs=0)
@@ -150,6 +172,54 @@ def test_exact_epsilon_inverts_exact_delta(sigma2, delta):
         assert oracles.gaussian_delta(high, sigma2, dps=300) <= delta
 
 
+# Where delta falls by many powers of ten between neighbouring doubles of epsilon.
+PLUNGES = [
+    (0.027005089381804497, 1.8500225813373616e-219),
+    (0.023025101387360573, 1.0554206131828913e-30),
+    (0.7517641535448243, 5.425720350792716e-219),
+    (11.666781015808372, 1.1961763560611736e-100),
+]
+
+
+def scales_and_deltas():
+    """Return the plunges, and pairs over the whole ranges of sigma2 and delta."""
+    rng = np.random.default_rng(11)
+    scales, exponents = 10 ** rng.uniform(-2, 6, 40), rng.uniform(-300, -0.01, 40)
+    exponents[::2] /= 15.0
+    return PLUNGES + list(zip(scales.tolist(), (10**exponents).tolist(), strict=True))
+
+
+def test_exact_epsilon_keeps_its_promise():
+    for sigma2, delta in scales_and_deltas():
+        epsilon = discrete_gaussian_epsilon(delta, sigma2=sigma2)
+        least = oracles.gaussian_delta(epsilon, sigma2, dps=90)
+        assert least <= oracles.exact(delta), (sigma2, delta)
+        rounded = discrete_gaussian_delta(epsilon, sigma2=sigma2)
+        assert least <= oracles.exact(rounded), (sigma2, delta)
+        if epsilon > 0:  # and little less would not do
+            less = oracles.gaussian_delta(epsilon * (1 - 1e-12), sigma2, dps=90)
+            assert less > delta * (1 - EXACT_DELTA), (sigma2, delta)
+
+
+@given(
+    st.floats(-100, 8).map(lambda t: 10.0**t),
+    st.floats(-300, -1e-6).map(lambda t: 10.0**t),
+    st.integers(1, 10**6),
+)
+def test_exact_epsilon_at_the_ends_of_its_range(sigma2, delta, sensitivity):
+    epsilon = discrete_gaussian_epsilon(delta, sigma2=sigma2, sensitivity=sensitivity)
+    assert np.isfinite(epsilon)
+    if epsilon <= 1e12:
+        again = discrete_gaussian_delta(epsilon, sigma2=sigma2, sensitivity=sensitivity)
+        assert 0.0 < again <= delta
+
+
+def test_a_delta_is_never_zero():
+    # No Gaussian noise is pure differential privacy: what doubles cannot hold is rounded up.
+    assert discrete_gaussian_delta(1e6, sigma2=1.0) == NORMAL
+    assert rho_to_delta(1.0, 1e6) == rho_to_delta(1.0, 1e6, "bun-steinke") == NORMAL
+
+
 @given(rhos.filter(lambda r: r < 100), epsilons)
 def test_exact_never_exceeds_tight(rho, epsilon):
     exact = discrete_gaussian_delta(epsilon, sigma2=1 / (2 * rho))
@@ -215,8 +285,8 @@ CALLS = {
         (lambda v: discrete_gaussian_delta(v, sigma2=1.0), [-1, 1e13]),
     ],
     "sigma2": [
-        (lambda v: discrete_gaussian_delta(1.0, sigma2=v), [0, -1, 1e15]),
-        (lambda v: discrete_gaussian_epsilon(0.1, sigma2=v), [0, -1, 1e15]),
+        (lambda v: discrete_gaussian_delta(1.0, sigma2=v), [0, -1, 1e-320, 1e15]),
+        (lambda v: discrete_gaussian_epsilon(0.1, sigma2=v), [0, -1, 1e-320, 1e15]),
         (lambda v: rho_from_sigma2(v, 1), [0, -1]),
     ],
     "sensitivity": [

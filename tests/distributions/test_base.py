@@ -93,3 +93,24 @@ def test_sizes():
     for size in ((2, 5), 3, (-1, 2)):
         with pytest.raises(ArgumentError, match=r"shape \(2,\), got"):
             whole_size(size, (2,))
+
+
+@pytest.mark.parametrize("value", [2.0**54, 2.0**61, -(2.0**61)])
+def test_quantiles_where_doubles_are_more_than_one_apart(value):
+    calls = []
+
+    def reached(x):
+        calls.append(x)
+        assert len(calls) < 3000, "the bisection does not end"
+        return x >= value
+
+    low, high = np.array(-np.inf), np.array(np.inf)
+    found = _first_true(reached, np.array(0.5 * value), low, high)
+    assert found == value
+
+
+def test_quantiles_of_the_widest_law():
+    law = DiscreteGaussian(1e30)
+    x = law.isf([1e-20, 1e-300])
+    # Neighbouring doubles out there are up to 8 apart, which moves the tail by 1e-13 of it.
+    assert law.sf(x) == pytest.approx([1e-20, 1e-300], rel=1e-12, abs=0)

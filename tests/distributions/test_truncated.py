@@ -1,5 +1,6 @@
 """Truncated laws against their definition, P(X = x) / P(lower <= X <= upper), in 60 digits."""
 
+import functools
 import math
 
 import numpy as np
@@ -113,6 +114,93 @@ def test_quantiles(sigma2, low, width, q):
     y = law.isf(q)
     assert law.sf(y) <= q
     assert y == low or law.sf(y - 1) > q
+
+
+@functools.cache
+def tail(first, sigma2):
+    """Return the weight of ``first`` and everything above it, in 70 digits."""
+    if first == math.inf:
+        return mp.mpf(0)
+    return oracles.gaussian_tail_weight(first, sigma2)
+
+
+def between(low, high, sigma2):
+    """Return P(low <= X <= high) from the tails on the side where they are small."""
+    if high < low:
+        return mp.mpf(0)
+    if high < 0:
+        low, high = -high, -low
+    with mp.workdps(70):
+        whole = oracles.gaussian_normaliser(sigma2)
+        above = tail(low, sigma2) if low >= 0 else whole - tail(1 - low, sigma2)
+        return (above - tail(high + 1, sigma2)) / whole
+
+
+def share(low, high, sigma2):
+    """Return what the documented error is divided by, for one interval."""
+    if high - low < 256:
+        return 1.0
+    half = -math.inf if high < 0 else low if low > 0 else None
+    line = 1.0
+    if half is not None:
+        line = between(low, math.inf, sigma2) if low > 0 else between(-math.inf, high, sigma2)
+    part = float(between(low, high, sigma2) / line)
+    return part if part < 0.25 else 1.0
+
+
+def placements(sigma2):
+    """Return intervals left of, across and right of the centre, narrow, wide and one-sided."""
+    sigma = math.sqrt(sigma2)
+    for centre in (-1.0, 0.0, 0.2, 1.0, 7.0, 35.0):
+        for width in (0.0, 1e-3, 0.3, 8.0, math.inf):
+            low = round(centre * sigma)
+            high = low + round(width * sigma) if width < math.inf else math.inf
+            yield low, high
+            yield -high, -low
+
+
+@pytest.mark.parametrize("sigma2", [0.2, 10.0, 1e6])
+def test_every_method_wherever_the_interval_lies(sigma2):
+    sigma = math.sqrt(sigma2)
+    for low, high in placements(sigma2):
+        law = TruncatedLaw(DiscreteGaussian(sigma2), low, high)
+        mass = between(low, high, sigma2)
+        first = low if math.isfinite(low) else min(high, 0) - round(9 * sigma) - 2
+        last = high if math.isfinite(high) else max(low, 0) + round(9 * sigma) + 2
+        for x in {first, (2 * first + last) // 3, last - 1}:
+            if not low <= x <= high:
+                continue
+            cases = [("cdf", low, x), ("sf", x + 1, high), ("pmf", x, x)]
+            for name, a, b in cases:
+                truth = between(a, b, sigma2)
+                value, log = getattr(law, name)(x), getattr(law, f"log{name}")(x)
+                if truth == 0:
+                    assert (value, log) == (0.0, -math.inf)
+                    continue
+                least = min(share(low, high, sigma2), share(a, b, sigma2))
+                bound = 2**-52 * (16 + 8 * abs(float(mp.log(truth)))) / least
+                truth /= mass
+                where = (name, low, high, x)
+                if truth > 1e-300:
+                    assert oracles.relative_error(value, truth) < bound, where
+                with mp.workdps(60):
+                    assert abs(mp.mpf(float(log)) - mp.log(truth)) < bound, where
+            # Quantiles far out: the least x whose tail is no more than q, by definition.
+            with mp.workdps(60):
+                q = float(between(x + 1, high, sigma2) / mass) * (1 + 1e-9)
+            if 0 < q < 0.1:
+                assert law.isf(q) == x, (low, high, x)
+                mirror = TruncatedLaw(DiscreteGaussian(sigma2), -high, -low)
+                assert mirror.ppf(q * (1 - 2e-9)) == -x - 1, (low, high, x)
+
+
+def test_the_upper_tail_of_a_law_cut_at_its_centre():
+    law = TruncatedLaw(DiscreteGaussian(10.0), lower=0)
+    truth = 2.2476144703723093e-18
+    assert law.sf(27) == pytest.approx(truth, rel=1e-14, abs=0)
+    assert law.logsf(27) == pytest.approx(math.log(truth), rel=1e-15, abs=0)
+    assert law.isf(1e-20) == 29
+    assert law.logcdf(27) == pytest.approx(-truth, rel=1e-14, abs=0)
 
 
 def test_no_bounds_change_nothing():

@@ -27,6 +27,12 @@ DOCUMENT = {
 }
 
 
+@pytest.fixture(scope="session")
+def shared_document():
+    """Not to be changed."""
+    return DOCUMENT
+
+
 @pytest.fixture
 def document():
     """A fresh copy, free to be changed."""

@@ -9,8 +9,10 @@ from bayesrisk import (
     DiscreteLaplace,
     correct_decision_probability,
     count_posterior,
+    decision_accuracy,
     decision_threshold,
     hierarchical_correct_decision_probability,
+    hierarchical_decision_accuracy,
     marginal_count_posterior,
     marginal_posterior,
     marginal_risk,
@@ -21,6 +23,7 @@ from bayesrisk import (
 from bayesrisk.experiments import parse_config
 from bayesrisk.experiments.compute import SCHEMA, compute_shard
 from bayesrisk.risk.laplace import (
+    laplace_accuracy,
     laplace_correct_decision,
     laplace_marginal_posterior,
     laplace_threshold,
@@ -54,6 +57,10 @@ def test_every_quantity_is_the_function_it_names(document):
         rows = values(frame, name)
         expected = function(rho=rows["rho"], prior=rows["prior"], sensitivity=2**0.5)
         np.testing.assert_array_equal(rows["value"], expected)
+    rows = values(frame, "decision_accuracy")
+    guess = decision_accuracy(rho=rows["rho"], prior=rows["prior"], sensitivity=2**0.5)
+    np.testing.assert_array_equal(rows["value"], guess.accuracy)
+    np.testing.assert_array_equal(values(frame, "decision_baseline")["value"], guess.baseline)
     rows = values(frame, "posterior")
     expected = posterior_probability(
         rows["noisy_count"].astype(int), rho=rows["rho"], prior=rows["prior"], sensitivity=2**0.5
@@ -89,6 +96,12 @@ def test_two_levels_on_every_axis(document):
         n_siblings=27, rho_block=row["rho"], rho_group=0.25, prior=0.5, group_count=3
     )
     assert row["value"] == expected.value
+    document["quantities"] = ["hierarchical_decision_accuracy"]
+    accuracy = values(frame_of(parse_config(document)), "hierarchical_decision_accuracy")
+    twin = hierarchical_decision_accuracy(
+        n_siblings=27, rho_block=row["rho"], rho_group=0.25, prior=0.5, group_count=3
+    )
+    assert accuracy.loc[row.name, "value"] == twin.value != row["value"]
     # Kazan and Reiter's conditionals are another adversary, not a rounding of this one.
     published = frame[(frame["conditionals"] == "as-published") & (frame["group_count"] == 1)]
     coherent = frame[(frame["conditionals"] == "coherent") & (frame["group_count"] == 1)]
@@ -163,6 +176,10 @@ def test_laplace_closed_forms(scale, prior):
     reach = np.arange(-60 * int(scale + 1), 60 * int(scale + 1))
     right = law.pmf(reach - 1)[count_posterior(reach, noise=law, prior_pmf=pmf)[:, 1] >= 0.5].sum()
     assert laplace_correct_decision(scale, np.array([prior]))[0] == pytest.approx(right, abs=1e-12)
+    best = np.maximum(prior * law.pmf(reach - 1), (1.0 - prior) * law.pmf(reach)).sum()
+    accuracy = laplace_accuracy(scale, np.array([prior]))
+    assert accuracy.accuracy[0] == pytest.approx(best, abs=1e-12)
+    assert accuracy.baseline[0] == max(prior, 1.0 - prior)
 
 
 def test_laplace_sweep_uses_the_same_zcdp_budget(document):

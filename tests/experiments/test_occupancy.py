@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
 from bayesrisk.experiments import OccupancyConfig, run_occupancy, write_occupancy_figures
 from bayesrisk.experiments.occupancy.config import PROTECTIONS
 from bayesrisk.experiments.occupancy.report import read_households, read_sample
@@ -26,7 +26,9 @@ def study():
 def test_parts_hold_no_household(tmp_path):
     config = replace(SMALL, protections=("none",), seeds=(3,))
     run_occupancy(config, folder=tmp_path / "out")
-    stored = {f.name: pd.read_parquet(f) for f in (tmp_path / "out" / "parts").iterdir()}
+    stored = {
+        f.name: pd.read_parquet(f) for f in (tmp_path / "out" / "confidential" / "parts").iterdir()
+    }
     assert set(stored) == {f"{k}-000000.parquet" for k in ("rankings", "variability", "blocks")}
     blocks = stored["blocks-000000.parquet"]
     assert "violations" not in blocks
@@ -77,7 +79,11 @@ def test_files_hold_the_frames(study, tmp_path):
         *(f"{n}.csv" for n in ("table", "seeds", "blocks", "curves", "ends", "variability")),
         "config.json",
     }
-    assert len(pd.read_csv(tmp_path / "out" / "blocks.csv")) == len(study.blocks)
+    private = tmp_path / "out" / "confidential"
+    assert len(pd.read_csv(private / "blocks.csv")) == len(study.blocks)
+    other = replace(study, config=replace(study.config, rho="0.2"))
+    with pytest.raises(OutputError, match="holds another study; nothing was changed"):
+        other.write(tmp_path / "out")
     assert json.loads((tmp_path / "out" / "config.json").read_text())["seeds"] == [3, 4]
     figures = write_occupancy_figures(study, tmp_path / "figures")
     assert len(figures) == 2 * (1 + 12 + 6 + 1)
@@ -162,7 +168,7 @@ def test_bad_settings(tmp_path):
     with pytest.raises(DataError, match="no such file"):
         read_households(tmp_path / "none.parquet")
     (tmp_path / "text.parquet").write_text("no")
-    with pytest.raises(DataError, match="must be a Parquet file"):
+    with pytest.raises(DataError, match="cannot be read"):
         read_sample(tmp_path / "text.parquet")
     homes.drop(columns="children").to_parquet(tmp_path / "bad.parquet")
     with pytest.raises(DataError, match="must have a column 'children'"):

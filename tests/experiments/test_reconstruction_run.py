@@ -270,6 +270,9 @@ class TestRefusals:
         part = bad / "part-00000.parquet"
         frame = pd.read_parquet(part)
         change(frame).to_parquet(part, index=False)
+        manifest = json.loads((bad / "_manifest.json").read_text())
+        del manifest["seal"], manifest["parts"][0]["sha256"]  # as if written by hand
+        (bad / "_manifest.json").write_text(json.dumps(manifest))
         with pytest.raises(DataError, match=words):
             run_reconstruction(bad, tmp_path / "out", scope="block")
         assert not (tmp_path / "out").exists()

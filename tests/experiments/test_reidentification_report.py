@@ -108,7 +108,8 @@ def test_files_and_page(made, tmp_path):
     done = write(made, tmp_path / "r")
     names = sorted(p.stem for p in (tmp_path / "r" / "tables").iterdir())
     assert names == [
-        "agreement", "leave-one-out", "linked-all", "linked-modal", "linked-nonmodal",
+        "agreement", "agreement-baselines", "baselines", "leave-one-out", "linked-all",
+        "linked-modal", "linked-nonmodal",
         "linked-nonmodal-proved", "linked-panels", "majority", "uniques", "variability",
     ]  # fmt: skip
     page = Page((tmp_path / "r" / "report.html").read_text(encoding="utf-8"))
@@ -179,7 +180,7 @@ def test_refusals_make_nothing(made, tmp_path, change, error, words):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda t: t.drop(columns="hisp"), "lacks \\['hisp'\\]"),
+        (lambda t: t.drop(columns="hisp"), "must have a column 'hisp'"),
         (lambda t: t.assign(age=t["age"].where(t.index != 4, 111)), "row 5, column 'age'"),
         (lambda t: t.assign(block="1"), "row 1, column 'block'"),
         (lambda t: t.assign(person=1), "row 2, column 'person'"),

@@ -60,7 +60,7 @@ def by_hand(data, tables, noise, seed):
 @given(seed=SEEDS, rho=st.sampled_from(["1/10", "3", "300"]))
 def test_the_steps_of_the_appendix(seed, rho):
     data = households(seed % 1000)
-    mechanism = BottomUp(allocation="uniform", rho=rho)
+    mechanism = BottomUp(sensitivity="steed-2024", allocation="uniform", rho=rho)
     release = mechanism.release(data, workload=TABLES, rng=seed)
     counts = {name: release.tables.counts["block", name].toarray() for name in TABLES.at("block")}
     drawn, occupied = by_hand(data, TABLES, mechanism.measurement_noise(TABLES), seed)
@@ -83,7 +83,9 @@ def test_the_steps_of_the_appendix(seed, rho):
 
 def test_exact_tables_are_the_truth_and_said_to_be():
     data = households(3)
-    release = BottomUp(allocation="das-2020").release(data, workload=TABLES, rng=0)
+    release = BottomUp(sensitivity="steed-2024", allocation="das-2020").release(
+        data, workload=TABLES, rng=0
+    )
     frame = data.households.to_frame()
     subsidised = frame[frame["subsidised"] == 1]
     assert release.tables.counts["tract", "HUD-households"].sum() == len(subsidised)
@@ -94,30 +96,107 @@ def test_exact_tables_are_the_truth_and_said_to_be():
         for name in ("H3", *(n for n in TABLES.at("block") if n.startswith("HUD-")))
     }
     assert release.spec.noise == {}
-    assert release.diagnostics == {}
+    # 36 times its budget for the children, who move by 6 in two blocks; once for the rest.
+    parts = [Fraction("0.0002") / n * Fraction(r) for n, r in ((3360, "7.7"), (2, "7.7"))]
+    children = Fraction("0.0002") / 2 * Fraction("4.96")
+    assert release.diagnostics == {"rho": float(sum(parts) + 36 * children)}
 
 
 def test_budgets_of_the_reference():
-    noise = BottomUp(allocation="das-2020").measurement_noise(TABLES)
+    noise = BottomUp(sensitivity="steed-2024", allocation="das-2020").measurement_noise(TABLES)
     assert {name: spec.scale for (_, name), spec in noise.items()} == {
         "H13": Fraction(3360) / (Fraction("0.0002") * Fraction("7.7")),
         "P15": Fraction(2) / (Fraction("0.0002") * Fraction("7.7")),
         "P16": Fraction(2) / (Fraction("0.0002") * Fraction("4.96")),
     }
-    uniform = BottomUp(allocation="uniform", rho="1/10").measurement_noise(TABLES)
+    uniform = BottomUp(
+        sensitivity="steed-2024", allocation="uniform", rho="1/10"
+    ).measurement_noise(TABLES)
     assert {spec.scale for spec in uniform.values()} == {Fraction(30)}
+
+
+KINDS = ("add-remove", "change-one")
+
+
+def worst_loss(noise, kind):
+    """Return the largest sum of squared differences / (2 sigma2), over all neighbours, by listing.
+
+    Every household that there can be, in either of two blocks, in place of every other one.
+    """
+    codes = np.indices((2, 7, 14, 7)).reshape(4, -1)  # block, size, race, children
+    block, size, race, children = codes
+    tables = {
+        "H13": np.eye(14)[7 * block + size],
+        "P15": np.eye(28)[14 * block + race],
+        "P16": np.eye(2)[block] * children[:, None],
+    }
+    inverse = {table: 0.5 / float(spec.scale) for (_, table), spec in noise.items()}
+    weighted = np.hstack([tables[name] * inverse[name] ** 0.5 for name in inverse])
+    norms = (weighted**2).sum(axis=1)
+    if kind == "add-remove":
+        at = (int(norms.argmax()),)
+    else:
+        gaps = norms[:, None] + norms[None, :] - 2 * weighted @ weighted.T
+        at = np.unravel_index(int(gaps.argmax()), gaps.shape)
+    worst = Fraction(0)  # again, exactly
+    for (_, name), spec in noise.items():
+        rows = tables[name][list(at)].astype(int)
+        change = rows[0] - rows[1] if len(at) == 2 else rows[0]
+        worst += Fraction(int((change**2).sum())) / (2 * spec.scale)
+    return worst
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_neighbour_costs_more_than_the_budget(kind):
+    budget = {"H13": "1/7", "P15": "2", "P16": "3/5"}
+    stated = sum(map(Fraction, budget.values()))
+    honest = BottomUp(sensitivity=kind, budget=budget)
+    assert worst_loss(honest.measurement_noise(TABLES), kind) == stated
+    data = households(4)
+    assert honest.release(data, workload=TABLES, rng=0).diagnostics == {"rho": float(stated)}
+    # Negative control: the reading of the paper exceeds it, and says so.
+    paper = BottomUp(sensitivity="steed-2024", budget=budget)
+    spent = worst_loss(paper.measurement_noise(TABLES), "change-one")
+    assert spent == stated + 35 * Fraction("3/5")
+    assert paper.release(data, workload=TABLES, rng=0).diagnostics == {"rho": float(spent)}
+    assert paper.release(data, workload=TABLES, rng=0).spec.parameters["sensitivity"] == (
+        "steed-2024"
+    )
+
+
+def test_one_changed_household_in_the_tables_themselves():
+    data = households(5)
+    frame = data.households.to_frame()
+    frame.loc[0, ["children", "block"]] = [6, data.blocks["block"][0]]
+    other = frame.copy()
+    other.loc[0, "block"] = data.blocks["block"][1]
+    tables = []
+    for made in (frame, other):
+        records = Records.from_frame(made, schema=schema("household-occupancy"))
+        released = make_mechanism("identity").release(
+            Microdata(None, records, data.blocks), workload=TABLES, rng=0
+        )
+        tables.append(released.tables.counts["block", "P16"].toarray())
+    assert sorted((tables[0] - tables[1]).ravel().tolist())[:: len(data.blocks) - 1] == [-6, 6]
+    for sensitivity, times in (("change-one", 1), ("steed-2024", 36)):
+        noise = BottomUp(sensitivity=sensitivity, budget={"H13": 1, "P15": 1, "P16": "1/2"})
+        scale = noise.measurement_noise(TABLES)["block", "P16"].scale
+        loss = Fraction(int(((tables[0] - tables[1]) ** 2).sum())) / (2 * scale)
+        assert loss == Fraction(times, 2)
 
 
 def test_a_huge_budget_returns_the_truth():
     data = households(1)
-    release = BottomUp(allocation="uniform", rho=10**6).release(data, workload=TABLES, rng=0)
+    release = BottomUp(sensitivity="steed-2024", allocation="uniform", rho=10**6).release(
+        data, workload=TABLES, rng=0
+    )
     truth = make_mechanism("identity").release(data, workload=TABLES, rng=0)
     assert release.tables == truth.tables
 
 
 def test_the_seed_and_the_spec_decide():
     data = households(2)
-    mechanism = BottomUp(allocation="das-2020")
+    mechanism = BottomUp(sensitivity="steed-2024", allocation="das-2020")
     first, again, other = (mechanism.release(data, workload=TABLES, rng=seed) for seed in (1, 1, 2))
     assert first.tables == again.tables
     assert first.tables != other.tables
@@ -129,7 +208,7 @@ def test_the_seed_and_the_spec_decide():
 @given(seed=SEEDS, levels=st.integers(1, 3))
 def test_any_workload(seed, levels):
     microdata, tables = oracle.world(np.random.default_rng(seed), levels=levels)
-    mechanism = BottomUp(allocation="uniform", rho=1, universe="total")
+    mechanism = BottomUp(sensitivity="steed-2024", allocation="uniform", rho=1, universe="total")
     release = mechanism.release(microdata, workload=tables, rng=seed)
     truth = oracle.dense_histograms(microdata, tables)
     for level in tables.levels:
@@ -188,6 +267,7 @@ def test_roles():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
+        ({"sensitivity": "none"}, "sensitivity must be one of add-remove, change-one, steed-2024"),
         ({}, "exactly one of allocation and budget"),
         ({"allocation": "das-2020", "budget": {"H13": 1}}, "exactly one of allocation and budget"),
         ({"allocation": "other"}, "allocation must be one of das-2020, uniform, got 'other'"),
@@ -202,7 +282,7 @@ def test_roles():
 )
 def test_parameters_out_of_range_are_refused(parameters, message):
     with pytest.raises(ArgumentError, match=message):
-        BottomUp(**parameters)
+        BottomUp(**{"sensitivity": "change-one"} | parameters)
 
 
 @pytest.mark.parametrize(
@@ -219,25 +299,35 @@ def test_parameters_out_of_range_are_refused(parameters, message):
 )
 def test_what_does_not_fit_the_workload_is_refused(parameters, message):
     with pytest.raises(ArgumentError, match=message):
-        BottomUp(allocation="das-2020", **parameters).release(households(), workload=TABLES, rng=0)
+        BottomUp(sensitivity="steed-2024", allocation="das-2020", **parameters).release(
+            households(), workload=TABLES, rng=0
+        )
 
 
 def test_other_refusals():
     data = households()
     budget = {"H13": 1, "P15": 1, "P16": 1}
     with pytest.raises(ArgumentError, match="budget must name measured tables only, got 'P1'"):
-        BottomUp(budget={**budget, "P1": 1}).release(data, workload=TABLES, rng=0)
+        BottomUp(sensitivity="change-one", budget={**budget, "P1": 1}).release(
+            data, workload=TABLES, rng=0
+        )
     with pytest.raises(ArgumentError, match="sigma2 of table 'P15' must be <= "):
-        BottomUp(budget={**budget, "P15": "1e-16"}).release(data, workload=TABLES, rng=0)
+        BottomUp(sensitivity="change-one", budget={**budget, "P15": "1e-16"}).release(
+            data, workload=TABLES, rng=0
+        )
     with pytest.raises(ArgumentTypeError, match="workload must be a Workload"):
-        BottomUp(budget=budget).release(data, workload="H13", rng=0)
+        BottomUp(sensitivity="change-one", budget=budget).release(data, workload="H13", rng=0)
     microdata, tables = oracle.world(np.random.default_rng(0))
     with pytest.raises(ArgumentError, match="universe must be given for schema 'random'"):
-        BottomUp(allocation="uniform", rho=1).release(microdata, workload=tables, rng=0)
+        BottomUp(sensitivity="steed-2024", allocation="uniform", rho=1).release(
+            microdata, workload=tables, rng=0
+        )
     apart = Workload(
         TABLES.schema,
         {("tract", "P1"): TABLES.tables["tract", "P1"]}
         | {("block", n): TABLES.tables["block", n] for n in ("H3", "H13")},
     )
     with pytest.raises(ArgumentError, match="must have table 'P1' of level 'tract' at 'block'"):
-        BottomUp(allocation="das-2020").release(data, workload=apart, rng=0)
+        BottomUp(sensitivity="steed-2024", allocation="das-2020").release(
+            data, workload=apart, rng=0
+        )

@@ -19,7 +19,12 @@ def test_same_seed_same_bytes(tmp_path):
     again = simulate_population(population_spec("tract"), rng=np.random.default_rng(5))
     assert written(tmp_path / "b", again) == first
     other = written(tmp_path / "c", simulate_population("tract", rng=6))
-    assert set(other) == {"blocks.parquet", "households.parquet", "persons.parquet"}
+    assert set(other) == {
+        "_microdata.json",
+        "blocks.parquet",
+        "households.parquet",
+        "persons.parquet",
+    }
     assert all(other[name] != first[name] for name in first)
 
 

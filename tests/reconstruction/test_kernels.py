@@ -7,6 +7,7 @@ from oracles_reconstruction import largest_distance, solutions
 
 from bayesrisk.reconstruction import _block_kernels as blocks
 from bayesrisk.reconstruction import _search_kernels as search
+from bayesrisk.reconstruction import program as programs
 from bayesrisk.reconstruction.program import RowSource, build_program
 
 
@@ -49,7 +50,7 @@ def propagate_block(matrix, counts, kernel=blocks.solve_blocks):
     cell, low, high = kernel(
         np.array([0, len(rows)]), rows, values, columns.indptr.astype(np.int64),
         columns.indices.astype(np.int64), columns.data.astype(np.int64), cover,
-        np.arange(n), status, culprit, ptr,
+        np.arange(n), np.full(n, blocks.UNBOUNDED), status, culprit, ptr,
     )  # fmt: skip
     lows, highs = np.zeros(n, int), np.zeros(n, int)
     lows[cell], highs[cell] = low, high
@@ -171,6 +172,32 @@ def test_search_finds_what_enumeration_finds(weights):
         assert lower.sum() == np.abs(star - other).sum() == largest_distance(every, star)
         assert (found == search.UNIQUE).all() == (len(every) == 1)
     assert {search.NONE, search.UNIQUE, search.SEVERAL} <= kinds
+
+
+def test_a_search_without_room_for_its_changes_stops_and_stays_sound(monkeypatch):
+    rng = np.random.default_rng(9)
+    stopped = 0
+    for _ in range(150):
+        program, matrix, counts, _, high = open_problem(rng)
+        every = solutions(matrix, np.zeros_like(high), high, counts, counts)
+        whole = run_search(program)
+        monkeypatch.setattr(programs, "MOST_CHANGES", 0)
+        assert program.work().trail.shape[0] == 2 * program.low.size
+        point, far, found, lower, upper = run_search(program)
+        monkeypatch.undo()
+        stopped += found.tolist() != whole[2].tolist() or upper.tolist() != whole[4].tolist()
+        if search.UNKNOWN in found.tolist():
+            continue
+        star = np.zeros(len(high), int)
+        star[program.cell] = point
+        other = star.copy()
+        other[program.cell] = far
+        assert any(np.array_equal(star, x) for x in every)
+        assert any(np.array_equal(other, x) for x in every)
+        truth = largest_distance(every, star)
+        assert lower.sum() <= truth
+        assert (upper < 0).any() or truth <= upper.sum()
+    assert stopped > 3
 
 
 def test_a_node_limit_leaves_an_interval_that_holds_the_truth():

@@ -22,7 +22,7 @@ from bayesrisk import (
     tabulate_records,
     workload,
 )
-from bayesrisk.risk._panels import clustered_interval
+from bayesrisk.risk._intervals import clustered_interval
 
 COLUMNS = ["tenure", "size", "race", "hhage", "under_18"]
 
@@ -72,6 +72,51 @@ def test_priors_are_binomial(sample, level, width):
         assert row.share == p
         assert row.prior == pytest.approx(expected, rel=1e-12)
         assert row.ratio == pytest.approx(1 / expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("level", "width"), [("tract", 11), ("state", 2)])
+def test_priors_without_the_targets_record_remove_it(sample, level, width):
+    data, _, found = sample
+    everybody = data.households.to_frame()
+    everybody = everybody[everybody["vacancy"] == 0]
+    counted = claim_priors(found, data.households, level=level)
+    priors = claim_priors(found, data.households, level=level, leave_out=True)
+    assert set(counted["baseline"]) == {"own record counted, as published"}
+    assert set(priors["baseline"]) == {"own record left out"}
+    size = found.blocks.set_index("block")["records"]
+    for row in priors.sample(min(60, len(priors)), random_state=2).itertuples(index=False):
+        own = everybody[everybody["block"] == row.block]
+        target = own.index[agrees(row, own)][0]
+        area = everybody[everybody["block"].str[:width] == row.block[:width]].drop(index=target)
+        p, n, m = agrees(row, area).mean(), int(size[row.block]), row.multiplicity
+        expected = math.comb(n, m) * p**m * (1 - p) ** (n - m)
+        assert row.share == pytest.approx(p, rel=1e-14)
+        assert row.prior == pytest.approx(expected, rel=1e-12)
+    assert (priors["share"] <= counted["share"]).all()
+    assert (priors["share"] < counted["share"]).any()
+    rows = claim_statements(
+        found,
+        spec=MechanismSpec("identity", {}, {}),
+        records=data.households,
+        level=level,
+        leave_out=True,
+    )
+    np.testing.assert_array_equal(rows["prior"], priors["prior"])
+
+
+def test_a_false_claim_has_no_record_to_leave_out(sample):
+    """The target of a claim that is true of nobody in its block is not in the larger place."""
+    data, _, found = sample
+    everybody = data.households
+    block = found.to_frame(readable="here")["block"].iloc[0]
+    elsewhere = everybody.take(np.flatnonzero(everybody.geoids != block))
+    counted, without = (
+        claim_priors(found, elsewhere, level="state", leave_out=leave) for leave in (False, True)
+    )
+    here = (counted["block"] == block).to_numpy()
+    assert here.any()
+    np.testing.assert_array_equal(without["share"][here], counted["share"][here])
+    assert (without["share"][~here] < counted["share"][~here]).any()
 
 
 def test_a_prior_of_nobody_is_zero(sample):

@@ -207,19 +207,46 @@ def test_truths_far_apart_are_enumerated_apart():
     assert near == pytest.approx(far, rel=1e-12)
 
 
-def test_ties_count_as_decisions_for_one_more():
+def test_ties_are_shared_or_decided_for_one_more():
     # Under a point prior and p = 1/2 the log odds are whole multiples of rho / m: at exact ties
     # rounding must not decide.  Integers tell where they are.
     a, m, N = 0.0992264, 27, 28
     y, S = np.meshgrid(np.arange(-60, 62), np.arange(-400, 401), indexing="ij")
     weight = DiscreteGaussian(0.5 / a, 1).pmf(y) * DiscreteGaussian(m * 0.5 / a, 0).pmf(S)
     balance = m * (2 * y - 1) + 2 * (N - S) - 1
-    risk = hierarchical_correct_decision_probability(
-        **GRANVILLE, group_count=1, group_prior=FiniteLaw(N, [1.0])
-    )
-    assert float(risk.value) == pytest.approx(weight[balance >= 0].sum(), rel=1e-12)
-    assert weight[balance == 0].sum() > 0.004  # ties matter
-    assert abs(float(risk.value) - weight[balance > 0].sum()) > 0.004
+    question = GRANVILLE | {"group_count": 1, "group_prior": FiniteLaw(N, [1.0])}
+    above, tied = weight[balance > 0].sum(), weight[balance == 0].sum()
+    assert tied > 0.004  # ties matter
+    for ties, share in (("shared", 0.5), ("as-published", 1.0)):
+        risk = hierarchical_correct_decision_probability(**question, ties=ties)
+        assert float(risk.value) == pytest.approx(above + share * tied, rel=1e-12)
+        gain = hierarchical_gain(**question, ties=ties)
+        assert float(gain.with_hierarchy) == pytest.approx(float(risk.value), rel=1e-12)
+        drawn = hierarchical_correct_decision_probability(
+            **question, ties=ties, method="monte-carlo", releases=40_000, rng=4
+        )
+        assert abs(float(drawn.value - risk.value)) < 4.0 * float(drawn.standard_error)
+        shown = gain.decision_map(range(-20, 23), [1], range(-150, 151))
+        assert ("tie" in set(shown["change"])) == (ties == "shared")
+        assert risk.provenance["ties"] == ties
+    default = hierarchical_correct_decision_probability(**question)
+    assert float(default.value) == pytest.approx(above + 0.5 * tied, rel=1e-12)
+    with pytest.raises(ArgumentError, match="ties must be one of shared, as-published"):
+        hierarchical_correct_decision_probability(**question, ties="mine")
+
+
+@NOISY
+@pytest.mark.parametrize("conditionals", ["coherent", "as-published"])
+def test_where_nothing_is_released_a_coin_decides(conditionals):
+    question = {"n_siblings": 3, "rho_block": 0, "rho_group": 0, "prior": 0.5, "group_count": 4}
+    for ties, found, cleared in (("shared", 0.5, 0.5), ("as-published", 1.0, 0.0)):
+        risk = hierarchical_correct_decision_probability(
+            **question, block_count=[1, 0], ties=ties, conditionals=conditionals
+        )
+        assert risk.without_hierarchy.tolist() == [found, cleared]
+        assert risk.without_release.tolist() == [found, cleared]
+        if conditionals == "as-published":  # nothing is known of the group: one law, as the other
+            assert risk.value.tolist() == [found, cleared]
 
 
 @given(

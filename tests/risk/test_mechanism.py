@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from oracles_mechanism import BLOCKS, ByHand, county, ignores, leaks, tables, uniform_noise
 from oracles_simulated import binomial_range
+from scipy.special import ndtr
 
 import bayesrisk as br
 from bayesrisk.mechanisms.registry import make_mechanism
@@ -46,6 +47,9 @@ def test_one_noisy_count_is_the_closed_form(rho, p):
     assert result.correct_decision_probability == pytest.approx(
         br.correct_decision_probability(rho=float(eval_fraction(rho)), prior=p), abs=1e-11
     )
+    guess = br.decision_accuracy(rho=float(eval_fraction(rho)), prior=p)
+    assert result.decision_accuracy == pytest.approx(float(guess.accuracy), abs=1e-11)
+    assert result.decision_baseline == guess.baseline
     assert result.draws == 0
 
 
@@ -63,6 +67,17 @@ def test_several_noisy_counts_are_levels():
     assert result.marginal_posterior == pytest.approx(exact, rel=1e-11)
 
 
+def smooth_accuracy(rho, p):
+    """Return the accuracy from a normal log odds of mean +-rho and variance 2 rho.
+
+    That is the evidence of several counts whose budgets sum to rho and are small; the decision is
+    not a step of one count any more.
+    """
+    cut = np.log((1.0 - p) / p)
+    spread = np.sqrt(2.0 * rho)
+    return p * ndtr((rho - cut) / spread) + (1.0 - p) * ndtr((cut + rho) / spread)
+
+
 def test_many_noisy_counts_are_sampled_with_the_exact_posterior():
     workload = tables("county", "tract", "block")
     levels = ("county", "tract", "block")
@@ -70,15 +85,18 @@ def test_many_noisy_counts_are_sampled_with_the_exact_posterior():
     noise = make_mechanism("discrete-gaussian", budgets=budgets, sensitivity="add-remove")
     observed = [(level, name) for level in levels for name in ("total", "colour", "detail")]
     exact = br.multilevel_marginal_posterior(rho=[0.1, 0.02, 0.05] * 3, prior=0.2)
-    inside, runs = 0, 25
+    right = smooth_accuracy(0.51, 0.2)
+    inside, guesses, runs = 0, 0, 25
     for seed in range(runs):
         result = risk(noise, workload=workload, observed=observed, rng=seed, draws=4000)
         inside += result.marginal_posterior_lower <= exact <= result.marginal_posterior_upper
+        guesses += result.decision_accuracy_lower <= right <= result.decision_accuracy_upper
         assert result.bias_bound == 0.0
         assert abs(result.marginal_posterior - exact) < 6 * result.marginal_posterior_error
     assert result.method == "closed-form likelihood, sampled releases"
     low, _ = binomial_range(runs, 0.95)
     assert inside >= low
+    assert guesses >= low
 
 
 def test_a_changed_record_moves_two_cells():
@@ -161,10 +179,32 @@ def test_suppression_shows_what_it_hides():
     assert kept.true_counts.tolist() == [[2], [1]]
     assert kept.marginal_posterior == pytest.approx(0.2)
     assert kept.correct_decision_probability == 0.0
+    assert (kept.decision_accuracy, kept.decision_baseline) == (0.8, 0.8)
     # One person of colour 1 in block 0: suppressed if there, published as zero if not.
     alone = risk(suppression, {"person": 102}, observed=[("block", "colour", "1")])
     assert alone.true_counts.tolist() == [[1], [0]]
     assert alone.marginal_posterior == 1.0
+    assert (alone.decision_accuracy, alone.decision_baseline) == (1.0, 0.8)
+
+
+def test_a_tie_is_shared_and_the_accuracy_does_not_depend_on_it():
+    """Where nothing is shown, half of those who are there are found at even odds, and not all."""
+    suppression = make_mechanism("suppression", threshold=3)
+    even = risk(suppression, observed=[("block", "colour", "2")], prior=0.5)
+    assert even.correct_decision_probability == even.baseline_decision_probability == 0.5
+    assert even.decision_accuracy == even.decision_baseline == 0.5
+    three = risk(
+        suppression,
+        observed=[("block", "colour", "2")],
+        alternatives=[None, {"colour": 1}],
+        prior=[0.4, 0.4, 0.2],
+    )
+    assert three.correct_decision_probability == 0.5
+    assert three.decision_accuracy == pytest.approx(0.4)
+    forced = risk(
+        suppression, observed=[("block", "colour", "2")], prior=0.5, method="simulated", draws=40
+    )
+    assert forced.correct_decision_probability == forced.decision_accuracy == 0.5
 
 
 def test_swapping_in_the_same_units():

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from oracles_simulated import (
     binomial_range,
+    exact_accuracy,
     exact_average,
     gaussian_law,
     laplace_law,
@@ -73,6 +74,9 @@ def test_bounds_hold_for_any_draws(table, p):
     assert 0.0 <= result.correct_decision_lower <= result.correct_decision_probability
     assert result.correct_decision_probability <= result.correct_decision_upper <= 1.0
     assert result.bias_bound >= 0.0
+    assert result.decision_baseline == max(p, 1.0 - p) <= result.decision_accuracy_lower
+    assert result.decision_accuracy_lower <= result.decision_accuracy
+    assert result.decision_accuracy <= result.decision_accuracy_upper <= 1.0
 
 
 RHO = 0.0992264
@@ -95,15 +99,34 @@ CASES = {
 def test_intervals_cover_the_exact_average(name, streams):
     laws, prior, truth = CASES[name]
     exact, right = exact_average(laws, prior, truth)
+    accuracy, guessed = exact_accuracy(laws, prior), 0
     runs, inside, decided = 300, 0, 0
     for seed in range(runs):
         result = average(laws, prior, truth, draws=800, rng=seed, streams=streams)
         inside += result.marginal_posterior_lower <= exact <= result.marginal_posterior_upper
         decided += result.correct_decision_lower <= right <= result.correct_decision_upper
+        ends = result.decision_accuracy_lower, result.decision_accuracy_upper
+        guessed += ends[0] - 1e-12 <= accuracy <= ends[1] + 1e-12  # sums are rounded
     # The interval may cover more often than it says, never less.
     low, _ = binomial_range(runs, 0.95)
     assert inside >= low
     assert decided >= low
+    assert guessed >= low
+
+
+@pytest.mark.parametrize("name", ["gaussian, three", "gaussian, sharp", "rounding"])
+def test_the_accuracy_is_bracketed(name):
+    laws, prior, truth = CASES[name]
+    exact = exact_accuracy(laws, prior)
+    runs, inside = 40, 0
+    for seed in range(runs):
+        result = average(laws, prior, truth, draws=800, rng=seed, streams="common")
+        inside += result.decision_accuracy_lower <= exact <= result.decision_accuracy_upper
+        assert abs(result.decision_accuracy - exact) < 0.08
+    assert inside >= binomial_range(runs, 0.95)[0]
+    # The control: found, given the truth, is another number, where the threshold is not half-way.
+    found = exact_average(laws, prior, truth)[1]
+    assert (abs(found - exact) > 0.1) == (name != "gaussian, sharp")
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import oracles_occupancy as oracle
+import oracles_reidentification as matching
 import pandas as pd
 import pytest
 from scipy import stats
@@ -112,6 +113,35 @@ def test_linkage_is_that_of_all_orders_of_ties(key, unique):
         assert np.all(frame["precision_lower"] <= frame["precision_upper"])
         inside = frame["precision"].notna()
         assert np.all(frame["precision"][inside] <= frame["precision_upper"][inside])
+
+
+def test_intervals_of_linkage_take_blocks_as_units():
+    rng = np.random.default_rng(57)
+    truth = random_truth(rng, 300, 12)
+    key = ("race_ethnicity", "child")
+    rows = with_answers(truth)
+    entries = sorted({(r["block"], *(r[name] for name in key)) for r in rows})
+    score = rng.permutation(len(entries)).astype(float)  # no ties: every k is one set of entries
+    ranking = pd.DataFrame(entries, columns=["block", *key]).assign(score=score)
+    frame = occupancy_linkage(ranking, truth, key=key, unique=False, level=0.9).to_frame()
+    order = [entries[i] for i in np.argsort(-score)]
+    blocks = sorted({r["block"] for r in rows})
+    narrower = 0
+    for k in (1, 7, 25, len(entries)):
+        top = set(order[:k])
+        said = [(r["block"], *(r[name] for name in key)) in top for r in rows]
+        sums = {block: np.zeros(3) for block in blocks}  # matched, matched violations, violations
+        for r, match in zip(rows, said, strict=True):
+            sums[r["block"]] += [match, match and r["violation"], r["violation"]]
+        matched, hits, violations = np.array(list(sums.values())).T
+        row = frame.iloc[k - 1]
+        for name, of in (("precision", matched), ("recall", violations)):
+            expected = matching.clustered_interval(hits, of, 0.9)
+            found = row[f"{name}_lower"], row[f"{name}_upper"]
+            np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-12)
+            naive = stats.binomtest(int(hits.sum()), int(of.sum())).proportion_ci(0.9)
+            narrower += naive.high - naive.low < 0.999 * (found[1] - found[0])
+    assert narrower >= 6
 
 
 def reconstruction(rng, blocks=3, solutions=4, entries=60):

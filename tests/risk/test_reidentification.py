@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.risk._panels import SIZE_CLASSES, binomial_interval, size_class
+from bayesrisk.risk._intervals import binomial_interval
+from bayesrisk.risk._panels import SIZE_CLASSES, size_class
 from bayesrisk.risk.agreement import agreement
 from bayesrisk.risk.leave_one_out import leave_one_out
 from bayesrisk.risk.majority import majority_inference
@@ -116,7 +117,7 @@ def test_panels_and_sizes_add_up():
     layout = found.to_layout()
     assert layout.shape == (3 * (1 + len(SIZE_CLASSES)), 6)
     assert layout.loc[("All", "truth"), ("known", "Putative")] == 150
-    # A modal guesser cannot be right about nonmodal people; that is what the panel isolates.
+    # This modal guesser, who has the true records, cannot be right about nonmodal people.
     guesser = nonmodal.set_index("source").loc["MDG"]
     assert guesser["confirmed"] == 0
     assert total.loc[("known", "truth"), "precision_ratio"] > 1.0
@@ -129,6 +130,116 @@ def test_intervals_are_those_of_clopper_and_pearson():
         assert lower[i] == pytest.approx(exact.low, rel=1e-9)
         assert upper[i] == pytest.approx(exact.high, rel=1e-9)
     assert (lower[3], upper[3]) == (0.0, 1.0)
+
+
+def blocks_of_all_sizes(seed, blocks=40):
+    """People of different ages in blocks of very different sizes, and records wrong by block."""
+    rng = np.random.default_rng(seed)
+    size = np.ceil(rng.lognormal(2.0, 1.2, blocks)).astype(int).clip(1, 100)
+    place = np.repeat(np.arange(blocks), size)
+    common = rng.beta(3.0, 1.0, blocks)[place]
+    people = pd.DataFrame(
+        {
+            "block": [f"01001020100{1000 + i}" for i in place],
+            "sex": 0,
+            "age": np.concatenate([np.arange(n) for n in size]),
+            "race": np.where(rng.random(place.size) < common, 1, rng.choice([2, 4], place.size)),
+            "hisp": 0,
+            "person": np.arange(place.size),
+        }
+    )
+    wrong = rng.random(place.size) < rng.beta(0.4, 1.2, blocks)[place]
+    return people, people.assign(race=np.where(wrong, 5, people["race"])), wrong
+
+
+def per_block(people, values):
+    return pd.Series(values, people["block"].to_numpy()).groupby(level=0).sum()
+
+
+def test_intervals_take_blocks_as_units():
+    people, records, wrong = blocks_of_all_sizes(1)
+    links = reidentification(
+        {"r": records}, {"a": people}, truth=people, baseline_from="r", rng=1, level=0.9
+    ).to_frame()
+    agreed = agreement({"r": records}, truth=people, baseline_from="r", rng=1, level=0.9)
+    agreed = agreed.to_frame().query("source == 'r'").set_index("block_size")
+    links = links.query("source == 'r'").set_index("block_size")
+    population = people.groupby("block")["sex"].transform("size")
+    for size in ("All", "10-49"):
+        kept = np.full(len(people), True)
+        if size != "All":
+            kept = (size_class(population) == SIZE_CLASSES.index(size)).copy()
+        part = people[kept]
+        hits, trials = (per_block(part, v[kept].astype(int)) for v in (~wrong, wrong | ~wrong))
+        expected = oracle.clustered_interval(hits, trials, 0.9)
+        # Ages of one bin are interchangeable, but for those below 22; a link is forced by the age.
+        assert links.loc[size, "confirmed"] == agreed.loc[size, "exact"] == hits.sum()
+        for row, name in ((links.loc[size], "precision"), (agreed.loc[size], "exact")):
+            found = row[f"{name}_lower"], row[f"{name}_upper"]
+            np.testing.assert_allclose(found, expected, rtol=1e-8)
+        naive = binomtest(int(hits.sum()), int(trials.sum())).proportion_ci(0.9)
+        assert expected[1] - expected[0] > 1.5 * (naive.high - naive.low)
+
+
+def test_the_left_out_baseline_removes_every_target():
+    people, records, wrong = blocks_of_all_sizes(2, blocks=15)
+    rows = people.to_dict("records")
+    chances = np.array([oracle.leave_one_out(rows, i) for i in range(len(rows))])
+    modal = np.array([oracle.modal_cell(rows, r["block"]) == (r["race"], r["hisp"]) for r in rows])
+    found = reidentification({"r": records}, {"a": people}, truth=people, baseline_from="r", rng=1)
+    for panel, chosen in (("all", modal | ~modal), ("modal", modal), ("nonmodal", ~modal)):
+        row = found.to_frame(panel=panel, by_size=False).iloc[0]
+        means = chances[chosen].mean(axis=0)
+        assert row["left_out"] == pytest.approx(means.max(), rel=1e-12)
+        name = ("modal", "proportional")[int(means.argmax())]
+        assert row["left_out_guesser"] == f"{name}, own record left out"
+        ratio = (~wrong[chosen]).mean() / means.max()
+        assert row["left_out_ratio"] == pytest.approx(ratio, rel=1e-12)
+        assert row["left_out_ratio_lower"] < ratio < row["left_out_ratio_upper"]
+        assert row["baseline_guesser"].endswith(", own record counted, as published")
+    assert "proportional" in name  # about nonmodal people the modal guesser knows nothing
+    agreed = agreement({"r": records}, truth=people, baseline_from="r", rng=1).to_frame().iloc[0]
+    for kind in ("exact", "binned"):
+        assert agreed[f"{kind}_left_out"] == pytest.approx(chances.mean(axis=0).max(), rel=1e-12)
+        ratio = agreed[f"{kind}_rate"] / agreed[f"{kind}_left_out"]
+        assert agreed[f"{kind}_left_out_ratio"] == pytest.approx(ratio, rel=1e-12)
+
+
+def test_who_is_linked_at_a_wrong_place_is_guessed_by_nobody():
+    people, records, _ = blocks_of_all_sizes(3, blocks=6)
+    moved = people.assign(block=np.roll(people["block"], 40))
+    found = reidentification({"r": records}, {"a": moved}, truth=people, baseline_from="r", rng=1)
+    row = found.to_frame(by_size=False).iloc[0]
+    links = found.tally.query("source == 'r'")
+    right = links[links["in_truth"] == 1]
+    assert row["left_out"] * row["putative"] == pytest.approx(
+        max(right["left_out_modal"].sum(), right["left_out_proportional"].sum()), rel=1e-12
+    )
+    assert (links.loc[links["in_truth"] == 0, ["left_out_modal", "confirmed"]] == 0).all(axis=None)
+
+
+def test_the_published_proportional_guesser_draws_the_targets_own_record():
+    """It is right about nonmodal people because it counts them; without them much less often."""
+    rng = np.random.default_rng(8)
+    blocks = 300
+    people = pd.DataFrame(
+        {
+            "block": np.repeat([f"01001020100{1000 + i}" for i in range(blocks)], 5),
+            "sex": 0,
+            "age": np.tile(np.arange(5), blocks),
+            "race": rng.permuted(np.tile([1, 1, 1, 2, 4], (blocks, 1)), axis=1).ravel(),
+            "hisp": 0,
+            "person": np.arange(5 * blocks),
+        }
+    )
+    found = reidentification({"t": people}, {"a": people}, truth=people, baseline_from="t", rng=2)
+    rows = found.to_frame(panel="nonmodal-unique", by_size=False).set_index("source")
+    # Two of five are alone with their race: drawn with 1/5, and never from the four others.
+    error = np.sqrt(0.2 * 0.8 / (2 * blocks))
+    assert rows.loc["PRG", "precision"] == pytest.approx(0.2, abs=4 * error)
+    assert rows.loc["t", "baseline_guesser"] == "PRG, own record counted, as published"
+    assert rows.loc["t", "left_out"] == 0.0
+    assert np.isnan(rows.loc["t", "left_out_ratio"])
 
 
 @given(PEOPLE, PEOPLE)

@@ -23,6 +23,8 @@ def test_columns_are_the_functions(noise):
         "marginal_posterior": br.marginal_posterior(**settings),
         "marginal_risk": br.marginal_risk(**settings),
         "correct_decision_probability": br.correct_decision_probability(**settings),
+        "decision_accuracy": br.decision_accuracy(**settings).accuracy,
+        "decision_baseline": br.decision_accuracy(**settings).baseline,
         "noisy_count": Y,
         "known_count": K,
         "prior": PRIOR,

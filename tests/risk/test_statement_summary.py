@@ -1,6 +1,7 @@
 """The summary of statements against plain loops; what must be refused."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.plotting import plot_statements
 from bayesrisk.risk import STATEMENT_COLUMNS, statement_summary
 
-STATUS = ("proved", "estimated", "unverified")
+STATUS = ("proved", "estimated", "unverified", "believed", "unstated")
 
 
 def row(attack, protection, target, people, prior, posterior, status):
@@ -49,14 +50,20 @@ def test_numbers_are_those_of_a_loop(rows, cut):
     for r in rows:
         groups.setdefault((r["attack"], r["protection"]), []).append(r)
     assert list(zip(found["attack"], found["protection"], strict=True)) == list(groups)
+    asked = {}
+    for (attack, _), part in groups.items():
+        asked.setdefault(attack, []).append(Counter(r["target"] for r in part))
     for line, part in zip(found.to_dict(orient="records"), groups.values(), strict=True):
+        same = all(others == asked[line["attack"]][0] for others in asked[line["attack"]])
+        assert line["comparable"] == same
         assert line["statements"] == len(part)
         assert line["targets"] == len({r["target"] for r in part})
         assert line["people"] == sum(r["people"] for r in part)
         for status in STATUS:
             assert line[status] == sum(r["status"] == status for r in part)
         known = [r for r in part if r["status"] != "unverified"]
-        ratios = sorted(r["ratio"] for r in known if not math.isnan(r["ratio"]))
+        judged = known if same else [r for r in known if r["status"] == "proved"]
+        ratios = sorted(r["ratio"] for r in judged if not math.isnan(r["ratio"]))
         if known:
             mean = math.fsum(r["posterior"] for r in known) / len(known)
             assert line["posterior"] == pytest.approx(mean, rel=1e-14)
@@ -112,3 +119,35 @@ def test_figure():
     unknown = pd.DataFrame([row("claims", "identity", "1", 1, 0.5, 1.0, "unverified")])
     with pytest.raises(ArgumentError, match="at least one row"):
         plot_statements(unknown)
+
+
+def two_protections():
+    """Swapping hides the target about whom little was learned: what is left looks worse."""
+    rows = [row("linking", "identity", "1", 1, 0.9, 1.0, "proved")]
+    rows += [row("linking", "identity", "2", 1, 0.1, 1.0, "proved")]
+    return [*rows, row("linking", "swapping", "2", 1, 0.1, 0.8, "estimated")]
+
+
+def test_ratios_over_other_statements_are_not_given():
+    found = statement_summary(pd.DataFrame(two_protections())).set_index("protection")
+    assert found["posterior"].to_dict() == {"identity": 1.0, "swapping": 0.8}
+    assert not found["comparable"].any()
+    assert found.loc["identity", "ratio_90"] == 10.0  # proved ones are what they are
+    assert found.loc["swapping", ["ratio_50", "ratio_90", "ratio_max", "at_least_2"]].isna().all()
+    same = [*two_protections(), row("linking", "swapping", "1", 1, 0.9, 0.9, "unstated")]
+    found = statement_summary(pd.DataFrame(same)).set_index("protection")
+    assert found["comparable"].all()
+    assert found["ratio_90"].to_dict() == {"identity": 10.0, "swapping": 8.0}
+    alone = statement_summary(pd.DataFrame(same).query("protection == 'swapping'")).iloc[0]
+    assert alone["comparable"]
+    assert alone["ratio_90"] == 8.0
+
+
+def test_the_figure_says_what_it_does_not_draw():
+    figure = plot_statements(pd.DataFrame(two_protections()))
+    assert [line.get_label() for line in figure.axes[0].lines[:-1]] == ["identity"]
+    assert "linking under swapping" in figure.get_supxlabel()
+    same = [*two_protections(), row("linking", "swapping", "1", 1, 0.9, 0.9, "unstated")]
+    figure = plot_statements(pd.DataFrame(same))
+    assert [line.get_label() for line in figure.axes[0].lines[:-1]] == ["identity", "swapping"]
+    assert figure.get_supxlabel() == ""

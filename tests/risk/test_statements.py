@@ -1,15 +1,25 @@
 """Statements of a reconstruction: priors by removing records, posteriors by counting people."""
 
 import numpy as np
+import oracles_reidentification as oracle
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.population import population_spec, simulate_population
-from bayesrisk.reconstruction import age_bin, make_attack
+from bayesrisk.reconstruction import (
+    age_bin,
+    make_attack,
+    match_records,
+    modal_cells,
+    record_form,
+)
+from bayesrisk.reconstruction.person_frame import person_frame, race_ethnicity
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk import STATEMENT_COLUMNS, reconstruction_statements
+from bayesrisk.risk._panels import size_class
 from bayesrisk.tables import workload
 
 BOTH = workload("sf1-block").union(workload("sf1-tract"))
@@ -153,3 +163,39 @@ def test_refusals(attacked, change, error, words):
     found = options.pop("found")
     with pytest.raises(error, match=words):
         reconstruction_statements(found, **options)
+
+
+def test_intervals_of_estimated_statements_take_blocks_as_units(attacked, truth):
+    """Links of one block stand and fall together: as if nothing were proved, by hand."""
+    spec = MechanismSpec("swapping", {})
+    rows = reconstruction_statements(
+        attacked[1], spec=spec, prior_weight=1.0, truth=truth, rng=3, level=0.9
+    )
+    records = record_form(attacked[1])
+    records = person_frame(records, columns=("block", "sex", "age", "race", "hisp"), source="r")
+    people = truth.assign(agebin=age_bin(truth["age"]))
+    keys = [("block", "sex", "age"), ("block", "sex", "agebin")]
+    links = match_records(records, people, keys=keys, rng=3)
+    left, right = records.iloc[links.left], people.iloc[links.right]
+    linked = pd.DataFrame(
+        {
+            "block": left["block"].to_numpy(),
+            "modal": (race_ethnicity(records) == modal_cells(records))[links.left],
+            "hit": (left[["race", "hisp"]].to_numpy() == right[["race", "hisp"]].to_numpy()).all(1),
+        }
+    )
+    population = records.groupby("block").size()
+    linked["size"] = size_class(population.loc[linked["block"]])
+    wider = 0
+    for (size, modal), part in linked.groupby(["size", "modal"]):
+        by_block = part.groupby("block")["hit"].agg(["sum", "size"])
+        expected = oracle.clustered_interval(by_block["sum"], by_block["size"], 0.9)
+        mode = pd.Series(modal_cells(records), records["block"]).groupby(level=0).first()
+        same = 2 * (rows["race"] - 1) + rows["hisp"] == mode.loc[rows["block"]].to_numpy()
+        mine = rows[(size_class(population.loc[rows["block"]]) == size) & (same == modal)]
+        assert set(mine["posterior"]) == {part["hit"].mean()}
+        np.testing.assert_allclose(mine["lower"].unique(), expected[0], rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(mine["upper"].unique(), expected[1], rtol=1e-8, atol=1e-12)
+        naive = binomtest(int(part["hit"].sum()), len(part)).proportion_ci(0.9)
+        wider += expected[1] - expected[0] > 1.001 * (naive.high - naive.low)
+    assert wider >= 2

@@ -72,7 +72,7 @@ def test_round_trip_byte_for_byte(tmp_path):
 def test_a_smaller_population_replaces_the_larger(tmp_path):
     Microdata(persons(), households(), blocks()).write(tmp_path)
     Microdata(persons()).write(tmp_path)
-    assert [p.name for p in tmp_path.iterdir()] == ["persons.parquet"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["_microdata.json", "persons.parquet"]
     only = Microdata.read(tmp_path)
     assert only.households is None
     assert only.geoids() is None
@@ -191,6 +191,7 @@ def test_bad_blocks(frame, message, tmp_path):
     with pytest.raises(DataError, match=f"blocks: .*{message}"):
         Microdata(persons(), blocks=frame)
     Microdata(persons()).write(tmp_path)
+    (tmp_path / "_microdata.json").unlink()  # as if put together by hand
     frame.to_parquet(tmp_path / "blocks.parquet")
     with pytest.raises(DataError, match=f"blocks.parquet: .*{message}"):
         Microdata.read(tmp_path)
@@ -200,6 +201,7 @@ def test_bad_folders(tmp_path):
     with pytest.raises(DataError, match=r"must hold persons.parquet or households.parquet"):
         Microdata.read(tmp_path)
     Microdata(persons()).write(tmp_path)
+    (tmp_path / "_microdata.json").unlink()  # as if put together by hand
     file = tmp_path / "persons.parquet"
     sound = file.read_bytes()
     file.write_bytes(sound[:-10])
@@ -222,3 +224,39 @@ def test_bad_folders(tmp_path):
         Microdata(persons()).write(tmp_path)
     with pytest.raises(OutputError, match="is a file"):
         Microdata(persons()).write(tmp_path / "notes.txt")
+
+
+def test_files_that_the_manifest_does_not_list_are_refused(tmp_path):
+    Microdata(persons(), households(), blocks()).write(tmp_path)
+    Microdata(persons(), households(5), blocks()).write(tmp_path / "other")
+    for name in ("households.parquet", "blocks.parquet"):
+        sound = (tmp_path / name).read_bytes()
+        (tmp_path / name).unlink()
+        with pytest.raises(DataError, match=f"must hold the files of its manifest.*{name}"):
+            Microdata.read(tmp_path)
+        (tmp_path / name).write_bytes(sound)
+    (tmp_path / "households.parquet").write_bytes(
+        (tmp_path / "other" / "households.parquet").read_bytes()
+    )
+    with pytest.raises(DataError, match=r"households.parquet: is not the file that _microdata"):
+        Microdata.read(tmp_path)
+
+
+def test_microdata_are_replaced_only_where_that_is_wanted(tmp_path):
+    Microdata(persons(), households()).write(tmp_path / "m", replace=False)
+    before = content(tmp_path / "m")
+    with pytest.raises(OutputError, match="holds microdata already; nothing was changed"):
+        Microdata(persons()).write(tmp_path / "m", replace=False)
+    assert content(tmp_path / "m") == before
+    Microdata(persons()).write(tmp_path / "m")
+    assert Microdata.read(tmp_path / "m").households is None
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{}", "[" * 100_000, '{"format": "bayesrisk microdata 1", "files": {"a": 1}}']
+)
+def test_bad_manifests_are_refused(text, tmp_path):
+    Microdata(persons()).write(tmp_path)
+    (tmp_path / "_microdata.json").write_text(text)
+    with pytest.raises(DataError, match=r"_microdata.json: "):
+        Microdata.read(tmp_path)

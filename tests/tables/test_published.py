@@ -176,6 +176,7 @@ def test_rows_in_any_order_are_read(tmp_path):
     frame["table"] = frame["table"].astype("category")
     frame["count"] = frame["count"].astype("int32")
     frame.to_parquet(file, index=False)
+    rewrite(tmp_path / "t", without_digests)
     assert PublishedTables.read(tmp_path / "t") == tables()
 
 
@@ -188,7 +189,23 @@ def edited(tmp_path, change, name="part-00000.parquet"):
         frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
     )
     pq.write_table(table.replace_schema_metadata(None), folder / name)
+    rewrite(folder, without_digests)
     return folder
+
+
+def rewrite(folder, change):
+    """Change the manifest as if the folder had been written by hand: without a seal."""
+    file = folder / "_manifest.json"
+    manifest = json.loads(file.read_text())
+    del manifest["seal"]
+    change(manifest)
+    file.write_text(json.dumps(manifest))
+
+
+def without_digests(manifest):
+    del manifest["geographies"]
+    for part in manifest["parts"]:
+        del part["sha256"]
 
 
 def at(row, column, value):
@@ -250,7 +267,8 @@ def test_bad_places_are_refused(tmp_path, change, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: m.pop("workload"), "is not the manifest of tables"),
+        (lambda m: m.pop("workload"), "must have format"),
+        (lambda m: m.update(parts=3), "is not the manifest of tables"),
         (lambda m: m.update(format="bayesrisk tables 9"), "must have format"),
         (lambda m: m.update(negative="no"), "must have format"),
         (lambda m: m["parts"][0].update(file="../part-00000.parquet"), "must have format"),
@@ -264,10 +282,7 @@ def test_bad_places_are_refused(tmp_path, change, message):
 )
 def test_bad_manifests_are_refused(tmp_path, change, message):
     tables().write(tmp_path / "t")
-    file = tmp_path / "t" / "_manifest.json"
-    manifest = json.loads(file.read_text())
-    change(manifest)
-    file.write_text(json.dumps(manifest))
+    rewrite(tmp_path / "t", change)
     with pytest.raises(DataError, match=f"_manifest.json: {message}"):
         PublishedTables.read(tmp_path / "t")
 
@@ -318,15 +333,17 @@ def test_folders_in_use(tmp_path):
         tables().write(foreign)
 
 
-def test_a_write_that_fails_leaves_no_manifest(tmp_path, monkeypatch):
+def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
     def broken(*args, **kwargs):
         raise OSError("disk full")
 
     tables().write(tmp_path / "t")
+    before = content(tmp_path / "t")
     monkeypatch.setattr(_exchange.pq, "write_table", broken)
-    with pytest.raises(OSError, match="disk full"):
-        tables().write(tmp_path / "t")
-    assert list((tmp_path / "t").glob("*")) == []
+    with pytest.raises(OutputError, match=r"part-00000.parquet: cannot be written: disk full"):
+        noisy().write(tmp_path / "t")
+    assert content(tmp_path / "t") == before
+    assert [path.name for path in tmp_path.iterdir()] == ["t"]
 
 
 @pytest.mark.parametrize(

@@ -178,8 +178,11 @@ def test_the_row_is_counted_over_pieces(tmp_path):
         ("block,sex,age,race,hisp\n500010101001000,0,,1,0\n", "row 1, column 'age': .* got ''"),
         ("block,sex,age,race,hisp\n500010101001000,0,1,1,0\n5,0,1,1,0\n", "row 2, column 'block'"),
         ("block,sex,age,race,hisp\n500010101001000,0,1\n", "cannot be read"),
-        ("", "cannot be read"),
-        ("block,sex,sex,age,race,hisp\n1,0,0,1,1,0\n", "must have one column 'sex', got it twice"),
+        ("", "must have a header line"),
+        (
+            "block,sex,sex,age,race,hisp\n1,0,0,1,1,0\n",
+            "column 'sex': must stand in the header once",
+        ),
     ],
 )
 def test_bad_text_files(tmp_path, text, message):

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 
 from bayesrisk import _validation as check
+from bayesrisk._parquet import read_frame
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.executors import make_executor
@@ -256,18 +256,10 @@ def _statistics(path: str, digest: str, level: str, hud: str) -> OccupancyStatis
             f"hud must be 'counts' for a file of statistics, which has intervals, got {hud!r}"
         )
     else:
-        found = OccupancyStatistics.from_frame(_parquet(source), source=path)
+        found = OccupancyStatistics.from_frame(read_frame(source), source=path)
     if _digest(source) != digest:
         raise DataError(f"{path}: must not change while it is read")
     return found
-
-
-def _parquet(path: Path) -> pd.DataFrame:
-    try:
-        frame: pd.DataFrame = pq.read_table(path).to_pandas()
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: must be a Parquet file: {error}") from error
-    return frame
 
 
 def _sample(path: str, config: OccupancyAttackConfig) -> pd.DataFrame:

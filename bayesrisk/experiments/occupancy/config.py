@@ -15,6 +15,9 @@ from bayesrisk.mechanisms import make_mechanism
 
 __all__ = ["NOISY", "PROTECTIONS", "SYNTHETIC", "OccupancyConfig"]
 
+#: The reading of the paper that the study repeats, sigma2 = 1 / budget in every table: it spends
+#: more than its budget on tables of people and children (see ``BottomUp``).
+PAPER = "steed-2024"
 #: ``das``: noise of the 2020 system's budget on census tables; ``uniform``: a budget in equal parts
 #: over them; ``-hud``: HUD's tables have noise too.
 PROTECTIONS = ("none", "swapping", "das", "uniform", "das-hud", "uniform-hud")
@@ -143,9 +146,11 @@ class OccupancyConfig(RunSettings):
                 unit="household",
             )
         if protection == "das":
-            return make_mechanism("bottom-up", allocation="das-2020")
+            return make_mechanism("bottom-up", sensitivity=PAPER, allocation="das-2020")
         if protection == "uniform":
-            return make_mechanism("bottom-up", allocation="uniform", rho=self.rho)
+            return make_mechanism(
+                "bottom-up", sensitivity=PAPER, allocation="uniform", rho=self.rho
+            )
         rho = exact_number(self.rho, "rho")
         census = {"H13": "0.0002/3360", "P15": "0.0002/2", "P16": "0.0002/2"}
         total = {"H13": "7.70", "P15": "7.70", "P16": "4.96"}
@@ -157,4 +162,6 @@ class OccupancyConfig(RunSettings):
         whole = exact_number("7.70", "rho") if protection == "das-hud" else rho
         budget |= {table: whole / len(_HUD) for table in _HUD}
         bounds = {"P16": "P1", "HUD-households": "H3"}
-        return make_mechanism("bottom-up", budget=budget, exact=(), bounds=bounds)
+        return make_mechanism(
+            "bottom-up", sensitivity=PAPER, budget=budget, exact=(), bounds=bounds
+        )

@@ -1,6 +1,5 @@
 """All populations and protections of a study of occupancy violations together."""
 
-import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,18 +8,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayesrisk import _files
+from bayesrisk.exceptions import OutputError
 from bayesrisk.experiments.occupancy.config import OccupancyConfig
 from bayesrisk.experiments.occupancy.study import StudyPart, sampled_rankings
-from bayesrisk.experiments.parts import write_atomically
+from bayesrisk.experiments.parts import CONFIDENTIAL
 from bayesrisk.population import occupancy_violation
 from bayesrisk.risk import MATCH_KEYS, occupancy_linkage
-from bayesrisk.risk._panels import binomial_interval
+from bayesrisk.risk._intervals import binomial_interval
 
 __all__ = ["OccupancyStudy", "pooled_study"]
 
 _SAMPLING = "sampling"  # the attack that knows a share of the truth, in place of a protection
 _POINTS = 200  # of a curve that are kept
-_TABLES = ("table", "seeds", "blocks", "curves", "ends", "variability")
+#: Totals over all blocks; and what has rows for a block, or for an entry of a ranking.
+_TOTALS, _SINGLE = ("table", "seeds", "ends"), ("blocks", "curves", "variability")
 _READINGS = {"apart": ("violation",), "violation": ("violation", "infeasible")}
 
 
@@ -56,13 +58,30 @@ class OccupancyStudy:
     ends: pd.DataFrame
     variability: pd.DataFrame
 
+    def files(self) -> dict[str, bytes]:
+        """Return the frames as CSV files, by name.
+
+        Returns
+        -------
+        dict of str to bytes
+            Totals over all blocks (``table.csv``, ``seeds.csv``, ``ends.csv``), and below
+            ``confidential/`` what has rows for a block or for an entry of a ranking
+            (``blocks.csv``, ``curves.csv``, ``variability.csv``): they say where violations are.
+        """
+        names = {name: f"{name}.csv" for name in _TOTALS}
+        names |= {name: f"{CONFIDENTIAL}/{name}.csv" for name in _SINGLE}
+        return {
+            file: getattr(self, name).to_csv(index=False, lineterminator="\n").encode()
+            for name, file in names.items()
+        }
+
     def write(self, folder: str | Path) -> list[Path]:
-        """Write the frames as CSV files, and the configuration as JSON.
+        """Write the frames as CSV files (see :meth:`files`), and the configuration as JSON.
 
         Parameters
         ----------
         folder : path-like
-            Output folder; it is made.
+            Output folder; it is made.  What is below ``confidential/`` only its owner may read.
 
         Returns
         -------
@@ -72,20 +91,20 @@ class OccupancyStudy:
         Raises
         ------
         OutputError
-            If a file cannot be written.
+            If the folder holds another study, or a file cannot be written.
         """
         path = Path(folder)
-        path.mkdir(parents=True, exist_ok=True)
-        files = []
-        for name in _TABLES:
-            text = io.StringIO()
-            getattr(self, name).to_csv(text, index=False, lineterminator="\n")
-            files.append(path / f"{name}.csv")
-            write_atomically(files[-1], text.getvalue().encode())
-        files.append(path / "config.json")
-        settings = json.dumps(self.config.to_dict(), indent=2, sort_keys=True) + "\n"
-        write_atomically(files[-1], settings.encode())
-        return files
+        settings = (json.dumps(self.config.to_dict(), indent=2, sort_keys=True) + "\n").encode()
+        about = path / "config.json"
+        with _files.explained(path):
+            if about.exists() and about.read_bytes() != settings:
+                raise OutputError(f"{path}: holds another study; nothing was changed")
+        files = {"config.json": settings, **self.files()}
+        for name, data in files.items():
+            private = name.startswith(CONFIDENTIAL)
+            _files.make_folder((path / name).parent, private=private)
+            _files.write_bytes(path / name, data, private=private)
+        return [path / name for name in files]
 
 
 def pooled_study(

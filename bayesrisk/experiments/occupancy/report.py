@@ -3,15 +3,18 @@
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.parquet as pq
 
+from bayesrisk import _files
+from bayesrisk._parquet import opened, read_frame
 from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.occupancy.pooled import OccupancyStudy
+from bayesrisk.experiments.parts import CONFIDENTIAL
 from bayesrisk.tables import Microdata, Records, schema
 
 __all__ = ["column_names", "read_households", "read_sample", "write_occupancy_figures"]
 
 _OCCUPANCY = "household-occupancy"
+_TOTALS = ("blocks",)  # figures of totals over all blocks
 _HUD = ("children", "bedrooms", "subsidised")
 
 
@@ -73,7 +76,7 @@ def read_sample(path: str | Path) -> pd.DataFrame:
         if name not in columns:
             raise DataError(f"{path}: must have a column {name!r}, got {', '.join(columns)}")
     more = ["weight"] if "weight" in columns else []
-    return pd.read_parquet(path, columns=[*wanted, *more])
+    return read_frame(Path(path), dict.fromkeys([*wanted, *more], ("number",)))
 
 
 def _is_simulated(columns: list[str]) -> bool:
@@ -85,10 +88,8 @@ def column_names(path: str | Path) -> list[str]:
     """Return the names of the columns of a Parquet file."""
     if not Path(path).is_file():
         raise DataError(f"{path}: no such file")
-    try:
-        return list(pq.read_schema(path).names)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: must be a Parquet file: {error}") from error
+    with opened(Path(path)) as (_, columns):
+        return list(columns.names)
 
 
 def write_occupancy_figures(study: OccupancyStudy, folder: str | Path) -> list[Path]:
@@ -99,7 +100,8 @@ def write_occupancy_figures(study: OccupancyStudy, folder: str | Path) -> list[P
     study : OccupancyStudy
         Results.
     folder : path-like
-        Where PNG and SVG files go; it is made.
+        Where PNG and SVG files go; it is made.  Those that show single blocks, or entries of a
+        ranking, go to ``confidential/`` in it, which only its owner may read.
 
     Returns
     -------
@@ -108,13 +110,14 @@ def write_occupancy_figures(study: OccupancyStudy, folder: str | Path) -> list[P
 
     Raises
     ------
-    OSError
+    OutputError
         If a file cannot be written.
     """
     from bayesrisk import plotting  # slow to import
 
     path = Path(folder)
-    path.mkdir(parents=True, exist_ok=True)
+    _files.make_folder(path)
+    _files.make_folder(path / CONFIDENTIAL, private=True)
     figures = {"blocks": plotting.plot_occupancy_blocks(study.table)}
     if len(study.curves):
         shown = study.curves[["key", "unique"]].drop_duplicates()
@@ -132,7 +135,7 @@ def write_occupancy_figures(study: OccupancyStudy, folder: str | Path) -> list[P
         figures["variability"] = plotting.plot_occupancy_variability(study.variability)
     written: list[Path] = []
     for name, figure in figures.items():
-        for draft in plotting.save_figure(figure, path / f".{name}"):
-            final = draft.with_name(draft.name[1:])
-            written.append(draft.replace(final))
+        private = name not in _TOTALS
+        place = path / CONFIDENTIAL if private else path
+        written += plotting.save_figure(figure, place / name, private=private)
     return written

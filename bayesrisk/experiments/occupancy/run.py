@@ -17,7 +17,7 @@ from bayesrisk.experiments.executors import make_executor
 from bayesrisk.experiments.occupancy.config import SYNTHETIC, OccupancyConfig
 from bayesrisk.experiments.occupancy.pooled import OccupancyStudy, pooled_study
 from bayesrisk.experiments.occupancy.study import StudyPart, study_part, true_households
-from bayesrisk.experiments.parts import PartFolder, arrow_table
+from bayesrisk.experiments.parts import CONFIDENTIAL, PartFolder, arrow_table
 from bayesrisk.interfaces import Executor
 from bayesrisk.tables import Records
 
@@ -29,6 +29,8 @@ class OccupancyFolder(PartFolder):
 
     what: ClassVar[str] = "study of occupancy"
     kinds = ("rankings", "variability", "blocks")
+    # They are found in tables as exact as the confidential records, for comparison.
+    parts: ClassVar[str] = f"{CONFIDENTIAL}/parts"
 
 
 def run_occupancy(
@@ -54,8 +56,9 @@ def run_occupancy(
         Public sample of households, for :func:`household_law`; a synthetic one by default.
     folder : path-like, optional
         Output folder, new or empty; or, with ``resume``, one that holds a part of this study.  An
-        interrupt leaves every finished part there.  Parts hold what the adversary finds and no
-        household; the results say which blocks hold violations.  None: in memory only.
+        interrupt leaves every finished part there.  What says of a single block whether it holds
+        a violation, and what adversaries find in tables without protection, is below
+        ``confidential/``, which only its owner may read.  None: in memory only.
     resume : bool, default False
         Whether finished parts in the folder are kept and the rest computed.
     workers : int, default 1
@@ -104,13 +107,9 @@ def run_occupancy(
     runner = make_executor("serial" if workers == 1 else "processes", workers)
     work = functools.partial(_work, config, households, sample)
     if folder is None:
-        parts = _in_memory(config, runner, work, progress)
-    else:
-        parts = _in_folder(config, runner, work, OccupancyFolder(folder), resume, progress)
-    study = pooled_study(config, parts, truths)
-    if folder is not None:
-        study.write(folder)
-    return study
+        return pooled_study(config, _in_memory(config, runner, work, progress), truths)
+    store = OccupancyFolder(folder)
+    return _in_folder(config, runner, work, store, truths, resume, progress)
 
 
 def _complete(
@@ -149,16 +148,23 @@ def _in_folder(
     runner: Executor,
     work: Callable[[int], tuple[int, dict[str, pa.Table]]],
     store: OccupancyFolder,
+    truths: dict[int, pd.DataFrame],
     resume: bool,
     progress: Callable[[int, int], None] | None,
-) -> list[StudyPart]:
+) -> OccupancyStudy:
     shards = range(config.shards)
     done = store.prepare(config, shards, resume=resume)
     todo = [shard for shard in shards if shard not in done]
-    store.run(
-        config, functools.partial(_write, store, config, work), runner, todo, progress=progress
-    )
-    return [_part({k: store.read_part(shard, k) for k in store.kinds}) for shard in shards]
+    made: list[OccupancyStudy] = []
+
+    def results() -> dict[str, bytes]:
+        parts = [_part({k: store.read_part(shard, k) for k in store.kinds}) for shard in shards]
+        made.append(pooled_study(config, parts, truths))
+        return made[0].files()
+
+    task = functools.partial(_write, store, config, work)
+    store.run(config, task, runner, todo, progress=progress, results=results)
+    return made[0]
 
 
 def _work(

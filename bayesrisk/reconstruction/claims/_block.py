@@ -1,5 +1,6 @@
 """One block as a system: live cells, classes of cells that no table tells apart, and rows."""
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,35 +24,35 @@ class BlockSystem:
     ----------
     cells : ndarray of int64
         Live cells, as positions in the space.
-    label : ndarray of int64
-        Class of each live cell.
-    unbound : ndarray of bool
-        Live cells that no published count binds, because all their counts are withheld.
-    first : ndarray of int64
-        First live cell of each class.
+    order : ndarray of int64
+        Live cells, as positions among ``cells``, class by class; last those that no published
+        count binds, because all their counts are withheld.
+    start : ndarray of int64
+        Where each class begins in ``order``, and where the last ends.
     query : ndarray of int64
         Published cell of each row (the first of those with equal rows).
     published : ndarray of int64
         Published cells that are positive.
-    member : ndarray of int64
-        Weight of each class in them, (published, classes).
     model : IntegerModel
         Rows with their counts, bounds of the classes.
     """
 
     cells: Ints
-    label: Ints
-    unbound: Bools
-    first: Ints
+    order: Ints
+    start: Ints
     query: Ints
     published: Ints
-    member: Ints
     model: IntegerModel
 
     @property
-    def dense(self) -> Ints:
-        """Rows and their counts side by side, (rows, classes + 1)."""
-        return np.column_stack([self.model.rows.toarray(), self.model.row_low])
+    def members(self) -> Ints:
+        """Cells of the classes as positions in the space, class by class."""
+        return self.cells[self.order[: self.start[-1]]]
+
+    @property
+    def unbound(self) -> Ints:
+        """Cells that no published count binds, as positions in the space."""
+        return self.cells[self.order[self.start[-1] :]]
 
 
 @dataclass(frozen=True)
@@ -91,59 +92,39 @@ def block_system(space: ClaimSpace, counts: Ints, hidden: Bools) -> BlockSystem 
         return Conflict("negative", tuple(np.flatnonzero(counts < 0).tolist()))
     cells = space.alive(counts, hidden)
     chosen = np.flatnonzero((counts > 0) & ~hidden)
-    weights = space.weights(cells, chosen)
-    empty = ~weights.any(axis=1)
+    label, bound = space.classes(cells, chosen)
+    order = np.argsort(label, kind="stable")
+    first = np.flatnonzero(np.diff(label[order], prepend=-1))
+    kept = bound[label[order[first]]]
+    # Classes that a count binds first, those that none binds last.
+    size = np.diff(np.append(first, order.size))
+    inside = np.repeat(kept, size)
+    order = np.concatenate([order[inside], order[~inside]])
+    start = np.concatenate([[0], np.cumsum(size[kept])]).astype(np.int64)
+    columns = space.columns(cells[order[start[:-1]]], chosen)
+    rows = sp.csr_array(columns)
+    empty = np.diff(rows.indptr) == 0
     if empty.any():
         return Conflict(
             "all possible records are ruled out by zeros", tuple(chosen[empty].tolist())
         )
-    columns, first, label = _classes(weights)
-    bound = np.asarray(columns.any(axis=0), np.bool_)
-    unbound = ~bound[label]
-    keep = np.flatnonzero(bound)
-    renumber = np.full(bound.size, -1, np.int64)
-    renumber[keep] = np.arange(keep.size)
-    matrix, rows = _different_rows(columns[:, keep], counts[chosen])
-    right = counts[chosen[rows]]
-    high = np.where(matrix > 0, right[:, None] // np.maximum(matrix, 1), right.max(initial=0))
-    model = IntegerModel(
-        np.zeros(keep.size, np.int64),
-        high.min(axis=0, initial=int(right.max(initial=0))),
-        sp.csr_array(matrix),
-        right,
-        right,
-    )
-    return BlockSystem(
-        cells,
-        renumber[label],
-        unbound,
-        first[keep],
-        chosen[rows],
-        chosen,
-        columns[:, keep],
-        model,
-    )
+    kept_rows = _different_rows(rows, counts[chosen])
+    right, top = counts[chosen[kept_rows]], int(counts[chosen].max(initial=0))
+    high = np.full(start.size - 1, top)
+    if high.size:
+        high = np.minimum.reduceat(
+            counts[chosen][columns.indices] // columns.data, columns.indptr[:-1]
+        )
+    model = IntegerModel(np.zeros(high.size, np.int64), high, rows[kept_rows], right, right)
+    return BlockSystem(cells, order, start, chosen[kept_rows], chosen, model)
 
 
-def _classes(weights: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the different columns, where each occurs first, and the number of each column."""
-    if not weights.shape[0]:  # nothing is published that is positive
-        size = weights.shape[1]
-        return weights[:, : min(size, 1)], np.arange(min(size, 1)), np.zeros(size, np.int64)
-    packed = np.ascontiguousarray(
-        weights.T.astype(np.uint16)
-        if weights.max(initial=0) > 1
-        else np.packbits(weights > 0, axis=0).T
-    )
-    keys = packed.view(np.dtype((np.void, packed.dtype.itemsize * packed.shape[1]))).ravel()
-    _, first, label = np.unique(keys, return_index=True, return_inverse=True)
-    return weights[:, first], first.astype(np.int64), label.ravel().astype(np.int64)
-
-
-def _different_rows(matrix: Ints, right: Ints) -> tuple[Ints, Ints]:
+def _different_rows(rows: sp.csr_array, right: Ints) -> Ints:
     """Return rows without repetitions; rows that are equal but for their count are both kept."""
-    if not matrix.shape[0]:
-        return matrix, np.zeros(0, np.int64)
-    _, first = np.unique(np.column_stack([matrix, right]), axis=0, return_index=True)
-    rows = np.sort(first).astype(np.int64)
-    return matrix[rows], rows
+    seen = {}
+    for row in range(rows.shape[0]):
+        part = slice(rows.indptr[row], rows.indptr[row + 1])
+        key = hashlib.sha256(rows.indices[part].tobytes())
+        key.update(rows.data[part].tobytes())
+        seen.setdefault((key.digest(), int(right[row])), row)
+    return np.array(sorted(seen.values()), dtype=np.int64)

@@ -1,15 +1,14 @@
 """Which published cells contradict each other, where no records fit them all."""
 
-import time
-
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.claims._block import BlockSystem, Conflict
 from bayesrisk.reconstruction.claims._space import ClaimSpace
-from bayesrisk.reconstruction.solvers import IntegerModel, Limits
+from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.reconstruction.solvers.branching import proves_infeasible
+from bayesrisk.reconstruction.solvers.deadline import Deadline
 
 __all__ = ["describe", "smallest_conflict"]
 
@@ -19,7 +18,7 @@ Ints = NDArray[np.int64]
 _EACH, _ALL = 1.0, 10.0
 
 
-def smallest_conflict(system: BlockSystem, solver: SolverBackend) -> Conflict:
+def smallest_conflict(system: BlockSystem, solver: SolverBackend, deadline: Deadline) -> Conflict:
     """Return rows without a solution, none of which can be left out.
 
     Parameters
@@ -28,17 +27,19 @@ def smallest_conflict(system: BlockSystem, solver: SolverBackend) -> Conflict:
         A block without a solution.
     solver : SolverBackend
         For rows whose relaxation has solutions.
+    deadline : Deadline
+        When to stop.
 
     Returns
     -------
     Conflict
         Rows that could not be tried within seconds stay in.
     """
-    end = time.perf_counter() + _ALL
+    end = deadline.sooner(_ALL)
     left = np.arange(system.query.size)
     for row in left.tolist():
         fewer = left[left != row]
-        if time.perf_counter() < end and _impossible(_rows(system.model, fewer), solver):
+        if not end.late and _impossible(_rows(system.model, fewer), solver, end):
             left = fewer
     return Conflict("contradict each other", tuple(system.query[left].tolist()))
 
@@ -50,18 +51,17 @@ def _rows(model: IntegerModel, rows: Ints) -> IntegerModel:
     return IntegerModel(model.low, free, model.rows[rows], low, high)
 
 
-def _impossible(model: IntegerModel, solver: SolverBackend) -> bool:
+def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) -> bool:
     """Whether rows are proved to have no solution."""
     from bayesrisk.reconstruction.solvers._highs import HighsWarm  # loads a compiled solver
 
     if not model.row_low.size:
         return False
     nothing = np.zeros(model.low.size, np.int64)
-    answer = HighsWarm(model, nothing).maximise(nothing)
+    answer = HighsWarm(model, nothing, deadline=deadline).maximise(nothing)
     if answer.ray is not None:
-        columns = model.rows.T.tocsr()
-        return proves_infeasible(model, columns, model.low, model.high, answer.ray)
-    found = solver.solve(model, nothing, limits=Limits(seconds=_EACH))
+        return proves_infeasible(model, model.columns, model.low, model.high, answer.ray)
+    found = solver.solve(model, nothing, limits=deadline.sooner(_EACH).limits)
     return bool(found.status == "infeasible")
 
 

@@ -1,4 +1,4 @@
-"""Compiled parts of claims: live cells, supports as bitsets, and elimination in whole numbers."""
+"""Compiled parts of claims: live cells, supports as bitsets, and counts of patterns."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,21 +6,16 @@ from numpy.typing import NDArray
 from bayesrisk._numba import kernel
 
 __all__ = [
-    "eliminate",
+    "common_values",
     "lattice_counts",
-    "lattice_supports",
     "live_cells",
     "pattern_counts",
-    "reduce_rows",
-    "sums_of_cells",
+    "pattern_supports",
     "sums_of_patterns",
 ]
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
-
-#: Largest entry of an elimination; products of two of them stay below 2**62.
-LARGEST = 2**30
 
 
 @kernel
@@ -65,58 +60,62 @@ def _column_bits(
 
 
 @kernel
-def lattice_supports(
-    codes: NDArray[np.int16],
+def _support(
+    bits: Words, offset: Ints, base: Words, pattern: NDArray[np.int16], out: Words
+) -> np.uint64:
+    """Fill in the cells of ``base`` that match a pattern; return a number made of them."""
+    out[:] = base
+    for a in range(pattern.size):
+        if pattern[a] >= 0:
+            own = bits[offset[a] + pattern[a]]
+            for w in range(out.size):
+                out[w] &= own[w]
+    hashed = np.uint64(1469598103934665603)
+    for w in range(out.size):
+        hashed = (hashed ^ out[w]) * np.uint64(0x9E3779B97F4A7C15)
+        hashed ^= hashed >> np.uint64(29)
+    return hashed
+
+
+@kernel
+def pattern_supports(
+    bits: Words,
+    offset: Ints,
     base: Words,
-    rows: NDArray[np.int16],
-    columns: Ints,
-    without: Ints,
-    lowest: Ints,
-    support: Ints,
-    unique: Words,
+    patterns: NDArray[np.int16],
+    number: Ints,
+    first: Ints,
+    hashes: Words,
+    size: Ints,
     table: Ints,
 ) -> int:
-    """Fill in the support of every subset of columns of every row; return how many there are.
+    """Give patterns that match the same cells of ``base`` one number; return how many there are.
 
-    A subset is made from the one ``without`` its ``lowest`` column (-1: from all cells of
-    ``base``).  Equal supports get one number.  Returns -1 when ``unique`` is too small.
+    ``bits`` has the cells with each code of each attribute.  ``first`` becomes the first pattern of
+    each number and ``size`` its cells; ``table`` must have more slots than there are patterns.
     """
-    n_words = base.size
-    bits = np.zeros((columns.size, n_words), np.uint64)
-    own = np.zeros((without.size, n_words), np.uint64)
+    own, other = np.empty(base.size, np.uint64), np.empty(base.size, np.uint64)
     slots = table.size
     table[:] = -1
     count = 0
-    for r in range(rows.shape[0]):
-        _column_bits(codes, rows[r], columns, bits)
-        for s in range(without.size):
-            before = base if without[s] < 0 else own[without[s]]
-            hashed = np.uint64(1469598103934665603)
-            for w in range(n_words):
-                word = before[w] & bits[lowest[s], w]
-                own[s, w] = word
-                hashed = (hashed ^ word) * np.uint64(0x9E3779B97F4A7C15)
-                hashed ^= hashed >> np.uint64(29)
-            slot = np.int64(hashed % np.uint64(slots))
-            while True:
-                at = table[slot]
-                if at < 0:
-                    if count == unique.shape[0] or 2 * count > slots:
-                        return -1
-                    table[slot] = count
-                    unique[count] = own[s]
-                    support[r, s] = count
-                    count += 1
+    for s in range(patterns.shape[0]):
+        hashed = _support(bits, offset, base, patterns[s], own)
+        slot = np.int64(hashed % np.uint64(slots))
+        while True:  # ends: more slots than patterns
+            at = table[slot]
+            if at < 0:
+                table[slot], number[s] = count, count
+                first[count], hashes[count], size[count] = s, hashed, 0
+                for w in range(own.size):
+                    size[count] += _ones(own[w])
+                count += 1
+                break
+            if hashes[at] == hashed:
+                _support(bits, offset, base, patterns[first[at]], other)
+                if np.array_equal(own, other):
+                    number[s] = at
                     break
-                same = True
-                for w in range(n_words):
-                    if unique[at, w] != own[s, w]:
-                        same = False
-                        break
-                if same:
-                    support[r, s] = at
-                    break
-                slot = (slot + 1) % slots
+            slot = (slot + 1) % slots
     return count
 
 
@@ -184,132 +183,50 @@ def lattice_counts(
 
 
 @kernel
-def _gcd(a: np.int64, b: np.int64) -> np.int64:
-    while b:
-        a, b = b, a % b
-    return abs(a)
-
-
-@kernel
-def eliminate(matrix: Ints, n_columns: int, pivots: Ints) -> int:
-    """Reduce whole-numbered rows in place to echelon form, each column of a pivot else zero.
-
-    The columns from ``n_columns`` on are carried along.  Every step adds multiples of rows, so
-    that the reduced rows are combinations of the given ones, exactly.  Returns the rank, with the
-    pivots' columns in ``pivots``, or -1 when an entry becomes too large.
-    """
-    n_rows, width = matrix.shape
-    for r in range(n_rows):
-        for c in range(width):
-            if abs(matrix[r, c]) > LARGEST:
-                return -1
-    used = np.zeros(n_rows, np.bool_)
-    rank = 0
-    for column in range(n_columns):
-        best, size = -1, np.int64(0)
-        for r in range(n_rows):
-            value = abs(matrix[r, column])
-            if not used[r] and value and (best < 0 or value < size):
-                best, size = r, value
-        if best < 0:
-            continue
-        used[best] = True
-        pivots[best] = column
-        rank += 1
-        head = matrix[best, column]
-        for r in range(n_rows):
-            if r == best or matrix[r, column] == 0:
-                continue
-            common = _gcd(head, matrix[r, column])
-            keep, take = head // common, matrix[r, column] // common
-            shared = np.int64(0)
-            for c in range(width):
-                value = keep * matrix[r, c] - take * matrix[best, c]
-                if abs(value) > LARGEST:
-                    return -1
-                matrix[r, c] = value
-                if shared != 1 and value:
-                    shared = _gcd(shared, value)
-            if shared > 1:
-                for c in range(width):
-                    matrix[r, c] //= shared
-    return rank
-
-
-@kernel
-def reduce_rows(matrix: Ints, pivots: Ints, n_columns: int, targets: Ints, value: Ints) -> None:
-    """Say for each target row whether it is a combination of the reduced rows, and of what value.
-
-    ``value`` becomes the combination of the last column, or -1 where the target is none, or where
-    an entry becomes too large.
-    """
-    width = n_columns + 1
-    rest = np.empty(width, np.int64)
-    for t in range(targets.shape[0]):
-        scale = np.int64(1)
-        rest[:n_columns] = targets[t]
-        rest[n_columns] = 0
-        fine = True
-        for r in range(matrix.shape[0]):
-            if pivots[r] < 0 or rest[pivots[r]] == 0:
-                continue
-            head = matrix[r, pivots[r]]
-            common = _gcd(head, rest[pivots[r]])
-            keep, take = head // common, rest[pivots[r]] // common
-            scale *= keep
-            if abs(scale) > LARGEST:
-                fine = False
-                break
-            for c in range(width):
-                rest[c] = keep * rest[c] - take * matrix[r, c]
-                if abs(rest[c]) > LARGEST:
-                    fine = False
-                    break
-            if not fine:
-                break
-        value[t] = -1
-        if fine:
-            zero = True
-            for c in range(n_columns):
-                if rest[c] != 0:
-                    zero = False
-                    break
-            if zero and (-rest[n_columns]) % scale == 0:
-                value[t] = (-rest[n_columns]) // scale
-
-
-@kernel
-def sums_of_cells(
-    member: NDArray[np.bool_],
-    table: Ints,
+def common_values(
+    weight: NDArray[np.int16],
+    place: Ints,
+    codes: NDArray[np.int16],
+    eligible: NDArray[np.bool_],
+    value: NDArray[np.int16],
     width: Ints,
-    every: NDArray[np.bool_],
-    size: Ints,
-    out: NDArray[np.bool_],
 ) -> None:
-    """Say which sums of classes have the size of the cells of one table that lie inside them.
+    """Fill in the code that all cells of each published cell share, and how many they are.
 
-    Rows of ``member`` (cells of tables, classes) are sorted by table; a negative width leaves a
-    cell out.
+    ``place`` says where among the columns of ``weight`` each cell lies.  The width is -1 for
+    published cells that count a cell more than once, or one that is not eligible, or none.
     """
-    for s in range(every.shape[0]):
-        total, before = np.int64(0), np.int64(-1)
-        out[s] = size[s] == 0
-        for q in range(member.shape[0]):
-            if table[q] != before:
-                total, before = np.int64(0), table[q]
-            if width[q] < 0 or width[q] > size[s]:
+    n_places, n_codes = weight.shape[1], codes.shape[1]
+    common = np.full((n_places, n_codes), -2, np.int16)
+    number, plain = np.zeros(n_places, np.int64), np.ones(n_places, np.bool_)
+    for cell in range(place.size):
+        p = place[cell]
+        number[p] += 1
+        plain[p] &= eligible[cell]
+        for a in range(n_codes):
+            if common[p, a] == -2:
+                common[p, a] = codes[cell, a]
+            elif common[p, a] != codes[cell, a]:
+                common[p, a] = -1
+    for q in range(weight.shape[0]):
+        total = np.int64(0)
+        value[q, :] = -2
+        for p in range(n_places):
+            if weight[q, p] == 0 or number[p] == 0:
                 continue
-            inside = True
-            for g in range(member.shape[1]):
-                if member[q, g] and not every[s, g]:
-                    inside = False
-                    break
-            if inside:
-                total += width[q]
-                if total == size[s]:
-                    out[s] = True
-                    break
+            if weight[q, p] > 1 or not plain[p]:
+                total = np.int64(-1)
+                break
+            total += number[p]
+            for a in range(n_codes):
+                if value[q, a] == -2:
+                    value[q, a] = common[p, a]
+                elif value[q, a] != common[p, a]:
+                    value[q, a] = -1
+        width[q] = total if total > 0 else -1
+        for a in range(n_codes):
+            if width[q] < 0 or value[q, a] == -2:
+                value[q, a] = -1
 
 
 @kernel

@@ -13,6 +13,7 @@ __all__ = ["Subsets", "Supports", "Universal", "matches", "subsets", "supports",
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Codes = NDArray[np.int16]
 
 
 @dataclass(frozen=True)
@@ -60,41 +61,50 @@ def subsets(columns: Sequence[int], most: int) -> Subsets:
 
 @dataclass(frozen=True)
 class Supports:
-    """Live cells that partial assignments match; equal ones have one number.
+    """Cells that patterns match; patterns that match the same ones have one number.
 
     Attributes
     ----------
     number : ndarray of int64
-        Number of the support of each row and set of columns.
-    member : ndarray of bool
-        Live cells of each support.
+        Number of the support of each pattern.
+    first : ndarray of int64
+        First pattern of each number.
+    size : ndarray of int64
+        Cells of each number.
     """
 
     number: Ints
-    member: Bools
+    first: Ints
+    size: Ints
 
 
-def supports(
-    codes: NDArray[np.int16], eligible: Bools, rows: NDArray[np.int16], sets: Subsets
-) -> Supports:
-    """Return the support of every set of columns of every row, among eligible cells."""
-    n_words = max(1, (len(codes) + 63) // 64)
-    base = np.zeros(n_words * 64, np.bool_)
-    base[: len(codes)] = eligible
-    words = np.packbits(base, bitorder="little").view(np.uint64)
-    number = np.empty((len(rows), sets.bits.size), np.int64)
-    size = 1024
-    while True:
-        unique = np.empty((size, n_words), np.uint64)
-        table = np.empty(4 * size, np.int64)
-        count = kernels.lattice_supports(
-            codes, words, rows, sets.columns, sets.without, sets.lowest, number, unique, table
-        )
-        if count >= 0:
-            break
-        size *= 4
-    member = np.unpackbits(unique[:count].view(np.uint8), axis=1, bitorder="little")
-    return Supports(number, member[:, : len(codes)].astype(np.bool_))
+def supports(codes: Codes, eligible: Bools, patterns: Codes) -> Supports:
+    """Return the support of every pattern among eligible cells.
+
+    Memory is a bit for each cell and code of an attribute, whatever the number of patterns.
+    """
+    base = _packed(eligible)
+    most = np.maximum(codes.max(axis=0, initial=-1), patterns.max(axis=0, initial=-1))
+    offset = np.concatenate([[0], np.cumsum(most.astype(np.int64) + 1)])
+    bits = np.zeros((max(int(offset[-1]), 1), base.size), np.uint64)
+    for a in range(codes.shape[1]):
+        for code in np.unique(patterns[:, a]).tolist():
+            if code >= 0:
+                bits[offset[a] + code] = _packed(codes[:, a] == code)
+    n = len(patterns)
+    number, first, size = (np.zeros(n, np.int64) for _ in range(3))
+    table = np.empty(2 * n + 1, np.int64)
+    count = kernels.pattern_supports(
+        bits, offset, base, patterns, number, first, np.empty(n, np.uint64), size, table
+    )
+    return Supports(number, first[:count], size[:count])
+
+
+def _packed(chosen: Bools) -> NDArray[np.uint64]:
+    """Return flags as bits of whole words."""
+    padded = np.zeros(max(1, (chosen.size + 63) // 64) * 64, np.bool_)
+    padded[: chosen.size] = chosen
+    return np.packbits(padded, bitorder="little").view(np.uint64)
 
 
 @dataclass(frozen=True)

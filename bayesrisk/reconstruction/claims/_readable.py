@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bayesrisk.reconstruction.claims import _kernels as kernels
 from bayesrisk.reconstruction.claims._block import BlockSystem
-from bayesrisk.reconstruction.claims._space import ClaimSpace
+from bayesrisk.reconstruction.claims._space import ClaimSpace, Stated
 
 __all__ = ["readable_everywhere", "readable_here"]
 
@@ -17,8 +17,10 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-def readable_here(space: ClaimSpace, system: BlockSystem, every: Bools, size: Ints) -> Bools:
-    """Return which sums of classes are sums of cells of one table, dead cells left out.
+def readable_here(
+    space: ClaimSpace, system: BlockSystem, patterns: NDArray[np.int16], size: Ints
+) -> Bools:
+    """Return which claims are sums of cells of one table, dead cells left out.
 
     Parameters
     ----------
@@ -26,36 +28,18 @@ def readable_here(space: ClaimSpace, system: BlockSystem, every: Bools, size: In
         Tables.
     system : BlockSystem
         The block.
-    every : ndarray of bool
-        Classes of each sum, (sums, classes).
+    patterns : ndarray of int16
+        Value of every attribute, -1 for any.
     size : ndarray of int64
-        Live cells that match, for each sum; a sum that splits a class is no sum of cells.
+        Live cells that match, for each claim.
 
     Returns
     -------
     ndarray of bool
-        One answer for each sum.
+        One answer for each claim; a claim that no live cell matches is a sum of no cells.
     """
-    number = np.bincount(system.label[~system.unbound], minlength=every.shape[1])
-    plain = system.member.max(axis=1, initial=0) <= 1
-    member = system.member > 0
-    width = np.where(plain, member.astype(np.int64) @ number, -1)
-    table = space.table[system.published]
-    found = np.empty(len(every), np.bool_)
-    apart = np.where(space.overlapping[table], -1, width)
-    kernels.sums_of_cells(member, table, apart, every, size, found)
-    for t in np.unique(table[space.overlapping[table]]).tolist():
-        rows = np.flatnonzero((table == t) & plain)
-        order = rows[np.argsort(-width[rows], kind="stable")]
-        for s in np.flatnonzero(~found).tolist():
-            taken, total = np.zeros(member.shape[1], np.bool_), 0
-            for q in order.tolist():
-                if not (member[q] & ~every[s]).any() and not (taken & member[q]).any():
-                    taken |= member[q]
-                    total += int(width[q])
-            found[s] = total == size[s]
-    whole: Bools = (every.astype(np.int64) @ number) == size
-    return found & whole
+    stated = space.stated(system.cells, system.published)
+    return np.asarray((size == 0) | _sums(space, stated, system.cells, patterns, size), np.bool_)
 
 
 def readable_everywhere(space: ClaimSpace, patterns: NDArray[np.int16], size: Ints) -> Bools:
@@ -75,19 +59,27 @@ def readable_everywhere(space: ClaimSpace, patterns: NDArray[np.int16], size: In
     ndarray of bool
         One answer for each claim.
     """
-    value, width = space.constant
-    found = np.empty(len(patterns), np.bool_)
-    apart = np.where(space.overlapping[space.table], -1, width)
-    kernels.sums_of_patterns(value, space.table, apart, patterns, size, found)
-    for t in np.flatnonzero(space.overlapping).tolist():
-        rows = np.flatnonzero((space.table == t) & (width > 0))
+    return _sums(space, space.constant, np.arange(len(space.codes)), patterns, size)
+
+
+def _sums(
+    space: ClaimSpace, stated: Stated, cells: Ints, patterns: NDArray[np.int16], size: Ints
+) -> Bools:
+    """Return which claims have the size of cells of one table that lie inside and apart."""
+    value, width, table = stated.value, stated.width, space.table[stated.query]
+    found = np.zeros(len(patterns), np.bool_)
+    apart = np.where(space.overlapping[table], -1, width)
+    kernels.sums_of_patterns(value, table, apart, patterns, size, found)
+    for t in np.unique(table[space.overlapping[table]]).tolist():
+        rows = np.flatnonzero((table == t) & (width > 0))
         order = rows[np.argsort(-width[rows], kind="stable")]
         for s in np.flatnonzero(~found).tolist():
             asked = patterns[s] >= 0
             inside = (value[order][:, asked] == patterns[s, asked]).all(axis=1)
             chosen: list[int] = []
             for q in order[inside].tolist():
-                if not any(space.overlap(q, other) for other in chosen):
+                own = int(stated.query[q])
+                if not any(space.overlap(own, int(stated.query[o]), cells) for o in chosen):
                     chosen.append(q)
             found[s] = int(width[chosen].sum()) == size[s]
     return found

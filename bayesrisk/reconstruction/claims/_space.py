@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk.exceptions import ArgumentError
@@ -24,6 +25,8 @@ Bools = NDArray[np.bool_]
 
 #: Most possible cells that are listed.
 MAX_CELLS = 2_000_000
+#: Possible cells that are looked at together: more would take memory, fewer time.
+_AT_ONCE = 2**18
 #: Most cells of the cross of a family of tables.
 _MAX_CROSS = 2_000_000
 HOUSEHOLD = "household-dhc"
@@ -48,6 +51,26 @@ class Family:
     query: Ints
     weight: NDArray[np.int16]
     place: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What published cells say of the cells of the space that they count.
+
+    Attributes
+    ----------
+    query : ndarray of int64
+        The published cells, by position among all.
+    value : ndarray of int16
+        The code of each attribute that all cells share, -1 where they differ.
+    width : ndarray of int64
+        How many cells there are; -1 where a published cell is no plain count of cells that claims
+        can be about.
+    """
+
+    query: Ints
+    value: NDArray[np.int16]
+    width: Ints
 
 
 @dataclass(frozen=True)
@@ -109,13 +132,37 @@ class ClaimSpace:
     def _places(self) -> NDArray[np.int32]:
         return np.stack([f.place for f in self.families])
 
-    def weights(self, cells: Ints, chosen: Ints) -> Ints:
-        """Return the weights of cells in some published cells, (published, cells)."""
-        found = np.zeros((len(chosen), len(cells)), np.int64)
+    def classes(self, cells: Ints, chosen: Ints) -> tuple[Ints, Bools]:
+        """Return a class for each cell, and whether any published cell binds each class.
+
+        Cells are of one class when all the chosen published cells count them alike.
+        """
+        label, bound = np.zeros(len(cells), np.int64), np.zeros(min(len(cells), 1), np.bool_)
         for family in self.families:
-            at = np.flatnonzero(np.isin(chosen, family.query, assume_unique=True))
-            rows = np.searchsorted(family.query, chosen[at])
-            found[at] = family.weight[rows][:, family.place[cells]]
+            weight = family.weight[np.isin(family.query, chosen, assume_unique=True)]
+            if not len(weight) or not len(cells):
+                continue
+            used, at = np.unique(family.place[cells], return_inverse=True)
+            packed = np.ascontiguousarray(weight[:, used].T)
+            keys = packed.view(np.dtype((np.void, packed.itemsize * packed.shape[1]))).ravel()
+            kind = np.unique(keys, return_inverse=True)[1].ravel()
+            joined, label = np.unique(label * len(used) + kind[at.ravel()], return_inverse=True)
+            counted = np.zeros(len(used), np.bool_)
+            counted[kind] = packed.any(axis=1)
+            bound = bound[joined // len(used)] | counted[joined % len(used)]
+        return label, bound
+
+    def columns(self, cells: Ints, chosen: Ints) -> sp.csc_array:
+        """Return the weights of cells in some published cells, (published, cells)."""
+        parts, rows = [], []
+        for family in self.families:
+            at = np.flatnonzero(np.isin(family.query, chosen, assume_unique=True))
+            cross = sp.csc_array(family.weight[at].astype(np.int64))
+            parts.append(cross[:, family.place[cells]])
+            rows.append(family.query[at])
+        stacked = sp.csr_array(sp.vstack(parts, format="csr"))
+        found = sp.csc_array(stacked[np.argsort(np.concatenate(rows))])
+        found.sort_indices()
         return found
 
     @cached_property
@@ -149,30 +196,26 @@ class ClaimSpace:
         return np.where(self.free, values, 1).astype(np.int64)
 
     @cached_property
-    def constant(self) -> tuple[NDArray[np.int16], Ints]:
-        """Return for each published cell the value that all its possible cells share, and its size.
+    def constant(self) -> Stated:
+        """What the published cells say of all possible cells."""
+        return self.stated(np.arange(len(self.codes)), np.arange(len(self.names)))
 
-        Shape (published, attributes); -1 where they differ.  The size is -1 where the cell is no
-        plain count of eligible cells.
-        """
-        shape = (len(self.names), self.codes.shape[1])
-        value, size = np.full(shape, -1, np.int16), np.full(len(self.names), -1, np.int64)
+    def stated(self, cells: Ints, chosen: Ints) -> Stated:
+        """Return what some published cells say of some possible cells."""
+        from bayesrisk.reconstruction.claims._kernels import common_values  # compiled on first use
+
+        value = np.full((len(chosen), self.codes.shape[1]), -1, np.int16)
+        width = np.full(len(chosen), -1, np.int64)
+        codes, eligible = self.codes[cells], self.eligible[cells]
         for family in self.families:
-            order = np.argsort(family.place, kind="stable")
-            used, start = np.unique(family.place[order], return_index=True)
-            codes = self.codes[order]
-            least, most = (f.reduceat(codes, start, axis=0) for f in (np.minimum, np.maximum))
-            plain = np.logical_and.reduceat(self.eligible[order], start)
-            count = np.diff(np.append(start, order.size))
-            for row, query in enumerate(family.query.tolist()):
-                weight = family.weight[row][used]
-                inside = weight > 0
-                if not inside.any() or weight.max() > 1 or not plain[inside].all():
-                    continue
-                size[query] = count[inside].sum()
-                low, high = least[inside].min(axis=0), most[inside].max(axis=0)
-                value[query] = np.where(low == high, low, -1)
-        return value, size
+            at = np.flatnonzero(np.isin(chosen, family.query, assume_unique=True))
+            rows = np.searchsorted(family.query, chosen[at])
+            used, place = np.unique(family.place[cells], return_inverse=True)
+            own, size = value[at], width[at]
+            weight = np.ascontiguousarray(family.weight[rows][:, used])
+            common_values(weight, place.ravel(), codes, eligible, own, size)
+            value[at], width[at] = own, size
+        return Stated(chosen, value, width)
 
     @cached_property
     def overlapping(self) -> Bools:
@@ -184,13 +227,13 @@ class ClaimSpace:
                 found[t] = int(np.sum(family.weight[tables == t] > 0, axis=0).max()) > 1
         return found
 
-    def overlap(self, query: int, other: int) -> bool:
-        """Whether a possible cell is in two published cells of one table."""
+    def overlap(self, query: int, other: int, cells: Ints) -> bool:
+        """Whether one of some possible cells is in two published cells of one table."""
         for family in self.families:
             rows = np.searchsorted(family.query, (query, other))
             if rows.max() < family.query.size and (family.query[rows] == (query, other)).all():
                 both = np.flatnonzero((family.weight[rows] > 0).all(axis=0))
-                return bool(np.isin(family.place, both).any())
+                return bool(np.isin(family.place[cells], both).any())
         return False
 
 
@@ -240,10 +283,11 @@ def possible_cells(schema: Schema, *, structural_rules: bool, tenure: str) -> In
 
 def _any_household(schema: Schema) -> Ints:
     """Return every combination of the codes of occupied units, and the vacant units."""
-    names = [name for name in schema.names if name != "vacancy"]
-    axes = np.meshgrid(*(np.arange(1, schema.attribute(n).size) for n in names), indexing="ij")
-    occupied = {name: axis.ravel() for name, axis in zip(names, axes, strict=True)}
-    homes = schema.cell_index({**occupied, "vacancy": 0})
+    homes = np.zeros(1, np.int64)
+    for name in schema.names:
+        attribute = schema.attribute(name)
+        code = np.arange(1, attribute.size) if name != "vacancy" else np.zeros(1, np.int64)
+        homes = (homes[:, None] * attribute.size + code).ravel()
     vacant = np.arange(1, schema.attribute("vacancy").size)
     empty = schema.cell_index({**dict.fromkeys(schema.names, 0), "vacancy": vacant})
     return np.sort(np.concatenate([homes, empty]))
@@ -296,19 +340,23 @@ def claim_space(
     groups = published_groups(schema, tables)
     for name in single_codes:
         groups[name] = np.arange(schema.attribute(name).size)
-    index = schema.indices(cells)
-    codes = np.stack([groups[name][index[name]] for name in schema.names], axis=1)
     sizes = np.array([int(groups[name].max()) + 1 for name in schema.names])
-    eligible = np.ones(len(cells), np.bool_)
-    for name, kept in among.items():
-        eligible &= np.isin(index[name] + schema.attribute(name).first, list(kept))
-    key = np.stack([*codes.T, eligible], axis=1)
-    _, first = np.unique(_flat(key, np.append(sizes, 2)), return_index=True)
-    codes, eligible = codes[first], eligible[first]
+    found = []
+    for begin in range(0, len(cells), _AT_ONCE):
+        index = schema.indices(cells[begin : begin + _AT_ONCE])
+        about = np.ones(len(cells[begin : begin + _AT_ONCE]), np.int64)
+        for name, kept in among.items():
+            about &= np.isin(index[name] + schema.attribute(name).first, list(kept))
+        key = np.stack([*(groups[name][index[name]] for name in schema.names), about], axis=1)
+        found.append(np.unique(_flat(key, np.append(sizes, 2))))
+    keys, eligible = np.divmod(np.unique(np.concatenate([np.zeros(0, np.int64), *found])), 2)
+    codes = np.empty((len(keys), sizes.size), np.int16)
+    for a in reversed(range(sizes.size)):
+        keys, codes[:, a] = np.divmod(keys, sizes[a])
     names = tuple((table.name, cell) for table in tables for cell in table.cells)
     table = np.repeat(np.arange(len(tables)), [len(t.cells) for t in tables])
     families = _families(schema, tables, groups, codes, sizes)
-    return ClaimSpace(schema, groups, codes.astype(np.int16), eligible, names, table, families)
+    return ClaimSpace(schema, groups, codes, eligible.astype(np.bool_), names, table, families)
 
 
 def _families(

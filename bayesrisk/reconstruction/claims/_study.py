@@ -1,6 +1,5 @@
 """Claims of one block: candidates from one solution, and a decision on each."""
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +9,7 @@ from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.claims._block import BlockSystem, Conflict, block_system
 from bayesrisk.reconstruction.claims._conflict import describe, smallest_conflict
 from bayesrisk.reconstruction.claims._decide import REFUTED, UNDECIDED, VERIFIED, Decider
+from bayesrisk.reconstruction.claims._kernels import pattern_counts
 from bayesrisk.reconstruction.claims._lattice import (
     Subsets,
     Universal,
@@ -19,14 +19,13 @@ from bayesrisk.reconstruction.claims._lattice import (
 )
 from bayesrisk.reconstruction.claims._readable import readable_everywhere, readable_here
 from bayesrisk.reconstruction.claims._space import ClaimSpace
+from bayesrisk.reconstruction.solvers.deadline import Deadline
 
 __all__ = ["BlockClaims", "Study", "study"]
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int16]
 Bools = NDArray[np.bool_]
-
-_VERTICES = 8
 
 
 @dataclass(frozen=True)
@@ -123,80 +122,63 @@ def study(
     BlockClaims
         Candidates with decisions.
     """
-    end = np.inf if about.time_limit is None else time.perf_counter() + about.time_limit
+    deadline = Deadline(about.time_limit)
     system = block_system(about.space, counts, hidden)
     if isinstance(system, Conflict):
         return _nothing(about, "contradictory", describe(system, about.space, counts))
     if not system.model.low.size:
         return _without_records(about, system, asked)
-    decider = Decider(system, about.solver, end)
-    found = decider.find(max(_VERTICES, about.n_solutions), np.random.default_rng(about.seed))
+    if deadline.late:
+        return _nothing(about, "unknown", live=system.cells.size)
+    decider = Decider(about.space, system, about.solver, deadline, about.sets, _radix(about))
+    found = decider.find(about.n_solutions, np.random.default_rng(about.seed))
     if found == "infeasible":
-        conflict = smallest_conflict(system, about.solver)
+        conflict = smallest_conflict(system, about.solver, deadline)
         detail = describe(conflict, about.space, counts)
         return _nothing(about, "contradictory", detail, system.cells.size)
     if found == "unknown":
         return _nothing(about, "unknown", live=system.cells.size)
-    if asked is not None:
-        return _decided(about, system, decider, *_asked(about, system, asked))
-    return _decided(about, system, decider, *_candidates(about, system, decider))
-
-
-def _records(space: ClaimSpace, system: BlockSystem, solution: Ints) -> Codes:
-    """Return the records of a solution that claims can be about, one row each."""
-    cells = system.cells[np.repeat(system.first, solution)]
-    rows: Codes = space.codes[cells[space.eligible[cells]]]
-    return rows
+    records = decider.records(decider.solutions[0])
+    if asked is None:
+        return _decided(about, system, decider, _candidates(about, records), records)
+    return _decided(about, system, decider, _asked(about, *asked), records)
 
 
 @dataclass(frozen=True)
 class _Claimed:
-    """Candidates, and the supports behind them."""
+    """Claims, and how much they say; multiplicities only where they were asked for."""
 
     patterns: Codes
-    number: Ints
-    member: Bools
+    key: Ints
     size: Ints
     needed: Ints
     multiplicity: Ints | None
 
 
-def _candidates(about: Study, system: BlockSystem, decider: Decider) -> tuple[_Claimed, Codes]:
+def _radix(about: Study) -> Ints:
+    """Return what a code of each column, counted from 1, adds to the key of a claim."""
+    sizes = about.space.sizes[about.sets.columns]
+    return np.cumprod(np.append(1, sizes[:-1] + 1)).astype(np.int64)
+
+
+def _candidates(about: Study, records: Codes) -> _Claimed:
+    """Return all partial assignments of some records."""
     space, sets = about.space, about.sets
-    records = _records(space, system, decider.solutions[0])
     rows = np.unique(records, axis=0)
-    eligible = space.eligible[system.cells]
-    found = supports(space.codes[system.cells], eligible, rows, sets)
     general = universal(space, rows, sets)
     member = sets.member()
-    radix = np.cumprod(np.append(1, space.sizes[sets.columns][:-1] + 1))
-    keys = ((rows[:, sets.columns].astype(np.int64) + 1) * radix) @ member.T.astype(np.int64)
-    _, first = np.unique(keys, return_index=True)
+    codes = (rows[:, sets.columns].astype(np.int64) + 1) * _radix(about)
+    keys, first = np.unique(codes @ member.T.astype(np.int64), return_index=True)
     row, column = np.divmod(first, sets.bits.size)
     patterns = np.full((first.size, space.codes.shape[1]), -1, np.int16)
     patterns[:, sets.columns] = np.where(member[column], rows[row][:, sets.columns], -1)
-    claimed = _Claimed(
-        patterns,
-        found.number[row, column],
-        found.member,
-        general.size[row, column],
-        general.needed[row, column],
-        None,
-    )
-    return claimed, records
+    return _Claimed(patterns, keys, general.size[row, column], general.needed[row, column], None)
 
 
-def _asked(about: Study, system: BlockSystem, asked: tuple[Codes, Ints]) -> tuple[_Claimed, Codes]:
-    space = about.space
-    patterns, multiplicity = asked
-    member = matches(space.codes[system.cells], patterns) & space.eligible[system.cells]
-    packed, number = np.unique(np.packbits(member, axis=1), axis=0, return_inverse=True)
-    unique = np.unpackbits(packed, axis=1, count=system.cells.size).astype(np.bool_)
+def _asked(about: Study, patterns: Codes, multiplicity: Ints) -> _Claimed:
     general = _universal_of(about, patterns)
-    claimed = _Claimed(
-        patterns, number.ravel(), unique, general.size[:, 0], general.needed[:, 0], multiplicity
-    )
-    return claimed, np.zeros((0, patterns.shape[1]), np.int16)
+    key = (patterns[:, about.sets.columns].astype(np.int64) + 1) @ _radix(about)
+    return _Claimed(patterns, key, general.size[:, 0], general.needed[:, 0], multiplicity)
 
 
 def _universal_of(about: Study, patterns: Codes) -> Universal:
@@ -214,77 +196,70 @@ def _universal_of(about: Study, patterns: Codes) -> Universal:
     return Universal(size, needed)
 
 
-def _sums(system: BlockSystem, member: Bools) -> tuple[Bools, Bools]:
-    """Return the classes of which some, and every, cell is in each support."""
-    bound = np.flatnonzero(~system.unbound)
-    order = bound[np.argsort(system.label[bound], kind="stable")]
-    start = np.searchsorted(system.label[order], np.arange(system.first.size))
-    ordered = member[:, order]
-    return (
-        np.logical_or.reduceat(ordered, start, axis=1),
-        np.logical_and.reduceat(ordered, start, axis=1),
-    )
-
-
 def _decided(
     about: Study, system: BlockSystem, decider: Decider, claimed: _Claimed, records: Codes
 ) -> BlockClaims:
-    """Decide candidates and say what tables state themselves."""
-    some, every = _sums(system, claimed.member)
-    value = every.astype(np.int64) @ decider.solutions[0]
-    status = np.full(len(some), UNDECIDED, np.int8)
-    loose = claimed.member[:, system.unbound].any(axis=1)
-    if about.verify:
-        decider.empty_classes()
-        status[~loose], value[~loose] = decider.decide(some[~loose], every[~loose])
-        status[loose] = REFUTED
-    else:
-        status[loose] = REFUTED
-        for other in decider.solutions[1 : about.n_solutions]:
-            status[(some @ other > value) | (every @ other < value)] = REFUTED
-    here = np.zeros(len(status), np.bool_)
-    told = status != REFUTED
-    here[told] = readable_here(about.space, system, every[told], claimed.member[told].sum(axis=1))
-    decision = status[claimed.number].astype(np.int64)
-    multiplicity = value[claimed.number]
+    """Decide claims and say what tables state themselves."""
+    space, patterns = about.space, claimed.patterns
+    value = np.zeros(len(patterns), np.int64)
+    distinct, weight = np.unique(records, axis=0, return_counts=True)
+    pattern_counts(patterns, distinct, weight, value)
+    decision = np.full(len(patterns), UNDECIDED, np.int64)
+    multiplicity = value
     if claimed.multiplicity is not None:
-        decision = _compared(decider, some, every, claimed, decision, multiplicity)
         multiplicity = claimed.multiplicity
-    keep = np.ones(decision.size, np.bool_) if about.refuted else decision != REFUTED
-    patterns, size = claimed.patterns[keep], claimed.size[keep]
-    readable_now = here[claimed.number[keep]]
-    readable = np.zeros(patterns.shape[0], np.bool_)
-    # A claim that a table states whatever its zeros is also stated with these zeros.
-    readable[readable_now] = readable_everywhere(
-        about.space, patterns[readable_now], size[readable_now]
+        decision[value != multiplicity] = REFUTED
+    _refute(about, system, decider, claimed, decision)
+    open_ = np.flatnonzero(decision == UNDECIDED)
+    found = supports(space.codes[system.cells], space.eligible[system.cells], patterns[open_])
+    first = open_[found.first]
+    if about.verify:
+        status = np.full(first.size, UNDECIDED, np.int8)
+        decider.decide(patterns[first], claimed.key[first], value[first], status)
+        decision[open_] = status[found.number]
+    told = decision[open_] != REFUTED
+    here = np.zeros(len(patterns), np.bool_)
+    here[open_[told]] = readable_here(
+        space, system, patterns[open_[told]], found.size[found.number[told]]
     )
-    open_ = about.verify and bool((decision == UNDECIDED).any())
-    if claimed.multiplicity is not None:
-        records = _records(about.space, system, decider.solutions[0])
+    readable = np.zeros(len(patterns), np.bool_)
+    # A claim that a table states whatever its zeros is also stated with these zeros.
+    readable[here] = readable_everywhere(space, patterns[here], claimed.size[here])
+    keep = np.ones(decision.size, np.bool_) if about.refuted else decision != REFUTED
+    undecided = about.verify and bool((decision == UNDECIDED).any())
     return BlockClaims(
-        "undecided" if open_ else "decided",
+        "undecided" if undecided else "decided",
         "",
-        patterns,
+        patterns[keep],
         multiplicity[keep],
         decision[keep],
         claimed.needed[keep],
-        readable,
-        readable_now,
+        readable[keep],
+        here[keep],
         records,
         system.cells.size,
     )
 
 
-def _compared(
-    decider: Decider, some: Bools, every: Bools, claimed: _Claimed, decision: Ints, value: Ints
-) -> Ints:
-    """Return decisions on the multiplicities that were asked for."""
-    wanted = np.zeros(0, np.int64) if claimed.multiplicity is None else claimed.multiplicity
-    found = np.where((decision == VERIFIED) & (value != wanted), REFUTED, decision)
-    for solution in decider.solutions:
-        most, least = (some @ solution)[claimed.number], (every @ solution)[claimed.number]
-        found = np.where((wanted > most) | (wanted < least), REFUTED, found)
-    return found
+def _refute(
+    about: Study, system: BlockSystem, decider: Decider, claimed: _Claimed, decision: Ints
+) -> None:
+    """Refute claims by data sets, in place: those found, and many more one exchange apart."""
+    space = about.space
+    unbound = system.unbound[space.eligible[system.unbound]]
+    if unbound.size:
+        # Cells that no count binds can hold any number of records.
+        _, first = np.unique(space.codes[unbound], axis=0, return_index=True)
+        loose = np.zeros(len(decision), np.int64)
+        pattern_counts(
+            claimed.patterns, space.codes[unbound[first]], np.ones(first.size, np.int64), loose
+        )
+        decision[loose > 0] = REFUTED
+    keys, at = np.unique(claimed.key, return_inverse=True)
+    claims = decider.exchange(keys)
+    if about.verify:
+        decider.walk(claims)
+    decision[claims.settled[at]] = REFUTED
 
 
 def _without_records(

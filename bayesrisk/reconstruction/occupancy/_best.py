@@ -45,8 +45,10 @@ class Best(NamedTuple):
 
 def best_solution(program: BlockProgram, solver: SolverBackend, limits: Limits) -> Best:
     """Return one solution of largest objective."""
-    if program.model.row_low[0] == 0:  # no households
-        return Best("proved", [np.zeros(program.objective.size, np.int64)])
+    if program.model.row_low[0] == 0:  # no households: what is published is missed, if it may be
+        nobody = program.model.high.copy()
+        nobody[: program.kinds.size + 3 * program.n_classes] = 0
+        return Best("proved", [nobody]) if program.model.holds(nobody) else Best("infeasible", [])
     if program.kinds.size == 0:
         return Best("infeasible", [])
     found = solver.solve(program.model, program.objective, limits=limits)

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.occupancy.law import UNIT, HouseholdLaw
 from bayesrisk.reconstruction.occupancy.statistics import HUD_GROUP, OccupancyStatistics
 from bayesrisk.reconstruction.solvers import IntegerModel
@@ -17,6 +18,8 @@ from bayesrisk.reconstruction.solvers import IntegerModel
 __all__ = ["BlockProgram", "block_program", "kind_limit", "statistic_rows"]
 
 Ints = NDArray[np.int64]
+#: Most units of squared errors of a block, a variable each.
+MAX_STEPS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +74,8 @@ def block_program(
         Whether kinds outside the sample may be used.
     error : str
         ``none``: tables are right, as :func:`occupancy_statistics` reads them; ``absolute`` or
-        ``squared``: every row but the number of households may be missed, at that cost.
+        ``squared``: every row but the number of households may be missed, at that cost.  What is
+        missed is the distance to the interval of counts that a published number stands for.
     likelihood : bool
         Whether kinds have weights; without, only errors count.
     most : int, optional
@@ -97,7 +101,7 @@ def block_program(
     weight = law.log_probability[kinds] if likelihood else np.zeros(n, np.int64)
     objective = np.concatenate([weight, np.zeros(3 * m, np.int64)])
     if not exact:
-        soft, cost, soft_top = _errors(rows, low, top, squared=error == "squared", most=most)
+        soft, cost, soft_top = _errors(rows, low, high, top, squared=error == "squared", most=most)
         rows = sp.hstack([rows, soft], format="csr")
         coupling = sp.hstack(
             [coupling, sp.csr_array((m, soft.shape[1]), dtype=np.int64)], format="csr"
@@ -162,18 +166,25 @@ def statistic_rows(
         [np.array(homes, dtype=np.int64), np.vstack([every, rooms])], format="csr"
     )
     counts = blocks.sizes[at]
-    reach = int(counts @ np.arange(1, 8)) + 7 * max(n - int(counts.sum()), 0)
-    parents = int(counts @ np.minimum(np.arange(1, 8) - law.adults, 6))
-    parents += 6 * max(n - int(counts.sum()), 0)
     people, minors = int(blocks.population[at]), int(blocks.children[at])
     hud_people = int(blocks.hud_people[at])
+    large = n - int(counts[:6].sum())  # households that may be larger than any size published
     if exact:
-        people, minors = min(people, reach), min(minors, max(parents, 0))
         hud_people = min(hud_people, int(blocks.largest_people[at]))
+    if exact and large > 0:
+        sizes, homes_of = np.arange(1, 8), [*counts[:6].tolist(), large]
+        people = min(people, int(homes_of @ sizes))
+        minors = min(minors, int(homes_of @ np.minimum(sizes - law.adults, 6)))
+        left = n_sub - np.cumsum([0, *homes_of[:0:-1]])  # the largest ones first
+        largest = np.clip(left, 0, homes_of[::-1]) @ sizes[::-1]
+        hud_people = min(hud_people, int(largest))
     low = [n, *counts, *blocks.race[at], people, minors, n_sub, hud_people]
     low += [*blocks.hud_race[at], int(blocks.hud_children[at, 0]), *blocks.hud_bedrooms[at]]
     if not exact:
-        return sp.csr_array(matrix), np.array(low, np.int64), np.array(low, np.int64)
+        high = [n, *counts, *blocks.race[at], people, minors, n_sub, hud_people]
+        high += [*np.asarray(blocks.hud_race_most)[at], int(blocks.hud_children[at, 1])]
+        high += [*np.asarray(blocks.hud_bedrooms_most)[at]]
+        return sp.csr_array(matrix), np.array(low, np.int64), np.array(high, np.int64)
     low[7] = 0  # a household of unknown size may have 7 people, and 7 may be anything
     high = [n, *[n] * 7, *[n] * 14, 7 * n, 7 * n, n_sub, 7 * n, *[n] * 6]
     high += [int(blocks.hud_children[at, 1]), *[n] * 3]
@@ -181,14 +192,22 @@ def statistic_rows(
 
 
 def _errors(
-    rows: sp.csr_array, count: Ints, top: Ints, *, squared: bool, most: int | None
+    rows: sp.csr_array, low: Ints, high: Ints, top: Ints, *, squared: bool, most: int | None
 ) -> tuple[sp.csr_array, Ints, Ints]:
     """Return columns of errors of all rows but the first, their costs and bounds.
 
     Squared errors are steps of one, at costs 1, 3, 5, ...: the k-th brings the sum to k squared.
     """
     largest = rows @ top
-    missing, surplus = count, np.maximum(largest - count, 0)
+    missing, surplus = low, np.maximum(largest - high, 0)
+    if squared:
+        every = np.concatenate([missing[1:], surplus[1:]])
+        needed = int((every if most is None else np.minimum(every, most)).sum())
+        if needed > MAX_STEPS:
+            raise ArgumentError(
+                f"error 'squared' must have at most {MAX_STEPS} units of error in a block, "
+                f"got {needed}: take 'absolute'"
+            )
     place, sign, cost, bound = [], [], [], []
     for row in range(1, rows.shape[0]):
         for direction, reach in ((1, int(missing[row])), (-1, int(surplus[row]))):

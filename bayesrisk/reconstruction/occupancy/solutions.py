@@ -51,7 +51,8 @@ class OccupancyReconstruction:
         For each block the log-likelihoods of its solutions, in nats, each off by at most 5e-5 for
         a household.
     misfit : tuple of ndarray of int64
-        For each block the total error of its solutions against the tables: 0 but for noisy ones.
+        For each block the total error of its solutions: distances to what was published (for
+        rounded numbers to the interval of counts behind them); 0 but for noisy tables.
     version : str
         Version of bayesrisk.
     """
@@ -161,6 +162,8 @@ def reconstruct_occupancy(
         Of the Gumbel noise of ``perturbed`` on each log probability, in nats, > 0.
     error : {"none", "absolute", "squared"}, default "none"
         Whether statistics may be missed, and what by counts; the number of households never is.
+        ``squared`` takes a variable for each unit of error that a solution can have: blocks that
+        need more than a million are refused.
     likelihood : bool, default True
         Whether log probabilities count; without, only errors do.
     solver : str or SolverBackend, default "highs"
@@ -182,8 +185,13 @@ def reconstruct_occupancy(
 
     Notes
     -----
-    Households of 7 people or more count as 7, children of 6 or more as 6; published numbers of
-    people and children that are larger than sizes can explain are lowered to what they can.
+    Households of 7 people or more count as 7, children of 6 or more as 6.  Without errors, and
+    where some household can be of 7 or more, published numbers of people and children that are
+    larger than sizes can explain are lowered to what they can; elsewhere they are contradictions,
+    and every block that :func:`detect_occupancy` finds ``infeasible`` is so here.
+
+    The error of a number that was rounded, such as a percentage of HUD's, is the distance to the
+    interval of counts behind it: exact statistics have a solution without error.
 
     References
     ----------

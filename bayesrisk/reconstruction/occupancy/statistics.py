@@ -33,6 +33,10 @@ _TABLES = {
     "hud_bedrooms": "HUD-bedrooms",
 }
 _WIDTH = {"sizes": SIZES, "race": RACES, "hud_race": HUD_RACES, "hud_bedrooms": ROOMS}
+#: Largest counts behind rounded percentages, and the least ones that they are without rounding.
+_MOST = {"hud_race_most": "hud_race", "hud_bedrooms_most": "hud_bedrooms"}
+#: Largest count of a block.
+MAX_COUNT = 2**31 - 1
 _READINGS = ("counts", "percentages")
 
 
@@ -65,6 +69,10 @@ class OccupancyStatistics:
         Least and largest number of them with people under 18.
     hud_bedrooms : ndarray of int64, shape (n, 3)
         At least so many of them with at most 1, with 2, with 3 bedrooms or more.
+    hud_race_most, hud_bedrooms_most : ndarray of int64, optional
+        The largest numbers that what HUD publishes stands for, where that is rounded; by default
+        those of ``hud_race`` and ``hud_bedrooms``.  Some households report nothing, so that no
+        number is limited by them: they only count for the error of noisy statistics.
     """
 
     geoids: NDArray[np.str_]
@@ -78,15 +86,18 @@ class OccupancyStatistics:
     hud_race: Ints
     hud_children: Ints
     hud_bedrooms: Ints
+    hud_race_most: Ints | None = None
+    hud_bedrooms_most: Ints | None = None
 
     def __post_init__(self) -> None:
         """Check shapes and signs."""
         n = np.asarray(self.geoids).size
-        for name in _TABLES:
-            values = np.asarray(getattr(self, name))
+        for name in (*_TABLES, *_MOST):
+            given = getattr(self, name)
+            values = np.asarray(getattr(self, _MOST[name]) if given is None else given)
             if n:
-                values = check.count_array(values, name, lower=0, upper=2**31)
-            width = _WIDTH.get(name, 2 if name == "hud_children" else 0)
+                values = check.count_array(values, name, lower=0, upper=MAX_COUNT)
+            width = _WIDTH.get(_MOST.get(name, name), 2 if name == "hud_children" else 0)
             shape = (n, width) if width else (n,)
             if values.shape != shape:
                 raise ShapeError(f"{name} must have shape {shape}, got {values.shape}")
@@ -96,6 +107,14 @@ class OccupancyStatistics:
             raise ArgumentError(
                 f"hud_children must be least and largest, got {self.hud_children[row].tolist()}"
             )
+        for name, least in _MOST.items():
+            below = np.any(getattr(self, name) < getattr(self, least), axis=1)
+            if below.any():
+                row = int(np.argmax(below))
+                raise ArgumentError(
+                    f"{name} must be >= {least} {getattr(self, least)[row].tolist()}, "
+                    f"got {getattr(self, name)[row].tolist()}"
+                )
 
     def __len__(self) -> int:
         return int(self.geoids.size)
@@ -103,7 +122,7 @@ class OccupancyStatistics:
     def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> "OccupancyStatistics":
         """Return the statistics of some of the blocks."""
         return OccupancyStatistics(
-            self.geoids[index], *(getattr(self, name)[index] for name in _TABLES)
+            self.geoids[index], *(getattr(self, name)[index] for name in (*_TABLES, *_MOST))
         )
 
     def to_frame(self) -> "pd.DataFrame":
@@ -113,12 +132,15 @@ class OccupancyStatistics:
         -------
         pandas.DataFrame
             Columns ``block``, and the attributes; those with several columns are numbered from 1
-            (``sizes_1``, ..., ``hud_children_1`` the least and ``hud_children_2`` the largest).
+            (``sizes_1``, ..., ``hud_children_1`` the least and ``hud_children_2`` the largest);
+            those of ``hud_race_most`` and ``hud_bedrooms_most`` where they differ from the least.
         """
         import pandas as pd  # slow to import
 
         columns = {"block": np.asarray(self.geoids, dtype=str)}
         for name, names in _columns().items():
+            if name in _MOST and np.array_equal(getattr(self, name), getattr(self, _MOST[name])):
+                continue
             values = getattr(self, name).reshape(len(self), -1)
             columns |= {column: values[:, i] for i, column in enumerate(names)}
         return pd.DataFrame(columns).astype({"block": "str"})
@@ -130,7 +152,8 @@ class OccupancyStatistics:
         Parameters
         ----------
         frame : pandas.DataFrame
-            One row for each block.
+            One row for each block.  Columns of ``hud_race_most`` and ``hud_bedrooms_most`` may
+            be missing.
         source : str, default "blocks"
             What messages call it.
 
@@ -156,6 +179,8 @@ class OccupancyStatistics:
             )
         fields = {}
         for name, names in _columns().items():
+            if name in _MOST and not any(column in frame for column in names):
+                continue
             values = np.column_stack([_whole_column(frame, column, source) for column in names])
             fields[name] = values if len(names) > 1 else values[:, 0]
         wrong = np.flatnonzero(fields["hud_children"][:, 0] > fields["hud_children"][:, 1])
@@ -164,6 +189,13 @@ class OccupancyStatistics:
                 f"{source}: row {wrong[0] + 1}, column hud_children_1: must be at most "
                 f"hud_children_2, got {fields['hud_children'][wrong[0]].tolist()}"
             )
+        for name, least in _MOST.items():
+            wrong = np.flatnonzero(np.any(fields.get(name, fields[least]) < fields[least], axis=1))
+            if wrong.size:
+                raise DataError(
+                    f"{source}: row {wrong[0] + 1}, columns {name}: must be >= those of {least} "
+                    f"{fields[least][wrong[0]].tolist()}, got {fields[name][wrong[0]].tolist()}"
+                )
         return cls(blocks.to_numpy().astype(str), **fields)
 
     @property
@@ -181,6 +213,7 @@ class OccupancyStatistics:
 def _columns() -> dict[str, list[str]]:
     """Return the columns of a file for each attribute."""
     widths = {**dict.fromkeys(_TABLES, 1), **_WIDTH, "hud_children": 2}
+    widths |= {name: widths[least] for name, least in _MOST.items()}
     return {
         name: [name] if width == 1 else [f"{name}_{i}" for i in range(1, width + 1)]
         for name, width in widths.items()
@@ -196,7 +229,7 @@ def _whole_column(frame: "pd.DataFrame", column: str, source: str) -> Ints:
 
     values = pd.to_numeric(frame[column], errors="coerce").to_numpy(np.float64, na_value=np.nan)
     with np.errstate(invalid="ignore"):
-        good = (values >= 0) & (values < 2**31) & (values == np.rint(values))
+        good = (values >= 0) & (values <= MAX_COUNT) & (values == np.rint(values))
     bad = np.flatnonzero(~good)
     if bad.size:
         raise DataError(
@@ -234,7 +267,7 @@ def occupancy_statistics(
     ArgumentTypeError
         If ``tables`` are no tables.
     DataError
-        If a count is negative or suppressed.
+        If a count is negative, 2**31 or more, or suppressed.
 
     References
     ----------
@@ -260,8 +293,8 @@ def occupancy_statistics(
             counts[name] = counts[name][:, 0]
     whole = counts["hud_households"][:, None]
     if hud == "percentages":
-        counts["hud_race"] = _interval(counts["hud_race"], whole)[0]
-        counts["hud_bedrooms"] = _interval(counts["hud_bedrooms"], whole)[0]
+        for most, least in _MOST.items():
+            counts[least], counts[most] = _interval(counts[least], whole)
         low, high = _interval(counts["hud_children"][:, None], whole)
         counts["hud_children"] = np.hstack([low, high])
     else:
@@ -279,7 +312,12 @@ def _counts(tables: PublishedTables, level: str, table: str) -> Ints:
         raise ArgumentError(f"table {table!r} must have {width} cells, got {values.shape[1]}")
     hidden = tables.hidden(level, table)
     cells = tables.workload.tables[level, table].cells
-    for bad, what in ((hidden.toarray(), "published"), (values < 0, ">= 0")):
+    rules = (
+        (hidden.toarray(), "published"),
+        (values < 0, ">= 0"),
+        (values > MAX_COUNT, "below 2**31"),
+    )
+    for bad, what in rules:
         if bad.any():
             row, column = (int(i) for i in np.argwhere(bad)[0])
             raise DataError(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk.reconstruction.solvers.branching import Relaxation, branch_and_bound
+from bayesrisk.reconstruction.solvers.deadline import Deadline
 from bayesrisk.reconstruction.solvers.model import (
     IntegerModel,
     Limits,
@@ -17,7 +18,7 @@ from bayesrisk.reconstruction.solvers.model import (
     settle_answer,
 )
 
-__all__ = ["HighsSolver", "HighsWarm"]
+__all__ = ["HighsSolver", "HighsWarm", "interior_point"]
 
 Ints = NDArray[np.int64]
 _STATUS = highspy.HighsModelStatus
@@ -72,21 +73,33 @@ class HighsSolver:
         """
         limits = limits or Limits()
         start = time.perf_counter()
+        deadline = Deadline(limits.seconds)
         raw = None
         if self._dive:
-            linear = _Linear(self._linear, model, objective, limits)
+            linear = _Linear(self._linear, model, objective, deadline)
             raw = branch_and_bound(linear, model, objective, limits)
         if raw is None:
-            left = limits
-            if limits.seconds is not None:
-                used = time.perf_counter() - start
-                left = replace(limits, seconds=max(limits.seconds - used, 0.0))
-            raw = self._run(model, objective, left, presolve="choose")
+            raw = self._within(model, objective, limits, deadline, presolve="choose")
             if raw.status == "infeasible":
                 # Presolve of several versions declares feasible models infeasible now and then.
-                raw = self._run(model, objective, left, presolve="off")
+                raw = self._within(model, objective, limits, deadline, presolve="off")
         seconds = time.perf_counter() - start
         return settle_answer(model, objective, raw, gap=limits.gap, seconds=seconds)
+
+    def _within(
+        self,
+        model: IntegerModel,
+        objective: Ints,
+        limits: Limits,
+        deadline: Deadline,
+        *,
+        presolve: str,
+    ) -> Raw:
+        """Run in the time that is left."""
+        if deadline.late:
+            return Raw("unknown", np.inf, None)
+        left = replace(limits, seconds=deadline.limits.seconds)
+        return self._run(model, objective, left, presolve=presolve)
 
     def _run(self, model: IntegerModel, objective: Ints, limits: Limits, *, presolve: str) -> Raw:
         highs = self._highs
@@ -102,7 +115,9 @@ class HighsSolver:
         highs.passModel(_translated(model, objective, whole=True))
         highs.run()
         status = highs.getModelStatus()
-        if status == _STATUS.kInfeasible:
+        # An error of presolve is not the last word either: the caller looks again without it.
+        failed = presolve != "off" and status == _STATUS.kSolveError
+        if status == _STATUS.kInfeasible or failed:
             return Raw("infeasible", -np.inf, None)
         info = highs.getInfo()
         bound = float(info.mip_dual_bound) if np.isfinite(info.mip_dual_bound) else np.inf
@@ -118,6 +133,7 @@ class _Bounded:
     _highs: Any
     _low: Ints
     _high: Ints
+    _deadline: Deadline
 
     def relax(self, low: Ints, high: Ints) -> Relaxation:
         """Return values and dual values within bounds of the variables, or a ray.
@@ -141,6 +157,9 @@ class _Bounded:
                 high[changed].astype(np.float64),
             )
             self._low, self._high = low, high
+        if self._deadline.late:
+            return Relaxation(None, None, None)
+        _stop_at(self._highs, self._deadline)
         self._highs.run()
         status = self._highs.getModelStatus()
         if status == _STATUS.kOptimal:
@@ -156,14 +175,50 @@ class _Bounded:
 class _Linear(_Bounded):
     """The relaxation of a model that a solver looks at once."""
 
-    def __init__(self, highs: Any, model: IntegerModel, objective: Ints, limits: Limits) -> None:
-        self._highs = highs
-        # The clock of HiGHS runs on from model to model.
-        left = highspy.kHighsInf if limits.seconds is None else limits.seconds
-        highs.setOptionValue("time_limit", highs.getRunTime() + left)
+    def __init__(
+        self, highs: Any, model: IntegerModel, objective: Ints, deadline: Deadline
+    ) -> None:
+        self._highs, self._deadline = highs, deadline
         self._low, self._high = model.low, model.high
         highs.clearModel()
         highs.passModel(_translated(model, objective, whole=False))
+
+
+def _stop_at(highs: Any, deadline: Deadline) -> None:
+    """Let HiGHS stop at a deadline; its own clock runs on from model to model."""
+    left = deadline.left
+    limit = highspy.kHighsInf if np.isinf(left) else highs.getRunTime() + left
+    highs.setOptionValue("time_limit", limit)
+
+
+def interior_point(model: IntegerModel, deadline: Deadline) -> NDArray[np.float64] | None:
+    """Return a point inside the relaxation: what can be positive is, nearly always.
+
+    An interior-point method without a crossover to a vertex ends near the analytic centre of the
+    solutions.  This proves nothing; it is a guide.
+
+    Parameters
+    ----------
+    model : IntegerModel
+        Bounds and rows.
+    deadline : Deadline
+        When to stop.
+
+    Returns
+    -------
+    ndarray or None
+        Values of the variables; None when the method did not converge.
+    """
+    highs: Any = highspy.Highs()  # has no types
+    fixed = {"output_flag": False, "threads": 1, "random_seed": 0, "presolve": "off"}
+    for option, value in {**fixed, "solver": "ipm", "run_crossover": "off"}.items():
+        highs.setOptionValue(option, value)
+    highs.passModel(_translated(model, np.zeros(model.low.size, np.int64), whole=False))
+    _stop_at(highs, deadline)
+    highs.run()
+    if highs.getModelStatus() != _STATUS.kOptimal:
+        return None
+    return np.array(highs.getSolution().col_value)
 
 
 def _translated(model: IntegerModel, objective: Ints, *, whole: bool) -> Any:
@@ -203,10 +258,20 @@ class HighsWarm(_Bounded):
     strategy : int, default 1
         1 for the dual simplex method, right when bounds change; 4 for the primal one, right when
         the objective does.
+    deadline : Deadline, optional
+        When every solution stops; no limit by default.
     """
 
-    def __init__(self, model: IntegerModel, objective: Ints, *, strategy: int = 1) -> None:
+    def __init__(
+        self,
+        model: IntegerModel,
+        objective: Ints,
+        *,
+        strategy: int = 1,
+        deadline: Deadline | None = None,
+    ) -> None:
         highs: Any = highspy.Highs  # has no types
+        self._deadline = deadline or Deadline()
         self._highs = highs()
         fixed = {"output_flag": False, "threads": 1, "random_seed": 0, "presolve": "off"}
         for option, value in {**fixed, "simplex_strategy": strategy}.items():

@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pulp
 from numpy.typing import NDArray
 
 from bayesrisk.exceptions import ArgumentError, MissingDependencyError
+from bayesrisk.reconstruction.solvers.deadline import Deadline
 from bayesrisk.reconstruction.solvers.model import (
     IntegerModel,
     Limits,
@@ -92,9 +94,13 @@ class PulpSolver:
         """
         limits = limits or Limits()
         start = time.perf_counter()
+        deadline = Deadline(limits.seconds)
         raw = self._run(model, objective, limits, presolve=True)
         if raw.status == "infeasible":
-            raw = self._run(model, objective, limits, presolve=False)
+            left = replace(limits, seconds=deadline.limits.seconds)
+            raw = Raw("unknown", np.inf, None)
+            if not deadline.late:
+                raw = self._run(model, objective, left, presolve=False)
         seconds = time.perf_counter() - start
         return settle_answer(model, objective, raw, gap=limits.gap, seconds=seconds)
 

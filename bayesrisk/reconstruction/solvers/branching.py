@@ -14,11 +14,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bayesrisk.reconstruction.solvers.deadline import Deadline
 from bayesrisk.reconstruction.solvers.model import IntegerModel, Limits, Raw
 
 __all__ = [
     "Relaxation",
     "branch_and_bound",
+    "find_at_least",
     "proved_bound",
     "proves_infeasible",
     "reduced_values",
@@ -172,7 +174,7 @@ def branch_and_bound(
     end = np.inf if limits.seconds is None else time.perf_counter() + limits.seconds
     # A better solution is better by one at least.
     step = max(limits.gap, 1.0 - _INTEGRAL)
-    columns, switch = sp.csr_array(model.rows.T), objective == 0
+    columns, switch = model.columns, objective == 0
     best, value, worst = None, -np.inf, -np.inf
     stack = [(model.low, model.high)]
     nodes = min(max(_WORK // max(model.low.size, 1), _FEWEST), _NODES)
@@ -212,3 +214,69 @@ def branch_and_bound(
         # The nearer side last: it is looked at next.
         stack.extend(children if answer.values[at] - below[at] > 0.5 else children[::-1])
     return None
+
+
+def find_at_least(
+    solver: LinearSolver,
+    model: IntegerModel,
+    objective: Ints,
+    least: int | None,
+    *,
+    nodes: int,
+    deadline: Deadline,
+) -> tuple[str, Ints | None]:
+    """Look for a solution whose objective is at least a number, by diving.
+
+    Parameters
+    ----------
+    solver : LinearSolver
+        The relaxation of the model, with this objective.
+    model : IntegerModel
+        Bounds and rows.
+    objective : ndarray of int64
+        What is maximised.
+    least : int, optional
+        What is asked for; any solution will do by default.
+    nodes : int
+        Most relaxations that are solved.
+    deadline : Deadline
+        When to stop.
+
+    Returns
+    -------
+    status : str
+        ``found``; ``none``, proved in integer arithmetic; or ``unknown``.
+    values : ndarray of int64 or None
+        The solution, checked against every row.
+    """
+    columns = model.columns
+    stack, proved = [(model.low, model.high)], True
+    for _ in range(nodes):
+        if not stack:
+            return "none" if proved else "unknown", None
+        if deadline.late:
+            break
+        low, high = stack.pop()
+        answer = solver.relax(low, high)
+        if answer.values is None or answer.duals is None:
+            ray = answer.ray
+            proved &= ray is not None and proves_infeasible(model, columns, low, high, ray)
+            continue
+        if least is not None and objective @ answer.values < least - _INTEGRAL:
+            bound = proved_bound(model, objective, columns, low, high, answer.duals)
+            proved &= bound < least
+            continue
+        floor = np.floor(answer.values + _INTEGRAL).astype(np.int64)
+        above = answer.values - floor
+        at = int(above.argmax())
+        if above[at] < _INTEGRAL:
+            enough = least is None or int(objective @ floor) >= least
+            if enough and model.holds(floor):
+                return "found", floor
+            proved = False
+            continue
+        # Up first: what is fixed at one more takes the most from the rows.
+        less, more = high.copy(), low.copy()
+        less[at], more[at] = floor[at], floor[at] + 1
+        stack.extend([(low, less), (more, high)])
+    return "unknown", None

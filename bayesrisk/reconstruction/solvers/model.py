@@ -54,6 +54,11 @@ class IntegerModel:
         ends = np.maximum(np.abs(self.low), np.abs(self.high)).astype(np.float64)
         return int(row_ends.sum()) + 1, int(weight.max(initial=0)) + 1, int(ends.sum()) + 1
 
+    @cached_property
+    def columns(self) -> sp.csr_array:
+        """The rows, transposed."""
+        return sp.csr_array(self.rows.T)
+
     def holds(self, values: Ints) -> bool:
         """Whether whole values satisfy every bound and row, in integer arithmetic."""
         if np.any(values < self.low) or np.any(values > self.high):

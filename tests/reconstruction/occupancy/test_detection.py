@@ -82,7 +82,9 @@ def synthetic(seed, n_blocks=300):
 def test_detection_is_that_of_a_fresh_program_without_presolve():
     seen = {}
     for seed, name in ((31, "identity"), (32, "bottom-up")):
-        options = {"allocation": "das-2020"} if name == "bottom-up" else {}
+        options = {}
+        if name == "bottom-up":
+            options = {"sensitivity": "steed-2024", "allocation": "das-2020"}
         release = make_mechanism(name, **options).release(
             synthetic(seed, 650), workload=workload(SCHEMA), rng=seed
         )

@@ -1,12 +1,20 @@
 """Statistics of blocks as a file with a row for each block: there and back, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesrisk.exceptions import DataError
-from bayesrisk.reconstruction import OccupancyStatistics, detect_occupancy
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.reconstruction import (
+    OccupancyStatistics,
+    detect_occupancy,
+    occupancy_statistics,
+)
+from bayesrisk.tables import Records, schema, tabulate, workload
 
 WIDTHS = {
     "households": 1,
@@ -83,3 +91,40 @@ def test_columns_must_be_there(column):
     frame = random_statistics(np.random.default_rng(3), 2).to_frame()
     with pytest.raises(DataError, match=f"must have a column '{column}'"):
         OccupancyStatistics.from_frame(frame.drop(columns=column))
+
+
+def test_intervals_of_counts_have_columns_where_there_are_any():
+    blocks = random_statistics(np.random.default_rng(3), 3)
+    assert np.array_equal(blocks.hud_race_most, blocks.hud_race)
+    wide = replace(blocks, hud_race_most=blocks.hud_race + 2)
+    frame = wide.to_frame()
+    assert [c for c in frame if "most" in c] == [f"hud_race_most_{i}" for i in range(1, 7)]
+    again = OccupancyStatistics.from_frame(frame)
+    assert np.array_equal(again.hud_race_most, wide.hud_race_most)
+    assert np.array_equal(again.hud_bedrooms_most, blocks.hud_bedrooms)
+    assert np.array_equal(wide.take(np.array([2])).hud_race_most, wide.hud_race_most[2:])
+    frame.loc[1, "hud_race_most_2"] = frame.loc[1, "hud_race_2"] - 1
+    frame.loc[1, "hud_race_2"] += 1
+    with pytest.raises(DataError, match="row 2, columns hud_race_most: must be >= those of"):
+        OccupancyStatistics.from_frame(frame)
+    with pytest.raises(ArgumentError, match="hud_bedrooms_most must be >= hud_bedrooms"):
+        replace(blocks, hud_bedrooms_most=blocks.hud_bedrooms - 1 + (blocks.hud_bedrooms == 0))
+
+
+@pytest.mark.parametrize("hud", ["counts", "percentages"])
+def test_counts_beyond_the_bound_are_refused_by_place_and_table(hud):
+    homes = pd.DataFrame(
+        {"block": ["500010101001000"], "size": 1, "race_ethnicity": 0, "children": 0,
+         "bedrooms": 1, "subsidised": 1}
+    )  # fmt: skip
+    records = Records.from_frame(homes, schema=schema("household-occupancy"))
+    tables = tabulate(records, workload("household-occupancy"))
+    counts = {
+        key: table * (10**18 if key[1] == "HUD-households" else 1)
+        for key, table in tables.counts.items()
+    }
+    message = (
+        "block 500010101001000, table HUD-households, cell .*: must be below 2\\*\\*31, got 10"
+    )
+    with pytest.raises(DataError, match=message):
+        occupancy_statistics(replace(tables, counts=counts), hud=hud)

@@ -1,0 +1,37 @@
+"""The one place that writes files: whole or as before, whatever happens in between.
+
+A file, or a folder, is made beside its place under a hidden name that nobody can foresee, brought
+to the disk, and then takes its place in one step.  What a killed process leaves carries
+``.bayesrisk-`` and the digest of the name it was meant for; the next start of the same output
+removes it, unless a living process still holds its lock.  Every failure is an
+:class:`~bayesrisk.OutputError` with the path and the reason.
+"""
+
+from bayesrisk._files.leftovers import clear, is_leftover
+from bayesrisk._files.seal import check_digest, digest, read_document, sealed, unsealed
+from bayesrisk._files.writing import (
+    explained,
+    make_folder,
+    new_files,
+    new_folder,
+    whole_file,
+    whole_folder,
+    write_bytes,
+)
+
+__all__ = [
+    "check_digest",
+    "clear",
+    "digest",
+    "explained",
+    "is_leftover",
+    "make_folder",
+    "new_files",
+    "new_folder",
+    "read_document",
+    "sealed",
+    "unsealed",
+    "whole_file",
+    "whole_folder",
+    "write_bytes",
+]

@@ -1,0 +1,135 @@
+"""Documents from elsewhere, read within bounds: JSON and TOML, and the errors that name a file.
+
+A file that is damaged or hostile is answered by an error of our own, in little memory and time:
+documents are bounded in bytes, values and depth before and after they are read.
+"""
+
+import json
+import tomllib
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError
+
+__all__ = ["Fault", "named", "read_bytes", "read_json", "read_toml", "shown", "toml_document"]
+
+#: Makes the error about a file: a class of our own tree.
+Fault = Callable[[str], BayesRiskError]
+
+#: Bytes and values of a JSON document: a sweep of 2**20 budgets is one of 68 MB and 3 million.
+JSON_BYTES = 2**27
+JSON_VALUES = 2**22
+#: Bytes of a TOML document, and points in a line of it: a key of n parts takes memory n**2.
+TOML_BYTES = 2**18
+TOML_POINTS = 2**8
+_DEPTH = 64
+_WIDTH = 200  # characters of a value that a message quotes
+_FAULTS = (
+    OSError,
+    EOFError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,  # RecursionError is one
+    zlib.error,
+    zipfile.BadZipFile,
+)
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message quotes it: all of it, or its beginning."""
+    text = repr(value)
+    return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}... ({len(text)} characters)"
+
+
+@contextmanager
+def named(name: str, fault: Fault = DataError, *, also: tuple[Any, ...] = ()) -> Iterator[None]:
+    """Turn what goes wrong in reading into an error that names the file."""
+    try:
+        yield
+    except (*_FAULTS, *also) as error:
+        if isinstance(error, BayesRiskError):
+            raise
+        lines = str(error).strip().splitlines()
+        reason = lines[0][:_WIDTH] if lines else repr(error)
+        raise fault(f"{name}: cannot be read: {reason}") from error
+
+
+def read_bytes(
+    file: Path, most: int, fault: Fault = DataError, *, name: str | None = None
+) -> bytes:
+    """Return what a small file holds."""
+    called = name or str(file)
+    with named(called, fault), file.open("rb") as stream:
+        raw = stream.read(most + 1)
+    if len(raw) > most:
+        raise fault(f"{called}: must be at most {most} bytes long, got more")
+    return raw
+
+
+def read_json(file: Path, fault: Fault = DataError) -> Any:
+    """Return the JSON document in a file: numbers are finite and whole ones fit in 64 bits."""
+    raw = read_bytes(file, JSON_BYTES, fault)
+    values = raw.count(b",") + raw.count(b"[") + raw.count(b"{")
+    if values > JSON_VALUES:
+        raise fault(f"{file}: must hold at most {JSON_VALUES} values, got about {values}")
+    try:
+        document = json.loads(raw.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise fault(f"{file}: cannot be read as JSON: {_reason(error)}") from error
+    if problem := _problem(document):
+        raise fault(f"{file}: cannot be read as JSON: {problem}")
+    return document
+
+
+def read_toml(file: Path, fault: Fault = ConfigError, *, name: str | None = None) -> dict[str, Any]:
+    """Return the TOML document in a file."""
+    called = name or str(file)
+    raw = read_bytes(file, TOML_BYTES, fault, name=called)
+    try:
+        return toml_document(raw.decode("utf-8"))
+    except ValueError as error:
+        raise fault(f"{called}: cannot be read as TOML: {_reason(error)}") from error
+
+
+def toml_document(text: str) -> dict[str, Any]:
+    """Return the TOML document of a text; whatever is wrong with it is a ``ValueError``."""
+    points = max((line.count(".") for line in text.split("\n")), default=0)
+    if points > TOML_POINTS:
+        raise ValueError(f"lines must have at most {TOML_POINTS} points, got {points}")
+    try:
+        document = tomllib.loads(text)
+    except RecursionError as error:
+        raise ValueError(_reason(error)) from error
+    if problem := _problem(document, numbers=False):
+        raise ValueError(problem)
+    return document
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return f"must be at most {_DEPTH} deep"
+    return str(error)[:_WIDTH]
+
+
+def _problem(document: Any, *, numbers: bool = True) -> str | None:
+    """Return what no document of ours has, if anything: the checks of a key come later."""
+    level, depth = [document], 0
+    while level:
+        if depth > _DEPTH:
+            return f"must be at most {_DEPTH} deep"
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                below += value.values()
+            elif isinstance(value, list):
+                below += value
+            elif numbers and isinstance(value, int) and not -(2**63) <= value < 2**63:
+                return f"whole numbers must fit in 64 bits, got {shown(value)}"
+            elif numbers and isinstance(value, float) and not abs(value) < float("inf"):
+                return f"numbers must be finite, got {value}"
+        level, depth = below, depth + 1
+    return None

@@ -1,0 +1,260 @@
+"""Files and folders that are whole or as before, whoever else is there and wherever it stops."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bayesrisk import _files
+from bayesrisk._files import leftovers, writing
+from bayesrisk.exceptions import OutputError
+
+
+def listing(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def anything(path):
+    """Let every folder be replaced."""
+
+
+def new(path):
+    return _files.whole_file(path, new=True)
+
+
+def test_a_file_takes_its_place_when_it_is_whole(tmp_path):
+    file = tmp_path / "file"
+    with _files.whole_file(file) as stream:
+        stream.write(b"new")
+        (name,) = listing(tmp_path)
+        assert _files.is_leftover(name)
+    assert file.read_bytes() == b"new"
+    assert listing(tmp_path) == ["file"]
+
+
+def test_what_fails_leaves_the_old_file(tmp_path):
+    file = tmp_path / "file"
+    _files.write_bytes(file, b"old")
+    with pytest.raises(KeyError), _files.whole_file(file) as stream:
+        stream.write({}["new"])
+    assert file.read_bytes() == b"old"
+    with pytest.raises(OutputError, match=r"file: exists already"), new(file):
+        pass
+    assert listing(tmp_path) == ["file"]
+
+
+def test_names_cannot_be_foreseen_and_links_are_not_followed(tmp_path, monkeypatch):
+    """A link where the unfinished file would be is never written through."""
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"mine")
+    taken, free = "0" * 16, "1" * 16
+    names = iter([taken, free])
+    monkeypatch.setattr(leftovers.secrets, "token_hex", lambda _: next(names))
+    planted = tmp_path / f".bayesrisk-{leftovers._key(tmp_path / 'file')}-{taken}.tmp"
+    planted.symlink_to(outside)
+    with pytest.raises(OutputError, match="File exists"):
+        _files.write_bytes(tmp_path / "file", b"new")
+    assert outside.read_bytes() == b"mine"
+    assert planted.is_symlink()
+    _files.write_bytes(tmp_path / "file", b"new")
+    assert (outside.read_bytes(), (tmp_path / "file").read_bytes()) == (b"mine", b"new")
+
+
+def test_two_writers_of_one_process_number(tmp_path):
+    """As in two containers on one folder: neither takes the other's unfinished file."""
+    file = tmp_path / "file"
+    with _files.whole_file(file) as one, _files.whole_file(file) as other:
+        one.write(b"one")
+        other.write(b"other")
+        assert len(listing(tmp_path)) == 2
+    assert file.read_bytes() == b"one"  # the one that ends last
+    assert listing(tmp_path) == ["file"]
+
+
+KILLED = """
+import os, sys
+from bayesrisk import _files
+with _files.{}(sys.argv[1]{}) as made:
+    os._exit(9)
+"""
+
+
+@pytest.mark.parametrize(("what", "more"), [("whole_file", ""), ("whole_folder", ", print")])
+def test_leftovers_of_the_dead_are_removed_and_no_others(tmp_path, what, more):
+    target = tmp_path / "out"
+    foreign = [".out.1234.tmp", ".out.tmp", "x.tmp", ".bayesrisk-zz.tmp"]
+    for name in foreign:
+        (tmp_path / name).mkdir()
+    subprocess.run([sys.executable, "-c", KILLED.format(what, more), target], check=False)
+    (left,) = [name for name in listing(tmp_path) if _files.is_leftover(name)]
+    _files.clear(tmp_path / "another")
+    assert left in listing(tmp_path)
+    with _files.whole_file(target) if not more else _files.whole_folder(target, anything):
+        (now,) = [name for name in listing(tmp_path) if _files.is_leftover(name)]
+        assert now != left
+        _files.clear(target)  # as another process would: this one is alive
+        assert now in listing(tmp_path)
+    assert listing(tmp_path) == sorted([*foreign, "out"])
+
+
+def test_a_folder_takes_the_place_of_another(tmp_path, monkeypatch):
+    target = tmp_path / "deep" / "out"
+    with _files.whole_folder(target, anything) as made:
+        (made / "old").write_bytes(b"old")
+    for step in (writing._exchange, lambda *_: False):  # and where the system cannot
+        monkeypatch.setattr(writing, "_exchange", step)
+        with pytest.raises(KeyError), _files.whole_folder(target, anything):
+            raise KeyError
+        assert listing(target) == ["old"]
+        with _files.whole_folder(target, anything) as made:
+            (made / "new").write_bytes(b"new")
+            assert listing(target) == ["old"]
+        assert listing(target) == ["new"]
+        assert listing(tmp_path / "deep") == ["out"]
+        (target / "new").rename(target / "old")
+
+
+def test_a_folder_that_was_moved_away_comes_back(tmp_path, monkeypatch):
+    """Killed between the two steps that a system without exchange needs."""
+    target = tmp_path / "out"
+    with _files.whole_folder(target, anything) as made:
+        (made / "old").write_bytes(b"old")
+    target.rename(leftovers.hidden(target, "old"))
+    _files.clear(target)
+    assert (target / "old").read_bytes() == b"old"
+    assert listing(tmp_path) == ["out"]
+
+
+def test_folders_that_failed_leave_nothing(tmp_path):
+    with pytest.raises(KeyError), _files.whole_folder(tmp_path / "a" / "b", anything):
+        raise KeyError
+    assert listing(tmp_path) == []
+    made = _files.whole_folder(tmp_path / "out", anything)
+    with pytest.raises(OutputError, match=r"out/inside/missing: the folder "), made as folder:
+        _files.write_bytes(folder / "inside" / "missing", b"")
+    assert listing(tmp_path) == []
+
+
+def test_what_appears_while_a_folder_is_made_is_kept(tmp_path):
+    target = tmp_path / "out"
+    made = _files.whole_folder(target, _files.new_folder)
+    with pytest.raises(OutputError, match="new or an empty folder"), made:
+        (target / "mine").mkdir(parents=True)
+    assert listing(target) == ["mine"]
+
+
+def test_places_that_cannot_be_exchanged(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for place in (".", "/"):
+        made = _files.whole_folder(place, anything)
+        with pytest.raises(OutputError, match="must not be the current folder, nor one"), made:
+            pass
+    (tmp_path / "file").touch()
+    long = "x" * 300
+    for place, reason in (
+        ("file", "but is a file"),
+        ("file/below", "Not a directory"),
+        (long, "File name too long"),
+        (f"{long}/below", "File name too long"),
+    ):
+        with pytest.raises(OutputError, match=reason), _files.whole_folder(place, anything):
+            pass
+        with pytest.raises(OutputError), _files.whole_file(Path(place) / "x"):
+            pass
+    assert listing(tmp_path) == ["file"]
+
+
+def test_a_long_name_is_as_good(tmp_path):
+    name = "x" * 250
+    _files.write_bytes(tmp_path / name, b"")
+    with _files.whole_folder(tmp_path / name[1:], anything):
+        pass
+    assert listing(tmp_path) == [name[1:], name]
+
+
+def test_permissions(tmp_path):
+    def mode(path):
+        return stat.S_IMODE(path.stat().st_mode)
+
+    umask = os.umask(0o022)
+    try:
+        _files.write_bytes(tmp_path / "open", b"")
+        _files.write_bytes(tmp_path / "private", b"", private=True)
+        with _files.whole_folder(tmp_path / "folder", anything, private=True) as made:
+            assert mode(made) == 0o700
+            _files.make_folder(made / "in")
+            _files.write_bytes(made / "in" / "file", b"")
+    finally:
+        os.umask(umask)
+    assert (mode(tmp_path / "open"), mode(tmp_path / "private")) == (0o644, 0o600)
+    inside = tmp_path / "folder" / "in"
+    assert [mode(p) for p in (inside.parent, inside, inside / "file")] == [0o700, 0o700, 0o600]
+    (tmp_path / "open").chmod(0o640)
+    _files.write_bytes(tmp_path / "open", b"again")
+    assert mode(tmp_path / "open") == 0o640
+    with _files.whole_folder(tmp_path / "folder", anything) as made:
+        _files.make_folder(made / "in")
+        _files.write_bytes(made / "in" / "file", b"again")
+    assert [mode(p) for p in (inside.parent, inside, inside / "file")] == [0o700, 0o700, 0o600]
+
+
+class TestSeveralNewFiles:
+    """They appear together; after a kill in between the next start takes them back."""
+
+    def make(self, folder, names=("one", "two")):
+        targets = [folder / name for name in names]
+        with _files.new_files(*targets) as made:
+            for name in names:
+                (made / name).write_text(name)
+
+    def test_together(self, tmp_path):
+        self.make(tmp_path)
+        assert listing(tmp_path) == ["one", "two"]
+        with pytest.raises(OutputError, match="one: exists already"):
+            self.make(tmp_path)
+
+    def test_none_after_a_failure(self, tmp_path, monkeypatch):
+        steps = iter([writing._move, lambda *_: (_ for _ in ()).throw(OSError(5, "broken"))])
+        monkeypatch.setattr(writing, "_move", lambda *paths: next(steps)(*paths))
+        with pytest.raises(OutputError, match="broken"):
+            self.make(tmp_path)
+        assert listing(tmp_path) == []
+
+    def test_taken_back_after_a_kill(self, tmp_path):
+        code = (
+            "import os, sys, pathlib\n"
+            "from bayesrisk import _files\n"
+            "from bayesrisk._files import writing\n"
+            "move = writing._move\n"
+            "def killed(made, target):\n"
+            "    if target.name == 'two': os._exit(9)\n"
+            "    move(made, target)\n"
+            "writing._move = killed\n"
+            "folder = pathlib.Path(sys.argv[1])\n"
+            "with _files.new_files(folder / 'one', folder / 'two') as made:\n"
+            "    (made / 'one').write_text('one'), (made / 'two').write_text('two')\n"
+        )
+        subprocess.run([sys.executable, "-c", code, tmp_path], check=False)
+        assert "one" in listing(tmp_path)
+        assert "two" not in listing(tmp_path)
+        _files.clear(tmp_path / "one")
+        assert listing(tmp_path) == []
+
+    def test_what_the_user_put_there_is_not_taken_back(self, tmp_path):
+        listed = leftovers.hidden(tmp_path / "one", "new")
+        listed.write_text(f'{{"{tmp_path}/one": "{"0" * 64}"}}')
+        (tmp_path / "one").write_text("mine")
+        _files.clear(tmp_path / "one")
+        assert listing(tmp_path) == ["one"]
+
+    def test_on_another_disk(self, tmp_path, monkeypatch):
+        def elsewhere(path, target):
+            raise OSError(18, "Invalid cross-device link")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "rename", elsewhere)
+            self.make(tmp_path)
+        assert [(tmp_path / name).read_text() for name in listing(tmp_path)] == ["one", "two"]

@@ -1,0 +1,271 @@
+"""Every command that writes, its inputs, and ways to stop it: shared by tests and by fuzzing.
+
+``Stopped`` stands for a kill: from one change of a file on, nothing under a folder can be changed
+any more, not even by what tidies up.
+"""
+
+import contextlib
+import io
+import json
+import os
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk import _files, samples, write_nmf
+from bayesrisk.cli import main
+from bayesrisk.experiments import OccupancyConfig
+from bayesrisk.experiments.occupancy.study import synthetic_households
+from bayesrisk.tables import tabulate_records, workload
+
+SWEEP = """
+title = "small"
+settings_per_shard = 1
+[grid]
+rho = ["0.1", "0.5"]
+prior = ["1/2"]
+released = {from = -1, to = 1}
+"""
+_CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod"}
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line without its output; what may stand there before; whether it goes on."""
+
+    words: tuple
+    before: tuple | None = None  # the command line that made what is there
+    resume: bool = False
+    replace: tuple = ()
+    name: str = "out"
+    folder: bool = True
+    takes_back: bool = field(default=False)  # half of it is undone by the next start
+
+    def line(self, output, *, again=False):
+        more = (*self.replace, *(("--resume",) if again and self.resume else ()))
+        place = (output,) if self.words[0] == "report" else ("-o", output)
+        return [*map(str, (*self.words, *place, *more))]
+
+
+def inputs(folder):
+    """Make the inputs of all commands, small ones."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "sweep.toml").write_text(SWEEP)
+    data = samples.microdata("fifty-blocks")
+    chosen = data.blocks.loc[data.blocks["chosen"], "block"].to_numpy(dtype="U15")[:2]
+    own = data.households.take(np.flatnonzero(np.isin(data.households.geoids, chosen)))
+    own.write(folder / "households.parquet")
+    tabulate_records(own, workload("household-dhc")).write(folder / "household-tables")
+    rng = np.random.default_rng(2)
+    people = pd.DataFrame(
+        {
+            "block": rng.choice([10010201001000, 10010201001001], 20),
+            "sex": rng.integers(0, 2, 20),
+            "age": rng.integers(0, 90, 20),
+            "race": rng.choice([1, 2], 20),
+            "hisp": rng.integers(0, 2, 20),
+            "person": [f"p{i}" for i in range(20)],
+        }
+    )
+    people.to_parquet(folder / "truth.parquet", index=False)
+    people[["block", "sex", "age", "person"]].to_parquet(folder / "known.parquet", index=False)
+    people.drop(columns="person").to_parquet(folder / "people.parquet", index=False)
+    homes = synthetic_households(OccupancyConfig(seeds=(5,), blocks=4), 5)[0].households
+    homes.write(folder / "homes.parquet")
+    tabulate_records(homes, workload("household-occupancy")).write(folder / "occupancy-tables")
+    pd.DataFrame({"block": [1, 2], "group": [3, 4], "siblings": [2, 2]}).to_csv(
+        folder / "releases.csv", index=False
+    )
+    write_nmf(folder / "nmf", rng=41, states=("057",), counties=1, tracts=(1, 1), blocks=(1, 2))
+    run("tabulate", folder / "people.parquet", "--tables", "sf1-block", "-o", folder / "tables")
+    run("reconstruct", folder / "tables", "--scope", "block", "-q", "-o", folder / "records")
+    return folder
+
+
+def commands(at):
+    """Return every command that writes, by a short name."""
+    simulate = ("simulate", "--preset", "tract", "--blocks", "30", "--seed")
+    tabulate = ("tabulate", at / "people.parquet", "-q", "--tables")
+    budgets = ("--rho-block", "1/2", "--rho-group", "1/2", "--n-siblings", "2", "--prior", "1/10")
+    study = ("--seeds", 1, "--blocks", 4, "--protection", "none", "--solutions", 2, "-q")
+    return {
+        "simulate": Command((*simulate, "1")),
+        "simulate-again": Command((*simulate, "1"), before=(*simulate, "2")),
+        "tabulate": Command((*tabulate, "sf1-block")),
+        "tabulate-again": Command(
+            (*tabulate, "sf1-block"), before=(*tabulate, "sf1-tract"), replace=("--replace",)
+        ),
+        "release": Command(
+            ("release", at / "people.parquet", "--mechanism", "identity", "--tables", "sf1-block",
+             "--seed", 1)
+        ),
+        "convert-file": Command(
+            ("convert-file", at / "people.parquet", "--from", "records", "-q"),
+            name="out.parquet",
+            folder=False,
+        ),
+        "hierarchy": Command(
+            ("hierarchy", "--releases", at / "releases.csv", *budgets), name="out.csv", folder=False
+        ),
+        "nmf": Command(
+            ("risk", "--nmf", at / "nmf", "--prior", "1/10", "-q"),
+            name="out.parquet",
+            folder=False,
+            takes_back=True,
+        ),
+        "sweep": Command(("sweep", at / "sweep.toml", "-q"), resume=True),
+        "report": Command(("report",), before=("sweep", at / "sweep.toml", "-q")),
+        "reconstruct": Command(
+            ("reconstruct", at / "tables", "--scope", "block", "-q"), resume=True
+        ),
+        "claims": Command(
+            ("claims", at / "household-tables", "--columns", "size", "-q"), resume=True
+        ),
+        "reidentify": Command(
+            ("reidentify", at / "records", "--attacker", at / "known.parquet", "--truth",
+             at / "truth.parquet")
+        ),
+        "occupancy-attack": Command(("occupancy", at / "occupancy-tables", "-q"), resume=True),
+        "occupancy-study": Command(("occupancy", *study, "--no-figures"), resume=True),
+        "occupancy-figures": Command(("occupancy", *study), resume=True),
+    }  # fmt: skip
+
+
+def run(*words):
+    """Run a command in this process; return its exit status and what it says of errors."""
+    out, err = io.StringIO(), io.StringIO()
+    before, sys.argv = sys.argv, ["bayesrisk", *map(str, words)]
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            main()
+    except SystemExit as stop:
+        return stop.code or 0, err.getvalue()
+    finally:
+        sys.argv = before
+    return 0, err.getvalue()
+
+
+class KilledError(BaseException):
+    """The process is gone."""
+
+
+class Stopped:
+    """Lets some changes of files in a folder happen, and none after that."""
+
+    def __init__(self):
+        self.folder, self.left, self.count, self.error = None, 0, 0, None
+        sys.addaudithook(self._look)  # for good: Python has no way to remove one
+
+    @contextlib.contextmanager
+    def after(self, changes, folder, error=None):
+        """Stop after so many changes: by a kill, or by an error of the system."""
+        self.folder, self.left, self.count, self.error = str(folder), changes, 0, error
+        try:
+            yield self
+        finally:
+            self.folder = None
+
+    def _look(self, event, arguments):
+        if self.folder is None or not self._changes(event, arguments):
+            return
+        self.count += 1
+        if self.count == self.left + 1 and self.error is None:
+            raise KilledError
+        if self.count > self.left:
+            raise self.error or OSError(5, "nothing can be written any more")
+
+    def _changes(self, event, arguments):
+        if event == "open":
+            path, _, flags = arguments
+            if not isinstance(flags, int) or not flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+                return False
+        elif event in _CHANGES:
+            path = arguments[0]
+        else:
+            return False
+        inside = not isinstance(path, int) and os.fspath(path)
+        inside = inside.decode() if isinstance(inside, bytes) else inside
+        # In a folder that is being deleted, names are relative to it.
+        return bool(inside) and (inside.startswith(self.folder) or "/" not in inside)
+
+
+def content(place):
+    """Return every file in a folder by its path and bytes, but for unfinished ones."""
+    files = (path for path in sorted(Path(place).rglob("*")) if path.is_file())
+    found = {path.relative_to(place).as_posix(): path for path in files}
+    return {
+        name: path.read_bytes()
+        for name, path in found.items()
+        if not any(_files.is_leftover(part) for part in Path(name).parts)
+    }
+
+
+def leftovers(place):
+    return [path for path in Path(place).rglob("*") if _files.is_leftover(path.name)]
+
+
+class Case:
+    """One command: what stands before it, what it makes, and whether a stop leaves either."""
+
+    def __init__(self, command, place):
+        self.command, self.place = command, place
+        self.output = place / "here" / command.name
+        self.start = place / "start"
+        (self.start).mkdir(parents=True)
+        if command.before is not None:
+            status, told = run(*command.before, "-o", self.start / command.name)
+            assert status == 0, told
+        self.old = content(self.start)
+        self._restore()
+        self.points = self._undisturbed()
+        self.new = content(place / "here")
+        assert self.new
+        assert not leftovers(place / "here")
+
+    def _restore(self):
+        shutil.rmtree(self.place / "here", ignore_errors=True)
+        shutil.copytree(self.start, self.place / "here")
+
+    def _undisturbed(self):
+        with STOP.after(10**9, self.place / "here") as seen:
+            status, told = run(*self.command.line(self.output))
+            points = seen.count
+        assert status == 0, told
+        return points
+
+    def check(self, point):
+        """Stop after some changes; see that all is old or new, and that the retry succeeds."""
+        self._restore()
+        with contextlib.suppress(KilledError), STOP.after(point, self.place / "here"):
+            run(*self.command.line(self.output))
+        if self.command.takes_back:
+            _files.clear(self.output)
+        now = content(self.place / "here")
+        if self.command.resume:
+            assert not self._complete() or now.items() >= self._results().items(), point
+            assert now.items() <= self.new.items() or not self._complete(), point
+        else:
+            assert now in (self.old, self.new), (point, sorted(now))
+        if now == self.new and not self.command.resume and not self.command.replace:
+            return
+        status, told = run(*self.command.line(self.output, again=True))
+        assert status == 0, (point, told)
+        assert content(self.place / "here") == self.new, point
+        assert not leftovers(self.place / "here"), point
+
+    def _complete(self):
+        manifest = self.output / "manifest.json"
+        return manifest.exists() and json.loads(manifest.read_bytes())["complete"]
+
+    def _results(self):
+        """Return what the manifest of a complete run promises."""
+        listed = json.loads(self.new[f"{self.command.name}/manifest.json"])
+        names = [*listed["files"], *(part["file"] for part in listed["parts"])]
+        return {f"{self.command.name}/{n}": self.new[f"{self.command.name}/{n}"] for n in names}
+
+
+STOP = Stopped()
