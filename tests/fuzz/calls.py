@@ -1,0 +1,175 @@
+"""Hostile calls of the public callables: a result, or an error of the package, and in time.
+
+    python tests/fuzz/calls.py --count 50000 --seed 1
+
+Every call changes one or two arguments of a call that works to a hostile value.  Calls run in a child
+process, so that a crash of the interpreter or a call that cannot be interrupted is a finding and
+not the end.  A finding is reproduced by its seed and number.
+"""
+
+import argparse
+import faulthandler
+import inspect
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+HANG = 10  # seconds that a call may take
+DEAD = 30  # seconds after which a call that ignores its alarm is ended with its process
+MEMORY = 6 * 2**30
+
+
+class Late(BaseException):
+    """The alarm: no code catches it by mistake."""
+
+
+def _alarm(number: int, frame: Any) -> None:
+    raise Late
+
+
+def child(seed: int, begin: int, end: int, only: str | None) -> None:
+    """Make the calls begin..end-1, a line of JSON for each finding, and its number before a call."""
+    import numpy as np
+
+    from bayesrisk import BayesRiskError
+    from fuzz.hostile import hostile
+    from fuzz.recipes import recipes
+
+    faulthandler.enable(sys.stderr)
+    every = [r for r in recipes() if only is None or r.name == only]
+    names = sorted(hostile())
+    signal.signal(signal.SIGALRM, _alarm)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    out = os.fdopen(os.dup(1), "w", buffering=1)
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # what calls print is not ours
+    os.chdir(tempfile.mkdtemp(prefix="fuzz-calls-"))
+    warnings.simplefilter("ignore")
+    for number in range(begin, end):
+        rng = np.random.default_rng([seed, number])
+        recipe = every[int(rng.integers(len(every)))]
+        parameters = [
+            n for n, p in inspect.signature(recipe.function).parameters.items()
+            if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        ]
+        if not parameters:
+            continue
+        chosen = rng.choice(parameters, size=min(len(parameters), 1 + int(rng.random() < 0.1)),
+                            replace=False)
+        values = {str(p): names[int(rng.integers(len(names)))] for p in chosen}
+        out.write(json.dumps({"at": number, "call": recipe.name, "values": values}) + "\n")
+        pool = hostile()
+        found = None
+        began = time.monotonic()
+        signal.alarm(HANG)
+        try:
+            result = recipe.call({p: pool[v] for p, v in values.items()})
+            if inspect.isgenerator(result):
+                next(result, None)
+        except BayesRiskError as error:
+            text = str(error)
+            if not any(p in text for p in values):
+                found = {"kind": "unnamed", "detail": text[:200]}
+        except Late:
+            found = {"kind": "hang", "detail": f"> {HANG} s"}
+        except MemoryError:
+            found = {"kind": "memory", "detail": _place(sys.exc_info()[2])}
+        except BaseException as error:  # noqa: BLE001
+            detail = f"{type(error).__name__} at {_place(error.__traceback__)}: {str(error)[:150]}"
+            found = {"kind": "raw", "detail": detail}
+        finally:
+            signal.alarm(0)
+        if found is not None:
+            spent = round(time.monotonic() - began, 2)
+            out.write(json.dumps({"number": number, "seconds": spent} | found) + "\n")
+
+
+def _place(trace: Any) -> str:
+    """Return the innermost place in the package."""
+    frames = [f for f in traceback.extract_tb(trace) if "/bayesrisk/" in f.filename]
+    if not frames:
+        return "?"
+    last = frames[-1]
+    return f"{last.filename.rpartition('/bayesrisk/')[2]}:{last.lineno}"
+
+
+def run(count: int, seed: int, only: str | None = None, begin: int = 0) -> list[dict[str, Any]]:
+    """Make the calls, restarting the child after each crash or hang; return the findings."""
+    findings: list[dict[str, Any]] = []
+    end = begin + count
+    while begin < end:
+        command = [sys.executable, __file__, "--child", str(seed), str(begin), str(end)]
+        process = subprocess.Popen(
+            [*command, *([only] if only else [])], stdout=subprocess.PIPE, text=True,
+            stderr=subprocess.DEVNULL,
+        )
+        at: dict[str, Any] = {"at": begin, "call": "start", "values": {}}
+        beat = [time.monotonic() + 300.0]  # the recipes take their time
+
+        def watch(process: Any = process, beat: list[float] = beat) -> None:
+            while process.poll() is None:
+                if time.monotonic() - beat[0] > DEAD:
+                    process.kill()
+                time.sleep(0.5)
+
+        threading.Thread(target=watch, daemon=True).start()
+        assert process.stdout is not None
+        for line in process.stdout:
+            row = json.loads(line)
+            beat[0] = time.monotonic()
+            if "at" in row:
+                at = row
+            else:
+                findings.append(at | row)
+        status = process.wait()
+        if status == 0:
+            break
+        if at["call"] == "start":
+            raise RuntimeError(f"the child did not start: status {status}")
+        kind = "frozen" if status == -signal.SIGKILL else "crash"
+        findings.append(at | {"kind": kind, "detail": f"status {status}", "number": at["at"]})
+        begin = at["at"] + 1
+    return findings
+
+
+def main() -> None:
+    """Print the findings by place, and fail if there is one that is not only badly worded."""
+    if sys.argv[1:2] == ["--child"]:
+        seed, begin, end = map(int, sys.argv[2:5])
+        child(seed, begin, end, sys.argv[5] if len(sys.argv) > 5 else None)
+        return
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=50_000)
+    parser.add_argument("--begin", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    findings = run(given.count, given.seed, given.only, given.begin)
+    if given.json:
+        given.json.write_text("\n".join(map(json.dumps, findings)), encoding="utf-8")
+    kinds = Counter(row["kind"] for row in findings)
+    for (kind, place), times in Counter(
+        (row["kind"], row["detail"].partition(": ")[0] if row["kind"] == "raw" else row["call"])
+        for row in findings
+    ).most_common():
+        row = next(r for r in findings if r["kind"] == kind and
+                   (r["detail"].startswith(place) or r["call"] == place))
+        print(f"{times:6} {kind:8} {place:60} {row['call']}{row['values']}: {row['detail'][:120]}")
+    print(f"seed {given.seed}, {given.count} calls: {dict(kinds) or 'no finding'}")
+    sys.exit(1 if set(kinds) - {"unnamed"} else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Valid calls of the public callables: those in their docstrings, and those of the constructors.
+
+A call is recorded while the example of a docstring runs, so that a new function is tried as soon as
+it has an example.
+"""
+
+import doctest
+import importlib
+import inspect
+import io
+import warnings
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import bayesrisk
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A call that works: what is called, under which name, with which arguments by name."""
+
+    name: str
+    function: Any
+    arguments: dict[str, Any]
+
+    def call(self, change: dict[str, Any]) -> Any:
+        """Call with some arguments changed."""
+        bound = inspect.signature(self.function).bind_partial()
+        bound.arguments.update(self.arguments | change)
+        return self.function(*bound.args, **bound.kwargs)
+
+
+class Recorder:
+    """Stand in for a callable, and note how it and its class methods are called."""
+
+    def __init__(self, name: str, subject: Any, found: list[Recipe]) -> None:
+        self._name, self._subject, self._found = name, subject, found
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the subject, and keep the arguments if it worked."""
+        made = self._subject(*args, **kwargs)
+        bound = inspect.signature(self._subject).bind(*args, **kwargs)
+        self._found.append(Recipe(self._name, self._subject, dict(bound.arguments)))
+        return made
+
+    def __getattr__(self, attribute: str) -> Any:
+        """Record class methods too."""
+        value = getattr(self._subject, attribute)
+        return Recorder(f"{self._name}.{attribute}", value, self._found) if callable(value) else value
+
+
+def recipes() -> list[Recipe]:
+    """Return one call of every public callable with an example, and of every constructor."""
+    found: list[Recipe] = []
+    finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner(verbose=False)
+    for name in bayesrisk.__all__:
+        subject = getattr(bayesrisk, name)
+        if not callable(subject) or ">>>" not in (subject.__doc__ or ""):
+            continue
+        module = importlib.import_module(subject.__module__)
+        globs = dict(vars(module)) | {subject.__name__: Recorder(name, subject, found)}
+        for example in finder.find(subject, name, globs=globs):
+            with redirect_stdout(io.StringIO()), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                runner.run(example, out=lambda _: None)
+    named = {recipe.name: recipe for recipe in [*found, *_constructors()]}
+    return [named[name] for name in sorted(named)]
+
+
+def _constructors() -> list[Recipe]:
+    """Return calls of what other examples only use."""
+    places = bayesrisk.Geography("towns", ("county", "block"), (1, 3))
+    attributes = (bayesrisk.Attribute("sex", 2), bayesrisk.Attribute("age", 3))
+    schema = bayesrisk.Schema("people", attributes, places)
+    table = bayesrisk.Table("sex", ("men", "women"), {"sex": np.eye(2, dtype=np.int64)})
+    workload = bayesrisk.Workload(schema, {("block", "sex"): table})
+    frame = pd.DataFrame({"block": ["100", "101", "101"], "sex": [0, 1, 1], "age": [0, 1, 2]})
+    records = bayesrisk.Records.from_frame(frame, schema=schema)
+    tables = bayesrisk.tabulate_records(records, workload)
+    histogram = bayesrisk.Histogram(
+        schema, "block", tables.geoids["block"], np.zeros((2, 6), dtype=np.int64)
+    )
+    nodes = {"node": ["g", "a", "b"], "parent": ["", "g", "g"], "noisy_count": [3, 2, 1]}
+    tree = pd.DataFrame(nodes | {"rho": [0.1, 0.2, 0.2]})
+    law = bayesrisk.DiscreteGaussian(sigma2=2.0)
+    spec = bayesrisk.MechanismSpec("identity", {}, {}, (("block", "sex"),))
+    calls: list[tuple[str, Any, dict[str, Any]]] = [
+        ("Attribute", bayesrisk.Attribute, {"name": "sex", "size": 2, "first": 0}),
+        (
+            "Geography",
+            bayesrisk.Geography,
+            {"name": "towns", "levels": ("county", "block"), "widths": (1, 3)},
+        ),
+        (
+            "Schema",
+            bayesrisk.Schema,
+            {"name": "people", "attributes": attributes, "geography": places},
+        ),
+        (
+            "Table",
+            bayesrisk.Table,
+            {"name": "sex", "cells": ("men", "women"), "factors": dict(table.factors)},
+        ),
+        ("Workload", bayesrisk.Workload, {"schema": schema, "tables": dict(workload.tables)}),
+        ("Records.from_frame", bayesrisk.Records.from_frame, {"frame": frame, "schema": schema}),
+        ("Records.take", records.take, {"index": np.array([0, 1])}),
+        ("Records.replace", records.replace, {"age": np.array([0, 0, 1])}),
+        ("Microdata", bayesrisk.Microdata, {"persons": records}),
+        (
+            "PublishedTables",
+            bayesrisk.PublishedTables,
+            {"workload": workload, "geoids": dict(tables.geoids), "counts": dict(tables.counts)},
+        ),
+        (
+            "Histogram",
+            bayesrisk.Histogram,
+            {
+                "schema": schema,
+                "level": "block",
+                "geoids": tables.geoids["block"],
+                "counts": histogram.counts,
+            },
+        ),
+        ("NoiseSpec", bayesrisk.NoiseSpec, {"law": "discrete-gaussian", "scale": Fraction(1)}),
+        (
+            "MechanismSpec",
+            bayesrisk.MechanismSpec,
+            {"mechanism": "identity", "parameters": {}, "noise": {}, "invariants": ()},
+        ),
+        ("Release", bayesrisk.Release, {"spec": spec, "tables": tables, "diagnostics": {}}),
+        ("Tree.from_frame", bayesrisk.Tree.from_frame, {"frame": tree}),
+        ("parse_config", bayesrisk.parse_config, {"document": {}, "folder": None}),
+        ("DiscreteGaussian", bayesrisk.DiscreteGaussian, {"sigma2": 2.0, "loc": 0}),
+        ("DiscreteLaplace", bayesrisk.DiscreteLaplace, {"scale": 2.0, "loc": 0}),
+    ]
+    for method in ("pmf", "logpmf", "cdf", "sf", "logcdf", "logsf"):
+        calls.append((f"DiscreteGaussian.{method}", getattr(law, method), {"x": np.array([0, 1])}))
+    for method in ("ppf", "isf"):
+        calls.append((f"DiscreteGaussian.{method}", getattr(law, method), {"q": np.array([0.5])}))
+    calls.append(("DiscreteGaussian.rvs", law.rvs, {"size": 3, "random_state": 1}))
+    return [Recipe(*call) for call in calls]
