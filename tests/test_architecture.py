@@ -14,7 +14,7 @@ import bayesrisk
 ROOT = Path(bayesrisk.__file__).parent
 ZONES = [
     {"exceptions", "_version"},
-    {"_validation", "_numba", "_plugins", "interfaces"},
+    {"_validation", "_highs", "_numba", "_plugins", "interfaces"},
     {"distributions"},
     {"accounting"},
     {"tables"},
