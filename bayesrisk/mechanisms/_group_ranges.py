@@ -193,6 +193,8 @@ def _settled(
         for form, target in enumerate(own[at].tolist()):
             shift = int(fixed[form])
             low, sure = program.settle(form, 1, int(lower[target]) - shift)
+            if low >= ENDLESS:
+                raise DataError(f"{_CONTRADICT}: no counts fit them")
             lower[target], proved[target] = low + shift, sure
             if not endless[target]:
                 outer = int(upper[target])
