@@ -124,6 +124,6 @@ def test_suppression(compare):
         lambda: one_at_a_time(small, 3),
         ours_units=sum(c.nnz for c in large.counts.values()),
         twin_units=sum(c.nnz for c in small.counts.values()),
-        aim="10 times faster a count",
+        aim="5 times faster a count",
         rounds=3,
     )

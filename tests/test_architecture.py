@@ -16,7 +16,7 @@ ZONES = [
     {"exceptions", "_version"},
     {"_parse"},
     {"_text", "_parquet"},
-    {"_files", "_validation", "_numba", "_plugins", "_random", "interfaces"},
+    {"_files", "_highs", "_validation", "_numba", "_plugins", "_random", "interfaces"},
     {"distributions"},
     {"accounting"},
     {"tables"},

@@ -7,15 +7,17 @@ the d that moves it and least else; published counts that d moves are withheld t
 more takes no witness away, so what is protected stays so.
 """
 
-import highspy
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bayesrisk._highs import WarmProgram
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms._cliques import Cliques
 from bayesrisk.mechanisms._groups import Group, endless_variables, equal_rows
-from bayesrisk.mechanisms._integer_range import ENDLESS, highs_model
+from bayesrisk.mechanisms._integer_range import ENDLESS, as_floats
 
 __all__ = ["LEAST", "complement"]
 
@@ -117,28 +119,26 @@ class _Choice:
     def _move_together(self, taken: BoolArray) -> None:
         """Look for witnesses that move many withheld rows at once, and no published one."""
         variables, count = self._rows.shape[1], len(self._published)
-        parts = np.arange(variables + 2 * count, dtype=np.int32)
-        moving, rest = parts[:variables], parts[variables:]
+        moving, rest = np.arange(variables), variables + np.arange(2 * count)
         low = -(self._histogram // self._protection).astype(float)
-        nothing = np.zeros(2 * count)
-        self._highs.changeColsBounds(2 * count, rest, nothing, nothing)
-        self._highs.changeColsBounds(variables, moving, low, np.ones(variables))
+        nothing, inf = np.zeros(2 * count), np.full(max(variables, count), np.inf)
+        self._linear.bound_columns(rest, nothing, nothing)
+        self._linear.bound_columns(moving, low, np.ones(variables))
         rng = np.random.default_rng(0)
         while True:
             exposed = self._exposed(taken)
             gain = np.where(exposed, rng.choice([-1.0, 1.0], size=len(taken)), 0.0)
-            self._highs.changeColsCost(variables, moving, -(self._rows.T @ gain))
+            self._linear.set_cost(moving, -(self._rows.T @ gain))
             moved = self._run()
             if moved is None or np.any(moved[~taken]) or not np.any(moved[exposed]):
                 break
             self._note(moved)
             if np.mean(self._exposed(taken)) > _WORTH * np.mean(exposed):
                 break
-        inf = np.full(variables, highspy.kHighsInf)
-        self._highs.changeColsCost(variables, moving, np.zeros(variables))
-        self._highs.changeColsBounds(variables, moving, low, inf)
-        room = np.concatenate([inf[:1].repeat(count), self._room[self._published].astype(float)])
-        self._highs.changeColsBounds(2 * count, rest, nothing, room)
+        self._linear.set_cost(moving, np.zeros(variables))
+        self._linear.bound_columns(moving, low, inf[:variables])
+        room = self._room[self._published].astype(float)
+        self._linear.bound_columns(rest, nothing, np.concatenate([inf[:count], room]))
 
     def _exposed(self, taken: BoolArray) -> BoolArray:
         """Return the withheld rows that no witness moves far enough."""
@@ -156,8 +156,8 @@ class _Choice:
         count = len(published)
         ones = np.ones(count, dtype=np.int64)
         apart = sparse.csr_array((ones, (published, np.arange(count))), shape=(size, count))
-        blocks = [[self._rows, -apart, apart], [self._ties, None, None]]
-        matrix = sparse.csr_array(sparse.block_array(blocks, format="csr"))
+        blocks: Any = [[self._rows, -apart, apart], [self._ties, None, None]]
+        matrix: Any = sparse.block_array(blocks, format="csr")
         zero = np.zeros(self._ties.shape[0], dtype=np.int64)
         row_low = np.concatenate([np.where(taken, -self._room, 0), zero])
         row_high = np.concatenate([np.where(taken, ENDLESS, 0), zero])
@@ -166,13 +166,14 @@ class _Choice:
         high = np.concatenate([np.full(variables + count, ENDLESS), self._room[published]])
         cost = np.concatenate([np.zeros(variables), np.tile(self._cost[published], 2)])
         self._published = published
-        self._highs = highs_model(matrix, (row_low, row_high), (low, high), cost)
+        rows, columns = as_floats((row_low, row_high)), as_floats((low, high))
+        self._linear = WarmProgram(matrix, rows, columns, cost, primal=False)
 
     def _set_free(self, fresh: BoolArray) -> None:
         """Let rows move at no cost."""
         at = self._rows.shape[1] + np.flatnonzero(fresh[self._published])
-        index = np.concatenate([at, at + len(self._published)]).astype(np.int32)
-        self._highs.changeColsCost(len(index), index, np.zeros(len(index)))
+        index = np.concatenate([at, at + len(self._published)])
+        self._linear.set_cost(index, np.zeros(len(index)))
 
     def _move(self, row: int, taken: BoolArray) -> IntArray:
         """Return how a witness that moves a row, and little else, moves all rows."""
@@ -192,22 +193,18 @@ class _Choice:
         room = self._room[rows].astype(float)
         if np.any((signs < 0) & (room == 0)):
             return None
-        low, high = np.where(signs > 0, 1.0, -room), np.where(signs > 0, highspy.kHighsInf, -1.0)
-        self._bound_rows(rows, low, high)
+        low, high = np.where(signs > 0, 1.0, -room), np.where(signs > 0, np.inf, -1.0)
+        self._linear.bound_rows(rows, low, high)
         moved = self._run()
-        self._bound_rows(rows, -room, np.full(len(rows), highspy.kHighsInf))
+        self._linear.bound_rows(rows, -room, np.full(len(rows), np.inf))
         return None if moved is None or not moved[rows].all() else moved
-
-    def _bound_rows(self, rows: IntArray, low: FloatArray, high: FloatArray) -> None:
-        for row, least, most in zip(rows.tolist(), low.tolist(), high.tolist(), strict=True):
-            self._highs.changeRowBounds(row, least, most)
 
     def _run(self) -> IntArray | None:
         """Return how the solution of the program moves all rows, or None if it is no witness."""
-        self._highs.run()
-        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        solved = self._linear.solve()
+        if solved is None:
             return None
-        values = np.asarray(self._highs.getSolution().col_value)[: self._rows.shape[1]]
+        values = solved[0][: self._rows.shape[1]]
         if not np.all(np.abs(values) * self._protection < _LARGE):
             return None
         step = self._protection * np.rint(values).astype(np.int64)

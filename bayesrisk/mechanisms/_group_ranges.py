@@ -99,7 +99,8 @@ def group_ranges(
 def _narrow(system: _System) -> None:
     """Pass bounds from rows to variables until they settle; refuse what contradicts itself."""
     entries = system.matrix.tocoo()
-    row, column, weight = entries.coords[0], entries.coords[1], entries.data
+    row, column = (part.astype(np.int64) for part in entries.coords)
+    weight = entries.data
     for _ in range(_SWEEPS):
         low, high = _reach(system, row, column, weight)
         size = system.matrix.shape[0]
@@ -192,6 +193,8 @@ def _settled(
         for form, target in enumerate(own[at].tolist()):
             shift = int(fixed[form])
             low, sure = program.settle(form, 1, int(lower[target]) - shift)
+            if low >= ENDLESS:
+                raise DataError(f"{_CONTRADICT}: no counts fit them")
             lower[target], proved[target] = low + shift, sure
             if not endless[target]:
                 outer = int(upper[target])

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,29 +150,30 @@ class Structure:
         ties = sparse.coo_array(self.cliques.ties[:, column])
         width = max(1, ties.shape[0])
         wanted = np.searchsorted(finest, variable)[ties.coords[1]] * width + ties.coords[0]
-        code, at = np.unique(wanted, return_inverse=True)
-        rows.append(first + at.reshape(-1))
+        distinct, position = np.unique(wanted, return_inverse=True)
+        rows.append(first + position.reshape(-1))
         columns.append(ties.coords[1])
         data.append(ties.data)
-        names.append((np.full(len(code), len(places) - 1), finest[code // width], code % width))
-        level_of, place, cell = (
+        last = np.full(len(distinct), len(places) - 1)
+        names.append((last, finest[distinct // width], distinct % width))
+        level_of, place, cell_of = (
             np.concatenate(part).astype(np.int64) for part in zip(*names, strict=True)
         )
         count, hidden = (
             np.concatenate([np.asarray(p).reshape(-1) for p in part]).astype(np.int64)
             for part in zip(*values, strict=True)
         )
-        tied = np.zeros(len(code), dtype=np.int64)
-        where = np.concatenate(rows), np.concatenate(columns)
-        shape = (first + len(code), len(column))
+        tied = np.zeros(len(distinct), dtype=np.int64)
+        where: Any = (np.concatenate(data), (np.concatenate(rows), np.concatenate(columns)))
+        matrix: Any = sparse.csr_array(where, shape=(first + len(distinct), len(column)))
         return Group(
-            sparse.csr_array((np.concatenate(data), where), shape=shape, dtype=np.int64),
+            sparse.csr_array(matrix.astype(np.int64)),
             np.concatenate([count, tied]),
             np.concatenate([hidden, tied]) > 0,
-            np.arange(first + len(code)) >= first,
+            np.arange(first + len(distinct)) >= first,
             level_of,
             place,
-            cell,
+            cell_of,
             variable.astype(np.int64),
             column,
         )

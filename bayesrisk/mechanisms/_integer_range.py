@@ -7,14 +7,14 @@ meet, a variable is split at a fraction and both halves are looked at.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = ["ENDLESS", "IntegerProgram", "highs_model"]
+from bayesrisk._highs import WarmProgram
+
+__all__ = ["ENDLESS", "IntegerProgram", "as_floats"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -31,35 +31,14 @@ _DENOMINATORS = (1, 2, 3, 4, 12, 60, 2**20)
 _PARTS = 2000
 
 
-def highs_model(
-    matrix: sparse.csr_array,
-    rows: tuple[IntArray, IntArray],
-    columns: tuple[IntArray, IntArray],
-    cost: FloatArray,
-) -> Any:
-    """Return a linear program ready to be solved and changed; bounds of ENDLESS are none."""
-    model: Any = highspy.Highs  # has no types
-    highs = model()
-    highs.setOptionValue("output_flag", False)
-    highs.setOptionValue("presolve", "off")  # or a change would start from nothing
-    program = highspy.HighsLp()
-    program.num_row_, program.num_col_ = matrix.shape
-    program.col_cost_ = cost
-    program.row_lower_, program.row_upper_ = _floats(rows[0]), _floats(rows[1])
-    program.col_lower_, program.col_upper_ = _floats(columns[0]), _floats(columns[1])
-    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    program.a_matrix_.start_ = matrix.indptr.astype(np.int32)
-    program.a_matrix_.index_ = matrix.indices.astype(np.int32)
-    program.a_matrix_.value_ = matrix.data.astype(float)
-    highs.passModel(program)
-    return highs
-
-
-def _floats(bounds: IntArray) -> FloatArray:
-    found = bounds.astype(float)
-    found[bounds >= ENDLESS] = highspy.kHighsInf
-    found[bounds <= -ENDLESS] = -highspy.kHighsInf
-    return found
+def as_floats(bounds: tuple[IntArray, IntArray]) -> tuple[FloatArray, FloatArray]:
+    """Return lower and upper bounds with infinities where there is none."""
+    found = []
+    for part in bounds:
+        values = part.astype(float)
+        values[np.abs(part) >= ENDLESS] *= np.inf
+        found.append(values)
+    return found[0], found[1]
 
 
 @dataclass
@@ -94,9 +73,9 @@ class IntegerProgram:
         self._matrix, self._rows, self._columns = matrix, rows, columns
         self._across = sparse.csr_array(matrix.T)
         self._forms = forms
-        self._highs = highs_model(matrix, rows, columns, np.zeros(matrix.shape[1]))
-        self._highs.setOptionValue("simplex_strategy", 4)  # primal: only the cost changes
-        self._index = np.arange(matrix.shape[1], dtype=np.int32)
+        cost = np.zeros(matrix.shape[1])
+        self._linear = WarmProgram(matrix, as_floats(rows), as_floats(columns), cost, primal=True)
+        self._index = np.arange(matrix.shape[1])
         self._moved = False
         self.lowest = np.full(forms.shape[0], ENDLESS)
         self.highest = np.full(forms.shape[0], -ENDLESS)
@@ -128,7 +107,7 @@ class IntegerProgram:
         best = ENDLESS if inner is None else inner
         if best <= outer:
             return best, True
-        self._highs.changeColsCost(len(self._index), self._index, cost.astype(float))
+        self._linear.set_cost(self._index, cost.astype(float))
         waiting = [_Part(*self._columns, outer)]
         for _ in range(_PARTS):
             if not waiting:
@@ -136,8 +115,7 @@ class IntegerProgram:
             part = waiting.pop()
             if part.least >= best:
                 continue
-            status = self._solve(part)
-            values, bound = self._read(status, cost, part, best)
+            values, bound = self._solve(cost, part, best)
             if values is not None:
                 best = min(best, self._noted(values, cost))
             if bound >= best:
@@ -149,35 +127,23 @@ class IntegerProgram:
         left = min((part.least for part in waiting), default=ENDLESS)
         return (best, True) if left >= best else (left, False)
 
-    def _solve(self, part: _Part) -> str:
-        """Solve the linear program of a part and return how it ended."""
+    def _solve(self, cost: IntArray, part: _Part, best: int) -> tuple[FloatArray | None, int]:
+        """Return the values that solve a part in real numbers, and the bound that is proved."""
         whole = part.low is self._columns[0] and part.high is self._columns[1]
         if self._moved or not whole:
-            low, high = _floats(part.low), _floats(part.high)
-            self._highs.changeColsBounds(len(self._index), self._index, low, high)
+            self._linear.bound_columns(self._index, *as_floats((part.low, part.high)))
             self._moved = not whole
-        self._highs.run()
-        status = self._highs.getModelStatus()
-        known = highspy.HighsModelStatus
-        return {known.kOptimal: "solved", known.kInfeasible: "empty"}.get(status, "unknown")
-
-    def _read(
-        self, status: str, cost: IntArray, part: _Part, best: int
-    ) -> tuple[FloatArray | None, int]:
-        """Return the values of a solved part, and the bound that its dual values prove."""
-        if status == "solved":
-            solution = self._highs.getSolution()
-            values = np.asarray(solution.col_value)
+        solved = self._linear.solve()
+        if solved is not None:
+            values, dual = solved
             enough = min(best, int(np.ceil(cost @ values - _SNAP)))
-            return values, self._bound(cost, np.asarray(solution.row_dual), part, enough)
-        if status == "empty":
-            _, known, ray = self._highs.getDualRay()
-            if known:
-                ray = np.asarray(ray)
-                ray = ray / max(1e-9, float(np.abs(ray).max()))
-                for sign in (1.0, -1.0):
-                    if self._bound(0 * cost, sign * ray, part, 1) > 0:
-                        return None, ENDLESS  # no whole number is below, nor any other
+            return values, self._bound(cost, dual, part, enough)
+        ray = self._linear.ray()
+        if ray is not None:
+            ray = ray / max(1e-9, float(np.abs(ray).max(initial=0)))
+            for sign in (1.0, -1.0):
+                if self._bound(0 * cost, sign * ray, part, 1) > 0:
+                    return None, ENDLESS  # a cost of 0 cannot be above 0: there is no solution
         return None, -ENDLESS
 
     def _bound(self, cost: IntArray, dual: FloatArray, part: _Part, enough: int) -> int:

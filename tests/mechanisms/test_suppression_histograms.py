@@ -187,8 +187,8 @@ def test_persons_of_a_tract_give_nothing_back():
         ranges = audit_suppression(made, least=least)
         assert ranges.proved.all()
         assert not ranges.recovered.any()
-    # Every fourth block by the independent program, which takes longer.
-    blocks = made.geoids["block"].tolist()[::4]
+    # Every eighth block by the independent program, which takes longer.
+    blocks = made.geoids["block"].tolist()[::8]
     assert recovered(made, least=1, roots=blocks) == []
     bare = Suppression(threshold=3, complementary=False)
     bare = bare.release(people, workload=asked, rng=0).tables
@@ -196,7 +196,7 @@ def test_persons_of_a_tract_give_nothing_back():
     lost = set(recovered(bare, least=1, roots=blocks))
     found = {n for n, (low, high) in by_name(audited).items() if low == high and n[1] in blocks}
     assert found == lost
-    assert len(lost) > 100
+    assert len(lost) > 50
 
 
 HOUSEHOLDS = ["P16", "P16A", "P16H", "H4", "H4A", "H4H", "H9", "H10", "H12", "H15"]

@@ -1,13 +1,13 @@
-"""HiGHS without a modelling layer: the only module that imports it."""
+"""HiGHS without a modelling layer."""
 
 import time
 from dataclasses import replace
 from typing import Any
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrisk._highs import highspy
 from bayesrisk.reconstruction.solvers.branching import Relaxation, branch_and_bound
 from bayesrisk.reconstruction.solvers.deadline import Deadline
 from bayesrisk.reconstruction.solvers.model import (

@@ -1,0 +1,85 @@
+"""HiGHS: the only module that imports it, and a linear program that is changed and solved again."""
+
+from typing import Any
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+__all__ = ["WarmProgram", "highspy"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class WarmProgram:
+    """The least cost of variables within bounds, with rows within bounds.
+
+    Each solution starts from the last basis.  What a solver says in floating point is a proposal:
+    callers check it.
+
+    Parameters
+    ----------
+    matrix : csr_array
+        Rows.
+    rows, columns : tuple of ndarray of float64
+        Lower and upper bounds of rows and of variables; infinities for none.
+    cost : ndarray of float64
+        Of each variable.
+    primal : bool
+        Whether the cost is what changes; otherwise bounds do.
+    """
+
+    def __init__(
+        self,
+        matrix: sparse.csr_array,
+        rows: tuple[FloatArray, FloatArray],
+        columns: tuple[FloatArray, FloatArray],
+        cost: FloatArray,
+        *,
+        primal: bool,
+    ) -> None:
+        make: Any = highspy.Highs  # has no types
+        self._highs = make()
+        # A presolve would start from nothing after each change.
+        fixed = {"output_flag": False, "threads": 1, "random_seed": 0, "presolve": "off"}
+        for option, value in {**fixed, "simplex_strategy": 4 if primal else 1}.items():
+            self._highs.setOptionValue(option, value)
+        program = highspy.HighsLp()
+        program.num_row_, program.num_col_ = matrix.shape
+        program.col_cost_ = cost
+        program.row_lower_, program.row_upper_ = rows
+        program.col_lower_, program.col_upper_ = columns
+        program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        program.a_matrix_.start_ = matrix.indptr.astype(np.int32)
+        program.a_matrix_.index_ = matrix.indices.astype(np.int32)
+        program.a_matrix_.value_ = matrix.data.astype(float)
+        self._highs.passModel(program)
+
+    def set_cost(self, index: IntArray, cost: FloatArray) -> None:
+        """Set the cost of some variables."""
+        self._highs.changeColsCost(len(index), index.astype(np.int32), cost)
+
+    def bound_columns(self, index: IntArray, low: FloatArray, high: FloatArray) -> None:
+        """Set the bounds of some variables."""
+        self._highs.changeColsBounds(len(index), index.astype(np.int32), low, high)
+
+    def bound_rows(self, index: IntArray, low: FloatArray, high: FloatArray) -> None:
+        """Set the bounds of some rows."""
+        self._highs.changeRowsBounds(len(index), index.astype(np.int32), low, high)
+
+    def solve(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return values and dual values of the least cost, or None if there is none."""
+        self._highs.run()
+        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
+        solution = self._highs.getSolution()
+        return np.array(solution.col_value), np.array(solution.row_dual)
+
+    def ray(self) -> FloatArray | None:
+        """Return what shows that no values are within all bounds, if the last solution says so."""
+        if self._highs.getModelStatus() != highspy.HighsModelStatus.kInfeasible:
+            return None
+        _, known, values = self._highs.getDualRay()
+        return np.array(values) if known else None
