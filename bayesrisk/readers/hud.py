@@ -125,7 +125,8 @@ def _from_excel(source: Source, chunk: int) -> Iterator[Piece]:
     while header and not header[-1]:
         header.pop()
     _names(header, source.name)
-    start, held = 0, []
+    start = 0
+    held: list[list[str]] = []
     for row in rows:
         if len(row) > len(header) and any(row[len(header) :]):
             raise DataError(

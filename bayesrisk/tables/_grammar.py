@@ -85,7 +85,7 @@ def groups_of(texts: Any, attribute: Attribute) -> Groups:
     for text in texts:
         each, _, rest = str(text).partition("each ")
         if rest and not each:
-            groups = [(code,) for code in codes_of(rest, attribute)]
+            groups: list[tuple[int, ...]] = [(code,) for code in codes_of(rest, attribute)]
         else:
             groups = [tuple(sorted(codes_of(text, attribute)))]
         total += sum(map(len, groups))
