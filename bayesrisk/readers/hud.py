@@ -20,6 +20,7 @@ from bayesrisk.readers._xlsx import sheet_rows
 
 __all__ = ["iter_hud", "read_hud", "write_hud"]
 
+_LARGEST = 2**40  # households or units
 CHUNK = 2**15  # rows in memory at a time, where the caller does not say
 
 
@@ -173,7 +174,9 @@ def _frame(piece: Piece, names: dict[str, str], width: int) -> pd.DataFrame:
         base = known.BASES.get(usual)
         columns[usual] = pd.array(values, dtype="Float64")
         if base in numbers:
-            low, high, none = _counts(piece, name, values, numbers[base][0])
+            whole = numbers[base][0]
+            piece.check(names[base], ~(whole > _LARGEST), f"a number up to {_LARGEST}")
+            low, high, none = _counts(piece, name, values, whole)
             reason = np.where(none, "no whole count", reason)
             columns[f"{usual}_reason"] = _reasons(reason)
             columns[f"{usual}_low"], columns[f"{usual}_high"] = low, high

@@ -279,3 +279,32 @@ def test_a_row_with_more_fields_than_the_header(tmp_path, example):
     file.write_text(file.read_text().rstrip() + ",7\n")
     with pytest.raises(DataError, match=r"releases.csv: .*Expected 6 columns, got 7"):
         read()
+
+
+def test_a_base_beyond_64_bits(example):
+    files, read = example("hud-csv")
+    (file,) = files.values()
+    file.write_text(file.read_text().replace(",40,95,", ",1e300,95,"))
+    with pytest.raises(DataError, match=r"row 1, column 'Total_Units': must be a number up to"):
+        read()
+
+
+@pytest.mark.parametrize("change", [{"levels": [1, 2, 3, 4, 5, 6]}, {"widths": ["0"] * 6}])
+def test_levels_of_another_type(change, example):
+    files, read = example("exchange")
+    file = files["_manifest.json"]
+    document = json.loads(file.read_text())
+    document["workload"]["schema"]["geography"].update(change)
+    file.write_text(json.dumps(document))
+    with pytest.raises(DataError, match=r"_manifest.json: workload: .*must be of type"):
+        read()
+
+
+def test_counts_of_half_width(example):
+    files, read = example("exchange")
+    file = files["part-00000.parquet"]
+    table = parquet.read_table(file)
+    counts = pa.array([1.5] * len(table), pa.float16())
+    parquet.write_table(table.set_column(4, "count", counts), file)
+    with pytest.raises(DataError, match=r"column 'count': must be of type int64, got 1.5"):
+        read()
