@@ -180,7 +180,8 @@ def _frame(piece: Piece, names: dict[str, str], width: int) -> pd.DataFrame:
         base = known.BASES.get(usual)
         columns[usual] = pd.array(values, dtype="Float64")
         if base in numbers:
-            low, high, none = _counts(piece, name, values, numbers[base][0])
+            whole = numbers[base][0]
+            low, high, none = _counts(piece, name, values, whole)
             reason = np.where(none, "no whole count", reason)
             columns[f"{usual}_reason"] = _reasons(reason)
             columns[f"{usual}_low"], columns[f"{usual}_high"] = low, high

@@ -238,7 +238,7 @@ def _typed(table: pa.Table, name: str, kind: Any, file: Path) -> pa.Table:
     try:
         column = column.cast(kind)
     except pa.ArrowInvalid as error:
-        row = pc.index(pc.greater(column, 2**63 - 1), True).as_py()
+        row = pc.index(pc.greater(column, pa.scalar(2**63 - 1, column.type)), True).as_py()
         raise DataError(
             f"{file}: row {row + 1}, column {name!r}: must be below 2**63, got {column[row]}"
         ) from error
@@ -250,7 +250,7 @@ def _culprit(column: pa.ChunkedArray) -> tuple[int, Any]:
     if len(column) == 0:
         return 0, None
     row = 0
-    if pa.types.is_floating(column.type):
+    if pa.types.is_float32(column.type) or pa.types.is_float64(column.type):
         row = max(0, pc.index(pc.not_equal(column, pc.floor(column)), True).as_py())
     return row, column[row].as_py()
 

@@ -86,7 +86,7 @@ def groups_of(texts: Any, attribute: Attribute) -> Groups:
         each, _, rest = str(text).partition("each ")
         groups: list[tuple[int, ...]]
         if rest and not each:
-            groups = [(code,) for code in codes_of(rest, attribute)]
+            groups: list[tuple[int, ...]] = [(code,) for code in codes_of(rest, attribute)]
         else:
             groups = [tuple(sorted(codes_of(text, attribute)))]
         total += sum(map(len, groups))

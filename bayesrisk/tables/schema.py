@@ -249,10 +249,22 @@ class Schema:
                 Attribute(**{**a, "labels": tuple(a.get("labels", ()))})
                 for a in values["attributes"]
             )
-            place = Geography(place["name"], tuple(place["levels"]), tuple(place["widths"]))
+            place = Geography(
+                place["name"],
+                _all(place["levels"], "levels", str),
+                _all(place["widths"], "widths", int),
+            )
             return cls(values["name"], attributes, place)
         except (KeyError, TypeError, AttributeError) as error:
             raise ArgumentError(f"schema must hold name, attributes, geography: {error}") from error
+
+
+def _all(values: Any, name: str, kind: type) -> tuple[Any, ...]:
+    """Return entries of a document that are all of one type."""
+    for value in values:
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise TypeError(f"{name} must be of type {kind.__name__}, got {value!r}")
+    return tuple(values)
 
 
 @cache

@@ -42,10 +42,10 @@ def _alarm(number: int, frame: Any) -> None:
 def child(seed: int, begin: int, end: int, only: str | None) -> None:
     """Make the calls begin..end-1, a line of JSON for each finding, and its number before a call."""
     import numpy as np
-
-    from bayesrisk import BayesRiskError
     from fuzz.hostile import hostile
     from fuzz.recipes import recipes
+
+    from bayesrisk import BayesRiskError
 
     faulthandler.enable(sys.stderr)
     every = [r for r in recipes() if only is None or r.name == only]
@@ -85,7 +85,7 @@ def child(seed: int, begin: int, end: int, only: str | None) -> None:
             found = {"kind": "hang", "detail": f"> {HANG} s"}
         except MemoryError:
             found = {"kind": "memory", "detail": _place(sys.exc_info()[2])}
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             detail = f"{type(error).__name__} at {_place(error.__traceback__)}: {str(error)[:150]}"
             found = {"kind": "raw", "detail": detail}
         finally:

@@ -171,15 +171,65 @@ def hud_csv(folder):
     return Example([file], lambda: br.read_hud(file, level="tract"))
 
 
-def hud_xlsx(folder):
-    import openpyxl
+LINK = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+SHEETS = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+HUD_ROWS = [line.split(",") for line in HUD.replace('"Tract 1, Baldwin"', "Tract 1").splitlines()]
 
-    book = openpyxl.Workbook()
-    for line in HUD.replace("Tract 1, Baldwin", "Tract 1").splitlines():
-        cells = line.replace('"', "").split(",")
-        book.worksheets[0].append([int(c) if c.isdigit() else c or None for c in cells])
-    file = folder / "TRACT_2020.xlsx"
-    book.save(file)
+
+def _links(*targets):
+    rows = (
+        f'<Relationship Id="r{i}" Type="{LINK}/{kind}" Target="{target}"/>'
+        for i, (kind, target) in enumerate(targets, 1)
+    )
+    space = "http://schemas.openxmlformats.org/package/2006/relationships"
+    return f'<Relationships xmlns="{space}">{"".join(rows)}</Relationships>'
+
+
+def write_workbook(file, rows):
+    """Write a workbook as Excel does: the texts of cells apart, blank cells left out."""
+    texts = list(dict.fromkeys(t for row in rows for t in row if t and not t.isdigit()))
+    lines = []
+    for number, row in enumerate(rows, 1):
+        cells = [
+            f'<c r="{chr(65 + at)}{number}"><v>{text}</v></c>'
+            if text.isdigit()
+            else f'<c r="{chr(65 + at)}{number}" t="s"><v>{texts.index(text)}</v></c>'
+            for at, text in enumerate(row)
+            if text
+        ]
+        lines.append(f'<row r="{number}">{"".join(cells)}</row>')
+    parts = "".join(
+        f'<Override PartName="/xl/{name}.xml" ContentType="application/vnd.openxmlformats-'
+        f'officedocument.spreadsheetml.{kind}+xml"/>'
+        for name, kind in (
+            ("workbook", "sheet.main"),
+            ("worksheets/sheet1", "worksheet"),
+            ("sharedStrings", "sharedStrings"),
+        )
+    )
+    types = "http://schemas.openxmlformats.org/package/2006/content-types"
+    members = {
+        "[Content_Types].xml": f'<Types xmlns="{types}">{parts}</Types>',
+        "_rels/.rels": _links(("officeDocument", "xl/workbook.xml")),
+        "xl/_rels/workbook.xml.rels": _links(
+            ("worksheet", "worksheets/sheet1.xml"), ("sharedStrings", "/xl/sharedStrings.xml")
+        ),
+        "xl/workbook.xml": f'<workbook xmlns="{SHEETS}" xmlns:r="{LINK}"><sheets>'
+        '<sheet name="a" sheetId="1" r:id="r1"/></sheets></workbook>',
+        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{SHEETS}"><sheetData>{"".join(lines)}'
+        "</sheetData></worksheet>",
+        "xl/sharedStrings.xml": f'<sst xmlns="{SHEETS}">'
+        + "".join(f"<si><r><t>{t[:1]}</t></r><r><t>{t[1:]}</t></r></si>" for t in texts)
+        + "</sst>",
+    }
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return file
+
+
+def hud_xlsx(folder):
+    file = write_workbook(folder / "TRACT_2020.xlsx", HUD_ROWS)
     return Example([file], lambda: br.read_hud(file, level="tract"))
 
 

@@ -202,7 +202,10 @@ def _column(rng, rows):
 
 def _changed(rng, column):
     """Return a column with one value, or all, of another kind."""
-    values = column.to_pylist()
+    try:
+        values = column.to_pylist()
+    except (OverflowError, ValueError):  # dates beyond those of the standard library
+        return column
     for place in {int(rng.integers(len(values)))} if values else ():
         values[place] = _pick(rng, [None, -1, 0, 2**40, 0.5, "x", "", 1e300, float("nan"), [], [0]])
         if column.type == pa.string() or pa.types.is_list(column.type):

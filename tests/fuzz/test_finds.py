@@ -1,0 +1,310 @@
+"""What damaged files did before: each cause once, by the error that names it now."""
+
+import json
+import zipfile
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from fuzz.file_kinds import BLOCKS, HUD_ROWS, KINDS, people, write_workbook
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+import bayesrisk as br
+from bayesrisk.exceptions import ConfigError, DataError, OutputError
+from bayesrisk.experiments import load_config
+from bayesrisk.experiments.store import SweepFolder
+from bayesrisk.readers._fixed import parse_whole
+from bayesrisk.tables import PublishedTables, Records, schema
+
+PERSON = schema("sf1-person")
+
+
+@pytest.fixture
+def example(tmp_path):
+    """Return the files of an example by their names, and the call that reads them."""
+
+    def make(kind):
+        made = KINDS[kind](tmp_path)
+        return {file.name: file for file in made.files}, made.read
+
+    return make
+
+
+TEXTS = [
+    "ppmf-csv", "ppmf-mdf", "form-csv", "ipums-fixed", "ipums-csv", "sf1-folder", "nhgis-folder",
+    "hud-csv", "records-csv", "releases-csv", "known-csv", "sweep-table-csv",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("end", [b"\r", b"\r\n"])
+@pytest.mark.parametrize("kind", TEXTS)
+def test_lines_may_end_otherwise(kind, end, example):
+    files, read = example(kind)
+    before = read()
+    for file in files.values():
+        file.write_bytes(file.read_bytes().replace(b"\n", end))
+    after = read()
+    if isinstance(before, pd.DataFrame):
+        pd.testing.assert_frame_equal(after, before)
+    else:
+        assert after == before
+
+
+@given(text=st.binary(max_size=40), sizes=st.lists(st.integers(1, 7), min_size=1, max_size=8))
+def test_line_ends_wherever_a_piece_ends(text, sizes):
+    import io
+
+    from bayesrisk._text import TextStream
+
+    data = text.replace(b"a", b"\r\n").replace(b"\0", b"\r")
+    stream = TextStream(io.BytesIO(data), "x")
+    found, turn = b"", 0
+    while piece := stream.read(sizes[turn % len(sizes)]):
+        assert len(piece) <= sizes[turn % len(sizes)]
+        found, turn = found + piece, turn + 1
+    # The standard library's own universal newlines say the same.
+    with io.TextIOWrapper(io.BytesIO(data), encoding="latin-1", newline=None) as lines:
+        assert found == lines.read().encode("latin-1")
+    again = TextStream(io.BytesIO(data), "x")
+    assert b"".join(iter(again.readline, b"")) == found
+
+
+@pytest.mark.parametrize("kind", ["form-csv", "records-csv", "hud-csv", "releases-csv"])
+def test_a_field_longer_than_the_csv_module_reads(kind, example):
+    files, read = example(kind)
+    (file,) = files.values()
+    file.write_bytes(b"x" * 140_000 + file.read_bytes())
+    with pytest.raises(DataError, match=rf"{file.name}: the header cannot be read: field larger"):
+        read()
+
+
+def test_members_by_other_methods(example, tmp_path):
+    files, read = example("ppmf-zip")
+    (file,) = files.values()
+    with zipfile.ZipFile(file) as archive:
+        name = archive.namelist()[0]
+        data = archive.read(name)
+    for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        with zipfile.ZipFile(file, "w", method) as archive:
+            archive.writestr(name, data)
+        with pytest.raises(DataError, match="must be packed by DEFLATE or not at all, got method"):
+            read()
+
+
+def xlsx(example, part, change):
+    files, read = example("hud-xlsx")
+    (file,) = files.values()
+    with zipfile.ZipFile(file) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in members.items():
+            changed = change(data) if name == part else data
+            if changed is not None:
+                archive.writestr(name, changed)
+    return read
+
+
+SHEET = "xl/worksheets/sheet1.xml"
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "words"),
+    [
+        (SHEET, lambda data: data[:-20], "sheet1.xml: cannot be read: unclosed token"),
+        (SHEET, lambda data: b"<!DOCTYPE a>" + data[data.find(b"<w") :], "no document type"),
+        (SHEET, lambda data: data.replace(b"<v>", b"<v>9", 1), "one of .* shared texts"),
+        (SHEET, lambda data: data.replace(b'r="2"', b'r="9"', 1), "must be row 2"),
+        (SHEET, lambda data: data.replace(b'"B2"', b'"A2"', 1), "must be the next"),
+        (SHEET, lambda data: None, "is not in the archive"),
+        ("xl/workbook.xml", lambda data: None, "is not in the archive"),
+        ("xl/workbook.xml", lambda data: data.replace(b"<sheet ", b"<x "), "must have a sheet"),
+        ("_rels/.rels", lambda data: None, "must be an Excel workbook"),
+    ],
+)
+def test_parts_of_a_workbook(part, change, words, example):
+    with pytest.raises(DataError, match=words):
+        xlsx(example, part, change)()
+
+
+def test_a_workbook_of_shared_texts(tmp_path):
+    """Another program reads the same cells, and we read what the CSV file says."""
+    import openpyxl
+
+    file = write_workbook(tmp_path / "a.xlsx", HUD_ROWS)
+    book = openpyxl.load_workbook(file)
+    cells = list(book.worksheets[0].iter_rows(values_only=True))
+    shown = [["" if value is None else str(value) for value in row] for row in cells]
+    assert shown == [
+        [text.lstrip("0") if text.isdigit() else text for text in row] for row in HUD_ROWS
+    ]
+    (tmp_path / "a.csv").write_text("".join(",".join(row) + "\n" for row in HUD_ROWS))
+    expected = br.read_hud(tmp_path / "a.csv", level="tract")
+    pd.testing.assert_frame_equal(br.read_hud(file, level="tract"), expected)
+
+
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize("text", [DEEP, "[" * 70 + "]" * 70, '{"a": 1e999}', "[NaN]", "1" * 30])
+def test_json_that_no_one_writes(text, tmp_path):
+    (tmp_path / "_manifest.json").write_text(text)
+    with pytest.raises(DataError, match=r"_manifest.json: cannot be read as JSON: "):
+        PublishedTables.read(tmp_path)
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(OutputError, match=r"config.json: cannot be read as JSON: "):
+        SweepFolder(tmp_path).load_config()
+
+
+@pytest.mark.parametrize(
+    "text", [f"a = {DEEP}", "a." * 1000 + "a = 1", f"a = {'{a=' * 70}1{'}' * 70}"]
+)
+def test_toml_that_no_one_writes(text, tmp_path):
+    (tmp_path / "sweep.toml").write_text(text)
+    with pytest.raises(ConfigError, match=r"sweep.toml: cannot be read as TOML: .* (deep|points)"):
+        load_config(tmp_path / "sweep.toml")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"settings_per_shard": 0}, "settings_per_shard must be >= 1"),
+        ({"settings_per_shard": 0.5}, "settings_per_shard must be of type int"),
+        ({"settings_per_shard": "4"}, "settings_per_shard must be of type int"),
+        ({"seed": True}, "seed must be of type int"),
+        ({"quantities": ["x"]}, "quantities must be of"),
+        ({"rho": [{"name": "", "value": "x"}]}, "rho must be of type float"),
+        ({"noise": 3}, "noise must be of type"),
+    ],
+)
+def test_settings_of_another_type(change, words, example):
+    files, read = example("run")
+    file = files["config.json"]
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    with pytest.raises(OutputError, match=rf"config.json: .*{words}"):
+        read()
+
+
+PARQUET = [
+    "form-parquet", "records-parquet", "releases-parquet", "sweep-table-parquet", "known-parquet",
+    "homes", "sample", "statistics",
+]  # fmt: skip
+
+
+NOT_READ = {"sample": ("block", "bedrooms", "subsidised"), "releases-parquet": ("code",)}
+
+
+@pytest.mark.parametrize("kind", PARQUET)
+def test_columns_there_twice(kind, example):
+    files, read = example(kind)
+    (file,) = files.values()
+    table = parquet.read_table(file)
+    parquet.write_table(table.append_column(table.column_names[0], table.column(0)), file)
+    with pytest.raises(DataError, match=rf"{file.name}: column .*: must stand in the file once"):
+        read()
+
+
+@pytest.mark.parametrize("kind", PARQUET)
+def test_columns_of_lists(kind, example):
+    files, read = example(kind)
+    (file,) = files.values()
+    table = parquet.read_table(file)
+    for place, name in enumerate(table.column_names):
+        if name in NOT_READ.get(kind, ()):
+            continue
+        lists = pa.array([[1]] * table.num_rows)
+        parquet.write_table(table.set_column(place, name, lists), file)
+        with pytest.raises(DataError, match=rf"{file.name}: "):
+            read()
+
+
+@pytest.mark.parametrize("about", [b"{}", b"[]", b'{"columns": [{}]}', b"\xff"])
+@pytest.mark.parametrize("kind", PARQUET)
+def test_metadata_of_pandas_is_not_read(kind, about, example):
+    files, read = example(kind)
+    (file,) = files.values()
+    table = parquet.read_table(file)
+    parquet.write_table(table.replace_schema_metadata({b"pandas": about}), file)
+    read()
+
+
+def test_text_that_is_no_text(tmp_path):
+    """Indices outside their dictionary, and bytes that are no UTF-8."""
+    people().write(tmp_path / "a.parquet")
+    table = parquet.read_table(tmp_path / "a.parquet")
+    bad = pa.StringArray.from_buffers(
+        len(table), *(b for b in pa.array([b"\xff" * 15] * len(table)).buffers()[1:])
+    )
+    parquet.write_table(table.set_column(0, "block", bad), tmp_path / "b.parquet")
+    with pytest.raises(DataError, match=r"b.parquet: cannot be read: .*UTF8"):
+        Records.read(tmp_path / "b.parquet", schema=PERSON)
+
+
+def test_whole_numbers_beyond_64_bits(tmp_path, example):
+    files, read = example("exchange")
+    file = files["part-00000.parquet"]
+    table = parquet.read_table(file)
+    counts = pa.array([2**64 - 1] * len(table), pa.uint64())
+    parquet.write_table(table.set_column(4, "count", counts), file)
+    with pytest.raises(DataError, match=r"row 1, column 'count': must be below 2\*\*63, got 18446"):
+        read()
+
+
+def test_fields_wider_than_a_number():
+    """Digits beyond 64 bits are no number that has come round to a small one."""
+    import numpy as np
+
+    def parsed(text):
+        field = np.frombuffer(text.encode(), np.uint8).reshape(1, -1)
+        values, good = parse_whole(field)
+        return int(values[0]), bool(good[0])
+
+    assert parsed("18446744073709551617") == (1, False)  # 2**64 + 1
+    assert parsed("00000000000000000017") == (17, True)
+    assert parsed("                  17") == (17, True)
+
+
+def test_blocks_without_a_place(tmp_path, example):
+    files, read = example("microdata")
+    file = files["blocks.parquet"]
+    pd.DataFrame({"block": [None, BLOCKS[0]], "x": 1.0, "y": 2.0}).to_parquet(file)
+    with pytest.raises(DataError, match=r"blocks.parquet: row 1, column 'block': must be a place"):
+        read()
+
+
+def test_a_row_with_more_fields_than_the_header(tmp_path, example):
+    files, read = example("releases-csv")
+    file = files["releases.csv"]
+    file.write_text(file.read_text().rstrip() + ",7\n")
+    with pytest.raises(DataError, match=r"releases.csv: .*Expected 6 columns, got 7"):
+        read()
+
+
+def test_a_base_beyond_64_bits(example):
+    files, read = example("hud-csv")
+    (file,) = files.values()
+    file.write_text(file.read_text().replace(",40,95,", ",1e300,95,"))
+    with pytest.raises(DataError, match=r"row 1, column 'Total_Units': must be a number up to"):
+        read()
+
+
+@pytest.mark.parametrize("change", [{"levels": [1, 2, 3, 4, 5, 6]}, {"widths": ["0"] * 6}])
+def test_levels_of_another_type(change, example):
+    files, read = example("exchange")
+    file = files["_manifest.json"]
+    document = json.loads(file.read_text())
+    document["workload"]["schema"]["geography"].update(change)
+    file.write_text(json.dumps(document))
+    with pytest.raises(DataError, match=r"_manifest.json: workload: .*must be of type"):
+        read()
+
+
+def test_counts_of_half_width(example):
+    files, read = example("exchange")
+    file = files["part-00000.parquet"]
+    table = parquet.read_table(file)
+    counts = pa.array([1.5] * len(table), pa.float16())
+    parquet.write_table(table.set_column(4, "count", counts), file)
+    with pytest.raises(DataError, match=r"column 'count': must be of type int64, got 1.5"):
+        read()
