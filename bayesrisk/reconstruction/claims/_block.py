@@ -112,14 +112,16 @@ def block_system(space: ClaimSpace, counts: Ints, hidden: Bools) -> BlockSystem 
     right, top = counts[chosen[kept_rows]], int(counts[chosen].max(initial=0))
     high = np.full(start.size - 1, top)
     if high.size:
-        high = np.minimum.reduceat(counts[chosen][columns.indices] // columns.data, columns.indptr[:-1])
+        high = np.minimum.reduceat(
+            counts[chosen][columns.indices] // columns.data, columns.indptr[:-1]
+        )
     model = IntegerModel(np.zeros(high.size, np.int64), high, rows[kept_rows], right, right)
     return BlockSystem(cells, order, start, chosen[kept_rows], chosen, model)
 
 
 def _different_rows(rows: sp.csr_array, right: Ints) -> Ints:
     """Return rows without repetitions; rows that are equal but for their count are both kept."""
-    seen = {}
+    seen: dict[tuple[bytes, int], int] = {}
     for row in range(rows.shape[0]):
         part = slice(rows.indptr[row], rows.indptr[row + 1])
         key = hashlib.sha256(rows.indices[part].tobytes())

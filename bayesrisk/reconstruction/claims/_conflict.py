@@ -18,9 +18,7 @@ Ints = NDArray[np.int64]
 _EACH, _ALL = 1.0, 10.0
 
 
-def smallest_conflict(
-    system: BlockSystem, solver: SolverBackend, deadline: Deadline
-) -> Conflict:
+def smallest_conflict(system: BlockSystem, solver: SolverBackend, deadline: Deadline) -> Conflict:
     """Return rows without a solution, none of which can be left out.
 
     Parameters

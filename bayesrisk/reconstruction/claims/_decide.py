@@ -208,9 +208,7 @@ class Decider:
         """Return claims by their keys, and their counts in the solutions found so far."""
         codes = np.ascontiguousarray(self.space.codes[self.cells][:, self.sets.columns])
         eligible = self.space.eligible[self.cells]
-        found = Exchange(
-            self.columns, self.start, codes, eligible, self.sets, self.radix, keys
-        )
+        found = Exchange(self.columns, self.start, codes, eligible, self.sets, self.radix, keys)
         for solution in self.solutions:
             found.load(solution)
         return found
@@ -234,9 +232,7 @@ class Decider:
         every: Bools = np.logical_and.reduceat(found, first, axis=1)
         return some, every
 
-    def decide(
-        self, patterns: Codes, keys: Ints, value: Ints, status: NDArray[np.int8]
-    ) -> None:
+    def decide(self, patterns: Codes, keys: Ints, value: Ints, status: NDArray[np.int8]) -> None:
         """Decide which claims are the same in every solution, in place.
 
         Parameters
@@ -278,9 +274,7 @@ class Decider:
                 claims.settled |= status[left] != UNDECIDED
                 status[left[self.walk(claims)]] = REFUTED
 
-    def _refute(
-        self, patterns: Codes, value: Ints, status: NDArray[np.int8], used: int
-    ) -> int:
+    def _refute(self, patterns: Codes, value: Ints, status: NDArray[np.int8], used: int) -> int:
         """Refute the claims that differ in one of the solutions not used yet."""
         for solution in self.solutions[used:]:
             left = np.flatnonzero(status == UNDECIDED)
@@ -292,7 +286,7 @@ class Decider:
         return len(self.solutions)
 
     def _settle(self, at: int, patterns: Codes, value: Ints, status: NDArray[np.int8]) -> None:
-        """Decide one claim: is there a solution with more matches, or with fewer?"""
+        """Decide one claim: look for a solution with more matches, then for one with fewer."""
         some, every = self._matched(patterns[[at]], np.arange(self.start.size - 1))
         sides = ((some[0].astype(np.int64), 1), (-every[0].astype(np.int64), -1))
         proved = True

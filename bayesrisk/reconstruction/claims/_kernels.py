@@ -17,6 +17,7 @@ __all__ = [
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
+
 @kernel
 def live_cells(place: NDArray[np.int32], mask: NDArray[np.bool_], start: Ints) -> Ints:
     """Return the cells whose place is open in the mask of every family."""

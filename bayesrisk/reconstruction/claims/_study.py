@@ -28,7 +28,6 @@ Codes = NDArray[np.int16]
 Bools = NDArray[np.bool_]
 
 
-
 @dataclass(frozen=True)
 class Study:
     """How blocks are studied.
@@ -46,7 +45,7 @@ class Study:
     n_solutions : int
         Solutions that candidates must hold in.
     seed : int
-        Of the objectives of vertices.
+        Of the objectives near whose optima solutions are looked for.
     verify : bool
         Whether candidates are decided.
     refuted : bool
@@ -212,9 +211,7 @@ def _decided(
         decision[value != multiplicity] = REFUTED
     _refute(about, system, decider, claimed, decision)
     open_ = np.flatnonzero(decision == UNDECIDED)
-    found = supports(
-        space.codes[system.cells], space.eligible[system.cells], patterns[open_]
-    )
+    found = supports(space.codes[system.cells], space.eligible[system.cells], patterns[open_])
     first = open_[found.first]
     if about.verify:
         status = np.full(first.size, UNDECIDED, np.int8)
@@ -254,7 +251,9 @@ def _refute(
         # Cells that no count binds can hold any number of records.
         _, first = np.unique(space.codes[unbound], axis=0, return_index=True)
         loose = np.zeros(len(decision), np.int64)
-        pattern_counts(claimed.patterns, space.codes[unbound[first]], np.ones(first.size, np.int64), loose)
+        pattern_counts(
+            claimed.patterns, space.codes[unbound[first]], np.ones(first.size, np.int64), loose
+        )
         decision[loose > 0] = REFUTED
     keys, at = np.unique(claimed.key, return_inverse=True)
     claims = decider.exchange(keys)
