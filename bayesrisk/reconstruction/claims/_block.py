@@ -121,7 +121,7 @@ def block_system(space: ClaimSpace, counts: Ints, hidden: Bools) -> BlockSystem 
 
 def _different_rows(rows: sp.csr_array, right: Ints) -> Ints:
     """Return rows without repetitions; rows that are equal but for their count are both kept."""
-    seen = {}
+    seen: dict[tuple[bytes, int], int] = {}
     for row in range(rows.shape[0]):
         part = slice(rows.indptr[row], rows.indptr[row + 1])
         key = hashlib.sha256(rows.indices[part].tobytes())

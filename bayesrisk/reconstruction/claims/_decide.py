@@ -286,7 +286,7 @@ class Decider:
         return len(self.solutions)
 
     def _settle(self, at: int, patterns: Codes, value: Ints, status: NDArray[np.int8]) -> None:
-        """Decide one claim: is there a solution with more matches, or with fewer?"""
+        """Decide one claim: look for a solution with more matches, then for one with fewer."""
         some, every = self._matched(patterns[[at]], np.arange(self.start.size - 1))
         sides = ((some[0].astype(np.int64), 1), (-every[0].astype(np.int64), -1))
         proved = True

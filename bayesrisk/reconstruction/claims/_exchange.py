@@ -105,13 +105,14 @@ class Exchange:
             The solution at which the walk ends.
         """
         cells = self.load(solution)
+        base = self._count if self.base is None else self.base
         state = np.array([cells.size], np.uint64)
         a, rest = self._columns, idle
         while rest > 0 and cells.size > 1 and not deadline.late and not self.settled.all():
             new = _exchange(
                 a.indptr, a.indices, a.data, self._hash, *self._classes, self._start, self._class,
                 cells, self._codes, self._eligible, *self._sets, self._radix, *self._claims,
-                self._count, self.base, self.settled, self._left,
+                self._count, base, self.settled, self._left,
                 max(200, 2 * cells.size), state,
             )  # fmt: skip
             rest = idle if new else rest - 1
@@ -145,7 +146,7 @@ def _find(key: np.uint64, own: Words, place: Ints) -> np.int64:
     at = _slot(key, own.size)
     while place[at] >= 0:
         if own[at] == key:
-            return place[at]
+            return np.int64(place[at])
         at = (at + 1) & (own.size - 1)
     return np.int64(-1)
 
@@ -248,7 +249,7 @@ def _exchange(
         four[2], four[3] = four[0], four[1]
         at = _random(state, n_classes)
         for _probe in range(min(n_classes, _PROBES)):
-            at = at + 1 if at + 1 < n_classes else 0
+            at = np.int64(at + 1 if at + 1 < n_classes else 0)
             if at != four[0] and at != four[1]:
                 other = _find(total - hashes[at], class_own, class_place)
                 if other >= 0:

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,8 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _MOST_COLUMNS = 14
+#: Partial assignments have a number each.
+_MOST_CLAIMS = 2**62
 _OCCUPIED = {"vacancy": [0]}
 
 
@@ -174,15 +177,23 @@ def about_claims(
     if about.name != HOUSEHOLD and tenure != "merged":
         raise ArgumentError(f"tenure must be merged for schema {about.name!r}, got {tenure!r}")
     kept = _among(about, among)
+    space = _space(
+        about,
+        tuple(workload.at(chosen_level).values()),
+        structural_rules=bool(structural_rules),
+        tenure=tenure,
+        cells=cells,
+        among=kept,
+    )
+    values = [
+        int(size) + 1 for name, size in zip(about.names, space.sizes, strict=True) if name in chosen
+    ]
+    if prod(values) > _MOST_CLAIMS:
+        raise ArgumentError(
+            f"columns must have at most 2**62 partial assignments, got {prod(values)}"
+        )
     how = Study(
-        _space(
-            about,
-            tuple(workload.at(chosen_level).values()),
-            structural_rules=bool(structural_rules),
-            tenure=tenure,
-            cells=cells,
-            among=kept,
-        ),
+        space,
         subsets([about.names.index(name) for name in chosen], min(most, len(chosen))),
         make_solver(solver),
         time_limit,

@@ -360,7 +360,11 @@ def claim_space(
 
 
 def _families(
-    schema: Schema, tables: Sequence[Table], groups: Mapping[str, Ints], codes: Ints, sizes: Ints
+    schema: Schema,
+    tables: Sequence[Table],
+    groups: Mapping[str, Ints],
+    codes: NDArray[np.int16],
+    sizes: Ints,
 ) -> tuple[Family, ...]:
     crossed = [frozenset(table.factors) for table in tables]
     largest = [s for s in dict.fromkeys(crossed) if not any(s < other for other in crossed)]

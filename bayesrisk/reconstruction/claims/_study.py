@@ -45,7 +45,7 @@ class Study:
     n_solutions : int
         Solutions that candidates must hold in.
     seed : int
-        Of the objectives of vertices.
+        Of the objectives near whose optima solutions are looked for.
     verify : bool
         Whether candidates are decided.
     refuted : bool

@@ -71,9 +71,12 @@ def claims(
     solver : str or SolverBackend, default "highs"
         For what linear relaxations do not settle, see :func:`make_solver`.
     time_limit : float, optional
-        Seconds for a place; claims left open are ``undecided``, never verified.
+        Seconds for a place, in all stages together; claims left open are ``undecided``, never
+        verified.  It is kept to within the stage that runs when the time is over: well under a
+        second with HiGHS.
     rng : int, default 0
-        Seed of the objectives whose optima are the data sets; no decision depends on it.
+        Seed of the objectives near whose optima data sets are looked for; no decision depends on
+        it.
 
     Returns
     -------
@@ -92,6 +95,7 @@ def claims(
     A claim is verified by a whole-numbered combination of published counts (row space), by bounds
     of the linear relaxation proved in integer arithmetic, or by an integer program without a
     solution, confirmed a second way.  It is refuted by a data set that fits every count.
+    Memory grows with the published cells that count each live cell, and with the claims.
 
     Source: T. Liu, E. Xiao, P. Thaker, A. Smith, Z. S. Wu, "Generate-then-Verify: Reconstructing
     Data from Limited Published Statistics", section 2 (definitions) and 3 (which decides by a

@@ -216,7 +216,8 @@ def interior_point(model: IntegerModel, deadline: Deadline) -> NDArray[np.float6
     """
     if deadline.late:
         return None
-    highs: Any = highspy.Highs()  # has no types
+    made: Any = highspy.Highs  # has no types
+    highs = made()
     fixed = {"output_flag": False, "threads": 1, "random_seed": 0, "presolve": "off"}
     for option, value in {**fixed, "solver": "ipm", "run_crossover": "off"}.items():
         highs.setOptionValue(option, value)

@@ -11,7 +11,9 @@ from bayesrisk.reconstruction.claims._basis import row_basis
 
 def combination(matrix, target):
     """Times that each row is taken for a target, as fractions; None when it is no combination."""
-    system = [[Fraction(int(v)) for v in [*column, t]] for column, t in zip(matrix.T, target)]
+    system = [
+        [Fraction(int(v)) for v in [*column, t]] for column, t in zip(matrix.T, target, strict=True)
+    ]
     used, at = [], 0
     for row in range(matrix.shape[0]):
         pivot = next((i for i in range(at, len(system)) if system[i][row]), None)
@@ -21,7 +23,7 @@ def combination(matrix, target):
         system[at] = [v / system[at][row] for v in system[at]]
         for i, line in enumerate(system):
             if i != at and line[row]:
-                system[i] = [v - line[row] * w for v, w in zip(line, system[at])]
+                system[i] = [v - line[row] * w for v, w in zip(line, system[at], strict=True)]
         used.append(row)
         at += 1
     if any(line[-1] for line in system[at:]):
@@ -61,9 +63,9 @@ def test_a_combination_that_is_no_small_fraction_is_not_claimed():
     # 61 of the one class are published: its number follows by division, beyond what is looked for.
     basis = row_basis(sp.csc_array([[61]]), np.array([122]))
     assert basis.values(np.array([[True]])).tolist() == [-1]
-    assert row_basis(sp.csc_array([[60]]), np.array([120])).values(
-        np.array([[True]])
-    ).tolist() == [2]
+    assert row_basis(sp.csc_array([[60]]), np.array([120])).values(np.array([[True]])).tolist() == [
+        2
+    ]
     # Counts so large that sums of them might overflow prove nothing.
     large = row_basis(sp.csc_array([[1]]), np.array([2**40]))
     assert large.values(np.array([[True]])).tolist() == [-1]

@@ -307,6 +307,21 @@ def test_options_out_of_range_are_refused(options, message):
         claims(published, **options)
 
 
+def test_more_assignments_than_numbers_are_refused():
+    schema = small_schema(*[21] * 14)
+    tables = [
+        Table(f"T{a}", tuple(f"T{a}_{i}" for i in range(21)), {f"a{a}": np.eye(21, dtype=int)})
+        for a in range(14)
+    ]
+    workload = Workload(schema, {("block", t.name): t for t in tables})
+    counts = {("block", t.name): sp.csr_array(np.eye(1, 21, dtype=int)) for t in tables}
+    published = PublishedTables(workload, {"block": ["001"]}, counts)
+    with pytest.raises(ArgumentError, match=r"columns must have at most 2\*\*62 partial"):
+        claims(published, cells=[0, 1])
+    found = claims(published, cells=[0, 1], columns=schema.names[:3])
+    assert len(found.to_frame()) == 7
+
+
 def test_other_things_are_refused():
     schema = small_schema(2, 2)
     tables = [Table("A", ("A_0", "A_1"), {"a0": np.eye(2, dtype=int)})]
