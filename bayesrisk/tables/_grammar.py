@@ -84,7 +84,6 @@ def groups_of(texts: Any, attribute: Attribute) -> Groups:
     total = 0
     for text in texts:
         each, _, rest = str(text).partition("each ")
-        groups: list[tuple[int, ...]]
         if rest and not each:
             groups: list[tuple[int, ...]] = [(code,) for code in codes_of(rest, attribute)]
         else:
