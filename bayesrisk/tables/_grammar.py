@@ -109,7 +109,8 @@ def cell_names(pattern: Any, count: int, table: str) -> tuple[str, ...]:
             low, _, high = item.partition("-")
             numbers = range(int(low), int(high or low) + 1)
             if len(numbers) > count or len(low) > _NAME:
-                raise ArgumentError(f"cells of {table!r} must be {count}, got more in {item!r}")
+                have = len(names) + len(numbers)
+                raise ArgumentError(f"cells of {table!r} must be {count}, got {have} names")
             names += [f"{match[1]}{i:0{len(low)}d}" for i in numbers]
     else:
         names = [str(name) for name in pattern]
