@@ -1,5 +1,6 @@
 """Randomness by one keyword: what a seed may be, and the generator that it gives."""
 
+import reprlib
 from typing import Any
 
 import numpy as np
@@ -45,5 +46,5 @@ def generator(seed: Any, name: str = "rng", *, optional: bool = False) -> np.ran
         return np.random.default_rng(number)
     raise ArgumentTypeError(
         f"{name} must be a numpy Generator, BitGenerator, SeedSequence or a whole number >= 0, "
-        f"got {type(seed).__name__}"
+        f"got {reprlib.repr(seed)}"
     )
