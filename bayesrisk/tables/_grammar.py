@@ -104,7 +104,7 @@ def cell_names(pattern: Any, count: int, table: str) -> tuple[str, ...]:
         match = _NAMES.fullmatch(pattern)
         if not match:
             raise ArgumentError(f"cells of {table!r} must be like 'P012{{0003-0025}}': {pattern!r}")
-        names = []
+        names: list[str] = []
         for item in match[2].split(","):
             low, _, high = item.partition("-")
             numbers = range(int(low), int(high or low) + 1)

@@ -56,7 +56,8 @@ def test_memory_is_flat(reader, tmp_path):
     else:
         file, header = tmp_path / "EXT1940USCB.dat", 0
         write_ipums_1940(oracle.records_1940(rng, ROWS // 3), file)
-    # The allocator's pools are full after 150 MB (measured: 352 MB at 46, 369 at 184, 371 at 734).
+    # The allocator's pools are full after 150 MB (measured twice each: 339 and 341 MB at 150, 340
+    # and 358 at 300, 339 and 341 at 600, 341 and 337 at 1,000).
     times = -(-(150 * 10**6) // file.stat().st_size)
     few, many = repeated(file, times, header), repeated(file, 2 * times, header)
     rows, small = peak(reader, few)
@@ -64,8 +65,9 @@ def test_memory_is_flat(reader, tmp_path):
     assert more == 2 * rows
     growth = many.stat().st_size - few.stat().st_size
     assert growth > 100e6
-    # What grows at all is the allocator's slack; a reader that kept the file would take `growth`.
-    assert large - small < growth / 8
+    # What differs is the allocator's slack, 21 MB of those; a reader that kept the file would take
+    # `growth`.
+    assert large - small < growth / 4
 
 
 def test_members_of_an_archive_are_bounded(tmp_path, monkeypatch):
