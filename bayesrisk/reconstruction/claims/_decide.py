@@ -35,6 +35,8 @@ Codes = NDArray[np.int16]
 
 VERIFIED, REFUTED, UNDECIDED = 1, 0, -1
 _WHOLE, _POSITIVE = 1e-6, 1e-7
+#: Classes for which the relaxation alone soon shows what can be positive.
+_FEW = 100
 #: Rounds of exchanges without a refutation after which to stop, of all claims and of a few.
 _BRIEF, _LONG = 2, 8
 #: Relaxations of one search, before a general solver is asked.
@@ -136,7 +138,9 @@ class Decider:
             model, columns, model.low, model.high, answer.ray
         ):
             return None
-        inside = interior_point(model, self.deadline) if answer.values is not None else None
+        inside = None
+        if answer.values is not None and every.size > _FEW:
+            inside = interior_point(model, self.deadline)
         seen = inside > _POSITIVE if inside is not None else ~every
         while not seen.all():
             unseen = (~seen).astype(np.int64)

@@ -113,7 +113,7 @@ class Exchange:
                 a.indptr, a.indices, a.data, self._hash, *self._classes, self._start, self._class,
                 cells, self._codes, self._eligible, *self._sets, self._radix, *self._claims,
                 self._count, base, self.settled, self._left,
-                max(200, 2 * cells.size), state,
+                max(64, 2 * cells.size), state,
             )  # fmt: skip
             rest = idle if new else rest - 1
         return np.bincount(self._class[cells], minlength=self._start.size - 1)

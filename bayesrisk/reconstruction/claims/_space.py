@@ -154,14 +154,18 @@ class ClaimSpace:
 
     def columns(self, cells: Ints, chosen: Ints) -> sp.csc_array:
         """Return the weights of cells in some published cells, (published, cells)."""
-        parts, rows = [], []
+        rows, columns, weights = [], [], []
         for family in self.families:
-            at = np.flatnonzero(np.isin(family.query, chosen, assume_unique=True))
-            cross = sp.csc_array(family.weight[at].astype(np.int64))
-            parts.append(cross[:, family.place[cells]])
-            rows.append(family.query[at])
-        stacked = sp.csr_array(sp.vstack(parts, format="csr"))
-        found = sp.csc_array(stacked[np.argsort(np.concatenate(rows))])
+            at = np.flatnonzero(np.isin(chosen, family.query, assume_unique=True))
+            dense = family.weight[np.searchsorted(family.query, chosen[at])][:, family.place[cells]]
+            column, row = np.nonzero(dense.T)
+            rows.append(at[row].astype(np.int32))
+            columns.append(column.astype(np.int32))
+            weights.append(dense[row, column].astype(np.int64))
+        found = sp.csc_array(
+            (np.concatenate(weights), (np.concatenate(rows), np.concatenate(columns))),
+            shape=(len(chosen), len(cells)),
+        )
         found.sort_indices()
         return found
 
