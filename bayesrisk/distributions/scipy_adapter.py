@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrisk import _validation as check
 from bayesrisk.distributions._base import CountLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
@@ -85,6 +86,7 @@ def as_rv_discrete(law: CountLaw, name: str = "count_law") -> Any:
         raise ArgumentTypeError(f"law must be a CountLaw, got {law!r}")
     if law.shape != ():
         raise ArgumentError(f"law must be a single law, got parameters of shape {law.shape}")
+    check.text(name, "name")
     from scipy import stats  # slow to import, seldom needed
 
     # SciPy rebuilds a distribution from its class when it freezes it, so the class holds the law.

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bayesrisk import _validation as check
 from bayesrisk import samples
 from bayesrisk._parse import read_toml, shown
 from bayesrisk.accounting import census_2020_budget, exact_number
 from bayesrisk.accounting.budget import SENSITIVITIES
-from bayesrisk.exceptions import ArgumentError, ConfigError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ConfigError
 from bayesrisk.experiments.config import (
     GAUSSIAN_ONLY,
     NOISES,
@@ -100,7 +102,11 @@ def parse_config(
     DataError
         If the table of targets breaks its format.
     """
-    reader = _Reader(source)
+    reader = _Reader(check.text(source, "source"))
+    if not isinstance(folder, str | PathLike):
+        raise ArgumentTypeError(f"folder must be a path, got {shown(folder)}")
+    if not isinstance(document, Mapping):
+        raise reader.fail("document", "a mapping", document)
     reader.known(
         document,
         "",
@@ -177,7 +183,9 @@ class _Reader:
         for key in section:
             if key not in keys.split():
                 known = ", ".join(f"{prefix}{k}" for k in keys.split())
-                raise ConfigError(f"{self.source}: unknown key {prefix}{key}; known: {known}")
+                raise ConfigError(
+                    f"{self.source}: unknown key {prefix}{key!s:.200}; known: {known}"
+                )
 
     def section(
         self, document: Mapping[str, Any], name: str, keys: str, *, required: bool = False
@@ -222,7 +230,7 @@ class _Reader:
     def choices(self, value: Any, key: str, options: Iterable[str]) -> tuple[str, ...]:
         entries = self.sequence(value, key)
         for entry in entries:
-            if entry not in tuple(options):
+            if not isinstance(entry, str) or entry not in tuple(options):
                 raise self.fail(key, f"one of {', '.join(options)}", entry)
         return tuple(dict.fromkeys(entries))
 

@@ -318,7 +318,7 @@ def sample_tree(
     sizes = whole_settings(draws, warmup, chains)
     if not isinstance(pair_moves, bool):
         raise ArgumentTypeError(f"pair_moves must be True or False, got {pair_moves!r}")
-    labels = tuple(tree.names if nodes is None else nodes)
+    labels = tuple(tree.names if nodes is None else check.items(nodes, "nodes"))
     keep = np.array([tree.index(name) for name in labels], dtype=np.int64)
     if not keep.size:
         raise ArgumentError("nodes must name at least one node, got none")

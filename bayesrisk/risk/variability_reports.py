@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from bayesrisk import _validation as check
 from bayesrisk._random import Seed, generator
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction.person_frame import person_frame
@@ -14,9 +15,10 @@ _NEEDED = ("block", "population", "lower", "upper")
 
 
 def _variability(table: pd.DataFrame) -> pd.DataFrame:
-    missing = [name for name in _NEEDED if name not in table]
-    if missing:
-        raise DataError(f"variability: must have the columns {list(_NEEDED)}, it lacks {missing}")
+    check.frame(table, "variability", _NEEDED)
+    for name in _NEEDED[1:]:
+        if not pd.api.types.is_numeric_dtype(table[name].dtype):
+            raise DataError(f"variability: column {name!r} must hold numbers")
     bad = (table["lower"] > table["upper"]) | (table["lower"] < 0) | (table["upper"] > 1)
     if bad.any():
         row = int(np.argmax(bad.to_numpy()))

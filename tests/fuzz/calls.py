@@ -22,6 +22,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +105,10 @@ def _place(trace: Any) -> str:
     return f"{last.filename.rpartition('/bayesrisk/')[2]}:{last.lineno}"
 
 
-def run(count: int, seed: int, only: str | None = None, begin: int = 0) -> list[dict[str, Any]]:
-    """Make the calls, restarting the child after each crash or hang; return the findings."""
-    findings: list[dict[str, Any]] = []
+def run(
+    count: int, seed: int, only: str | None = None, begin: int = 0
+) -> Iterator[dict[str, Any]]:
+    """Make the calls, starting the child again after each crash or hang; yield the findings."""
     end = begin + count
     while begin < end:
         command = [sys.executable, __file__, "--child", str(seed), str(begin), str(end)]
@@ -131,16 +133,15 @@ def run(count: int, seed: int, only: str | None = None, begin: int = 0) -> list[
             if "at" in row:
                 at = row
             else:
-                findings.append(at | row)
+                yield at | row
         status = process.wait()
         if status == 0:
             break
         if at["call"] == "start":
             raise RuntimeError(f"the child did not start: status {status}")
         kind = "frozen" if status == -signal.SIGKILL else "crash"
-        findings.append(at | {"kind": kind, "detail": f"status {status}", "number": at["at"]})
+        yield at | {"kind": kind, "detail": f"status {status}", "number": at["at"]}
         begin = at["at"] + 1
-    return findings
 
 
 def main() -> None:
@@ -156,9 +157,12 @@ def main() -> None:
     parser.add_argument("--only")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    findings = run(given.count, given.seed, given.only, given.begin)
-    if given.json:
-        given.json.write_text("\n".join(map(json.dumps, findings)), encoding="utf-8")
+    findings = []
+    for found in run(given.count, given.seed, given.only, given.begin):
+        findings.append(found)
+        if given.json:  # as they come: a long run may be ended before its end
+            with given.json.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(found) + "\n")
     kinds = Counter(row["kind"] for row in findings)
     for (kind, place), times in Counter(
         (row["kind"], row["detail"].partition(": ")[0] if row["kind"] == "raw" else row["call"])

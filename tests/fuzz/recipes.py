@@ -109,7 +109,7 @@ def _constructors() -> list[Recipe]:
         ("Workload", bayesrisk.Workload, {"schema": schema, "tables": dict(workload.tables)}),
         ("Records.from_frame", bayesrisk.Records.from_frame, {"frame": frame, "schema": schema}),
         ("Records.take", records.take, {"index": np.array([0, 1])}),
-        ("Records.replace", records.replace, {"age": np.array([0, 0, 1])}),
+        ("Records.replace", lambda age: records.replace(age=age), {"age": np.array([0, 0, 1])}),
         ("Microdata", bayesrisk.Microdata, {"persons": records}),
         (
             "PublishedTables",
