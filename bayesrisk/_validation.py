@@ -1,8 +1,9 @@
 """Every check of an argument, once: the message names the argument, its bound and the value."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar
 
@@ -21,6 +22,8 @@ Number = ArrayLike | Fraction
 MAX_COUNT = 2**52
 #: Most elements of an argument, those that a broadcast view repeats included: 8 GiB of doubles.
 MAX_ELEMENTS = 2**30
+#: Most items that are taken of an iterable without a length.
+MAX_ITEMS = 2**22
 _BLOCK = 8192  # doubles that stay in the first-level cache
 
 Bounds = Literal["[]", "()", "(]", "[)"]
@@ -261,7 +264,12 @@ def items(value: Any, name: str) -> list[Any]:
     _bounded(value, name)
     try:
         if not isinstance(value, (str, bytes, Mapping)) and isinstance(value, Iterable):
-            return list(value)
+            if isinstance(value, Sized):
+                return list(value)
+            found = list(islice(value, MAX_ITEMS + 1))  # it may have no end
+            if len(found) > MAX_ITEMS:
+                raise ShapeError(f"{name} must have at most {MAX_ITEMS} items, got more")
+            return found
     except TypeError:
         pass  # an array without an axis
     raise ArgumentTypeError(f"{name} must be a sequence, got {shown(value)}")
