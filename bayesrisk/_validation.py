@@ -5,6 +5,8 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
 from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -236,6 +238,20 @@ def text(value: Any, name: str) -> str:
     except UnicodeEncodeError as error:
         raise ArgumentError(f"{name} must be text of Unicode, got {shown(value)}") from error
     return value
+
+
+def path(value: Any, name: str) -> Path:
+    """Return a path, from a text or a path-like object."""
+    if not isinstance(value, (str, PathLike)) or not str(value) or "\0" in str(value):
+        raise ArgumentTypeError(f"{name} must be a path, got {shown(value)}")
+    text(str(value), name)
+    return Path(value)
+
+
+def function(value: Any, name: str) -> None:
+    """Refuse what is neither None nor callable."""
+    if value is not None and not callable(value):
+        raise ArgumentTypeError(f"{name} must be a function, got {shown(value)}")
 
 
 def flag(value: Any, name: str) -> bool:

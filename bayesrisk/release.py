@@ -120,7 +120,7 @@ class MechanismSpec:
         noise = {_key(key, "noise"): law for key, law in check.mapping(self.noise, "noise").items()}
         for key, law in noise.items():
             if not isinstance(law, NoiseSpec):
-                raise ArgumentTypeError(f"noise[{key!r}] must be a NoiseSpec, got {law!r}")
+                raise ArgumentTypeError(f"noise[{key!r}] must be a NoiseSpec, got {shown(law)}")
         object.__setattr__(self, "parameters", plain(self.parameters, "parameters"))
         object.__setattr__(self, "noise", noise)
         invariants = tuple(
@@ -220,7 +220,7 @@ class MechanismSpec:
             If a key is missing, unknown or of the wrong type.
         """
         if not isinstance(document, Mapping):
-            raise DataError(f"{source}: must be an object, got {document!r}")
+            raise DataError(f"{source}: must be an object, got {shown(document)}")
         same_keys(document, {"mechanism", "parameters", "noise", "invariants"}, source)
         try:
             noise = {}
@@ -303,7 +303,7 @@ class Release:
             "spec": self.spec.to_dict(),
             "diagnostics": dict(self.diagnostics),
         }
-        return write_release(Path(folder), self.tables, document)
+        return write_release(check.path(folder, "folder"), self.tables, document)
 
     @classmethod
     def read(cls, folder: str | Path) -> Self:
@@ -324,7 +324,7 @@ class Release:
         DataError
             If a file is missing, truncated or breaks its format.
         """
-        file = Path(folder) / RELEASE_FILE
+        file = check.path(folder, "folder") / RELEASE_FILE
         document = _files.read_document(file)
         same_keys(document, _KEYS, str(file))
         if document["format"] != _FORMAT:
@@ -393,5 +393,5 @@ def rounding_probability(
 def _key(key: Any, name: str) -> Key:
     """Return ``(level, table)``."""
     if not isinstance(key, tuple) or len(key) != 2 or not all(isinstance(k, str) for k in key):
-        raise ArgumentTypeError(f"{name} must name (level, table), got {key!r}")
+        raise ArgumentTypeError(f"{name} must name (level, table), got {shown(key)}")
     return key

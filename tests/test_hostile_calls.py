@@ -124,8 +124,10 @@ CALLS = {
     "parse_config document": ("document", lambda v: br.parse_config(v, folder=".")),
     "workload levels": ("levels", lambda v: br.workload("pl94", levels=v)),
     "sample_tree nodes": (
-        "nodes",
-        lambda v: br.sample_tree(TREE, leaf_prior="flat", nodes=v, rng=1, draws=4, warmup=1, chains=1),
+        "node",
+        lambda v: br.sample_tree(
+            TREE, leaf_prior="flat", nodes=v, rng=1, draws=4, warmup=1, chains=1
+        ),
     ),
 }
 #: Values that none of these arguments takes.

@@ -52,7 +52,7 @@ def exact_number(value: Any, name: str = "value") -> Fraction:
     (Fraction(1, 864), Fraction(64, 25))
     """
     if isinstance(value, bool):
-        raise ArgumentTypeError(f"{name} must be a number, got {value!r}")
+        raise ArgumentTypeError(f"{name} must be a number, got {shown(value)}")
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
     if not isinstance(value, (str, Decimal)):
@@ -66,7 +66,7 @@ def exact_number(value: Any, name: str = "value") -> Fraction:
     sound = all(part.is_finite() and abs(part.adjusted()) < _MAX_DIGITS for part in parts)
     if not sound or (len(parts) == 2 and parts[1] == 0):
         raise ArgumentError(
-            f"{name} must be a finite number or a fraction such as 1/864, got {value!r}"
+            f"{name} must be a finite number or a fraction such as 1/864, got {shown(value)}"
         )
     number = Fraction(parts[0])
     return number / Fraction(parts[1]) if len(parts) == 2 else number

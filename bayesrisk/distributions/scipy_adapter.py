@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.distributions._base import CountLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
@@ -83,7 +84,7 @@ def as_rv_discrete(law: CountLaw, name: str = "count_law") -> Any:
     0.599736
     """
     if not isinstance(law, CountLaw):
-        raise ArgumentTypeError(f"law must be a CountLaw, got {law!r}")
+        raise ArgumentTypeError(f"law must be a CountLaw, got {shown(law)}")
     if law.shape != ():
         raise ArgumentError(f"law must be a single law, got parameters of shape {law.shape}")
     check.text(name, "name")

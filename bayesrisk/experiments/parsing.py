@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from bayesrisk import samples
 from bayesrisk._parse import read_toml, shown
 from bayesrisk.accounting import census_2020_budget, exact_number
 from bayesrisk.accounting.budget import SENSITIVITIES
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ConfigError
+from bayesrisk.exceptions import ArgumentError, ConfigError
 from bayesrisk.experiments.config import (
     GAUSSIAN_ONLY,
     NOISES,
@@ -61,6 +60,7 @@ def load_config(path: str | Path, *, seed: int | None = None) -> SweepConfig:
     >>> len(config.rho), len(config.prior), config.targets[0].count
     (203, 5, 1)
     """
+    check.path(path, "path")
     text = str(path)
     try:
         file = samples.path(text[7:]) if text.startswith("sample:") else Path(path)
@@ -103,8 +103,7 @@ def parse_config(
         If the table of targets breaks its format.
     """
     reader = _Reader(check.text(source, "source"))
-    if not isinstance(folder, str | PathLike):
-        raise ArgumentTypeError(f"folder must be a path, got {shown(folder)}")
+    check.path(folder, "folder")
     if not isinstance(document, Mapping):
         raise reader.fail("document", "a mapping", document)
     reader.known(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._validation import Number
 from bayesrisk.distributions import CountLaw
 from bayesrisk.exceptions import ArgumentError, ShapeError
@@ -279,7 +280,7 @@ def _names(levels: Sequence[str] | None, size: int) -> tuple[str, ...]:
         return tuple(f"level_{i}" for i in range(size))
     names = tuple(levels)
     if len(names) != size:
-        raise ShapeError(f"levels must name each of the {size} levels, got {names!r}")
+        raise ShapeError(f"levels must name each of the {size} levels, got {shown(names)}")
     if len(set(names)) != size or not all(isinstance(name, str) for name in names):
-        raise ArgumentError(f"levels must be different names, got {names!r}")
+        raise ArgumentError(f"levels must be different names, got {shown(names)}")
     return names

@@ -110,6 +110,7 @@ class Tree:
             If the tree has no such node.
         """
         try:
+            hash(name)  # pandas would quote what it cannot look up
             return int(self.names.get_loc(name))  # type: ignore[arg-type]
         except (KeyError, TypeError, pd.errors.InvalidIndexError) as error:
             raise DataError(f"the tree has no node {shown(name)}") from error
@@ -144,7 +145,7 @@ class Tree:
             If ``frame`` is not a DataFrame.
         """
         if not isinstance(frame, pd.DataFrame):
-            raise ArgumentTypeError(f"frame must be a pandas DataFrame, got {frame!r}")
+            raise ArgumentTypeError(f"frame must be a pandas DataFrame, got {shown(frame)}")
         _require_columns(frame)
         names = _node_names(frame)
         order, parent, depth = _breadth_first(names, _parents(frame, names))

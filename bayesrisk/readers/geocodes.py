@@ -213,7 +213,7 @@ def block_geocode(
         )
     for place, number in enumerate(numbers.tolist()):
         if len(number) != 15 or not (number.isascii() and number.isdigit()):
-            raise DataError(f"geoids: row {place + 1}: must have 15 digits, got {number!r}")
+            raise DataError(f"geoids: row {place + 1}: must have 15 digits, got {shown(number)}")
     joined = [
         group + number[:11] + number[11] + number[11:]
         for group, number in zip(groups.tolist(), numbers.tolist(), strict=True)

@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction.age_bins import age_bin
 
@@ -85,7 +86,7 @@ def _blocks(column: pd.Series, source: str) -> pd.Series:
         if len(block) != 15 or not (block.isascii() and block.isdigit()):
             row = int(np.argmax((text == block).to_numpy())) + 1
             raise DataError(
-                f"{source}: row {row}, column 'block': must be 15 digits, got {block!r}"
+                f"{source}: row {row}, column 'block': must be 15 digits, got {shown(block)}"
             )
     return text
 

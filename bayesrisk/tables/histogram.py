@@ -91,7 +91,7 @@ class Histogram:
         """Return the counts at a coarser level (or the same)."""
         place = self.schema.geography
         if place.rank(level) > place.rank(self.level):
-            raise ArgumentError(f"level must be {self.level!r} or coarser, got {level!r}")
+            raise ArgumentError(f"level must be {self.level!r} or coarser, got {shown(level)}")
         above, parent = np.unique(place.ancestors(self.geoids, level), return_inverse=True)
         small, cells = compact(self.counts)
         total = summed(small, parent, len(above))

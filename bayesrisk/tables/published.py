@@ -124,7 +124,7 @@ class PublishedTables:
         places = self.geoids[level]
         row = int(np.searchsorted(places, geoid))
         if row == len(places) or places[row] != geoid:
-            raise ArgumentError(f"geoid must be a place of level {level!r}, got {geoid!r}")
+            raise ArgumentError(f"geoid must be a place of level {level!r}, got {shown(geoid)}")
         return row
 
     def _key(self, level: str, table: str) -> Key:
@@ -162,7 +162,7 @@ class PublishedTables:
         OutputError
             If the folder holds anything else, or cannot be written; nothing is changed then.
         """
-        _exchange.write(self, Path(folder), replace=replace)
+        _exchange.write(self, check.path(folder, "folder"), replace=replace)
 
     @classmethod
     def read(cls, folder: str | Path) -> "PublishedTables":
@@ -185,7 +185,7 @@ class PublishedTables:
             unknown, a row is there twice, or a count is not what the manifest allows: the message
             names file, row and column.
         """
-        return cls(*_exchange.read(Path(folder)))
+        return cls(*_exchange.read(check.path(folder, "folder")))
 
 
 def _same(a: sparse.csr_array, b: sparse.csr_array) -> bool:

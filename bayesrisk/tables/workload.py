@@ -191,7 +191,7 @@ class Workload:
         """Return the L1 sensitivity (norm 1) or the square of the L2 one (norm 2), exactly."""
         check.choice(kind, "kind", _KINDS)
         if norm not in (1, 2):
-            raise ArgumentError(f"norm must be 1 or 2, got {norm!r}")
+            raise ArgumentError(f"norm must be 1 or 2, got {shown(norm)}")
         return largest_change(self, kind, norm=norm)
 
     def to_dict(self) -> dict[str, Any]:

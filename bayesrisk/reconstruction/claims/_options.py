@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.claims._lattice import subsets
@@ -132,7 +133,7 @@ class About:
         known = np.append(places, "")[at] == frame[self.level].to_numpy(dtype=np.str_)
         if not known.all():
             unknown = frame[self.level].iloc[int((~known).argmax())]
-            raise ArgumentError(f"{self.level} must be a place of the tables, got {unknown!r}")
+            raise ArgumentError(f"{self.level} must be a place of the tables, got {shown(unknown)}")
         return [(patterns[at == place], times[at == place]) for place in range(places.size)]
 
 
@@ -171,7 +172,7 @@ def about_claims(
         check.flag(flag, name)
     check.choice(tenure, "tenure", TENURES)
     if about.name != HOUSEHOLD and tenure != "merged":
-        raise ArgumentError(f"tenure must be merged for schema {about.name!r}, got {tenure!r}")
+        raise ArgumentError(f"tenure must be merged for schema {about.name!r}, got {shown(tenure)}")
     kept = _among(about, among)
     how = Study(
         _space(
