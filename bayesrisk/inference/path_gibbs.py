@@ -21,6 +21,8 @@ __all__ = ["sample_path"]
 
 _OVERDISPERSION = 3.0
 _NO_END = 2**61
+#: Least ``rho / sensitivity**2`` of a release: noise of weaker ones reaches beyond every count.
+_LEAST_PRECISION = 1e-30
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -114,7 +116,9 @@ def _first_state(
     count = np.empty(weight.size, dtype=np.int64)
     count[0] = known + x
     for i in range(1, count.size):
-        count[i] = min(max(int(min(likely[i], _NO_END)), int(count[i - 1])), highest[i])
+        count[i] = min(
+            max(int(np.clip(likely[i], -_NO_END, _NO_END)), int(count[i - 1])), highest[i]
+        )
         if state.tables[i][1].size:
             allowed = _allowed(state.tables[i])
             count[i] = allowed[np.searchsorted(allowed, count[i])]
@@ -159,7 +163,8 @@ def sample_path(
     n_siblings : array_like of int, shape () or (levels - 1,)
         Number m of those other children; 0 for an only child (S is then ignored).
     rho : array_like, shape () or (levels,)
-        zCDP budget of the count at each level, >= 0; 0 means no release.
+        zCDP budget of the count at each level: 0 for no release, else at least
+        1e-30 * sensitivity**2.
     prior : float
         Probability p that the block's count is ``known_count`` + 1, in (0, 1).
     known_count : int, default 0
@@ -218,6 +223,12 @@ def sample_path(
     path = model._read(
         noisy_counts, siblings, n_siblings, rho, sibling_rho, count_priors, sensitivity
     )
+    weak = (path.precision > 0.0) & (path.precision < _LEAST_PRECISION)
+    if weak.any():
+        raise ArgumentError(
+            f"rho / sensitivity**2 must be 0 or >= {_LEAST_PRECISION:g}, got "
+            f"{check.describe_first(path.precision, weak)}"
+        )
     names = _names(levels, path.noisy.size)
     sizes = whole_settings(draws, warmup, chains)
     state = _state(path, path.informed())
