@@ -34,7 +34,7 @@ check: $(VENV)/.dev
 
 # Damaged files and hostile arguments, many more of them than in the tests.
 fuzz: $(VENV)/.test
-	$(PYTEST) tests/fuzz --fuzz-files 200000
+	$(PYTEST) tests/fuzz --fuzz-files 200000 --fuzz-calls 50000
 
 # The compiled kernels once more, with every index checked (a cache of its own).
 bounds: $(VENV)/.dev

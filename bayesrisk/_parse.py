@@ -41,7 +41,10 @@ _FAULTS = (
 
 def shown(value: Any) -> str:
     """Return a value as a message quotes it: all of it, or its beginning."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # lists that are too deep, whole numbers of too many digits, foreign objects
+        return f"a value of type {type(value).__name__}"
     return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}... ({len(text)} characters)"
 
 

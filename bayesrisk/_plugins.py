@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import EntryPoint
 from typing import Any
 
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskWarning
 
 
@@ -14,11 +15,11 @@ def check_registration(
 ) -> None:
     """Refuse a name that is no text or the package's own, and what cannot be called."""
     if not isinstance(name, str) or not name:
-        raise ArgumentTypeError(f"name must be text, got {name!r}")
+        raise ArgumentTypeError(f"name must be text, got {shown(name)}")
     if own and name in own:
-        raise ArgumentError(f"name must not be one of the package's own {kind}s, got {name!r}")
+        raise ArgumentError(f"name must not be one of the package's own {kind}s, got {shown(name)}")
     if not callable(factory):
-        raise ArgumentTypeError(f"factory must be callable, got {factory!r}")
+        raise ArgumentTypeError(f"factory must be callable, got {shown(factory)}")
 
 
 def find(
@@ -65,7 +66,7 @@ def build(
         _check_names(f"{kind} {name!r}", signature, parameters)
     made = factory(**parameters)
     if not isinstance(made, protocol):
-        raise ArgumentTypeError(f"{kind} {name!r} must have {needs}, got {made!r}")
+        raise ArgumentTypeError(f"{kind} {name!r} must have {needs}, got {shown(made)}")
     return made
 
 

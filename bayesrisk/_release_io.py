@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayesrisk import _files
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentTypeError, DataError
 from bayesrisk.tables import _exchange
 from bayesrisk.tables.published import PublishedTables
@@ -34,7 +35,7 @@ def plain(value: Any, name: str) -> Any:
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
-                raise ArgumentTypeError(f"{name} must have text as keys, got {key!r}")
+                raise ArgumentTypeError(f"{name} must have text as keys, got {shown(key)}")
         return {key: plain(item, f"{name}[{key!r}]") for key, item in value.items()}
     if isinstance(value, Fraction):
         return str(value)
@@ -44,13 +45,13 @@ def plain(value: Any, name: str) -> Any:
         return float(value)
     if isinstance(value, Iterable) and not isinstance(value, (bytes, float, np.floating)):
         return [plain(item, f"{name}[{i}]") for i, item in enumerate(value)]
-    raise ArgumentTypeError(f"{name} must be finite and fit in JSON, got {value!r}")
+    raise ArgumentTypeError(f"{name} must be finite and fit in JSON, got {shown(value)}")
 
 
 def same_keys(document: Any, names: set[str], source: str) -> None:
     """Check that an object has exactly these keys."""
     if not isinstance(document, Mapping):
-        raise DataError(f"{source}: must be an object, got {document!r}")
+        raise DataError(f"{source}: must be an object, got {shown(document)}")
     for name in sorted(names - set(document)):
         raise DataError(f"{source}: key {name!r} is missing")
     for name in sorted(set(document) - names):

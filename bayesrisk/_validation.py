@@ -1,21 +1,31 @@
 """Every check of an argument, once: the message names the argument, its bound and the value."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sized
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from numbers import Integral, Real
-from typing import Any, Literal
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk._parse import shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
+
+T = TypeVar("T")
 
 #: What a real-valued argument may be.
 Number = ArrayLike | Fraction
 
 #: Largest count for which every difference and half-integer is exact in a double.
 MAX_COUNT = 2**52
+#: Most elements of an argument, those that a broadcast view repeats included: 8 GiB of doubles.
+MAX_ELEMENTS = 2**30
+#: Most items that are taken of an iterable without a length.
+MAX_ITEMS = 2**22
 _BLOCK = 8192  # doubles that stay in the first-level cache
 
 Bounds = Literal["[]", "()", "(]", "[)"]
@@ -24,16 +34,32 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
+def as_array(value: Any, name: str) -> NDArray[Any]:
+    """Return ``value`` as an array of any type: rectangular, bounded, with nothing masked."""
+    _bounded(value, name)
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ArgumentError(f"{name} must have no masked entry, got {shown(value)}")
+    try:
+        return np.asarray(value)
+    # What numpy asks of a foreign object may fail in any way.
+    except (ValueError, TypeError, ArithmeticError, LookupError, RuntimeError) as error:
+        raise ShapeError(f"{name} must be a rectangular array, got {shown(value)}") from error
+
+
+def _bounded(value: Any, name: str) -> None:
+    """Refuse an array of more elements than fit, by its shape and before anything is made."""
+    size = getattr(value, "size", 0)
+    if isinstance(size, (int, np.integer)) and size > MAX_ELEMENTS:
+        raise ShapeError(f"{name} must have at most {MAX_ELEMENTS} elements, got {size}")
+
+
 def _raw_array(value: Any, name: str) -> NDArray[Any]:
     """Return ``value`` as an array of numbers, or raise an error that names the argument."""
     if value is None or isinstance(value, (str, bytes, bool, np.bool_, Mapping)):
-        raise ArgumentTypeError(f"{name} must be a number or an array of numbers, got {value!r}")
+        raise ArgumentTypeError(f"{name} must be a number or an array of them, got {shown(value)}")
     if isinstance(value, Integral) and not -(2**63) <= int(value) < 2**63:
-        raise ArgumentError(f"{name} must fit in 64 bits, got {value!r}")
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ShapeError(f"{name} must be a rectangular array, got {value!r}") from error
+        raise ArgumentError(f"{name} must fit in 64 bits, got {shown(value)}")
+    array = as_array(value, name)
     if array.size == 0:
         raise ShapeError(f"{name} must not be empty, got shape {array.shape}")
     if array.dtype == object:
@@ -49,16 +75,18 @@ def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
     """Convert an array of Fraction, Decimal or mixed Python numbers to a numeric dtype."""
     for item in array.flat:
         if isinstance(item, (bool, np.bool_)) or not isinstance(item, (Real, Decimal)):
-            raise ArgumentTypeError(f"{name} must hold real numbers, got {item!r}")
+            raise ArgumentTypeError(f"{name} must hold real numbers, got {shown(item)}")
     if all(isinstance(item, Integral) for item in array.flat):
         try:
             return array.astype(np.int64)
         except OverflowError as error:
-            raise ArgumentError(f"{name} must fit in 64 bits, got {array.tolist()!r}") from error
+            raise ArgumentError(
+                f"{name} must fit in 64 bits, got {shown(array.tolist())}"
+            ) from error
     try:
         return np.array([float(item) for item in array.flat], dtype=float).reshape(array.shape)
     except (OverflowError, ValueError) as error:
-        raise ArgumentError(f"{name} must be finite, got {array.tolist()!r}") from error
+        raise ArgumentError(f"{name} must be finite, got {shown(array.tolist())}") from error
 
 
 def describe_first(array: NDArray[Any], bad: NDArray[np.bool_]) -> str:
@@ -197,7 +225,113 @@ def integer(value: Any, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_
 def choice(value: Any, name: str, options: tuple[str, ...]) -> str:
     """Return ``value`` if it is one of ``options``."""
     if not isinstance(value, str) or value not in options:
-        raise ArgumentError(f"{name} must be one of {', '.join(options)}, got {value!r}")
+        raise ArgumentError(f"{name} must be one of {', '.join(options)}, got {shown(value)}")
+    return value
+
+
+def text(value: Any, name: str) -> str:
+    """Return a text that is not empty and can be written as UTF-8."""
+    if not isinstance(value, str) or not value:
+        raise ArgumentTypeError(f"{name} must be a text that is not empty, got {shown(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ArgumentError(f"{name} must be text of Unicode, got {shown(value)}") from error
+    return value
+
+
+def path(value: Any, name: str) -> Path:
+    """Return a path, from a text or a path-like object."""
+    if not isinstance(value, (str, PathLike)) or not str(value) or "\0" in str(value):
+        raise ArgumentTypeError(f"{name} must be a path, got {shown(value)}")
+    text(str(value), name)
+    return Path(value)
+
+
+def function(value: Any, name: str) -> None:
+    """Refuse what is neither None nor callable."""
+    if value is not None and not callable(value):
+        raise ArgumentTypeError(f"{name} must be a function, got {shown(value)}")
+
+
+def flag(value: Any, name: str) -> bool:
+    """Return True or False; numbers do not stand for them."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ArgumentTypeError(f"{name} must be True or False, got {shown(value)}")
+    return bool(value)
+
+
+def instance(value: Any, kind: type[T], name: str) -> T:
+    """Return ``value`` if it is of a class."""
+    if not isinstance(value, kind):
+        raise ArgumentTypeError(f"{name} must be a {kind.__name__}, got {shown(value)}")
+    return value
+
+
+def mapping(value: Any, name: str) -> Mapping[Any, Any]:
+    """Return ``value`` if it is a mapping."""
+    if not isinstance(value, Mapping):
+        raise ArgumentTypeError(f"{name} must be a mapping, got {shown(value)}")
+    return value
+
+
+def items(value: Any, name: str) -> list[Any]:
+    """Return what a sequence or another iterable holds; a text or a mapping is neither."""
+    _bounded(value, name)
+    try:
+        if not isinstance(value, (str, bytes, Mapping)) and isinstance(value, Iterable):
+            if isinstance(value, Sized):
+                return list(value)
+            found = list(islice(value, MAX_ITEMS + 1))  # it may have no end
+            if len(found) > MAX_ITEMS:
+                raise ShapeError(f"{name} must have at most {MAX_ITEMS} items, got more")
+            return found
+    except TypeError:
+        pass  # an array without an axis
+    raise ArgumentTypeError(f"{name} must be a sequence, got {shown(value)}")
+
+
+def instances(value: Any, kind: type[T], name: str) -> tuple[T, ...]:
+    """Return the items of a sequence, each of a class."""
+    return tuple(instance(v, kind, f"{name}[{i}]") for i, v in enumerate(items(value, name)))
+
+
+def texts(value: Any, name: str) -> tuple[str, ...]:
+    """Return the texts of a sequence; they may be empty."""
+    found = items(value, name)
+    for i, entry in enumerate(found):
+        if not isinstance(entry, str):
+            raise ArgumentTypeError(f"{name}[{i}] must be a text, got {shown(entry)}")
+    return tuple(str(entry) for entry in found)
+
+
+def text_array(value: Any, name: str) -> NDArray[np.str_]:
+    """Return an array of text; whole numbers are written in digits."""
+    array = as_array(value, name)
+    if array.dtype == object:
+        for entry in array.flat:
+            if not isinstance(entry, (str, int)) or isinstance(entry, bool):
+                raise ArgumentTypeError(f"{name} must hold text, got {shown(entry)}")
+    elif array.size and array.dtype.kind not in "UiuT":
+        raise ArgumentTypeError(f"{name} must hold text, got dtype {array.dtype}")
+    try:
+        return array.astype(np.str_)
+    except (ValueError, MemoryError) as error:  # numbers of more digits than Python writes
+        raise ArgumentError(f"{name} must hold short text, got {shown(value)}") from error
+
+
+def frame(value: Any, name: str, columns: Iterable[str] = ()) -> Any:
+    """Return a pandas data frame that has each of the columns once."""
+    import pandas as pd  # slow to import
+
+    if not isinstance(value, pd.DataFrame):
+        raise ArgumentTypeError(f"{name} must be a DataFrame, got {type(value).__name__}")
+    has = value.columns.tolist()
+    wrong = [column for column in columns if has.count(column) != 1]
+    if wrong:
+        raise DataError(
+            f"{name}: must have the columns {list(columns)} once, it lacks or repeats {wrong}"
+        )
     return value
 
 
@@ -230,14 +364,14 @@ def cell_precision(
     if sigma2 is not None and rho is None:
         if np.any(delta != 1.0):
             raise ArgumentError(
-                f"sensitivity belongs with rho; with sigma2 leave it at 1, got {sensitivity!r}"
+                f"sensitivity belongs with rho; with sigma2 leave it at 1, got {shown(sensitivity)}"
             )
         scale2 = real_array(sigma2, "sigma2", lower=0.0, bounds="()")
         with np.errstate(over="ignore"):
             precision = 0.5 / scale2
         return _settled(precision, "1 / (2 sigma2)")
     raise ArgumentError(
-        f"exactly one of rho and sigma2 must be given, got rho={rho!r}, sigma2={sigma2!r}"
+        f"exactly one of rho and sigma2 must be given, got rho={shown(rho)}, sigma2={shown(sigma2)}"
     )
 
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._version import __version__
 from bayesrisk.cli_claims import claims
 from bayesrisk.cli_convert_file import convert_file
@@ -330,7 +331,7 @@ def _parse_shard(text: str) -> tuple[int, int]:
     try:
         return int(part), int(parts)
     except ValueError as error:
-        raise ArgumentError(f"shard must be i/n, such as 2/8, got {text!r}") from error
+        raise ArgumentError(f"shard must be i/n, such as 2/8, got {shown(text)}") from error
 
 
 @contextmanager

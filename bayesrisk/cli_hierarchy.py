@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bayesrisk._parse import shown
 from bayesrisk.accounting import exact_number
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.cli_data import data_path
@@ -62,7 +63,7 @@ def _group_prior(text: str) -> "FiniteLaw | None":
     count = int(digits) if len(digits) < 20 else 10**20
     limit = _MAX_GROUP if kind == "truncated" else 2**52
     if count >= limit:
-        raise ArgumentError(f"group_prior must name a count below {limit}, got {text!r}")
+        raise ArgumentError(f"group_prior must name a count below {limit}, got {shown(text)}")
     if kind == "point":
         return FiniteLaw(count, [1.0])
     return FiniteLaw(0, [1.0 / (count + 1)] * (count + 1))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from bayesrisk import _files
+from bayesrisk._parse import shown
 from bayesrisk.accounting import exact_number
 from bayesrisk.cli_data import measurement_folder
 from bayesrisk.exceptions import ArgumentError, OutputError
@@ -40,7 +41,7 @@ def _budget(name: str | None, universe: str) -> "pd.DataFrame | None":
     if name is None:
         return None
     if name not in _BUDGETS:
-        raise ArgumentError(f"budget must be one of {', '.join(_BUDGETS)}, got {name!r}")
+        raise ArgumentError(f"budget must be one of {', '.join(_BUDGETS)}, got {shown(name)}")
     product, region = name.split("-")
     if not universe.startswith(product):
         raise ArgumentError(f"budget must be that of the folder's product, {universe}, got {name}")

@@ -114,7 +114,7 @@ def occupancy(
     check.integer(seeds, "--seeds", lower=1, upper=MAX_SEEDS)
     if error != "none":
         raise ArgumentError(
-            f"error must be 'none' in a study, which knows the noise, got {error!r}"
+            f"error must be 'none' in a study, which knows the noise, got {shown(error)}"
         )
     settings: dict[str, Any] = {} if not protection else {"protections": tuple(protection)}
     config = OccupancyConfig(

@@ -108,7 +108,7 @@ def with_settings(parameters: Mapping[str, Any], settings: Iterable[str]) -> dic
         key, equals, text = setting.partition("=")
         path = [part.strip() for part in key.split(".")]
         if not equals or not all(path):
-            raise ArgumentError(f"--set must be KEY=VALUE, got {setting!r}")
+            raise ArgumentError(f"--set must be KEY=VALUE, got {shown(setting)}")
         inside = result
         for part in path[:-1]:
             below = inside.get(part, {})

@@ -5,7 +5,6 @@ for anyone to write the likelihood.  A :class:`Release` is a spec with the table
 holds a seed, a record or an unprotected count.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._release_io import RELEASE_FILE, plain, same_keys, write_release
 from bayesrisk._version import __version__
 from bayesrisk.accounting import exact_number
@@ -115,17 +115,17 @@ class MechanismSpec:
     invariants: tuple[Key, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.mechanism, str) or not self.mechanism:
-            raise ArgumentTypeError(f"mechanism must be a name, got {self.mechanism!r}")
-        if not isinstance(self.parameters, Mapping):
-            raise ArgumentTypeError(f"parameters must be a mapping, got {self.parameters!r}")
-        noise = {_key(key, "noise"): law for key, law in self.noise.items()}
+        check.text(self.mechanism, "mechanism")
+        check.mapping(self.parameters, "parameters")
+        noise = {_key(key, "noise"): law for key, law in check.mapping(self.noise, "noise").items()}
         for key, law in noise.items():
             if not isinstance(law, NoiseSpec):
-                raise ArgumentTypeError(f"noise[{key!r}] must be a NoiseSpec, got {law!r}")
+                raise ArgumentTypeError(f"noise[{key!r}] must be a NoiseSpec, got {shown(law)}")
         object.__setattr__(self, "parameters", plain(self.parameters, "parameters"))
         object.__setattr__(self, "noise", noise)
-        invariants = tuple(_key(key, "invariants") for key in self.invariants)
+        invariants = tuple(
+            _key(key, "invariants") for key in check.items(self.invariants, "invariants")
+        )
         object.__setattr__(self, "invariants", invariants)
 
     def law(self, level: str, table: str) -> NoiseLaw | None:
@@ -220,7 +220,7 @@ class MechanismSpec:
             If a key is missing, unknown or of the wrong type.
         """
         if not isinstance(document, Mapping):
-            raise DataError(f"{source}: must be an object, got {document!r}")
+            raise DataError(f"{source}: must be an object, got {shown(document)}")
         same_keys(document, {"mechanism", "parameters", "noise", "invariants"}, source)
         try:
             noise = {}
@@ -261,19 +261,21 @@ class Release:
 
     def __post_init__(self) -> None:
         if not isinstance(self.spec, MechanismSpec):
-            raise ArgumentTypeError(f"spec must be a MechanismSpec, got {self.spec!r}")
+            raise ArgumentTypeError(f"spec must be a MechanismSpec, got {shown(self.spec)}")
         if not isinstance(self.tables, PublishedTables):
-            raise ArgumentTypeError(f"tables must be PublishedTables, got {self.tables!r}")
+            raise ArgumentTypeError(f"tables must be PublishedTables, got {shown(self.tables)}")
         for what, keys in (("noise", self.spec.noise), ("invariants", self.spec.invariants)):
             for key in keys:
                 if key not in self.tables.counts:
                     raise ArgumentError(f"spec.{what} names {key!r}, which is not released")
         if not isinstance(self.simulation, bool):
-            raise ArgumentTypeError(f"simulation must be True or False, got {self.simulation!r}")
-        values = {str(name): float(value) for name, value in self.diagnostics.items()}
-        for name, value in values.items():
-            if not math.isfinite(value):
-                raise ArgumentError(f"diagnostics[{name!r}] must be finite, got {value}")
+            raise ArgumentTypeError(
+                f"simulation must be True or False, got {shown(self.simulation)}"
+            )
+        values = {
+            check.text(name, "diagnostics"): check.scalar(value, f"diagnostics[{name!r}]")
+            for name, value in check.mapping(self.diagnostics, "diagnostics").items()
+        }
         object.__setattr__(self, "diagnostics", values)
 
     def write(self, folder: str | Path) -> Path:
@@ -301,7 +303,7 @@ class Release:
             "spec": self.spec.to_dict(),
             "diagnostics": dict(self.diagnostics),
         }
-        return write_release(Path(folder), self.tables, document)
+        return write_release(check.path(folder, "folder"), self.tables, document)
 
     @classmethod
     def read(cls, folder: str | Path) -> Self:
@@ -322,7 +324,7 @@ class Release:
         DataError
             If a file is missing, truncated or breaks its format.
         """
-        file = Path(folder) / RELEASE_FILE
+        file = check.path(folder, "folder") / RELEASE_FILE
         document = _files.read_document(file)
         same_keys(document, _KEYS, str(file))
         if document["format"] != _FORMAT:
@@ -391,5 +393,5 @@ def rounding_probability(
 def _key(key: Any, name: str) -> Key:
     """Return ``(level, table)``."""
     if not isinstance(key, tuple) or len(key) != 2 or not all(isinstance(k, str) for k in key):
-        raise ArgumentTypeError(f"{name} must name (level, table), got {key!r}")
+        raise ArgumentTypeError(f"{name} must name (level, table), got {shown(key)}")
     return key

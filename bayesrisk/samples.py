@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def load(name: str) -> pd.DataFrame:
     """
     file = path(name)
     if file.suffix != ".csv":
-        raise ArgumentError(f"name must be a table (CSV), got {name!r}, {file.suffix}")
+        raise ArgumentError(f"name must be a table (CSV), got {shown(name)}, {file.suffix}")
     return pd.read_csv(file, dtype=str).astype({"count": "int64"})
 
 

@@ -56,7 +56,7 @@ def test_fractions_are_kept_exactly():
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        (("", {}), "mechanism must be a name"),
+        (("", {}), "mechanism must be a text"),
         (("m", {"x": float("nan")}), r"parameters\['x'\] must be finite"),
         (("m", {"x": object()}), r"parameters\['x'\]"),
         (("m", {"x": b"1"}), r"parameters\['x'\]"),

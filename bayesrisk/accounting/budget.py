@@ -8,6 +8,7 @@ from numbers import Rational
 from typing import TYPE_CHECKING, Any, overload
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ __all__ = ["census_2020_budget", "compose_rho", "exact_number", "split_rho"]
 
 _UNIVERSES = {"pl94": ("person", "unit"), "dhc": ("person", "household", "unit")}
 _MAX_DIGITS = 400
+_LEAST_RHO = Fraction(1, 10**100)  # beyond it a variance is no double
 #: L2 sensitivity of a histogram by what a neighbour does: one cell moves by one, or two do.
 SENSITIVITIES = {"add-remove": 1.0, "change-one": 2.0**0.5}
 
@@ -50,12 +52,12 @@ def exact_number(value: Any, name: str = "value") -> Fraction:
     (Fraction(1, 864), Fraction(64, 25))
     """
     if isinstance(value, bool):
-        raise ArgumentTypeError(f"{name} must be a number, got {value!r}")
+        raise ArgumentTypeError(f"{name} must be a number, got {shown(value)}")
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
-    text = value if isinstance(value, str) else str(value)
     if not isinstance(value, (str, Decimal)):
         check.scalar(value, name)  # rejects other types, NaN and infinities
+    text = str(value)
     try:
         parts = [Decimal(part.strip()) for part in text.split("/", 1)]
     except InvalidOperation:
@@ -64,7 +66,7 @@ def exact_number(value: Any, name: str = "value") -> Fraction:
     sound = all(part.is_finite() and abs(part.adjusted()) < _MAX_DIGITS for part in parts)
     if not sound or (len(parts) == 2 and parts[1] == 0):
         raise ArgumentError(
-            f"{name} must be a finite number or a fraction such as 1/864, got {value!r}"
+            f"{name} must be a finite number or a fraction such as 1/864, got {shown(value)}"
         )
     number = Fraction(parts[0])
     return number / Fraction(parts[1]) if len(parts) == 2 else number
@@ -134,9 +136,8 @@ def split_rho(rho: Any, weights: Any) -> Any:
     total = _positive(rho, "rho")
     if isinstance(weights, Mapping):
         return dict(zip(weights, split_rho(total, list(weights.values())), strict=True))
-    if isinstance(weights, (str, bytes)) or not isinstance(weights, Iterable):
-        raise ArgumentTypeError(f"weights must be a mapping or a sequence, got {weights!r}")
-    parts = [_positive(weight, f"weights[{i}]") for i, weight in enumerate(weights)]
+    given = check.items(weights, "weights")
+    parts = [_positive(weight, f"weights[{i}]") for i, weight in enumerate(given)]
     if not parts:
         raise ArgumentError("weights must not be empty")
     whole = sum(parts)
@@ -146,7 +147,7 @@ def split_rho(rho: Any, weights: Any) -> Any:
 def _positive(value: Any, name: str, *, zero: bool = False) -> Fraction:
     number = exact_number(value, name)
     if number < 0 or (number == 0 and not zero):
-        raise ArgumentError(f"{name} must be {'>=' if zero else '>'} 0, got {value!r}")
+        raise ArgumentError(f"{name} must be {'>=' if zero else '>'} 0, got {shown(value)}")
     return number
 
 
@@ -204,7 +205,10 @@ def census_2020_budget(
     table = table[keep & (table["universe"] == universe)].reset_index(drop=True)
     rho = [Fraction(text) for text in table["rho"]]
     if total_rho is not None:
-        scale = _positive(total_rho, "total_rho") / sum(rho)
+        total = _positive(total_rho, "total_rho")
+        if not _LEAST_RHO <= total <= 1 / _LEAST_RHO:
+            raise ArgumentError(f"total_rho must be in [1e-100, 1e100], got {shown(total_rho)}")
+        scale = total / sum(rho)
         rho = [part * scale for part in rho]
     frame = table[["level", "query"]].assign(
         rho=pd.Series(rho, dtype=object),

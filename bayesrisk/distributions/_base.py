@@ -1,12 +1,14 @@
 """What every law on the integers shares: SciPy's method names, derived from three of them."""
 
 from abc import ABC, abstractmethod
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._random import Seed
 from bayesrisk.exceptions import ArgumentError, ShapeError
 
@@ -86,18 +88,19 @@ class CountLaw(ABC):
         As in SciPy the result is float64, ``q = 0`` gives one less than the support and
         ``q = 1`` its upper end.  ``ppf(cdf(x)) == x`` wherever the cdf still moves.
         """
-        side = np.where(np.asarray(check.points(q, "q")) > 0.5, 1.0, -1.0)
-        return self._quantile(q, side, np.where(side > 0.0, 1.0 - np.asarray(q), q), self.cdf)
+        q = check.points(q, "q").astype(float)
+        side = np.where(q > 0.5, 1.0, -1.0)
+        return self._quantile(q, side, np.where(side > 0.0, 1.0 - q, q), self.cdf)
 
     def isf(self, q: ArrayLike) -> Any:
         """Return the smallest x with P(X > x) <= q; NaN outside [0, 1]."""
+        q = check.points(q, "q").astype(float)
         return self._quantile(q, 1.0, q, lambda x: -np.asarray(self.sf(x)), sign=-1.0)
 
     def _quantile(
-        self, q: ArrayLike, side: Any, tail: ArrayLike, measure: Any, sign: float = 1.0
+        self, q: NDArray[Any], side: Any, tail: ArrayLike, measure: Any, sign: float = 1.0
     ) -> Any:
         """Return the smallest x with ``measure(x) >= sign * q``, for an increasing measure."""
-        q = check.points(q, "q").astype(float)
         shape = check.broadcast(q=q, parameters=np.empty(self.shape, dtype=np.int8))
         low, high = (np.broadcast_to(np.asarray(s, float), shape) for s in self.support())
         below, above = (q == 0.0, q == 1.0) if sign > 0.0 else (q == 1.0, q == 0.0)
@@ -161,13 +164,15 @@ def whole_size(size: int | tuple[int, ...] | None, shape: tuple[int, ...]) -> tu
         wanted = tuple(check.count_array(size, "size", lower=0).reshape(-1).tolist())
         valid = np.broadcast_shapes(wanted, shape) == wanted
     except ShapeError:
-        wanted, valid = (), size == () == shape
+        wanted, valid = (), isinstance(size, tuple) and not size and not shape
     except (ArgumentError, ValueError):
         valid = False
     if not valid:
         raise ArgumentError(
-            f"size must be non-negative and hold the parameters' shape {shape}, got {size!r}"
+            f"size must be non-negative and hold the parameters' shape {shape}, got {shown(size)}"
         )
+    if prod(wanted) > check.MAX_ELEMENTS:
+        raise ArgumentError(f"size must be at most {check.MAX_ELEMENTS} draws, got {wanted}")
     return wanted
 
 

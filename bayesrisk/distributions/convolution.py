@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.distributions._base import CountLaw
 from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
 from bayesrisk.distributions.finite import FiniteLaw
@@ -62,7 +63,7 @@ def tabulate(law: CountLaw, *, tail: float = 1e-30) -> FiniteLaw:
 
 def _single(law: Any) -> None:
     if not isinstance(law, CountLaw):
-        raise ArgumentTypeError(f"law must be a CountLaw, got {law!r}")
+        raise ArgumentTypeError(f"law must be a CountLaw, got {shown(law)}")
     if law.shape != ():
         raise ArgumentError(f"law must be a single law, got parameters of shape {law.shape}")
 
@@ -254,7 +255,7 @@ def sum_approximation(law: DiscreteGaussian, n: int) -> SumApproximation:
     True
     """
     if not isinstance(law, DiscreteGaussian):
-        raise ArgumentTypeError(f"law must be a DiscreteGaussian, got {law!r}")
+        raise ArgumentTypeError(f"law must be a DiscreteGaussian, got {shown(law)}")
     _single(law)
     n = check.integer(n, "n", lower=1, upper=10**6)
     approximate = DiscreteGaussian(n * law.sigma2, n * int(law.loc))

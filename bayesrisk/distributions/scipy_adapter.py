@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.distributions._base import CountLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
@@ -82,9 +84,10 @@ def as_rv_discrete(law: CountLaw, name: str = "count_law") -> Any:
     0.599736
     """
     if not isinstance(law, CountLaw):
-        raise ArgumentTypeError(f"law must be a CountLaw, got {law!r}")
+        raise ArgumentTypeError(f"law must be a CountLaw, got {shown(law)}")
     if law.shape != ():
         raise ArgumentError(f"law must be a single law, got parameters of shape {law.shape}")
+    check.text(name, "name")
     from scipy import stats  # slow to import, seldom needed
 
     # SciPy rebuilds a distribution from its class when it freezes it, so the class holds the law.

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._random import Seed, generator
 from bayesrisk.distributions._base import CountLaw, whole_size
 from bayesrisk.distributions.finite import FiniteLaw
@@ -76,7 +77,7 @@ class TruncatedLaw(CountLaw):
         self, law: CountLaw, lower: ArrayLike = -np.inf, upper: ArrayLike = np.inf
     ) -> None:
         if not isinstance(law, CountLaw):
-            raise ArgumentTypeError(f"law must be a CountLaw, got {law!r}")
+            raise ArgumentTypeError(f"law must be a CountLaw, got {shown(law)}")
         self._law = law
         low, high = law.support()
         bounds = self._bound(lower, "lower"), self._bound(upper, "upper")
@@ -97,7 +98,7 @@ class TruncatedLaw(CountLaw):
     def _bound(value: ArrayLike, name: str) -> NDArray[np.float64]:
         bound = np.asarray(check.points(value, name), dtype=float)
         if np.any(np.isnan(bound) | (np.isfinite(bound) & (bound != np.rint(bound)))):
-            raise ArgumentError(f"{name} must be a whole number or infinite, got {value!r}")
+            raise ArgumentError(f"{name} must be a whole number or infinite, got {shown(value)}")
         return bound
 
     @property

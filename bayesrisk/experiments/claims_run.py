@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.executors import make_executor
@@ -230,7 +231,7 @@ def run_claims(
     check.integer(workers, "workers", lower=1, upper=1024)
     check.integer(blocks_per_shard, "blocks_per_shard", lower=1)
     if not isinstance(solver, str):
-        raise ArgumentError(f"solver must be a name, got {solver!r}")
+        raise ArgumentError(f"solver must be a name, got {shown(solver)}")
     runner = make_executor(executor or ("serial" if workers == 1 else "processes"), workers)
     source = Path(tables)
     if not source.is_dir():

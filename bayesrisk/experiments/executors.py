@@ -18,6 +18,7 @@ from typing import Any, TypeVar, cast
 
 from bayesrisk import _plugins
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentTypeError, WorkerError
 from bayesrisk.interfaces import Executor
 
@@ -110,7 +111,7 @@ def _check_sendable(value: Any, name: str) -> None:
     except Exception as error:  # whatever a class raises when it is written
         raise ArgumentTypeError(
             f"{name} must be something that can be sent to a worker process "
-            f"(a function of a module, not one made within another), got {value!r}: {error}"
+            f"(a function of a module, not one made within another), got {shown(value)}: {error}"
         ) from error
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrisk import _validation as check
 from bayesrisk import samples
 from bayesrisk._parse import read_toml, shown
 from bayesrisk.accounting import census_2020_budget, exact_number
@@ -59,6 +60,7 @@ def load_config(path: str | Path, *, seed: int | None = None) -> SweepConfig:
     >>> len(config.rho), len(config.prior), config.targets[0].count
     (203, 5, 1)
     """
+    check.path(path, "path")
     text = str(path)
     try:
         file = samples.path(text[7:]) if text.startswith("sample:") else Path(path)
@@ -100,7 +102,10 @@ def parse_config(
     DataError
         If the table of targets breaks its format.
     """
-    reader = _Reader(source)
+    reader = _Reader(check.text(source, "source"))
+    check.path(folder, "folder")
+    if not isinstance(document, Mapping):
+        raise reader.fail("document", "a mapping", document)
     reader.known(
         document,
         "",
@@ -177,7 +182,9 @@ class _Reader:
         for key in section:
             if key not in keys.split():
                 known = ", ".join(f"{prefix}{k}" for k in keys.split())
-                raise ConfigError(f"{self.source}: unknown key {prefix}{key}; known: {known}")
+                raise ConfigError(
+                    f"{self.source}: unknown key {prefix}{key!s:.200}; known: {known}"
+                )
 
     def section(
         self, document: Mapping[str, Any], name: str, keys: str, *, required: bool = False
@@ -222,7 +229,7 @@ class _Reader:
     def choices(self, value: Any, key: str, options: Iterable[str]) -> tuple[str, ...]:
         entries = self.sequence(value, key)
         for entry in entries:
-            if entry not in tuple(options):
+            if not isinstance(entry, str) or entry not in tuple(options):
                 raise self.fail(key, f"one of {', '.join(options)}", entry)
         return tuple(dict.fromkeys(entries))
 

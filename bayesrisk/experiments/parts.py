@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bayesrisk import _files
+from bayesrisk import _validation as check
 from bayesrisk._parse import read_json
 from bayesrisk.exceptions import OutputError, PartFileError
 from bayesrisk.experiments.part_file import PartFile, pack, unpack
@@ -75,7 +76,7 @@ class PartFolder:
     parts: ClassVar[str] = "parts"
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = check.path(path, "folder")
         self._read: dict[Path, tuple[tuple[int, ...], dict[str, str], int, str]] = {}
 
     def part(self, shard: int, kind: str | None = None) -> Path:

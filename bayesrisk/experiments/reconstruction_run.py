@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.executors import make_executor
 from bayesrisk.experiments.reconstruction_folder import (
@@ -184,7 +185,7 @@ def _configure(
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
     check.integer(blocks_per_shard, "blocks_per_shard", lower=1)
     if not isinstance(solver, str):
-        raise ArgumentError(f"solver must be a name, got {solver!r}")
+        raise ArgumentError(f"solver must be a name, got {shown(solver)}")
     make_solver(solver)
     if not source.is_dir():
         raise DataError(f"{source}: must be a folder of tables")

@@ -10,6 +10,7 @@ import pandas as pd
 from pyarrow import csv as pa_csv
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.experiments.compute import compute_shard
 from bayesrisk.experiments.config import SweepConfig
@@ -135,7 +136,7 @@ def run_sweep(
 
 def _share(shard: tuple[int, int]) -> tuple[int, int]:
     if not (isinstance(shard, tuple) and len(shard) == 2):
-        raise ArgumentError(f"shard must be a pair (i, n), got {shard!r}")
+        raise ArgumentError(f"shard must be a pair (i, n), got {shown(shard)}")
     parts = check.integer(shard[1], "shard[1]", lower=1, upper=10**6)
     return check.integer(shard[0], "shard[0]", lower=1, upper=parts), parts
 

@@ -63,7 +63,7 @@ def read_targets(
         return (Target("target", 1),)
     which = section.get("targets", "unique")
     if which not in ("unique", "all"):
-        raise ConfigError(f"{source}: table.targets must be unique or all, got {which!r}")
+        raise ConfigError(f"{source}: table.targets must be unique or all, got {shown(which)}")
     column = section.get("count", "count")
     name = section.get("path")
     if not isinstance(name, str) or not isinstance(column, str):

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.distributions import CountLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.inference._tree_plan import Plan, make_plan
@@ -27,19 +28,19 @@ def log_table(law: Any, name: str, *, whole: bool = False) -> tuple[int, NDArray
     With ``whole`` negative counts are left out, otherwise they are an error.
     """
     if not isinstance(law, CountLaw) or law.shape != ():
-        raise ArgumentTypeError(f"{name} must be a single CountLaw, got {law!r}")
+        raise ArgumentTypeError(f"{name} must be a single CountLaw, got {shown(law)}")
     first, last = (float(end) for end in law.support())
     if not last - first < _LONGEST:
         raise ArgumentError(
             f"{name} must be a law on at most {_LONGEST} counts, got one on {first:g}..{last:g}"
         )
     if last < 0.0:
-        raise ArgumentError(f"{name} must allow a count that is not negative, got {law!r}")
+        raise ArgumentError(f"{name} must allow a count that is not negative, got {shown(law)}")
     start = max(int(first), 0) if whole else int(first)
     values = np.asarray(law.logpmf(np.arange(start, int(last) + 1)), dtype=float)
     positive = np.flatnonzero(np.isfinite(values))
     if not positive.size:
-        raise ArgumentError(f"{name} must allow a count that is not negative, got {law!r}")
+        raise ArgumentError(f"{name} must allow a count that is not negative, got {shown(law)}")
     low = start + int(positive[0])
     if low < 0:
         raise ArgumentError(f"{name} must give no mass to negative counts, got P({low}) > 0")
@@ -52,7 +53,7 @@ def plan_tree(tree: Tree, leaf_prior: LeafPriors, *, targets: bool) -> tuple[Pla
     With ``targets`` a leaf that has a target is known up to that one person.
     """
     if not isinstance(tree, Tree):
-        raise ArgumentTypeError(f"tree must be a Tree, got {tree!r}")
+        raise ArgumentTypeError(f"tree must be a Tree, got {shown(tree)}")
     n = tree.leaves.size
     laws = np.tile([0.0, 1.0, 0.0], (n, 1))
     tables: list[Any] = [None] * n
@@ -86,7 +87,7 @@ def _law_tables(laws: Any, n: int) -> list[Any]:
     if not isinstance(many, Sequence) or not all(isinstance(law, CountLaw) for law in many):
         raise ArgumentTypeError(
             f"leaf_prior must be 'flat', a LeafPrior, a CountLaw or a sequence of CountLaw, "
-            f"got {laws!r}"
+            f"got {shown(laws)}"
         )
     if len(many) != n:
         raise ShapeError(f"leaf_prior must have one law for each of {n} leaves, got {len(many)}")

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError, ShapeError
+from bayesrisk._parse import shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.interfaces import Executor
 
 #: ``simulate(hypothesis, rng, size)`` returns int64 of shape (size,) or (size, cells).
@@ -74,6 +75,9 @@ def _drawn(value: ArrayLike, size: int) -> NDArray[np.int64]:
 
 def run(work: Work, executor: Executor | None, progress: Progress | None) -> NDArray[np.int64]:
     """Return every draw, shape (hypotheses, draws, cells), whoever drew it and when."""
+    check.function(progress, "progress")
+    if executor is not None and not callable(getattr(executor, "run", None)):
+        raise ArgumentTypeError(f"executor must have run(), got {shown(executor)}")
     n_streams = -(-work.draws // work.batch)
     step = max(1, -(-n_streams // _CHUNKS))
     pieces = [range(i, min(i + step, n_streams)) for i in range(0, n_streams, step)]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._validation import FloatArray, IntArray, Number
 from bayesrisk.distributions import CountLaw
 from bayesrisk.exceptions import (
@@ -81,7 +82,7 @@ def read_group_prior(law: CountLaw | None, known_count: NDArray[np.int64]) -> Gr
     if law is None:
         return FLAT
     if not isinstance(law, CountLaw):
-        raise ArgumentTypeError(f"group_prior must be a CountLaw or None, got {law!r}")
+        raise ArgumentTypeError(f"group_prior must be a CountLaw or None, got {shown(law)}")
     if law.shape != ():
         raise ArgumentError(f"group_prior must be a single law, got shape {law.shape}")
     low, high = (float(end) for end in law.support())

@@ -117,7 +117,7 @@ class Samples:
         """
         if label not in self.labels:
             shown = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
-            raise ArgumentError(f"label must be one of {shown}, got {label!r}")
+            raise ArgumentError(f"label must be one of {shown}, got {shown(label)}")
         return self.counts[:, :, self.labels.index(label)]
 
     @property

@@ -292,7 +292,7 @@ def _read(
     if sibling_rho is not None:
         others = check.real_array(sibling_rho, "sibling_rho", lower=0.0, upper=1e100)
         others = _levels(others, above, "sibling_rho")
-    laws = [None] * above if count_priors is None else list(count_priors)
+    laws = [None] * above if count_priors is None else check.items(count_priors, "count_priors")
     if len(laws) != above:
         raise ShapeError(
             f"count_priors must have one entry for each of the {above} levels above the block, "

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._validation import Number
 from bayesrisk.distributions import CountLaw
 from bayesrisk.exceptions import ArgumentError, ShapeError
@@ -20,6 +21,8 @@ __all__ = ["sample_path"]
 
 _OVERDISPERSION = 3.0
 _NO_END = 2**61
+#: Least ``rho / sensitivity**2`` of a release: noise of weaker ones reaches beyond every count.
+_LEAST_PRECISION = 1e-30
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -113,7 +116,9 @@ def _first_state(
     count = np.empty(weight.size, dtype=np.int64)
     count[0] = known + x
     for i in range(1, count.size):
-        count[i] = min(max(int(min(likely[i], _NO_END)), int(count[i - 1])), highest[i])
+        count[i] = min(
+            max(int(np.clip(likely[i], -_NO_END, _NO_END)), int(count[i - 1])), highest[i]
+        )
         if state.tables[i][1].size:
             allowed = _allowed(state.tables[i])
             count[i] = allowed[np.searchsorted(allowed, count[i])]
@@ -158,7 +163,8 @@ def sample_path(
     n_siblings : array_like of int, shape () or (levels - 1,)
         Number m of those other children; 0 for an only child (S is then ignored).
     rho : array_like, shape () or (levels,)
-        zCDP budget of the count at each level, >= 0; 0 means no release.
+        zCDP budget of the count at each level: 0 for no release, else at least
+        1e-30 * sensitivity**2.
     prior : float
         Probability p that the block's count is ``known_count`` + 1, in (0, 1).
     known_count : int, default 0
@@ -217,6 +223,12 @@ def sample_path(
     path = model._read(
         noisy_counts, siblings, n_siblings, rho, sibling_rho, count_priors, sensitivity
     )
+    weak = (path.precision > 0.0) & (path.precision < _LEAST_PRECISION)
+    if weak.any():
+        raise ArgumentError(
+            f"rho / sensitivity**2 must be 0 or >= {_LEAST_PRECISION:g}, got "
+            f"{check.describe_first(path.precision, weak)}"
+        )
     names = _names(levels, path.noisy.size)
     sizes = whole_settings(draws, warmup, chains)
     state = _state(path, path.informed())
@@ -279,7 +291,7 @@ def _names(levels: Sequence[str] | None, size: int) -> tuple[str, ...]:
         return tuple(f"level_{i}" for i in range(size))
     names = tuple(levels)
     if len(names) != size:
-        raise ShapeError(f"levels must name each of the {size} levels, got {names!r}")
+        raise ShapeError(f"levels must name each of the {size} levels, got {shown(names)}")
     if len(set(names)) != size or not all(isinstance(name, str) for name in names):
-        raise ArgumentError(f"levels must be different names, got {names!r}")
+        raise ArgumentError(f"levels must be different names, got {shown(names)}")
     return names

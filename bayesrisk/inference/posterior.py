@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._validation import Number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.interfaces import NoiseLaw
@@ -354,7 +355,7 @@ def count_posterior(
     [0.179, 0.2919, 0.5291]
     """
     if not callable(getattr(noise, "logpmf", None)):
-        raise ArgumentTypeError(f"noise must have a logpmf method, got {noise!r}")
+        raise ArgumentTypeError(f"noise must have a logpmf method, got {shown(noise)}")
     pmf = check.probability_vector(prior_pmf, "prior_pmf")
     y = check.count_array(noisy_count, "noisy_count")
     k = check.count_array(known_count, "known_count", lower=0)

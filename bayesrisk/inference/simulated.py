@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._random import generator
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
@@ -322,7 +323,7 @@ def simulated_likelihood(
     True
     """
     if not callable(simulate):
-        raise ArgumentTypeError(f"simulate must be callable, got {simulate!r}")
+        raise ArgumentTypeError(f"simulate must be callable, got {shown(simulate)}")
     check.choice(streams, "streams", ("common", "independent"))
     work = Work(
         simulate=simulate,

@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._validation import Number
 from bayesrisk.exceptions import ArgumentTypeError, DataError
 
@@ -109,9 +110,10 @@ class Tree:
             If the tree has no such node.
         """
         try:
+            hash(name)  # pandas would quote what it cannot look up
             return int(self.names.get_loc(name))  # type: ignore[arg-type]
-        except (KeyError, TypeError) as error:
-            raise DataError(f"the tree has no node {name!r}") from error
+        except (KeyError, TypeError, pd.errors.InvalidIndexError) as error:
+            raise DataError(f"the tree has no node {shown(name)}") from error
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, *, sensitivity: Number = 1.0) -> "Tree":
@@ -143,7 +145,7 @@ class Tree:
             If ``frame`` is not a DataFrame.
         """
         if not isinstance(frame, pd.DataFrame):
-            raise ArgumentTypeError(f"frame must be a pandas DataFrame, got {frame!r}")
+            raise ArgumentTypeError(f"frame must be a pandas DataFrame, got {shown(frame)}")
         _require_columns(frame)
         names = _node_names(frame)
         order, parent, depth = _breadth_first(names, _parents(frame, names))
@@ -259,7 +261,7 @@ def _numbers(
     try:
         numbers: Any = pd.to_numeric(frame[column]).astype("Float64")
         values = np.asarray(numbers.to_numpy(float, na_value=np.nan))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, ArithmeticError) as error:
         raise DataError(f"column {column!r} must hold numbers: {error}") from error
     present = ~np.isnan(values)
     bad = present & ~np.isfinite(values)

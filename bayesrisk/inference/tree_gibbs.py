@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.distributions import CountLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.inference import _tree_gibbs_kernels as kernels
@@ -90,7 +91,7 @@ def _choices(tree: Tree, leaves: _Leaves, leaf_prior: Any) -> list[Any]:
         ):
             raise ArgumentTypeError(
                 "leaf_prior must be 'flat', a LeafPrior, one CountLaw, a function of counts, or "
-                f"a sequence of these, got {prior!r}"
+                f"a sequence of these, got {shown(prior)}"
             )
     if isinstance(leaf_prior, LeafPrior):
         given = [_of_one_leaf(leaf_prior, i, n) for i in range(n)]
@@ -139,7 +140,7 @@ def _log_table(prior: Any, largest: int) -> tuple[int, FloatArray]:
     if np.isnan(log_weight).any() or np.isposinf(log_weight).any():
         raise ArgumentError("leaf_prior must be below infinity at every count, and not NaN")
     if not np.isfinite(log_weight).any():
-        raise ArgumentError(f"leaf_prior must allow a count in {first}..{last}, got {prior!r}")
+        raise ArgumentError(f"leaf_prior must allow a count in {first}..{last}, got {shown(prior)}")
     return first, log_weight
 
 
@@ -317,8 +318,8 @@ def sample_tree(
         raise ArgumentTypeError(f"tree must be a Tree, got {type(tree).__name__}")
     sizes = whole_settings(draws, warmup, chains)
     if not isinstance(pair_moves, bool):
-        raise ArgumentTypeError(f"pair_moves must be True or False, got {pair_moves!r}")
-    labels = tuple(tree.names if nodes is None else nodes)
+        raise ArgumentTypeError(f"pair_moves must be True or False, got {shown(pair_moves)}")
+    labels = tuple(tree.names if nodes is None else check.items(nodes, "nodes"))
     keep = np.array([tree.index(name) for name in labels], dtype=np.int64)
     if not keep.size:
         raise ArgumentError("nodes must name at least one node, got none")

@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._version import __version__
 from bayesrisk.distributions import FiniteLaw
 from bayesrisk.exceptions import ArgumentTypeError
@@ -240,7 +241,7 @@ def tree_posterior(
     True
     """
     if not isinstance(use_targets, bool):
-        raise ArgumentTypeError(f"use_targets must be True or False, got {use_targets!r}")
+        raise ArgumentTypeError(f"use_targets must be True or False, got {shown(use_targets)}")
     plan, name = plan_tree(tree, leaf_prior, targets=use_targets)
     check.scalar(tail, "tail", lower=0.0, upper=1e-3, bounds="(]")
     marginals = engine.run(plan, tail=tail)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms._tabulation import different_cells
 from bayesrisk.tables import Table, Workload
@@ -43,7 +44,7 @@ def roles(workload: Workload, *, universe: str, exact: tuple[str, ...]) -> Roles
     for name in (universe, *exact):
         if name not in tables:
             raise ArgumentError(
-                f"universe and exact must name tables of the workload, got {name!r}"
+                f"universe and exact must name tables of the workload, got {shown(name)}"
             )
     rows = _rows(workload, tables)
     if rows[universe].shape[0] != 1 or not _is_split(rows[universe]):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrisk._parse import shown
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
@@ -28,10 +29,10 @@ def parse_tiers(
     shares, weights = [], []
     for i, tier in enumerate(value):
         if isinstance(tier, str) or not isinstance(tier, Sequence) or len(tier) != 2:
-            raise ArgumentTypeError(f"tiers[{i}] must be (share, probability), got {tier!r}")
+            raise ArgumentTypeError(f"tiers[{i}] must be (share, probability), got {shown(tier)}")
         numbers = [exact_number(item, f"tiers[{i}]") for item in tier]
         if min(numbers) < 0 or max(numbers) > 1:
-            raise ArgumentError(f"tiers[{i}] must be in [0, 1], got {tier!r}")
+            raise ArgumentError(f"tiers[{i}] must be in [0, 1], got {shown(tier)}")
         shares.append(numbers[0])
         weights.append(numbers[1])
     if sum(shares) != 1:

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.tables import Microdata, Records
 
@@ -84,7 +85,7 @@ def _persons_alone(data: Microdata, swap_key: tuple[str, ...], unique_by: tuple[
         if values is None:
             raise ArgumentError(
                 f"swap_key and unique_by must name columns of the persons, "
-                f"{', '.join(persons.columns)}, got {name!r}"
+                f"{', '.join(persons.columns)}, got {shown(name)}"
             )
     count = len(persons)
     found: dict[str, Any] = columns
@@ -188,7 +189,7 @@ def _household_columns(
         raise ArgumentError(
             f"swap_key and unique_by must name columns of households or persons, or "
             f"{', '.join(DERIVED)}, which are counted from persons (the last two by their age), "
-            f"got {name!r}"
+            f"got {shown(name)}"
         )
     return found
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.tables import (
     Microdata,
@@ -27,7 +28,7 @@ _MAX_CLASSES = 2**22
 def true_tables(microdata: Microdata | Records, workload: Workload) -> PublishedTables:
     """Return the tables as they are, of every known block, whether or not it is empty."""
     if not isinstance(workload, Workload):
-        raise ArgumentTypeError(f"workload must be a Workload, got {workload!r}")
+        raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
     return tabulate_records(as_microdata(microdata), workload)
 
 

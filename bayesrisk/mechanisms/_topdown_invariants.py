@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms._topdown_family import Lookahead
 
@@ -84,14 +85,14 @@ def controlled_sets(tables: Mapping[str, Rows], exact: Rows, wanted: Sequence[st
     named = sorted(tables, key=lambda name: tables[name].shape[0]) if wanted is None else wanted
     for name in named:
         if name not in tables:
-            raise ArgumentError(f"rounding must name measured tables, got {name!r}")
+            raise ArgumentError(f"rounding must name measured tables, got {shown(name)}")
         both = sparse.csr_array(sparse.vstack([chosen, tables[name]]))
         if nested(both):
             chosen = both
         elif wanted is not None:
             raise ArgumentError(
                 f"rounding must name 0/1 tables nested in each other and in the invariants, "
-                f"got {name!r}"
+                f"got {shown(name)}"
             )
     several = np.flatnonzero(np.diff(chosen.indptr) > 1)
     sets, kept = distinct(sparse.csr_array(chosen[several]))

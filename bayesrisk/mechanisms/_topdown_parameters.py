@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.tables import Workload
 
@@ -17,7 +18,7 @@ def workload_of(value: Any) -> Workload | None:
         return value
     if isinstance(value, Mapping):
         return Workload.from_dict(value)
-    raise ArgumentTypeError(f"measurements must be a Workload or its dict, got {value!r}")
+    raise ArgumentTypeError(f"measurements must be a Workload or its dict, got {shown(value)}")
 
 
 def level_tables(value: Any) -> tuple[Key, ...]:
@@ -25,7 +26,7 @@ def level_tables(value: Any) -> tuple[Key, ...]:
     good = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
     pairs = [tuple(k) if isinstance(k, (list, tuple)) else () for k in value] if good else [()]
     if any(len(p) != 2 or not all(isinstance(n, str) for n in p) for p in pairs):
-        raise ArgumentTypeError(f"invariants must be pairs (level, table), got {value!r}")
+        raise ArgumentTypeError(f"invariants must be pairs (level, table), got {shown(value)}")
     return tuple((p[0], p[1]) for p in pairs)
 
 
@@ -33,9 +34,9 @@ def table_names(value: Any) -> tuple[str, ...] | None:
     if value is None:
         return None
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ArgumentTypeError(f"rounding must be names of tables, got {value!r}")
+        raise ArgumentTypeError(f"rounding must be names of tables, got {shown(value)}")
     if not all(isinstance(name, str) for name in value):
-        raise ArgumentTypeError(f"rounding must be names of tables, got {value!r}")
+        raise ArgumentTypeError(f"rounding must be names of tables, got {shown(value)}")
     return tuple(value)
 
 
@@ -44,7 +45,7 @@ def zero_codes(value: Any) -> dict[str, tuple[int, ...]]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise ArgumentTypeError(f"zero_patterns must map attributes to codes, got {value!r}")
+        raise ArgumentTypeError(f"zero_patterns must map attributes to codes, got {shown(value)}")
     return {
         str(name): tuple(np.unique(check.count_array(codes, f"zero_patterns[{name!r}]")).tolist())
         for name, codes in value.items()

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bayesrisk._parse import shown
 from bayesrisk.accounting import census_2020_budget, exact_number, split_rho
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.tables import Table, Workload
@@ -22,7 +23,7 @@ def positive(value: Any, name: str) -> Fraction:
     """Return an exact number > 0."""
     number = exact_number(value, name)
     if number <= 0:
-        raise ArgumentError(f"{name} must be > 0, got {value!r}")
+        raise ArgumentError(f"{name} must be > 0, got {shown(value)}")
     return number
 
 
@@ -31,7 +32,7 @@ def shares(value: Any, name: str) -> dict[str, Fraction] | None:
     if value is None:
         return None
     if not isinstance(value, Mapping) or not value:
-        raise ArgumentTypeError(f"{name} must be a mapping of names to weights, got {value!r}")
+        raise ArgumentTypeError(f"{name} must be a mapping of names to weights, got {shown(value)}")
     return {str(key): positive(part, f"{name}[{key!r}]") for key, part in value.items()}
 
 
@@ -40,7 +41,7 @@ def explicit_budget(value: Any) -> Budget | None:
     if value is None:
         return None
     if not isinstance(value, Mapping) or not value:
-        raise ArgumentTypeError(f"budget must map levels to tables to rho, got {value!r}")
+        raise ArgumentTypeError(f"budget must map levels to tables to rho, got {shown(value)}")
     checked = {str(level): shares(parts, f"budget[{level!r}]") for level, parts in value.items()}
     return {level: parts for level, parts in checked.items() if parts is not None}
 

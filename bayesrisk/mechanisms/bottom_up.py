@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._random import generator
 from bayesrisk.accounting import exact_number
 from bayesrisk.accounting.budget import SENSITIVITIES
@@ -142,7 +143,7 @@ class BottomUp:
             check.choice(allocation, "allocation", _ALLOCATIONS)
         if (rho is not None) != (allocation == "uniform"):
             raise ArgumentError(
-                f"rho must be given with allocation 'uniform', and only then, got {rho!r}"
+                f"rho must be given with allocation 'uniform', and only then, got {shown(rho)}"
             )
         self._sensitivity = sensitivity
         self._allocation = allocation
@@ -172,7 +173,7 @@ class BottomUp:
     def _plan(self, workload: Workload) -> "_Plan":
         """Return the role and the noise of every table of a workload."""
         if not isinstance(workload, Workload):
-            raise ArgumentTypeError(f"workload must be a Workload, got {workload!r}")
+            raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
         names = {name for _, name in workload.tables}
         usual = _OCCUPANCY if workload.schema.name == "household-occupancy" else {}
         universe = self._universe or usual.get("universe")
@@ -201,7 +202,7 @@ class BottomUp:
                 raise ArgumentError(f"budget must have table {name!r}, which has to be measured")
         for name in self._budget or ():
             if name not in found.measured:
-                raise ArgumentError(f"budget must name measured tables only, got {name!r}")
+                raise ArgumentError(f"budget must name measured tables only, got {shown(name)}")
         paper = self._sensitivity == _PAPER
         squares = largest_changes(
             workload, found.measured, "change-one" if paper else self._sensitivity
@@ -392,23 +393,23 @@ class PreparedBottomUp:
 def _positive(value: Any, name: str) -> Fraction:
     number = exact_number(value, name)
     if number <= 0:
-        raise ArgumentError(f"{name} must be > 0, got {value!r}")
+        raise ArgumentError(f"{name} must be > 0, got {shown(value)}")
     return number
 
 
 def _budget(value: Any) -> dict[str, Fraction]:
     if not isinstance(value, Mapping) or not value:
-        raise ArgumentTypeError(f"budget must map tables to rho, got {value!r}")
+        raise ArgumentTypeError(f"budget must map tables to rho, got {shown(value)}")
     return {str(name): _positive(part, f"budget[{name!r}]") for name, part in value.items()}
 
 
 def _names(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ArgumentTypeError(f"exact must be names of tables, got {value!r}")
+        raise ArgumentTypeError(f"exact must be names of tables, got {shown(value)}")
     return tuple(str(name) for name in value)
 
 
 def _bounds(value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping):
-        raise ArgumentTypeError(f"bounds must map tables to tables, got {value!r}")
+        raise ArgumentTypeError(f"bounds must map tables to tables, got {shown(value)}")
     return {str(name): str(bound) for name, bound in value.items()}

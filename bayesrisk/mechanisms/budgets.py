@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from bayesrisk._parse import shown
 from bayesrisk.accounting import census_2020_budget, exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
@@ -42,7 +43,7 @@ def resolve_budgets(
         )
     if budgets is not None:
         if total is not None:
-            raise ArgumentError(f"{name} is the sum of budgets: leave it out, got {total!r}")
+            raise ArgumentError(f"{name} is the sum of budgets: leave it out, got {shown(total)}")
         return _nested(budgets, "budgets")
     if allocation is not None:
         return _census(allocation, total)
@@ -54,13 +55,13 @@ def resolve_budgets(
 def _positive(value: Any, name: str) -> Fraction:
     number = exact_number(value, name)
     if number <= 0:
-        raise ArgumentError(f"{name} must be > 0, got {value!r}")
+        raise ArgumentError(f"{name} must be > 0, got {shown(value)}")
     return number
 
 
 def _mapping(value: Any, name: str) -> Mapping[Any, Any]:
     if not isinstance(value, Mapping):
-        raise ArgumentTypeError(f"{name} must be a mapping, got {value!r}")
+        raise ArgumentTypeError(f"{name} must be a mapping, got {shown(value)}")
     if not value:
         raise ArgumentError(f"{name} must not be empty")
     return value
@@ -114,7 +115,7 @@ def _census(allocation: Any, total: Any) -> Budgets:
     choice = {"product": allocation} if isinstance(allocation, str) else allocation
     choice = {**_mapping(choice, "allocation")}
     for key in sorted(map(str, set(choice) - {"product", "region", "universe"})):
-        raise ArgumentError(f"allocation may hold product, region and universe, got {key!r}")
+        raise ArgumentError(f"allocation may hold product, region and universe, got {shown(key)}")
     if "product" not in choice:
         raise ArgumentError("allocation must name its product, pl94 or dhc")
     product = choice.pop("product")

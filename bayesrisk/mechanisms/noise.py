@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._random import generator
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
@@ -107,7 +108,7 @@ class _NoiseMechanism(ABC):
     def _check(self, workload: Workload) -> None:
         """Check that every table has a budget, and the sensitivity that its noise is made for."""
         if not isinstance(workload, Workload):
-            raise ArgumentTypeError(f"workload must be a Workload, got {workload!r}")
+            raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
         actual: dict[str, tuple[Table, int]] = {}  # tables are mostly alike at all levels
         for (level, name), table in workload.tables.items():
             if (level, name) not in self._budgets:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._random import generator
 from bayesrisk.exceptions import ArgumentTypeError, DataError
 from bayesrisk.mechanisms._complement import complement
@@ -127,7 +128,7 @@ class Suppression:
         other cells.
         """
         if not isinstance(tables, PublishedTables):
-            raise ArgumentTypeError(f"tables must be PublishedTables, got {tables!r}")
+            raise ArgumentTypeError(f"tables must be PublishedTables, got {shown(tables)}")
         return self._suppress(tables, None)
 
     def release(

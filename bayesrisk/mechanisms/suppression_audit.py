@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.mechanisms._group_ranges import group_ranges
 from bayesrisk.mechanisms._groups import Structure, structure_of
@@ -129,7 +130,7 @@ def audit_suppression(
     (['men'], [1.0], [1.0])
     """
     if not isinstance(tables, PublishedTables):
-        raise ArgumentTypeError(f"tables must be PublishedTables, got {tables!r}")
+        raise ArgumentTypeError(f"tables must be PublishedTables, got {shown(tables)}")
     least = check.integer(least, "least", lower=0)
     most = None if most is None else check.integer(most, "most", lower=least)
     plan = structure_of(tables)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._random import generator
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
@@ -135,11 +136,11 @@ class Swapping:
     ) -> None:
         self._rate = exact_number(rate, "rate")
         if not 0 <= self._rate <= 1:
-            raise ArgumentError(f"rate must be in [0, 1], got {rate!r}")
+            raise ArgumentError(f"rate must be in [0, 1], got {shown(rate)}")
         self._key, self._unique = _names(swap_key, "swap_key"), _names(unique_by, "unique_by")
         for name, level in (("within", within), ("unique_within", unique_within)):
             if not isinstance(level, str):
-                raise ArgumentTypeError(f"{name} must be a level, got {level!r}")
+                raise ArgumentTypeError(f"{name} must be a level, got {shown(level)}")
         self._within, self._unique_within = within, unique_within
         self._unit = check.choice(unit, "unit", _UNITS)
         self._neighbours = check.integer(neighbours, "neighbours", lower=1, upper=10_000)
@@ -322,10 +323,10 @@ class Swapping:
 
 def _names(value: Sequence[str], name: str) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence) or not value:
-        raise ArgumentTypeError(f"{name} must be a sequence of columns, got {value!r}")
+        raise ArgumentTypeError(f"{name} must be a sequence of columns, got {shown(value)}")
     for item in value:
         if not isinstance(item, str):
-            raise ArgumentTypeError(f"{name} must hold names of columns, got {item!r}")
+            raise ArgumentTypeError(f"{name} must hold names of columns, got {shown(item)}")
     if len(set(value)) != len(value):
         raise ArgumentError(f"{name} must name every column once, got {', '.join(value)}")
     return tuple(value)

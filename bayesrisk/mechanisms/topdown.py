@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from bayesrisk._parse import shown
 from bayesrisk._random import generator
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms import _topdown_parameters as parameters
@@ -157,7 +158,7 @@ class TopDown:
     def _resolve(self, workload: Workload) -> Settings:
         """Return the settings, resolved for a workload."""
         if not isinstance(workload, Workload):
-            raise ArgumentTypeError(f"workload must be a Workload, got {workload!r}")
+            raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
         schema = workload.schema
         if schema.size > MAX_CELLS:
             raise ArgumentError(

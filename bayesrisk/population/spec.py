@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.population import _national as national
 
@@ -105,7 +106,7 @@ class PopulationSpec:
             object.__setattr__(self, name, value)
         text = self.state
         if not (isinstance(text, str) and len(text) == 2 and text.isascii() and text.isdigit()):
-            raise ArgumentError(f"state must be two digits, got {text!r}")
+            raise ArgumentError(f"state must be two digits, got {shown(text)}")
         blocks = self.blocks_per_group * self.groups_per_tract * self.tracts_per_county
         if -(-self.n_blocks // blocks) > 500:
             raise ArgumentError(

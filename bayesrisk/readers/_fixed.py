@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers._source import Source, blocks
 
@@ -72,7 +73,7 @@ class Picked:
             text = field[row].tobytes().decode("latin-1")
             raise DataError(
                 f"{self.lines.where(int(self.rows[row]))}, column {column!r}: must be {rule}, "
-                f"got {text!r}"
+                f"got {shown(text)}"
             )
 
     def text(self, start: int, stop: int) -> Bytes:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree  # to write
 
+from bayesrisk._parse import shown
 from bayesrisk._text import MAX_LINE
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers._source import list_sources, named
@@ -61,7 +62,7 @@ class _Codebook:
         if self.root is None:
             self.root = tag
             if tag != "codeBook":
-                raise DataError(f"{self.name}: must be a DDI codebook, got {tag!r}")
+                raise DataError(f"{self.name}: must be a DDI codebook, got {shown(tag)}")
         elif tag == "fileStrc" and about.get("type", "rectangular") != "rectangular":
             raise DataError(
                 f"{self.name}: must describe a rectangular file, got {about['type']!r}; ask for "

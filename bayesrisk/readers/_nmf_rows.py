@@ -14,6 +14,7 @@ from pyarrow import parquet
 
 from bayesrisk._parquet import check_kinds, is_text, plain_kind
 from bayesrisk._parquet import opened as parquet_file
+from bayesrisk._parse import shown
 from bayesrisk._validation import MAX_COUNT
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers.geocodes import first_fault
@@ -288,5 +289,5 @@ def check_suffix(names: pa.Array, suffix: str, file: Path, start: int) -> None:
             if place >= 0:
                 raise DataError(
                     f"{file}: row {start + place + 1}, column 'query_name': must end in "
-                    f"{suffix!r}, got {name!r}"
+                    f"{suffix!r}, got {shown(name)}"
                 )

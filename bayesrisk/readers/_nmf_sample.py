@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.readers.geocodes import SPINE_WIDTHS, block_geocode
 from bayesrisk.readers.nmf_axes import Universe
@@ -79,16 +80,17 @@ def draw_spine(
     """Draw how many units each has, and number them."""
     check.integer(counties, "counties", lower=1, upper=99)
     for name, pair in sizes.items():
-        if len(pair) != 2:
-            raise ArgumentError(f"{name} must be the least and the most, got {pair!r}")
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise ArgumentError(f"{name} must be the least and the most, got {shown(pair)}")
         least = check.integer(pair[0], name, lower=1, upper=999)
         check.integer(pair[1], name, lower=least, upper=999)
     if sizes["block_groups"][1] > _MOST_UNITS_OF_A_KIND:
         raise ArgumentError(f"block_groups must be <= 9, got {sizes['block_groups'][1]}")
+    states = check.texts(states, "states")
     found = sorted(set(states))
     for state in found:
         if len(state) != 3 or not state.isdigit() or state[0] not in "01":
-            raise ArgumentError(f"states must be a tribal flag and two digits, got {state!r}")
+            raise ArgumentError(f"states must be a tribal flag and two digits, got {shown(state)}")
     if not found or len(found) != len(states):
         raise ArgumentError(f"states must be different, at least one, got {list(states)!r}")
 

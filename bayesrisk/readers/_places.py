@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.readers._columns import Piece, characters, texts
 
@@ -30,7 +31,7 @@ def state_code(state: str | None) -> str | None:
         return state
     if isinstance(state, str) and state.upper() in STATES:
         return STATES[state.upper()]
-    raise ArgumentError(f"state must be a FIPS code or a postal abbreviation, got {state!r}")
+    raise ArgumentError(f"state must be a FIPS code or a postal abbreviation, got {shown(state)}")
 
 
 def state_of_name(base: str) -> str | None:

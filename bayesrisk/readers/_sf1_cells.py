@@ -14,6 +14,7 @@ from importlib import resources
 
 import numpy as np
 
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables import Table, Workload
 
@@ -63,7 +64,7 @@ def cell_number(cell: str) -> tuple[str, int]:
         return "H1", 1
     found = _CELL.fullmatch(cell)
     if found is None or len(found[3] + found[4]) != 4:
-        raise ArgumentError(f"workload must have cells of Summary File 1, got {cell!r}")
+        raise ArgumentError(f"workload must have cells of Summary File 1, got {shown(cell)}")
     return f"{found[1]}{int(found[2])}{found[3]}", int(found[4])
 
 
@@ -74,7 +75,7 @@ def numbers(table: Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         name, number = cell_number(cell)
         if name not in codebook() or name != table.name or number > codebook()[name].cells:
             raise ArgumentError(
-                f"workload must have tables of counts of Summary File 1, got {cell!r} in "
+                f"workload must have tables of counts of Summary File 1, got {shown(cell)} in "
                 f"{table.name!r}"
             )
         found.append(number)

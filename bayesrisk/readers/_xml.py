@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from xml.parsers import expat
 
+from bayesrisk._parse import shown
 from bayesrisk._text import MAX_LINE
 from bayesrisk.exceptions import DataError
 
@@ -34,7 +35,7 @@ def parse(
     depth = 0
 
     def refuse(doctype: str, *_: Any) -> None:
-        raise DataError(f"{name}: must have no document type, got {doctype!r}")
+        raise DataError(f"{name}: must have no document type, got {shown(doctype)}")
 
     def opening(tag: str, attributes: dict[str, str]) -> None:
         nonlocal depth

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentTypeError, DataError, ShapeError
 
 __all__ = [
@@ -104,8 +105,8 @@ def first_fault(codes: NDArray[np.str_], level: str) -> tuple[int, str] | None:
 def _codes(values: Any, name: str, level: str) -> NDArray[np.str_]:
     """Return geocodes of a level as an array of strings, or say which one is not."""
     if isinstance(values, str):
-        raise ArgumentTypeError(f"{name} must be an array of strings, got {values!r}")
-    array = np.asarray(values)
+        raise ArgumentTypeError(f"{name} must be an array of strings, got {shown(values)}")
+    array = check.as_array(values, name)
     if array.dtype == object and all(isinstance(item, str) for item in array.flat):
         array = array.astype(str)
     if array.dtype.kind != "U":
@@ -212,7 +213,7 @@ def block_geocode(
         )
     for place, number in enumerate(numbers.tolist()):
         if len(number) != 15 or not (number.isascii() and number.isdigit()):
-            raise DataError(f"geoids: row {place + 1}: must have 15 digits, got {number!r}")
+            raise DataError(f"geoids: row {place + 1}: must have 15 digits, got {shown(number)}")
     joined = [
         group + number[:11] + number[11] + number[11:]
         for group, number in zip(groups.tolist(), numbers.tolist(), strict=True)

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers._nmf_folder import check_units, files_of, levels_of, refuse_repeated
 from bayesrisk.readers._nmf_rows import (
@@ -109,7 +110,7 @@ class NoisyMeasurements:
         DataError
             If it is not such a folder.
         """
-        path = Path(folder)
+        path = check.path(folder, "folder")
         levels = levels_of(path)
         kinds = ((level, kind) for level in levels for kind in _SUFFIXES)
         found = (file for level, kind in kinds for file, _ in files_of(path, level, kind))
@@ -402,6 +403,6 @@ class NoisyMeasurements:
         """
         axes = tuple(self.universe.axes)
         if len(shape) != len(axes):
-            raise ArgumentError(f"shape must have {len(axes)} entries, got {shape!r}")
+            raise ArgumentError(f"shape must have {len(axes)} entries, got {shown(shape)}")
         positions = np.unravel_index(np.arange(prod(shape)), shape)
         return {axis: place.astype(np.int64) for axis, place in zip(axes, positions, strict=True)}

@@ -302,12 +302,13 @@ def write_nmf(
     check.choice(universe, "universe", ("person", "unit"))
     histogram = UNIVERSES[f"pl94-{universe}"]
     table = census_2020_budget("pl94", universe=universe) if budget is None else budget
+    check.frame(table, "budget", ("level", "query", "rho"))
     generator_ = generator(rng)
     sizes = {"tracts": tracts, "block_groups": block_groups, "blocks": blocks}
     spine = draw_spine(states, counties, sizes, generator_)
     if unknown := sorted(set(spine.levels) - set(table["level"])):
         raise ArgumentError(f"budget must have the level {unknown[0]!r}, got none of that name")
-    root = Path(folder)
+    root = check.path(folder, "folder")
     with _files.explained(root):
         _free(root)
     counts = {"Block": draw_counts(spine.geocodes["Block"].size, histogram, generator_)}

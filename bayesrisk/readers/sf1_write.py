@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.readers import _sf1_cells as cells
 from bayesrisk.readers._places import STATES
@@ -94,7 +95,7 @@ def _state(tables: PublishedTables) -> str:
     names = {code: name.lower() for name, code in STATES.items()}
     code = codes.pop()
     if code not in names:
-        raise ArgumentError(f"tables must have places of a state or Puerto Rico, got {code!r}")
+        raise ArgumentError(f"tables must have places of a state or Puerto Rico, got {shown(code)}")
     return names[code]
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.age_bins import age_bin
@@ -52,10 +53,14 @@ class ReconstructionAttack:
         nearest: bool = False,
     ) -> None:
         if not isinstance(scope, str) or not scope:
-            raise ArgumentError(f"scope must be a level of the tables, got {scope!r}")
+            raise ArgumentError(f"scope must be a level of the tables, got {shown(scope)}")
         if time_limit is not None:
             time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-        self.scope, self.time_limit, self.nearest = scope, time_limit, bool(nearest)
+        self.scope, self.time_limit, self.nearest = (
+            scope,
+            time_limit,
+            check.flag(nearest, "nearest"),
+        )
         self.solver = make_solver(solver)
 
     def run(self, release: Release) -> Reconstruction:

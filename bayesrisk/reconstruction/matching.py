@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._random import Seed, generator
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.reconstruction import _matching_kernels as kernels
@@ -98,9 +100,9 @@ def match_records(
     >>> found.counts()
     array([2, 1])
     """
-    passes = tuple(tuple(key) for key in keys)
+    passes = tuple(check.texts(key, "keys") for key in check.items(keys, "keys"))
     if not passes or not all(passes):
-        raise ArgumentError(f"keys must name at least one column for each pass, got {keys!r}")
+        raise ArgumentError(f"keys must name at least one column for each pass, got {shown(keys)}")
     random = generator(rng)
     n_left, n_right = _length(left, passes, "left"), _length(right, passes, "right")
     # Positions of what is still unmatched; None stands for everything, and saves a copy.
@@ -142,6 +144,10 @@ def _match(
 
 def _length(table: Columns, passes: tuple[tuple[str, ...], ...], side: str) -> int:
     """Return the number of records, after checking that the columns of every pass are there."""
+    if not isinstance(table, Mapping | pd.DataFrame):
+        raise ArgumentTypeError(
+            f"{side} must be a mapping of columns or a DataFrame, got {shown(table)}"
+        )
     wanted = sorted({name for key in passes for name in key})
     missing = [name for name in wanted if name not in table]
     if missing:

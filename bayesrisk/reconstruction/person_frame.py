@@ -7,7 +7,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayesrisk.exceptions import ArgumentTypeError, DataError
+from bayesrisk import _validation as check
+from bayesrisk._parse import shown
+from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction.age_bins import age_bin
 
 __all__ = ["CELLS", "person_frame", "race_ethnicity"]
@@ -41,11 +43,7 @@ def person_frame(records: pd.DataFrame, *, columns: Sequence[str], source: str) 
     DataError
         If a column is missing or a value is out of range; the row is counted from 1.
     """
-    if not isinstance(records, pd.DataFrame):
-        raise ArgumentTypeError(f"{source} must be a DataFrame, got {type(records).__name__}")
-    missing = [name for name in columns if name not in records]
-    if missing:
-        raise DataError(f"{source}: must have the columns {list(columns)}, it lacks {missing}")
+    check.frame(records, source, columns)
     found: dict[str, Any] = {}
     for name in columns:
         column = records[name]
@@ -88,7 +86,7 @@ def _blocks(column: pd.Series, source: str) -> pd.Series:
         if len(block) != 15 or not (block.isascii() and block.isdigit()):
             row = int(np.argmax((text == block).to_numpy())) + 1
             raise DataError(
-                f"{source}: row {row}, column 'block': must be 15 digits, got {block!r}"
+                f"{source}: row {row}, column 'block': must be 15 digits, got {shown(block)}"
             )
     return text
 

@@ -211,6 +211,7 @@ def reconstruct(
     0     1    0    0
     1     1    0    1
     """
+    check.flag(nearest, "nearest")
     if time_limit is not None:
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
     backend = make_solver(solver)

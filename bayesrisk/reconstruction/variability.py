@@ -215,6 +215,7 @@ def _on(problem: Instance, solution: Reconstruction) -> sp.csr_array:
 
     The cells of the solution may be finer: tables of larger places can tell more apart.
     """
+    check.instance(solution, Reconstruction, "solution")
     names, space = problem.space.schema.names, solution.problem.space
     wrong = ArgumentError("solution must be of the same blocks and cells as tables")
     if not np.array_equal(problem.geoids, solution.geoids) or names != space.schema.names:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.tables import Microdata, Records, Workload, as_microdata, tabulate
 
@@ -51,11 +52,11 @@ def target_rows(data: Microdata, target: Target) -> dict[str, IntArray]:
         if len(present) > 1:
             raise ArgumentError(
                 "target must say whose: {'persons': row}, {'households': row}, {'person': id} or "
-                f"{{'household': id}}, got {target!r}"
+                f"{{'household': id}}, got {shown(target)}"
             )
         target = {present[0]: target}
     if len(target) != 1 or next(iter(target)) not in _KEYS:
-        raise ArgumentError(f"target must have one key of {', '.join(_KEYS)}, got {target!r}")
+        raise ArgumentError(f"target must have one key of {', '.join(_KEYS)}, got {shown(target)}")
     key, value = next(iter(target.items()))
     if key in _UNITS:
         records = _unit(data, key)
@@ -94,12 +95,12 @@ def hypothesis(
         return Microdata(units["persons"], units["households"], data.blocks)
     if not isinstance(alternative, Mapping) or not alternative:
         raise ArgumentTypeError(
-            f"alternatives must be None (absent) or columns with values, got {alternative!r}"
+            f"alternatives must be None (absent) or columns with values, got {shown(alternative)}"
         )
     for name, value in alternative.items():
         holders = [unit for unit in rows if name in _unit(data, unit).columns]
         if not holders:
-            raise ArgumentError(f"alternatives must name a column of the target, got {name!r}")
+            raise ArgumentError(f"alternatives must name a column of the target, got {shown(name)}")
         for unit in holders:
             records = units[unit]
             column = records.table.column(name).to_pylist()  # type: ignore[union-attr]
@@ -115,7 +116,7 @@ def prior_of(prior: Any, alternatives: int) -> NDArray[np.float64]:
         p = float(check.probability(prior, "prior"))
         if alternatives != 1:
             raise ShapeError(
-                f"prior must hold {alternatives + 1} beliefs, the truth first, got {prior!r}"
+                f"prior must hold {alternatives + 1} beliefs, the truth first, got {shown(prior)}"
             )
         return np.array([p, 1.0 - p])
     pmf = check.probability_vector(prior, "prior")
@@ -137,9 +138,9 @@ def ask(
 ) -> Question:
     """Return the question, every part of it checked."""
     if not isinstance(workload, Workload):
-        raise ArgumentTypeError(f"workload must be a Workload, got {workload!r}")
+        raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
     if isinstance(alternatives, Mapping) or not isinstance(alternatives, Sequence):
-        raise ArgumentTypeError(f"alternatives must be a sequence, got {alternatives!r}")
+        raise ArgumentTypeError(f"alternatives must be a sequence, got {shown(alternatives)}")
     if not alternatives:
         raise ArgumentError("alternatives must have at least one hypothesis, got none")
     data = as_microdata(population)
@@ -193,11 +194,11 @@ def _keys(observed: Sequence[tuple[str, ...]], workload: Workload) -> list[tuple
         ):
             raise ArgumentError(
                 "observed must hold (level, table), (level, table, cell) or "
-                f"(level, table, cell, geoid), got {entry!r}"
+                f"(level, table, cell, geoid), got {shown(entry)}"
             )
         key = entry[0], entry[1]
         if key not in workload.tables:
-            raise ArgumentError(f"observed must name tables of the workload, got {key!r}")
+            raise ArgumentError(f"observed must name tables of the workload, got {shown(key)}")
         if len(entry) > 2 and entry[2] not in workload.tables[key].cells:
             raise ArgumentError(f"observed must name cells of {key!r}, got {entry[2]!r}")
         keys[key] = None
@@ -271,7 +272,7 @@ def _observe(
             found[*key, names[column], str(codes[row])] = counts[:, row, column].tolist()
     if not found:
         raise ArgumentError(
-            f"observed must have a cell that a hypothesis changes, got {observed!r}"
+            f"observed must have a cell that a hypothesis changes, got {shown(observed)}"
         )
     return tuple(found), np.array(list(found.values()), dtype=np.int64).T
 

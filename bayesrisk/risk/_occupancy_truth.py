@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentTypeError, DataError
 from bayesrisk.population import occupancy_violation
 
@@ -58,7 +59,7 @@ def checked_key(key: object) -> tuple[str, ...]:
         raise ArgumentTypeError(f"key must be columns of {', '.join(KEY_COLUMNS)}, got {key!r}")
     for name in key:
         if name not in KEY_COLUMNS or list(key).count(name) > 1:
-            raise DataError(f"key: must be columns of {', '.join(KEY_COLUMNS)}, got {name!r}")
+            raise DataError(f"key: must be columns of {', '.join(KEY_COLUMNS)}, got {shown(name)}")
     return tuple(key)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._validation import Number
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
@@ -278,7 +279,7 @@ def marginal_count_posterior(
     [[0.806356, 0.193644], [0.774577, 0.225423]]
     """
     if not isinstance(noise, NoiseLaw):
-        raise ArgumentTypeError(f"noise must have logpmf, ppf and isf, got {noise!r}")
+        raise ArgumentTypeError(f"noise must have logpmf, ppf and isf, got {shown(noise)}")
     pmf = check.probability_vector(prior_pmf, "prior_pmf")
     if pmf.ndim != 1:
         raise ShapeError(f"prior_pmf must be one-dimensional, got shape {pmf.shape}")

@@ -89,6 +89,7 @@ def count_claims(found: Claims, claims: pd.DataFrame, truth: Records) -> NDArray
     [1, 1]
     """
     people = _records(found, truth, "truth")
+    check.frame(claims, "claims", (found.level, *found.columns))
     counts = np.zeros(len(claims), np.int64)
     rows = found.coded(people)
     patterns = found.coded(claims)
@@ -254,6 +255,7 @@ def certainty_precision(
     """
     check.choice(count, "count", ("n_columns", "n_needed"))
     level = check.scalar(level, "level", lower=0.0, upper=1.0, bounds="()")
+    check.instance(found, Claims, "found")
     chosen = found.to_frame(readable=readable)
     right = count_claims(found, chosen, truth) == chosen["multiplicity"].to_numpy()
     frame = pd.DataFrame(

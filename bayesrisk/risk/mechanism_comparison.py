@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._random import generator
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
@@ -122,7 +123,7 @@ def compare_mechanisms(
 
     for name, value in (("mechanisms", mechanisms), ("targets", targets)):
         if not isinstance(value, Mapping):
-            raise ArgumentTypeError(f"{name} must map names to {name}, got {value!r}")
+            raise ArgumentTypeError(f"{name} must map names to {name}, got {shown(value)}")
         if not value:
             raise ArgumentError(f"{name} must have at least one, got none")
     settings = Settings(draws, method, confidence, smoothing, executor, progress)
@@ -292,9 +293,12 @@ def postprocessing_effect(
     """
     noise_of = getattr(mechanism, "measurement_noise", None)
     if not callable(noise_of):
-        raise ArgumentTypeError(f"mechanism must have measurement_noise(), got {mechanism!r}")
+        raise ArgumentTypeError(f"mechanism must have measurement_noise(), got {shown(mechanism)}")
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     seed = int(generator(rng).integers(2**63))
+    if measurements is not None:
+        check.instance(measurements, Workload, "measurements")
+    draws = check.integer(draws, "draws", lower=2)
     known = workload if measurements is None else measurements.union(workload)
     noise = noise_of(workload)
     missing = sorted(set(noise) - set(known.tables))

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._random import generator
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import Mechanism
@@ -111,10 +112,11 @@ def utility_and_spec(
 ) -> tuple["pd.DataFrame", MechanismSpec]:
     """Return the utility, and the spec of the release, which may say more than the mechanism's."""
     if not isinstance(mechanism, Mechanism):
-        raise ArgumentTypeError(f"mechanism must have spec and release(), got {mechanism!r}")
+        raise ArgumentTypeError(f"mechanism must have spec and release(), got {shown(mechanism)}")
     if not isinstance(workload, Workload):
-        raise ArgumentTypeError(f"workload must be a Workload, got {workload!r}")
+        raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
     draws = check.integer(draws, "draws", lower=2)
+    check.function(progress, "progress")
     seed = int(generator(rng).integers(2**63))
     data = as_microdata(population)
     truth = tabulate_records(data, workload)

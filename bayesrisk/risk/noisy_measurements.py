@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.risk._measurement_tables import MeasurementTables
@@ -197,7 +198,7 @@ def _unmeasured(source: "NoisyMeasurements", level: str, units: int) -> int | No
 def _limits(exceeds: Any) -> list[float]:
     """Return the thresholds as numbers."""
     if isinstance(exceeds, (str, bytes)) or not isinstance(exceeds, Iterable):
-        raise ArgumentTypeError(f"exceeds must be a sequence of numbers, got {exceeds!r}")
+        raise ArgumentTypeError(f"exceeds must be a sequence of numbers, got {shown(exceeds)}")
     return [check.scalar(limit, "exceeds", lower=0.0, bounds="()") for limit in exceeds]
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentTypeError, DataError, ShapeError
 from bayesrisk.reconstruction import OccupancyReconstruction
 from bayesrisk.risk._intervals import block_moments, moment_intervals
 from bayesrisk.risk._occupancy_truth import checked_key, household_frame, key_codes
@@ -212,10 +212,13 @@ def sampling_ranking(
     [['1', 4, 1.0], ['2', 4, 1.0]]
     """
     names = list(checked_key(key))
+    places = check.text_array(targets, "targets")
+    if places.ndim != 1:
+        raise ShapeError(f"targets must have one axis, got shape {places.shape}")
     homes = household_frame(sample, source="sample")
     counts = homes[homes["violation"]].groupby(names, sort=True).size().rename("score")
     rows = counts.astype(float).reset_index()
-    blocks = pd.DataFrame({"block": pd.Series(np.asarray(targets, dtype=str), dtype="str")})
+    blocks = pd.DataFrame({"block": pd.Series(places, dtype="str")})
     every = blocks.merge(rows, how="cross")
     return every.sort_values("score", ascending=False, kind="stable", ignore_index=True)
 
@@ -283,6 +286,7 @@ def occupancy_linkage(
     for name in ("block", *names, "score"):
         if name not in ranking:
             raise DataError(f"ranking: must have a column {name!r}")
+    check.flag(unique, "unique")
     homes = household_frame(truth, source="truth")
     if "subsidised" in names:
         homes = homes[homes["subsidised"] == 1]

@@ -5,6 +5,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction.person_frame import CELLS, person_frame, race_ethnicity
 from bayesrisk.tables import PublishedTables
@@ -62,13 +63,16 @@ def race_ethnicity_counts(
     >>> counts.loc["010010201001000", [0, 3]].tolist(), int(counts.to_numpy().sum())
     ([2, 1], 3)
     """
+    check.flag(adults, "adults")
     if isinstance(source, PublishedTables):
         places, counts = _published(source, level, adults=adults)
     elif isinstance(source, pd.DataFrame):
         check.choice(level, "level", ("block",))
         places, counts = _counted(source, adults=adults)
     else:
-        raise ArgumentTypeError(f"source must be PublishedTables or a DataFrame, got {source!r}")
+        raise ArgumentTypeError(
+            f"source must be PublishedTables or a DataFrame, got {shown(source)}"
+        )
     return pd.DataFrame(counts, index=pd.Index(places, name=level), columns=range(CELLS))
 
 

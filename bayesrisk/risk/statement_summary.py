@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.risk.statements import STATEMENT_COLUMNS, STATEMENT_STATUS, comparable_statements
 
 __all__ = ["statement_summary"]
@@ -73,10 +73,14 @@ def statement_summary(
     >>> found[["statements", "people", "posterior", "ratio_50", "at_least_10"]].values.tolist()
     [[2.0, 4.0, 1.0, 2.0, 0.5]]
     """
-    marks = [check.scalar(value, "thresholds", lower=0.0, bounds="(]") for value in thresholds]
+    marks = [
+        check.scalar(value, "thresholds", lower=0.0, bounds="(]")
+        for value in check.items(thresholds, "thresholds")
+    ]
     if len(set(marks)) < len(marks):
-        raise ArgumentError(f"thresholds must differ, got {list(thresholds)}")
-    frames = [statements] if isinstance(statements, pd.DataFrame) else list(statements)
+        raise ArgumentError(f"thresholds must differ, got {marks}")
+    one = isinstance(statements, pd.DataFrame)
+    frames = [statements] if one else check.items(statements, "statements")
     if not frames:
         raise ArgumentError("statements must be at least one frame, got none")
     whole = pd.concat([_checked(frame) for frame in frames], ignore_index=True)
@@ -91,11 +95,10 @@ def statement_summary(
 
 
 def _checked(frame: pd.DataFrame) -> pd.DataFrame:
-    if not isinstance(frame, pd.DataFrame):
-        raise ArgumentTypeError(f"statements must be DataFrames, got {type(frame).__name__}")
-    for name in STATEMENT_COLUMNS:
-        if name not in frame:
-            raise DataError(f"statements: must have a column {name!r}")
+    check.frame(frame, "statements", STATEMENT_COLUMNS)
+    for name in ("people", "prior", "posterior", "lower", "upper", "ratio"):
+        if not pd.api.types.is_numeric_dtype(frame[name].dtype):
+            raise DataError(f"statements: column {name!r} must hold numbers")
     unknown = ~frame["status"].isin(STATEMENT_STATUS).to_numpy()
     _refuse(frame, "status", unknown, f"one of {', '.join(STATEMENT_STATUS)}")
     has = (frame["status"] != "unverified").to_numpy()

@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 
+from bayesrisk import _validation as check
 from bayesrisk._random import Seed, generator
-from bayesrisk.exceptions import DataError
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.reconstruction.person_frame import person_frame
 from bayesrisk.risk._panels import SIZE_CLASSES, size_class
 
@@ -14,9 +15,10 @@ _NEEDED = ("block", "population", "lower", "upper")
 
 
 def _variability(table: pd.DataFrame) -> pd.DataFrame:
-    missing = [name for name in _NEEDED if name not in table]
-    if missing:
-        raise DataError(f"variability: must have the columns {list(_NEEDED)}, it lacks {missing}")
+    check.frame(table, "variability", _NEEDED)
+    for name in _NEEDED[1:]:
+        if not pd.api.types.is_numeric_dtype(table[name].dtype):
+            raise DataError(f"variability: column {name!r} must hold numbers")
     bad = (table["lower"] > table["upper"]) | (table["lower"] < 0) | (table["upper"] > 1)
     if bad.any():
         row = int(np.argmax(bad.to_numpy()))
@@ -54,6 +56,8 @@ def variability_quantiles(variability: pd.DataFrame, *, rng: Seed, step: int = 5
 
     Raises
     ------
+    ArgumentError
+        If ``step`` does not divide 100.
     DataError
         If a column is missing, or bounds are not in order within 0 and 1.
 
@@ -64,6 +68,9 @@ def variability_quantiles(variability: pd.DataFrame, *, rng: Seed, step: int = 5
     >>> table["quantile_upper"].tolist(), table["cumulative_variability"].tolist()
     ([0.0, 50.0], [0.0, 12.5])
     """
+    step = check.integer(step, "step", lower=1, upper=100)
+    if 100 % step:
+        raise ArgumentError(f"step must divide 100, got {step}")
     table = _variability(variability)
     tie = generator(rng).random(len(table))
     table = table.iloc[np.lexsort((tie, table["upper"].to_numpy()))]

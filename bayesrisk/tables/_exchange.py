@@ -13,6 +13,7 @@ from scipy import sparse
 
 from bayesrisk import _files
 from bayesrisk._parquet import read_table
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 from bayesrisk.tables.workload import Workload
 
@@ -230,7 +231,7 @@ def _typed(table: pa.Table, name: str, kind: Any, file: Path) -> pa.Table:
         row, value = _culprit(column)
         raise DataError(
             f"{file}: row {row + 1}, column {name!r}: must be of type {kind}, "
-            f"got {value!r} ({column.type})"
+            f"got {shown(value)} ({column.type})"
         )
     if kind == pa.string() and column.null_count:
         row = pc.index(pc.is_null(column), True).as_py()

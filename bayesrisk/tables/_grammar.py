@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables.schema import Attribute, Schema
 
@@ -50,19 +51,19 @@ def codes_of(text: Any, attribute: Attribute) -> tuple[int, ...]:
     for item in str(text).split(","):
         match = _ITEM.fullmatch(item.strip())
         if not match:
-            raise ArgumentError(f"{where} must be ranges such as '0-4,7', got {text!r}")
+            raise ArgumentError(f"{where} must be ranges such as '0-4,7', got {shown(text)}")
         low = int(match[1])
         high = low if "-" not in item.strip()[1:] else int(match[2] or attribute.last)
         codes = range(low, high + 1, int(match[3] or 1))
         if len(found) + len(codes) > MOST:
-            raise ArgumentError(f"{where} must have at most {MOST} codes, got {text!r}")
+            raise ArgumentError(f"{where} must have at most {MOST} codes, got {shown(text)}")
         if not codes or codes[0] < attribute.first or codes[-1] > attribute.last:
             raise ArgumentError(
-                f"{where} must lie in [{attribute.first}, {attribute.last}], got {text!r}"
+                f"{where} must lie in [{attribute.first}, {attribute.last}], got {shown(text)}"
             )
         found += codes
     if len(set(found)) != len(found):
-        raise ArgumentError(f"{where} must name a code once, got {text!r}")
+        raise ArgumentError(f"{where} must name a code once, got {shown(text)}")
     return tuple(found)
 
 
@@ -79,7 +80,7 @@ def text_of(codes: Sequence[int]) -> str:
 def groups_of(texts: Any, attribute: Attribute) -> Groups:
     """Return the groups of a recode."""
     if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise ArgumentError(f"recode of {attribute.name!r} must be a list, got {texts!r}")
+        raise ArgumentError(f"recode of {attribute.name!r} must be a list, got {shown(texts)}")
     found: list[tuple[int, ...]] = []
     total = 0
     for text in texts:
@@ -187,7 +188,7 @@ def _weights(values: Any, attribute: Attribute) -> tuple[int, ...]:
     if not isinstance(values, Sequence) or len(values) != attribute.size:
         raise ArgumentError(
             f"weight of {attribute.name!r} must be 'code' or {attribute.size} numbers, "
-            f"got {values!r}"
+            f"got {shown(values)}"
         )
     return tuple(int(v) for v in values)
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.tables._grammar import Part
 from bayesrisk.tables.schema import Schema
 
@@ -44,13 +44,12 @@ class Table:
     parts: tuple[Part, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise ArgumentTypeError(f"name must be a text that is not empty, got {self.name!r}")
-        cells = tuple(self.cells)
+        check.text(self.name, "name")
+        cells = check.texts(self.cells, "cells")
         if not cells or len(set(cells)) != len(cells):
             raise ArgumentError(f"cells of {self.name!r} must be named, each once")
         factors = {}
-        for name, values in self.factors.items():
+        for name, values in check.mapping(self.factors, "factors").items():
             array = check.count_array(values, f"factor {name!r} of {self.name!r}", lower=0).copy()
             if array.ndim != 2 or len(array) != len(cells):
                 raise ShapeError(

@@ -1,14 +1,17 @@
 """Sparse histograms: how many records of each place are in each cell of their schema."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bayesrisk.exceptions import ArgumentError, ShapeError
+from bayesrisk import _validation as check
+from bayesrisk._parse import shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Schema
 
@@ -40,19 +43,14 @@ class Histogram:
     counts: sparse.csr_array
 
     def __post_init__(self) -> None:
-        width = self.schema.geography.width(self.level)
-        geoids = np.asarray(self.geoids, dtype=np.str_)
+        width = check.instance(self.schema, Schema, "schema").geography.width(self.level)
+        geoids = check.text_array(self.geoids, "geoids")
         if geoids.ndim != 1 or np.any(geoids[1:] <= geoids[:-1]):
             raise ArgumentError("geoids must be one axis of sorted places, each once")
         if np.any(np.strings.str_len(geoids) != width):
             raise ArgumentError(f"geoids must have {width} digits at level {self.level!r}")
-        counts = sparse.csr_array(self.counts).astype(np.int64)
-        if counts.shape != (len(geoids), self.schema.size):
-            raise ShapeError(
-                f"counts must have shape ({len(geoids)}, {self.schema.size}), got {counts.shape}"
-            )
-        counts.sum_duplicates()
-        counts.eliminate_zeros()
+        shape = (len(geoids), self.schema.size)
+        counts = checked_matrix(self.counts, np.int64, shape, "counts")
         object.__setattr__(self, "geoids", geoids)
         object.__setattr__(self, "counts", counts)
 
@@ -80,9 +78,8 @@ class Histogram:
         ArgumentError
             If there is no piece, or the pieces differ in schema.
         """
-        pieces = iter([records] if isinstance(records, Records) else records)
         merger: _Merger | None = None
-        for piece in pieces:
+        for piece in pieces_of(records):
             if merger is None:
                 merger = _Merger(piece.schema, level or piece.schema.geography.finest)
             merger.add(piece)
@@ -94,7 +91,7 @@ class Histogram:
         """Return the counts at a coarser level (or the same)."""
         place = self.schema.geography
         if place.rank(level) > place.rank(self.level):
-            raise ArgumentError(f"level must be {self.level!r} or coarser, got {level!r}")
+            raise ArgumentError(f"level must be {self.level!r} or coarser, got {shown(level)}")
         above, parent = np.unique(place.ancestors(self.geoids, level), return_inverse=True)
         small, cells = compact(self.counts)
         total = summed(small, parent, len(above))
@@ -117,6 +114,31 @@ class Histogram:
         for a in self.schema.attributes:
             columns[a.name] = pa.array(codes[a.name] + a.first)
         return Records(self.schema, pa.table(columns))
+
+
+def pieces_of(records: Records | Iterable[Records]) -> Iterator[Records]:
+    """Yield records given at once or in pieces, each checked to be records."""
+    try:
+        pieces = iter([records] if isinstance(records, Records) else records)
+    except TypeError as error:
+        raise ArgumentTypeError(
+            f"records must be Records or pieces of them, got {shown(records)}"
+        ) from error
+    for piece in pieces:
+        yield check.instance(piece, Records, "records")
+
+
+def checked_matrix(values: Any, dtype: Any, shape: tuple[int, int], name: str) -> sparse.csr_array:
+    """Return a matrix of whole numbers or truth values in canonical sparse form."""
+    given = values if sparse.issparse(values) else check.as_array(values, name)
+    if given.shape != shape:
+        raise ShapeError(f"{name} must have shape {shape}, got {given.shape}")
+    if given.dtype.kind not in ("b" if dtype is np.bool_ else "iu"):
+        raise ArgumentTypeError(f"{name} must hold {np.dtype(dtype)}, got {given.dtype}")
+    matrix = sparse.csr_array(sparse.csr_array(given).astype(dtype))
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
 
 
 def compact(counts: sparse.csr_array) -> tuple[sparse.csr_array, IntArray]:

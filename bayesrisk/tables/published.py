@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk._parse import shown
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables import _exchange
-from bayesrisk.tables.histogram import Histogram, compact
+from bayesrisk.tables.histogram import Histogram, checked_matrix, compact, pieces_of
 from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.workload import Table, Workload
@@ -47,31 +47,41 @@ class PublishedTables:
     suppressed: Mapping[Key, sparse.csr_array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        levels = self.workload.levels
+        levels = check.instance(self.workload, Workload, "workload").levels
+        for name in ("geoids", "counts", "suppressed"):
+            check.mapping(getattr(self, name), name)
         if set(self.geoids) != set(levels):
-            raise ArgumentError(f"geoids must be of {', '.join(levels)}, got {list(self.geoids)}")
+            raise ArgumentError(
+                f"geoids must be of {', '.join(levels)}, got {shown(list(self.geoids))}"
+            )
         geoids = {level: self._places(level) for level in levels}
         if set(self.counts) != set(self.workload.tables):
             missing = set(self.workload.tables) ^ set(self.counts)
-            raise ArgumentError(f"counts must be of every table, got other at {sorted(missing)[0]}")
+            raise ArgumentError(
+                f"counts must be of every table, got other at {shown(min(missing, key=str))}"
+            )
         counts, suppressed = {}, {}
         for key, table in self.workload.tables.items():
             shape = (len(geoids[key[0]]), len(table.cells))
-            counts[key] = _matrix(self.counts[key], np.int64, shape, f"counts of {key}")
+            counts[key] = checked_matrix(self.counts[key], np.int64, shape, f"counts of {key}")
             if key in self.suppressed:
-                hidden = _matrix(self.suppressed[key], np.bool_, shape, f"suppressed of {key}")
+                hidden = checked_matrix(
+                    self.suppressed[key], np.bool_, shape, f"suppressed of {key}"
+                )
                 suppressed[key] = hidden
                 if abs(counts[key]).multiply(hidden).nnz:
                     raise ArgumentError(f"counts of {key} must be 0 where suppressed")
         if not set(self.suppressed) <= set(counts):
-            raise ArgumentError(f"suppressed must be of known tables, got {list(self.suppressed)}")
+            raise ArgumentError(
+                f"suppressed must be of known tables, got {shown(list(self.suppressed))}"
+            )
         object.__setattr__(self, "geoids", MappingProxyType(geoids))
         object.__setattr__(self, "counts", MappingProxyType(counts))
         object.__setattr__(self, "suppressed", MappingProxyType(suppressed))
 
     def _places(self, level: str) -> TextArray:
         width = self.workload.schema.geography.width(level)
-        places = np.asarray(self.geoids[level], dtype=np.str_)
+        places = check.text_array(self.geoids[level], f"geoids of {level!r}")
         if places.ndim != 1 or np.any(places[1:] <= places[:-1]):
             raise ArgumentError(f"geoids of {level!r} must be one axis, sorted, each once")
         if np.any(np.strings.str_len(places) != width):
@@ -114,7 +124,7 @@ class PublishedTables:
         places = self.geoids[level]
         row = int(np.searchsorted(places, geoid))
         if row == len(places) or places[row] != geoid:
-            raise ArgumentError(f"geoid must be a place of level {level!r}, got {geoid!r}")
+            raise ArgumentError(f"geoid must be a place of level {level!r}, got {shown(geoid)}")
         return row
 
     def _key(self, level: str, table: str) -> Key:
@@ -152,7 +162,7 @@ class PublishedTables:
         OutputError
             If the folder holds anything else, or cannot be written; nothing is changed then.
         """
-        _exchange.write(self, Path(folder), replace=replace)
+        _exchange.write(self, check.path(folder, "folder"), replace=replace)
 
     @classmethod
     def read(cls, folder: str | Path) -> "PublishedTables":
@@ -175,19 +185,7 @@ class PublishedTables:
             unknown, a row is there twice, or a count is not what the manifest allows: the message
             names file, row and column.
         """
-        return cls(*_exchange.read(Path(folder)))
-
-
-def _matrix(values: Any, dtype: Any, shape: tuple[int, int], name: str) -> sparse.csr_array:
-    matrix = sparse.csr_array(values)
-    if matrix.shape != shape:
-        raise ShapeError(f"{name} must have shape {shape}, got {matrix.shape}")
-    if matrix.dtype.kind not in ("b" if dtype is np.bool_ else "iu"):
-        raise ArgumentTypeError(f"{name} must hold {np.dtype(dtype)}, got {matrix.dtype}")
-    matrix = sparse.csr_array(matrix.astype(dtype))
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    return matrix
+        return cls(*_exchange.read(check.path(folder, "folder")))
 
 
 def _same(a: sparse.csr_array, b: sparse.csr_array) -> bool:
@@ -244,7 +242,7 @@ def tabulate_records(
     >>> tables.count("block", "P6", "500010101001000").tolist()
     [2, 1, 0, 0, 0, 0]
     """
-    place = workload.schema.geography
+    place = check.instance(workload, Workload, "workload").schema.geography
     finest = workload.levels[-1]
     if isinstance(records, Microdata):
         geoids = records.geoids() if geoids is None else geoids
@@ -252,7 +250,7 @@ def tabulate_records(
     pieces = _pieces(records, workload)
     histogram = Histogram.from_records(pieces, level=finest)
     places = {}
-    known = None if geoids is None else np.unique(np.asarray(geoids, dtype=np.str_))
+    known = None if geoids is None else np.unique(check.text_array(geoids, "geoids"))
     if known is not None and np.any(np.strings.str_len(known) != place.widths[-1]):
         raise ArgumentError(f"geoids must have {place.widths[-1]} digits")
     for level in workload.levels:
@@ -274,7 +272,7 @@ tabulate = tabulate_records
 
 
 def _pieces(records: Records | Iterable[Records], workload: Workload) -> Iterator[Records]:
-    for piece in [records] if isinstance(records, Records) else records:
+    for piece in pieces_of(records):
         if piece.schema != workload.schema:
             raise ArgumentError(
                 f"records must be of schema {workload.schema.name!r} "
@@ -287,7 +285,7 @@ def _pieces(records: Records | Iterable[Records], workload: Workload) -> Iterato
 def _spread(found: TextArray, places: TextArray, level: str) -> sparse.csr_array:
     """Return the 0/1 matrix that puts rows of found places at their position among all."""
     rows = np.searchsorted(places, found)
-    outside = (rows == len(places)) | (places[np.minimum(rows, len(places) - 1)] != found)
+    outside = ~np.isin(found, places)
     if outside.any():
         raise ArgumentError(
             f"records must lie in geoids, got {level} {str(found[int(outside.argmax())])!r}"

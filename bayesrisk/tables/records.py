@@ -1,6 +1,6 @@
 """Records: checked columns of codes and places, backed by Arrow."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,19 +51,20 @@ class Records:
     def __init__(
         self, schema: Schema, table: pa.Table, *, source: str = "records", first_row: int = 0
     ) -> None:
-        self.schema = schema
-        self.table = _checked(schema, table, source, first_row)
+        self.schema = check.instance(schema, Schema, "schema")
+        self.table = _checked(schema, check.instance(table, pa.Table, "table"), source, first_row)
 
     @classmethod
     def from_frame(
         cls, frame: pd.DataFrame, *, schema: Schema, source: str = "records"
     ) -> "Records":
         """Return the records of a data frame; its index is dropped."""
-        if not isinstance(frame, pd.DataFrame):
-            raise ArgumentTypeError(f"frame must be a DataFrame, got {type(frame).__name__}")
+        check.frame(frame, "frame")
+        for place, name in enumerate(frame.columns):
+            _refuse_nested(frame.iloc[:, place], f"{source}: column {name!r}")
         try:
             table = pa.Table.from_pandas(frame, preserve_index=False)
-        except (pa.ArrowException, ValueError, TypeError) as error:
+        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
             raise DataError(f"{source}: cannot be read: {error}") from error
         return cls(schema, table.replace_schema_metadata(None), source=source)
 
@@ -138,7 +139,9 @@ class Records:
 
     def take(self, index: ArrayLike) -> "Records":
         """Return the records at positions (or where a mask is true), in that order."""
-        where = np.asarray(index)
+        where = check.as_array(index, "index")
+        if where.ndim != 1:
+            raise ShapeError(f"index must have one axis, got shape {where.shape}")
         if where.dtype == bool:
             if where.shape != (len(self),):
                 raise ShapeError(f"index must have shape ({len(self)},), got {where.shape}")
@@ -154,7 +157,7 @@ class Records:
         """Return records with columns changed or added; what is new is checked."""
         table = self.table
         for name, values in columns.items():
-            array = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
+            array = _column(values, name)
             if len(array) != len(self):
                 raise ShapeError(f"{name} must have {len(self)} values, got {len(array)}")
             if name in table.column_names:
@@ -201,7 +204,7 @@ def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Ite
     ...     [len(piece) for piece in iter_records(file, schema=schema("pl94-units"), chunk=2)]
     [2, 1]
     """
-    file = Path(path)
+    file = check.path(path, "path")
     if file.suffix.lower() not in (".parquet", ".csv"):
         raise ArgumentError(f"path must end in .parquet or .csv, got {str(file)!r}")
     check.integer(chunk, "chunk", lower=1)
@@ -209,6 +212,32 @@ def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Ite
     for table in read_batches(file, schema, chunk):
         yield Records(schema, table, source=str(file), first_row=start)
         start += table.num_rows
+
+
+def _column(values: Any, name: str) -> Any:
+    """Return values as an Arrow column."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if not isinstance(values, np.ndarray | pd.Series | pd.api.extensions.ExtensionArray):
+        values = check.items(values, name)
+    elif values.ndim != 1:
+        raise ShapeError(f"{name} must have one axis, got shape {values.shape}")
+    elif isinstance(values, np.ndarray):
+        values = check.as_array(values, name)
+    if isinstance(values, list) or values.dtype == object:
+        _refuse_nested(pd.Series(values, dtype=object), name)
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise ArgumentError(f"{name} must be a column of values: {error}") from error
+
+
+def _refuse_nested(column: pd.Series, name: str) -> None:
+    """Refuse lists in a column: Arrow follows them, and ends the interpreter on one in itself."""
+    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "mixed":
+        for value in column:
+            if isinstance(value, (list, tuple, set, frozenset, Mapping, np.ndarray)):
+                raise ArgumentTypeError(f"{name} must hold single values, got {shown(value)}")
 
 
 def _checked(schema: Schema, table: pa.Table, source: str, first_row: int) -> pa.Table:

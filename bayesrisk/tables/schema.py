@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -12,13 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk._parse import shown
+from bayesrisk.exceptions import ArgumentError, ShapeError
 
 __all__ = ["Attribute", "Geography", "Schema", "schema", "schema_names"]
 
 IntArray = NDArray[np.int64]
 TextArray = NDArray[np.str_]
 
+_MAX_WIDTH = 1000
 _DEFINITIONS = resources.files("bayesrisk.tables") / "definitions"
 
 
@@ -55,15 +58,16 @@ class Attribute:
     labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise ArgumentTypeError(f"name must be a text that is not empty, got {self.name!r}")
-        check.integer(self.size, f"size of {self.name!r}", lower=1, upper=2**31 - 1)
-        check.integer(self.first, f"first of {self.name!r}", lower=-(2**31), upper=2**31 - 1)
-        if self.labels and len(self.labels) != self.size:
+        name = check.text(self.name, "name")
+        size = check.integer(self.size, f"size of {name!r}", lower=1, upper=2**31 - 1)
+        first = check.integer(self.first, f"first of {name!r}", lower=-(2**31), upper=2**31 - 1)
+        labels = check.texts(self.labels, f"labels of {name!r}")
+        if labels and len(labels) != size:
             raise ShapeError(
-                f"labels of {self.name!r} must be one for each of {self.size} codes, "
-                f"got {len(self.labels)}"
+                f"labels of {name!r} must be one for each of {size} codes, got {len(labels)}"
             )
+        for key, value in (("size", size), ("first", first), ("labels", labels)):
+            object.__setattr__(self, key, value)
 
     @property
     def last(self) -> int:
@@ -82,7 +86,8 @@ class Geography:
     levels : tuple of str
         Names of the levels, coarse to fine.
     widths : tuple of int
-        Digits of a code at each level, strictly increasing; 0 is the root, whose code is empty.
+        Digits of a code at each level, strictly increasing and at most 1000; 0 is the root, whose
+        code is empty.
     """
 
     name: str
@@ -90,16 +95,23 @@ class Geography:
     widths: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if not self.levels or len(self.levels) != len(self.widths):
+        check.text(self.name, "name")
+        levels = check.texts(self.levels, "levels")
+        widths = tuple(
+            check.integer(width, "widths", upper=_MAX_WIDTH)
+            for width in check.items(self.widths, "widths")
+        )
+        if not levels or len(levels) != len(widths):
             raise ShapeError(
-                f"levels and widths must be as many and at least one, got {len(self.levels)} "
-                f"and {len(self.widths)}"
+                f"levels and widths must be as many and at least one, got {len(levels)} "
+                f"and {len(widths)}"
             )
-        if len(set(self.levels)) != len(self.levels):
-            raise ArgumentError(f"levels must differ, got {', '.join(self.levels)}")
-        steps = zip(self.widths, self.widths[1:], strict=False)
-        if self.widths[0] < 0 or any(a >= b for a, b in steps):
-            raise ArgumentError(f"widths must increase from 0 or more, got {self.widths}")
+        if len(set(levels)) != len(levels):
+            raise ArgumentError(f"levels must differ, got {', '.join(levels)}")
+        if widths[0] < 0 or any(a >= b for a, b in pairwise(widths)):
+            raise ArgumentError(f"widths must increase from 0 or more, got {widths}")
+        object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "widths", widths)
 
     @property
     def finest(self) -> str:
@@ -121,7 +133,7 @@ class Geography:
 
     def ancestors(self, geoids: ArrayLike, level: str) -> TextArray:
         """Return the place at a coarser level (or the same) that each place lies in."""
-        codes = np.asarray(geoids, dtype=np.str_)
+        codes = check.text_array(geoids, "geoids")
         width = self.width(level)
         if codes.size and int(np.strings.str_len(codes).min()) < width:
             raise ArgumentError(f"geoids must have at least {width} digits for level {level!r}")
@@ -149,7 +161,10 @@ class Schema:
     geography: Geography
 
     def __post_init__(self) -> None:
-        names = [*self.names, self.geography.finest]
+        check.text(self.name, "name")
+        attributes = check.instances(self.attributes, Attribute, "attributes")
+        object.__setattr__(self, "attributes", attributes)
+        names = [*self.names, check.instance(self.geography, Geography, "geography").finest]
         if len(set(names)) != len(names):
             raise ArgumentError(f"names of columns must differ, got {', '.join(names)}")
         if self.size >= 2**62:
@@ -195,8 +210,12 @@ class Schema:
         ShapeError
             If the shapes do not broadcast.
         """
-        if set(codes) != set(self.names):
-            raise ArgumentError(f"codes must be of {', '.join(self.names)}, got {', '.join(codes)}")
+        if not hasattr(codes, "keys"):  # a data frame has them too
+            check.mapping(codes, "codes")
+        if set(codes.keys()) != set(self.names):
+            raise ArgumentError(
+                f"codes must be of {', '.join(self.names)}, got {shown(list(codes.keys()))}"
+            )
         arrays = {
             a.name: check.count_array(codes[a.name], a.name, lower=a.first, upper=a.last)
             for a in self.attributes

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk._parse import shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.tables._definitions import described, parsed
 from bayesrisk.tables._sensitivity import largest_change
 from bayesrisk.tables._table import Table
@@ -40,11 +41,15 @@ class Workload:
     tables: Mapping[Key, Table]
 
     def __post_init__(self) -> None:
-        if not self.tables:
+        if not check.mapping(self.tables, "tables"):
             raise ArgumentError("tables must have at least one table, got none")
-        rank = self.schema.geography.rank
-        for (level, name), table in self.tables.items():
+        rank = check.instance(self.schema, Schema, "schema").geography.rank
+        for key, table in self.tables.items():
+            if not isinstance(key, tuple) or len(key) != 2:
+                raise ArgumentTypeError(f"tables must be by (level, name), got {shown(key)}")
+            level, name = key
             rank(level)
+            check.instance(table, Table, f"tables[{key!r}]")
             if name != table.name:
                 raise ArgumentError(f"tables must be filed by name, got {table.name!r} as {name!r}")
             table.check_schema(self.schema)
@@ -186,7 +191,7 @@ class Workload:
         """Return the L1 sensitivity (norm 1) or the square of the L2 one (norm 2), exactly."""
         check.choice(kind, "kind", _KINDS)
         if norm not in (1, 2):
-            raise ArgumentError(f"norm must be 1 or 2, got {norm!r}")
+            raise ArgumentError(f"norm must be 1 or 2, got {shown(norm)}")
         return largest_change(self, kind, norm=norm)
 
     def to_dict(self) -> dict[str, Any]:
@@ -286,6 +291,9 @@ def workload(
     entry = values["workloads"][name]
     if levels is None:
         levels = [n for n in entry["levels"] if n in about.geography.levels]
+    levels = list(check.texts(levels, "levels"))
+    if not levels:
+        raise ArgumentError("levels must be at least one, got none")
     for level in levels:
         about.geography.rank(level)
     return Workload.from_dict(

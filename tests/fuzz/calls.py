@@ -2,9 +2,9 @@
 
     python tests/fuzz/calls.py --count 50000 --seed 1
 
-Every call changes one or two arguments of a call that works to a hostile value.  Calls run in a child
-process, so that a crash of the interpreter or a call that cannot be interrupted is a finding and
-not the end.  A finding is reproduced by its seed and number.
+Every call changes one or two arguments of a call that works to a hostile value.  Calls run in a
+child process, so that a crash of the interpreter or a call that cannot be interrupted is a finding
+and not the end.  A finding is reproduced by its seed and number.
 """
 
 import argparse
@@ -22,6 +22,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def _alarm(number: int, frame: Any) -> None:
 
 
 def child(seed: int, begin: int, end: int, only: str | None) -> None:
-    """Make the calls begin..end-1, a line of JSON for each finding, and its number before a call."""
+    """Make the calls begin..end-1: a line of JSON before each, and one for each finding."""
     import numpy as np
     from fuzz.hostile import hostile
     from fuzz.recipes import recipes
@@ -53,20 +54,22 @@ def child(seed: int, begin: int, end: int, only: str | None) -> None:
     signal.signal(signal.SIGALRM, _alarm)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     out = os.fdopen(os.dup(1), "w", buffering=1)
-    sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # what calls print is not ours
+    sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # what calls print
     os.chdir(tempfile.mkdtemp(prefix="fuzz-calls-"))
     warnings.simplefilter("ignore")
     for number in range(begin, end):
         rng = np.random.default_rng([seed, number])
         recipe = every[int(rng.integers(len(every)))]
         parameters = [
-            n for n, p in inspect.signature(recipe.function).parameters.items()
+            n
+            for n, p in inspect.signature(recipe.function).parameters.items()
             if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         ]
         if not parameters:
             continue
-        chosen = rng.choice(parameters, size=min(len(parameters), 1 + int(rng.random() < 0.1)),
-                            replace=False)
+        chosen = rng.choice(
+            parameters, size=min(len(parameters), 1 + int(rng.random() < 0.1)), replace=False
+        )
         values = {str(p): names[int(rng.integers(len(names)))] for p in chosen}
         out.write(json.dumps({"at": number, "call": recipe.name, "values": values}) + "\n")
         pool = hostile()
@@ -104,14 +107,15 @@ def _place(trace: Any) -> str:
     return f"{last.filename.rpartition('/bayesrisk/')[2]}:{last.lineno}"
 
 
-def run(count: int, seed: int, only: str | None = None, begin: int = 0) -> list[dict[str, Any]]:
-    """Make the calls, restarting the child after each crash or hang; return the findings."""
-    findings: list[dict[str, Any]] = []
+def run(count: int, seed: int, only: str | None = None, begin: int = 0) -> Iterator[dict[str, Any]]:
+    """Make the calls, starting the child again after each crash or hang; yield the findings."""
     end = begin + count
     while begin < end:
         command = [sys.executable, __file__, "--child", str(seed), str(begin), str(end)]
         process = subprocess.Popen(
-            [*command, *([only] if only else [])], stdout=subprocess.PIPE, text=True,
+            [*command, *([only] if only else [])],
+            stdout=subprocess.PIPE,
+            text=True,
             stderr=subprocess.DEVNULL,
         )
         at: dict[str, Any] = {"at": begin, "call": "start", "values": {}}
@@ -131,16 +135,15 @@ def run(count: int, seed: int, only: str | None = None, begin: int = 0) -> list[
             if "at" in row:
                 at = row
             else:
-                findings.append(at | row)
+                yield at | row
         status = process.wait()
         if status == 0:
             break
         if at["call"] == "start":
             raise RuntimeError(f"the child did not start: status {status}")
         kind = "frozen" if status == -signal.SIGKILL else "crash"
-        findings.append(at | {"kind": kind, "detail": f"status {status}", "number": at["at"]})
+        yield at | {"kind": kind, "detail": f"status {status}", "number": at["at"]}
         begin = at["at"] + 1
-    return findings
 
 
 def main() -> None:
@@ -156,18 +159,25 @@ def main() -> None:
     parser.add_argument("--only")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    findings = run(given.count, given.seed, given.only, given.begin)
-    if given.json:
-        given.json.write_text("\n".join(map(json.dumps, findings)), encoding="utf-8")
+    findings = []
+    for found in run(given.count, given.seed, given.only, given.begin):
+        findings.append(found)
+        if given.json:  # as they come: a long run may be ended before its end
+            with given.json.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(found) + "\n")
     kinds = Counter(row["kind"] for row in findings)
     for (kind, place), times in Counter(
         (row["kind"], row["detail"].partition(": ")[0] if row["kind"] == "raw" else row["call"])
         for row in findings
     ).most_common():
-        row = next(r for r in findings if r["kind"] == kind and
-                   (r["detail"].startswith(place) or r["call"] == place))
-        print(f"{times:6} {kind:8} {place:60} {row['call']}{row['values']}: {row['detail'][:120]}")
-    print(f"seed {given.seed}, {given.count} calls: {dict(kinds) or 'no finding'}")
+        row = next(
+            r
+            for r in findings
+            if r["kind"] == kind and (r["detail"].startswith(place) or r["call"] == place)
+        )
+        about = f"{row['call']}{row['values']}: {row['detail'][:120]}"
+        print(f"{times:6} {kind:8} {place:60} {about}")  # noqa: T201
+    print(f"seed {given.seed}, {given.count} calls: {dict(kinds) or 'no finding'}")  # noqa: T201
     sys.exit(1 if set(kinds) - {"unnamed"} else 0)
 
 

@@ -51,7 +51,9 @@ class Recorder:
     def __getattr__(self, attribute: str) -> Any:
         """Record class methods too."""
         value = getattr(self._subject, attribute)
-        return Recorder(f"{self._name}.{attribute}", value, self._found) if callable(value) else value
+        return (
+            Recorder(f"{self._name}.{attribute}", value, self._found) if callable(value) else value
+        )
 
 
 def recipes() -> list[Recipe]:
@@ -109,7 +111,7 @@ def _constructors() -> list[Recipe]:
         ("Workload", bayesrisk.Workload, {"schema": schema, "tables": dict(workload.tables)}),
         ("Records.from_frame", bayesrisk.Records.from_frame, {"frame": frame, "schema": schema}),
         ("Records.take", records.take, {"index": np.array([0, 1])}),
-        ("Records.replace", records.replace, {"age": np.array([0, 0, 1])}),
+        ("Records.replace", lambda age: records.replace(age=age), {"age": np.array([0, 0, 1])}),
         ("Microdata", bayesrisk.Microdata, {"persons": records}),
         (
             "PublishedTables",
@@ -134,7 +136,7 @@ def _constructors() -> list[Recipe]:
         ),
         ("Release", bayesrisk.Release, {"spec": spec, "tables": tables, "diagnostics": {}}),
         ("Tree.from_frame", bayesrisk.Tree.from_frame, {"frame": tree}),
-        ("parse_config", bayesrisk.parse_config, {"document": {}, "folder": None}),
+        ("parse_config", bayesrisk.parse_config, {"document": {}, "folder": "."}),
         ("DiscreteGaussian", bayesrisk.DiscreteGaussian, {"sigma2": 2.0, "loc": 0}),
         ("DiscreteLaplace", bayesrisk.DiscreteLaplace, {"scale": 2.0, "loc": 0}),
     ]

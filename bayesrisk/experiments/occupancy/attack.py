@@ -16,6 +16,7 @@ import pandas as pd
 
 from bayesrisk import _validation as check
 from bayesrisk._parquet import read_frame
+from bayesrisk._parse import shown
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.executors import make_executor
@@ -253,7 +254,7 @@ def _statistics(path: str, digest: str, level: str, hud: str) -> OccupancyStatis
         found = occupancy_statistics(PublishedTables.read(source), level=level, hud=hud)
     elif hud != "counts":
         raise ArgumentError(
-            f"hud must be 'counts' for a file of statistics, which has intervals, got {hud!r}"
+            f"hud must be 'counts' for a file of statistics, which has intervals, got {shown(hud)}"
         )
     else:
         found = OccupancyStatistics.from_frame(read_frame(source), source=path)

@@ -101,6 +101,10 @@ def run_occupancy(
         raise ArgumentTypeError(f"config must be an OccupancyConfig, got {type(config).__name__}")
     if households is not None and not isinstance(households, Records):
         raise ArgumentTypeError(f"households must be Records, got {type(households).__name__}")
+    if sample is not None:
+        check.frame(sample, "sample", ("size", "race_ethnicity", "children"))
+    check.flag(resume, "resume")
+    check.function(progress, "progress")
     check.integer(workers, "workers", lower=1, upper=1024)
     config = _complete(config, households, sample)
     truths = {seed: true_households(config, seed, households)[2] for seed in config.seeds}
@@ -125,7 +129,7 @@ def _complete(
 def _digest(frame: pd.DataFrame) -> str:
     """Return a digest of the rows of a frame in their order."""
     rows = pd.util.hash_pandas_object(frame, index=False).to_numpy(np.uint64)
-    names = ",".join(frame.columns).encode()
+    names = ",".join(map(str, frame.columns)).encode()
     return hashlib.sha256(names + rows.astype("<u8").tobytes()).hexdigest()
 
 

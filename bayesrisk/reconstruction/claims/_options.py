@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.claims._lattice import subsets
@@ -135,7 +136,7 @@ class About:
         known = np.append(places, "")[at] == frame[self.level].to_numpy(dtype=np.str_)
         if not known.all():
             unknown = frame[self.level].iloc[int((~known).argmax())]
-            raise ArgumentError(f"{self.level} must be a place of the tables, got {unknown!r}")
+            raise ArgumentError(f"{self.level} must be a place of the tables, got {shown(unknown)}")
         return [(patterns[at == place], times[at == place]) for place in range(places.size)]
 
 
@@ -171,11 +172,10 @@ def about_claims(
     if time_limit is not None:
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
     for name, flag in (("structural_rules", structural_rules), ("refuted", refuted)):
-        if not isinstance(flag, (bool, np.bool_)):
-            raise ArgumentTypeError(f"{name} must be True or False, got {flag!r}")
+        check.flag(flag, name)
     check.choice(tenure, "tenure", TENURES)
     if about.name != HOUSEHOLD and tenure != "merged":
-        raise ArgumentError(f"tenure must be merged for schema {about.name!r}, got {tenure!r}")
+        raise ArgumentError(f"tenure must be merged for schema {about.name!r}, got {shown(tenure)}")
     kept = _among(about, among)
     space = _space(
         about,
@@ -211,18 +211,21 @@ def _among(about: Schema, among: Mapping[str, Sequence[int]] | None) -> dict[str
     if given is None:
         given = _OCCUPIED if about.name == HOUSEHOLD else {}
     found = {}
-    for name, codes in given.items():
+    for name, codes in check.mapping(given, "among").items():
         check.choice(name, "among", about.names)
         attribute = about.attribute(name)
         limits = {"lower": attribute.first, "upper": attribute.last}
-        array = check.count_array(list(codes), f"among[{name!r}]", **limits)
+        array = check.count_array(
+            check.items(codes, f"among[{name!r}]"), f"among[{name!r}]", **limits
+        )
         found[name] = tuple(array.tolist())
     return found
 
 
 def _columns(columns: Sequence[str], about: Schema) -> tuple[str, ...]:
-    if isinstance(columns, str) or not len(columns):
-        raise ArgumentError(f"columns must be a list of at least one name, got {columns!r}")
+    columns = check.texts(columns, "columns")
+    if not columns:
+        raise ArgumentError("columns must be a list of at least one name, got none")
     for name in columns:
         check.choice(name, "columns", about.names)
     if len(set(columns)) < len(columns):

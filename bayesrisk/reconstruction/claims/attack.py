@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.reconstruction.claims.verification import Claims, claims
 from bayesrisk.release import Release
@@ -35,7 +36,7 @@ class ClaimsAttack:
         for option in options:
             if option not in known:
                 raise ArgumentTypeError(
-                    f"options must be those of claims ({', '.join(known)}), got {option!r}"
+                    f"options must be those of claims ({', '.join(known)}), got {shown(option)}"
                 )
         self.options = options
 

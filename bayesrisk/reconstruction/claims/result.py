@@ -132,6 +132,7 @@ class Claims:
             If an option is unknown, or ``rows`` lacks a column.
         """
         check.choice(count, "count", ("n_columns", "n_needed"))
+        check.flag(singletons, "singletons")
         found = self.to_frame(readable=readable)
         if singletons:
             found = found[found["multiplicity"] == 1]

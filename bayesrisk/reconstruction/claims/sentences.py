@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.reconstruction.claims._space import HOUSEHOLD
 from bayesrisk.reconstruction.claims.verification import Claims
@@ -98,6 +99,7 @@ def claim_sentences(found: Claims, frame: pd.DataFrame | None = None) -> list[st
     if not isinstance(found, Claims):
         raise ArgumentTypeError(f"found must be Claims, got {type(found).__name__}")
     rows = found.to_frame() if frame is None else frame
+    check.frame(rows, "frame", ("multiplicity", *found.columns))
     about = found.schema
     lines = []
     for row in rows.to_dict("records"):

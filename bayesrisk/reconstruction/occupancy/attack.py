@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection, detect_occupancy
 from bayesrisk.reconstruction.occupancy.statistics import occupancy_statistics
@@ -41,7 +42,7 @@ class OccupancyAttack:
             if option not in known:
                 raise ArgumentTypeError(
                     f"options must be those of detect_occupancy ({', '.join(known)}), "
-                    f"got {option!r}"
+                    f"got {shown(option)}"
                 )
         self.level, self.hud, self.options = level, hud, options
 

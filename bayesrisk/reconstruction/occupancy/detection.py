@@ -326,7 +326,9 @@ def detect_occupancy(
     least = check.integer(adults, "adults", lower=0, upper=1)
     if time_limit is not None:
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-    answers = list(_decisions(blocks, least, bool(open_end), make_solver(solver), time_limit))
+    answers = list(
+        _decisions(blocks, least, check.flag(open_end, "open_end"), make_solver(solver), time_limit)
+    )
     status, way, cause = zip(*answers, strict=True) if answers else ((), (), ())
     return OccupancyDetection(blocks.geoids, blocks.hud_households, status, way, cause)
 

@@ -125,8 +125,7 @@ def household_law(sample: pd.DataFrame, *, smoothing: float, adults: int = 1) ->
 
 
 def _codes(sample: pd.DataFrame, name: str, low: int, high: int) -> Ints:
-    if name not in sample:
-        raise DataError(f"sample: must have a column {name!r}, got {', '.join(sample.columns)}")
+    check.frame(sample, "sample", (name,))
     try:
         return check.count_array(sample[name].to_numpy(), name, lower=low, upper=high)
     except ArgumentError as error:

@@ -220,6 +220,7 @@ def reconstruct_occupancy(
         raise ArgumentTypeError(f"law must be a HouseholdLaw, got {type(law).__name__}")
     random = generator(rng)
     check.choice(method, "method", _METHODS)
+    check.flag(likelihood, "likelihood")
     check.choice(error, "error", _ERRORS)
     if (method == "perturbed") != (scale is not None):
         raise ArgumentError(f"scale must be given for perturbed objectives only, got {scale!r}")

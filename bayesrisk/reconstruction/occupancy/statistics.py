@@ -91,10 +91,10 @@ class OccupancyStatistics:
 
     def __post_init__(self) -> None:
         """Check shapes and signs."""
-        n = np.asarray(self.geoids).size
+        n = check.text_array(self.geoids, "geoids").size
         for name in (*_TABLES, *_MOST):
             given = getattr(self, name)
-            values = np.asarray(getattr(self, _MOST[name]) if given is None else given)
+            values = check.as_array(getattr(self, _MOST[name]) if given is None else given, name)
             if n:
                 values = check.count_array(values, name, lower=0, upper=MAX_COUNT)
             width = _WIDTH.get(_MOST.get(name, name), 2 if name == "hud_children" else 0)
@@ -304,6 +304,7 @@ def occupancy_statistics(
 
 def _counts(tables: PublishedTables, level: str, table: str) -> Ints:
     """Return a table as an array, blocks by cells."""
+    check.choice(level, "level", tables.workload.levels)
     if (level, table) not in tables.counts:
         raise ArgumentError(f"tables must have table {table!r} of level {level!r}, got none")
     values: Ints = tables.counts[level, table].toarray()

@@ -9,6 +9,7 @@ import numpy as np
 import pulp
 from numpy.typing import NDArray
 
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError, MissingDependencyError
 from bayesrisk.reconstruction.solvers.deadline import Deadline
 from bayesrisk.reconstruction.solvers.model import (
@@ -62,7 +63,7 @@ class PulpSolver:
         candidates = [n for n in _NAMES.get(solver.lower(), (solver,)) if n in known]
         if not candidates:
             offered = ", ".join(sorted({*_NAMES, *known}))
-            raise ArgumentError(f"solver must be a solver of PuLP ({offered}), got {solver!r}")
+            raise ArgumentError(f"solver must be a solver of PuLP ({offered}), got {shown(solver)}")
         for self._kind in candidates:
             if _made(self._kind, msg=False).available():
                 break

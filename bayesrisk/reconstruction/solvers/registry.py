@@ -3,6 +3,7 @@
 from typing import Any
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.interfaces import SolverBackend
 
@@ -40,7 +41,7 @@ def make_solver(name: str | SolverBackend = "highs", **options: Any) -> SolverBa
     """
     if not isinstance(name, str):
         if not isinstance(name, SolverBackend):
-            raise ArgumentError(f"solver must be a name or have a solve method, got {name!r}")
+            raise ArgumentError(f"solver must be a name or have a solve method, got {shown(name)}")
         return name
     kind, _, inner = name.partition(":")
     check.choice(kind, "solver", ("highs", "pulp"))
@@ -52,4 +53,4 @@ def make_solver(name: str | SolverBackend = "highs", **options: Any) -> SolverBa
         from bayesrisk.reconstruction.solvers._pulp import PulpSolver  # slow to import
 
         return PulpSolver(inner, **options)
-    raise ArgumentError(f"solver must be highs or pulp:NAME, got {name!r}")
+    raise ArgumentError(f"solver must be highs or pulp:NAME, got {shown(name)}")

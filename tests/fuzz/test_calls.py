@@ -1,0 +1,31 @@
+"""Hostile calls of the public API: a result or an error of our own, in bounded time.
+
+``--fuzz-calls`` says how many; ``python tests/fuzz/calls.py --seed 1 --begin NUMBER --count 1``
+makes one of them again.
+"""
+
+import pytest
+from fuzz.calls import run
+from fuzz.recipes import Recipe, recipes
+
+import bayesrisk
+
+SEED = 1
+SHARDS = 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_hostile_calls(shard, request):
+    count = request.config.getoption("--fuzz-calls") // SHARDS
+    found = [f for f in run(count, SEED, begin=shard * count) if f["kind"] != "unnamed"]
+    assert found == [], "\n".join(map(str, found[:20]))
+
+
+@pytest.mark.slow
+def test_most_of_the_callables_have_a_call():
+    made = recipes()
+    assert all(isinstance(recipe, Recipe) for recipe in made)
+    assert len(made) >= 150
+    assert {"Schema", "tabulate_records", "sample_tree"} <= {recipe.name for recipe in made}
+    assert {recipe.name.partition(".")[0] for recipe in made} <= set(bayesrisk.__all__)

@@ -1,0 +1,239 @@
+"""What constructors and functions say of arguments that nobody means to pass."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesrisk as br
+from bayesrisk import _validation as check
+from bayesrisk._parse import shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskError, ShapeError
+
+PLACES = br.Geography("towns", ("county", "block"), (1, 3))
+SEX = br.Attribute("sex", 2)
+SCHEMA = br.Schema("people", (SEX, br.Attribute("age", 3)), PLACES)
+TABLE = br.Table("sex", ("men", "women"), {"sex": np.eye(2, dtype=np.int64)})
+WORKLOAD = br.Workload(SCHEMA, {("block", "sex"): TABLE})
+RECORDS = br.Records.from_frame(
+    pd.DataFrame({"block": ["100", "101", "101"], "sex": [0, 1, 1], "age": [0, 1, 2]}),
+    schema=SCHEMA,
+)
+TABLES = br.tabulate_records(RECORDS, WORKLOAD)
+SPEC = br.MechanismSpec("identity", {}, {}, (("block", "sex"),))
+TREE = br.Tree.from_frame(
+    pd.DataFrame({"node": ["g"], "parent": [""], "noisy_count": [3], "rho": [0.1]})
+)
+COLUMNS = {"block": [1, 2]}
+STATEMENTS = pd.DataFrame(
+    {
+        "attack": "claims",
+        "protection": "identity",
+        "target": ["1"],
+        "statement": ["a"],
+        "people": [1],
+        "prior": [0.5],
+        "posterior": 1.0,
+        "lower": 1.0,
+        "upper": 1.0,
+        "ratio": [2.0],
+        "status": "proved",
+    }
+)
+
+
+def _cyclic():
+    found = []
+    found.append(found)
+    return found
+
+
+def _deep():
+    found = []
+    for _ in range(20_000):
+        found = [found]
+    return found
+
+
+def _view(value=1):
+    return np.broadcast_to(value, (2**40,))
+
+
+#: An argument, and a call that takes it.
+CALLS = {
+    "Attribute name": ("name", lambda v: br.Attribute(v, 2)),
+    "Attribute size": ("size", lambda v: br.Attribute("sex", v)),
+    "Attribute first": ("first", lambda v: br.Attribute("sex", 2, v)),
+    "Attribute labels": ("labels", lambda v: br.Attribute("sex", 2, 0, v)),
+    "Geography levels": ("levels", lambda v: br.Geography("towns", v, (1, 3))),
+    "Geography widths": ("widths", lambda v: br.Geography("towns", ("a", "b"), v)),
+    "Schema attributes": ("attributes", lambda v: br.Schema("people", v, PLACES)),
+    "Schema geography": ("geography", lambda v: br.Schema("people", (SEX,), v)),
+    "Table cells": ("cells", lambda v: br.Table("sex", v, {})),
+    "Table factors": ("factors", lambda v: br.Table("sex", ("men",), v)),
+    "Workload schema": ("schema", lambda v: br.Workload(v, {("block", "sex"): TABLE})),
+    "Workload tables": ("tables", lambda v: br.Workload(SCHEMA, v)),
+    "Histogram schema": ("schema", lambda v: br.Histogram(v, "block", ["100"], np.eye(1))),
+    "Histogram geoids": ("geoids", lambda v: br.Histogram(SCHEMA, "block", v, np.eye(1))),
+    "Histogram counts": ("counts", lambda v: br.Histogram(SCHEMA, "block", ["100"], v)),
+    "PublishedTables workload": ("workload", lambda v: br.PublishedTables(v, {}, {})),
+    "PublishedTables geoids": ("geoids", lambda v: br.PublishedTables(WORKLOAD, v, {})),
+    "PublishedTables counts": (
+        "counts",
+        lambda v: br.PublishedTables(WORKLOAD, TABLES.geoids, v),
+    ),
+    "PublishedTables suppressed": (
+        "suppressed",
+        lambda v: br.PublishedTables(WORKLOAD, TABLES.geoids, TABLES.counts, v),
+    ),
+    "PublishedTables matrix": (
+        "counts",
+        lambda v: br.PublishedTables(WORKLOAD, TABLES.geoids, {("block", "sex"): v}),
+    ),
+    "tabulate_records records": ("records", lambda v: br.tabulate_records(v, WORKLOAD)),
+    "tabulate_records workload": ("workload", lambda v: br.tabulate_records(RECORDS, v)),
+    "Records.from_frame": ("frame", lambda v: br.Records.from_frame(v, schema=SCHEMA)),
+    "Records.take": ("index", lambda v: RECORDS.take(v)),
+    "Records.replace": ("age", lambda v: RECORDS.replace(age=v)),
+    "MechanismSpec noise": ("noise", lambda v: br.MechanismSpec("identity", {}, v)),
+    "MechanismSpec invariants": (
+        "invariants",
+        lambda v: br.MechanismSpec("identity", {}, {}, v),
+    ),
+    "Release diagnostics": ("diagnostics", lambda v: br.Release(SPEC, TABLES, v)),
+    "match_records left": (
+        "left",
+        lambda v: br.match_records(v, COLUMNS, keys=[("block",)], rng=1),
+    ),
+    "match_records keys": (
+        "keys",
+        lambda v: br.match_records(COLUMNS, COLUMNS, keys=v, rng=1),
+    ),
+    "claims among": ("among", lambda v: br.claims(TABLES, among={"sex": v})),
+    "claims columns": ("columns", lambda v: br.claims(TABLES, columns=v)),
+    "statement_summary statements": ("statements", lambda v: br.statement_summary(v)),
+    "statement_summary thresholds": (
+        "thresholds",
+        lambda v: br.statement_summary(STATEMENTS, thresholds=v),
+    ),
+    "as_rv_discrete": (
+        "name",
+        lambda v: br.as_rv_discrete(br.DiscreteGaussian(sigma2=1.0), name=v),
+    ),
+    "parse_config document": ("document", lambda v: br.parse_config(v, folder=".")),
+    "workload levels": ("levels", lambda v: br.workload("pl94", levels=v)),
+    "sample_tree nodes": (
+        "node",
+        lambda v: br.sample_tree(
+            TREE, leaf_prior="flat", nodes=v, rng=1, draws=4, warmup=1, chains=1
+        ),
+    ),
+}
+#: Values that none of these arguments takes.
+WRONG = {
+    "a number": lambda: 0.5,
+    "a whole number of 400 digits": lambda: 10**400,
+    "a whole number that Python does not print": lambda: 10**5000,
+    "an array without an axis": lambda: np.array(1.5),
+    "a masked entry": lambda: np.ma.masked,
+    "a missing value": lambda: pd.NA,
+    "a type": lambda: int,
+    "a view of 2**40 numbers": _view,
+    "a list in itself": _cyclic,
+    "a deep list": _deep,
+    "an iterator without end": lambda: iter(int, 1),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("call", CALLS)
+def test_what_is_wrong_is_named(call, wrong):
+    argument, function = CALLS[call]
+    with pytest.raises(BayesRiskError) as caught:
+        function(WRONG[wrong]())
+    message = str(caught.value)
+    assert argument in message
+    assert len(message) < 2000
+
+
+@pytest.mark.parametrize(
+    ("argument", "call"),
+    [
+        ("start", lambda v: br.FiniteLaw(v, [1.0])),
+        ("x", lambda v: br.DiscreteGaussian(sigma2=1.0).cdf(v)),
+        ("sigma2", lambda v: br.DiscreteGaussian(sigma2=v)),
+        ("released", lambda v: br.rounding_probability(v, 3, base=3, method="nearest")),
+        ("size", lambda v: br.DiscreteGaussian(sigma2=1.0).rvs(size=(2**20, 2**20))),
+    ],
+)
+def test_views_are_refused_by_their_shape(argument, call):
+    """Before anything of their size is made: the limit is a number of elements."""
+    with pytest.raises(ArgumentError, match=argument) as caught:
+        call(_view())
+    assert str(check.MAX_ELEMENTS) in str(caught.value)
+
+
+def test_masked_entries_do_not_become_numbers():
+    masked = np.ma.masked_array([1, 2, 3], mask=[False, True, False])
+    with pytest.raises(ArgumentError, match="x must have no masked entry"):
+        br.DiscreteGaussian(sigma2=1.0).pmf(masked)
+    sound = np.ma.masked_array([1, 2, 3], mask=False)
+    expected = br.DiscreteGaussian(sigma2=1.0).pmf([1, 2, 3])
+    np.testing.assert_array_equal(br.DiscreteGaussian(sigma2=1.0).pmf(sound), expected)
+
+
+@pytest.mark.parametrize("value", [pd.NA, pd.NaT, None])
+def test_missing_values_are_named(value):
+    with pytest.raises(ArgumentTypeError, match="x must hold real numbers, got"):
+        br.DiscreteGaussian(sigma2=1.0).pmf(np.array([1, value], dtype=object))
+
+
+@pytest.mark.parametrize("value", [_cyclic(), ["a", _deep()], [(1,), 2, 3]])
+def test_columns_hold_single_values(value):
+    """Arrow follows a list into itself, and ends the interpreter."""
+    with pytest.raises(BayesRiskError, match="remark"):
+        RECORDS.replace(remark=value)
+    frame = RECORDS.to_frame().assign(remark=pd.Series([value] * 3, dtype=object))
+    with pytest.raises(BayesRiskError, match="remark"):
+        br.Records.from_frame(frame, schema=SCHEMA)
+
+
+def test_columns_of_text_and_missing_values_are_kept():
+    changed = RECORDS.replace(remark=["a", None, "b"], age=np.array([1, 1, 2]))
+    assert changed.table.column("remark").to_pylist() == ["a", None, "b"]
+    assert changed.codes("age").tolist() == [1, 1, 2]
+
+
+@pytest.mark.parametrize("total", [Fraction(10**400), Fraction(1, 10**400), 10**400])
+def test_budgets_of_the_census_are_doubles(total):
+    with pytest.raises(ArgumentError, match=r"total_rho must be in \[1e-100, 1e100\]"):
+        br.census_2020_budget("pl94", total_rho=total)
+
+
+@pytest.mark.parametrize("rho", [1e-300, 1e-320])
+def test_releases_of_a_path_say_something(rho):
+    """Counts beyond 2**61 were drawn for ever, or did not fit an integer."""
+    with pytest.raises(ArgumentError, match=r"rho / sensitivity\*\*2 must be 0 or >= 1e-30"):
+        br.sample_path(
+            [2, 1], [-1], n_siblings=3, rho=rho, prior=0.5, draws=9, warmup=1, chains=1, rng=1
+        )
+
+
+def test_no_places_are_no_places_of_the_records():
+    with pytest.raises(ArgumentError, match="records must lie in geoids"):
+        br.tabulate_records(RECORDS, WORKLOAD, geoids=[])
+
+
+def test_sequences_of_the_constructors_become_tuples():
+    made = br.Schema("people", [SEX], br.Geography("towns", ["block"], [np.int64(3)]))
+    assert hash(made) == hash(br.Schema("people", (SEX,), br.Geography("towns", ("block",), (3,))))
+    assert br.Attribute("sex", np.int64(2), labels=["m", "f"]).labels == ("m", "f")
+
+
+def test_messages_quote_whatever_they_can():
+    assert shown(10**5000) == "a value of type int"
+    assert shown(_deep()) == "a value of type list"
+    assert len(shown("9" * 10**6)) < 300
+    with pytest.raises(ShapeError, match="x must be a rectangular array"):
+        check.real_array([[1], [1, 2]], "x")
