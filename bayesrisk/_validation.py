@@ -327,11 +327,10 @@ def frame(value: Any, name: str, columns: Iterable[str] = ()) -> Any:
     if not isinstance(value, pd.DataFrame):
         raise ArgumentTypeError(f"{name} must be a DataFrame, got {type(value).__name__}")
     has = value.columns.tolist()
-    wrong = [column for column in columns if has.count(column) != 1]
-    if wrong:
-        raise DataError(
-            f"{name}: must have the columns {list(columns)} once, it lacks or repeats {wrong}"
-        )
+    for wrong, fault in ((0, "lacks"), (2, "repeats")):
+        found = [column for column in columns if min(has.count(column), 2) == wrong]
+        if found:
+            raise DataError(f"{name}: must have the columns {list(columns)}, it {fault} {found}")
     return value
 
 

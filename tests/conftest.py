@@ -7,4 +7,4 @@ settings.load_profile("bayesrisk")
 
 def pytest_addoption(parser):
     parser.addoption("--fuzz-files", type=int, default=2000, help="damaged files to read")
-    parser.addoption("--fuzz-calls", type=int, default=1000, help="hostile calls to make")
+    parser.addoption("--fuzz-calls", type=int, default=400, help="hostile calls to make")

@@ -97,8 +97,10 @@ def statement_summary(
 def _checked(frame: pd.DataFrame) -> pd.DataFrame:
     check.frame(frame, "statements", STATEMENT_COLUMNS)
     for name in ("people", "prior", "posterior", "lower", "upper", "ratio"):
-        if not pd.api.types.is_numeric_dtype(frame[name].dtype):
-            raise DataError(f"statements: column {name!r} must hold numbers")
+        try:
+            frame[name].to_numpy(np.float64, na_value=np.nan)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"statements: column {name!r} must hold numbers: {error}") from error
     unknown = ~frame["status"].isin(STATEMENT_STATUS).to_numpy()
     _refuse(frame, "status", unknown, f"one of {', '.join(STATEMENT_STATUS)}")
     has = (frame["status"] != "unverified").to_numpy()

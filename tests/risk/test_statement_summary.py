@@ -96,9 +96,9 @@ def test_refusals():
     ):
         with pytest.raises(DataError, match=text):
             statement_summary(good.assign(**change))
-    with pytest.raises(DataError, match="must have a column 'ratio'"):
+    with pytest.raises(DataError, match="it lacks \\['ratio'\\]"):
         statement_summary(good.drop(columns="ratio"))
-    with pytest.raises(ArgumentTypeError, match="must be DataFrames, got int"):
+    with pytest.raises(ArgumentTypeError, match="must be a DataFrame, got int"):
         statement_summary([good, 3])
     with pytest.raises(ArgumentError, match="at least one frame"):
         statement_summary([])

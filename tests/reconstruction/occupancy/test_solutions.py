@@ -429,7 +429,7 @@ def test_bad_arguments():
     law = household_law(sample, smoothing=0.5)
     block = as_blocks([oracle.statistics_of([(1, 0, 0, 1, 1)])])
     for frame, text in (
-        (sample.drop(columns="size"), "sample: must have a column 'size'"),
+        (sample.drop(columns="size"), r"sample: must have .*, it lacks \['size'\]"),
         (sample.assign(size=9), "sample: size must be <= 7, got 9"),
         (sample.assign(children=1), "children must be <= size - 1, got 1 in a household of 1"),
         (sample.assign(weight=0), "must hold households, got none"),
