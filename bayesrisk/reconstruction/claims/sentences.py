@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from bayesrisk.exceptions import ArgumentTypeError
-from bayesrisk.reconstruction.claims._space import HOUSEHOLD
+from bayesrisk.reconstruction.claims._cells import HOUSEHOLD
 from bayesrisk.reconstruction.claims.verification import Claims
 from bayesrisk.tables.schema import Schema
 
