@@ -15,14 +15,9 @@ from bayesrisk import _validation as check
 from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import SolverBackend
+from bayesrisk.reconstruction.claims._cells import HOUSEHOLD, TENURES, possible_cells
 from bayesrisk.reconstruction.claims._lattice import subsets
-from bayesrisk.reconstruction.claims._space import (
-    HOUSEHOLD,
-    TENURES,
-    ClaimSpace,
-    claim_space,
-    possible_cells,
-)
+from bayesrisk.reconstruction.claims._space import ClaimSpace, claim_space
 from bayesrisk.reconstruction.claims._study import Study
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.tables.published import PublishedTables

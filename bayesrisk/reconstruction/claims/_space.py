@@ -14,24 +14,18 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.tables.household import household_cells
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Table
 
-__all__ = ["ClaimSpace", "Family", "claim_space", "possible_cells"]
+__all__ = ["ClaimSpace", "Family", "claim_space"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-#: Most possible cells that are listed.
-MAX_CELLS = 2_000_000
 #: Possible cells that are looked at together: more would take memory, fewer time.
 _AT_ONCE = 2**18
 #: Most cells of the cross of a family of tables.
 _MAX_CROSS = 2_000_000
-HOUSEHOLD = "household-dhc"
-TENURES = ("merged", "cash", "four-way")
-_NO_RENT = 4
 
 
 @dataclass(frozen=True)
@@ -247,54 +241,6 @@ def _flat(codes: Ints, sizes: Ints) -> Ints:
     for a in range(codes.shape[1]):
         found = found * int(sizes[a]) + codes[:, a]
     return found
-
-
-def possible_cells(schema: Schema, *, structural_rules: bool, tenure: str) -> Ints:
-    """Return the cells that a record can lie in.
-
-    Parameters
-    ----------
-    schema : Schema
-        What the records have.
-    structural_rules : bool
-        For household schemas, whether only combinations that can exist count; else every
-        combination of an occupied unit's codes, and the vacant units.
-    tenure : str
-        ``"cash"`` leaves out households that pay no rent.
-
-    Returns
-    -------
-    ndarray of int64
-        Schema cells, sorted.
-
-    Raises
-    ------
-    ArgumentError
-        If there are more than two million.
-    """
-    if schema.name != HOUSEHOLD:
-        if schema.size > MAX_CELLS:
-            raise ArgumentError(
-                f"schema {schema.name!r} must have at most {MAX_CELLS} cells, got {schema.size}; "
-                "give the possible ones as cells"
-            )
-        return np.arange(schema.size, dtype=np.int64)
-    cells = household_cells() if structural_rules else _any_household(schema)
-    if tenure == "cash":
-        cells = cells[schema.indices(cells)["tenure"] != _NO_RENT]
-    return cells
-
-
-def _any_household(schema: Schema) -> Ints:
-    """Return every combination of the codes of occupied units, and the vacant units."""
-    homes = np.zeros(1, np.int64)
-    for name in schema.names:
-        attribute = schema.attribute(name)
-        code = np.arange(1, attribute.size) if name != "vacancy" else np.zeros(1, np.int64)
-        homes = (homes[:, None] * attribute.size + code).ravel()
-    vacant = np.arange(1, schema.attribute("vacancy").size)
-    empty = schema.cell_index({**dict.fromkeys(schema.names, 0), "vacancy": vacant})
-    return np.sort(np.concatenate([homes, empty]))
 
 
 def published_groups(schema: Schema, tables: Sequence[Table]) -> dict[str, Ints]:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentTypeError
-from bayesrisk.reconstruction.claims._space import HOUSEHOLD
+from bayesrisk.reconstruction.claims._cells import HOUSEHOLD
 from bayesrisk.reconstruction.claims.verification import Claims
 from bayesrisk.tables.schema import Schema
 

@@ -263,9 +263,6 @@ class HighsWarm(_Bounded):
         Bounds and rows to begin with.
     objective : ndarray of int64
         Coefficients of the variables, maximised.
-    strategy : int, default 1
-        1 for the dual simplex method, right when bounds change; 4 for the primal one, right when
-        the objective does.
     deadline : Deadline, optional
         When every solution stops; no limit by default.
     """
@@ -275,14 +272,13 @@ class HighsWarm(_Bounded):
         model: IntegerModel,
         objective: Ints,
         *,
-        strategy: int = 1,
         deadline: Deadline | None = None,
     ) -> None:
         highs: Any = highspy.Highs  # has no types
         self._deadline = deadline or Deadline()
         self._highs = highs()
         fixed = {"output_flag": False, "threads": 1, "random_seed": 0, "presolve": "off"}
-        for option, value in {**fixed, "simplex_strategy": strategy}.items():
+        for option, value in fixed.items():
             self._highs.setOptionValue(option, value)
         self._highs.passModel(_translated(model, objective, whole=False))
         self._columns = np.arange(model.low.size, dtype=np.int32)
