@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk.accounting import exact_number
 from bayesrisk.cli_data import MICRODATA, data_path
 from bayesrisk.cli_progress import progress
@@ -78,7 +79,7 @@ def occupancy(
 ) -> None:
     """Find blocks with subsidised households above the occupancy limit, and judge protections."""
     limit = None if time_limit is None else float(exact_number(time_limit, "time_limit"))
-    shown = progress(quiet=quiet or as_json, title="occupancy", unit="parts")
+    bar = progress(quiet=quiet or as_json, title="occupancy", unit="parts")
     if blocks is not None:
         blocks = data_path(blocks, MICRODATA, "households.parquet")
     if sample is not None:
@@ -86,7 +87,7 @@ def occupancy(
     if blocks is not None and _is_published(blocks):
         from bayesrisk.experiments import run_occupancy_attack
 
-        with _kept_parts(), shown as advance:
+        with _kept_parts(), bar as advance:
             summary = run_occupancy_attack(
                 blocks,
                 output,
@@ -132,7 +133,7 @@ def occupancy(
     )
     households = None if blocks is None else read_households(blocks)
     public = None if sample is None else read_sample(sample)
-    with _kept_parts(), shown as advance:
+    with _kept_parts(), bar as advance:
         study = run_occupancy(
             config,
             households=households,

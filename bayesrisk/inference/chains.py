@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._random import generator
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
@@ -116,8 +117,8 @@ class Samples:
             If there is no such variable.
         """
         if label not in self.labels:
-            shown = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
-            raise ArgumentError(f"label must be one of {shown}, got {shown(label)}")
+            some = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
+            raise ArgumentError(f"label must be one of {some}, got {shown(label)}")
         return self.counts[:, :, self.labels.index(label)]
 
     @property

@@ -1,6 +1,7 @@
 """What several attacks say of several protections, on the one scale that statements have."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -80,7 +81,7 @@ def statement_summary(
     if len(set(marks)) < len(marks):
         raise ArgumentError(f"thresholds must differ, got {marks}")
     one = isinstance(statements, pd.DataFrame)
-    frames = [statements] if one else check.items(statements, "statements")
+    frames: Sequence[Any] = [statements] if one else check.items(statements, "statements")
     if not frames:
         raise ArgumentError("statements must be at least one frame, got none")
     whole = pd.concat([_checked(frame) for frame in frames], ignore_index=True)

@@ -130,7 +130,7 @@ def pieces_of(records: Records | Iterable[Records]) -> Iterator[Records]:
 
 def checked_matrix(values: Any, dtype: Any, shape: tuple[int, int], name: str) -> sparse.csr_array:
     """Return a matrix of whole numbers or truth values in canonical sparse form."""
-    given = values if sparse.issparse(values) else check.as_array(values, name)
+    given: Any = values if sparse.issparse(values) else check.as_array(values, name)
     if given.shape != shape:
         raise ShapeError(f"{name} must have shape {shape}, got {given.shape}")
     if given.dtype.kind not in ("b" if dtype is np.bool_ else "iu"):

@@ -286,7 +286,7 @@ class TestRefusals:
         run_reconstruction(folder, out, scope="block")
         records = out / "records.parquet"
         pq.write_table(pq.read_table(records).slice(1), records)
-        with pytest.raises(PartFileError, match="is not the file that manifest.json lists"):
+        with pytest.raises(PartFileError, match=r"is not the file that manifest\.json lists"):
             read_reconstruction(out)
         records.unlink()
         with pytest.raises(PartFileError, match="cannot be read"):
