@@ -46,7 +46,7 @@ nitpicky = True
 # Pages and notebooks are run at every build: a number that rots fails the build.
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
-nb_execution_timeout = 120
+nb_execution_timeout = 600
 nb_execution_show_tb = True
 nb_merge_streams = True
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
