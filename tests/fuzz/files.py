@@ -69,7 +69,7 @@ class Bench:
 
     def _answer(self, read, file):
         _forget_peak()
-        before, start = _kilobytes("VmRSS"), time.perf_counter()
+        before, start = _kilobytes("VmRSS"), time.process_time()
         wrong = None
         try:
             read()
@@ -84,7 +84,7 @@ class Bench:
             place = f"{Path(frame[-1].filename).name}:{frame[-1].lineno}" if frame else "?"
             wrong = f"{type(error).__name__} at {place}: {str(error)[:200]}"
             self.last = error
-        seconds, grown = time.perf_counter() - start, _kilobytes("VmHWM") - before
+        seconds, grown = time.process_time() - start, _kilobytes("VmHWM") - before
         if wrong is None and seconds > SECONDS:
             wrong = f"took {seconds:.1f} s"
         if wrong is None and grown > KILOBYTES:

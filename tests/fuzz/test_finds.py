@@ -242,7 +242,7 @@ def test_text_that_is_no_text(tmp_path):
 
 
 def test_whole_numbers_beyond_64_bits(tmp_path, example):
-    files, read = example("exchange")
+    files, read = example("exchange-by-hand")
     file = files["part-00000.parquet"]
     table = parquet.read_table(file)
     counts = pa.array([2**64 - 1] * len(table), pa.uint64())
@@ -266,7 +266,7 @@ def test_fields_wider_than_a_number():
 
 
 def test_blocks_without_a_place(tmp_path, example):
-    files, read = example("microdata")
+    files, read = example("microdata-by-hand")
     file = files["blocks.parquet"]
     pd.DataFrame({"block": [None, BLOCKS[0]], "x": 1.0, "y": 2.0}).to_parquet(file)
     with pytest.raises(DataError, match=r"blocks.parquet: row 1, column 'block': must be a place"):
@@ -291,7 +291,7 @@ def test_a_base_beyond_64_bits(example):
 
 @pytest.mark.parametrize("change", [{"levels": [1, 2, 3, 4, 5, 6]}, {"widths": ["0"] * 6}])
 def test_levels_of_another_type(change, example):
-    files, read = example("exchange")
+    files, read = example("exchange-by-hand")
     file = files["_manifest.json"]
     document = json.loads(file.read_text())
     document["workload"]["schema"]["geography"].update(change)
@@ -301,7 +301,7 @@ def test_levels_of_another_type(change, example):
 
 
 def test_counts_of_half_width(example):
-    files, read = example("exchange")
+    files, read = example("exchange-by-hand")
     file = files["part-00000.parquet"]
     table = parquet.read_table(file)
     counts = pa.array([1.5] * len(table), pa.float16())
