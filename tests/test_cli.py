@@ -114,7 +114,7 @@ def test_convert(run, options, expected):
         (("risk", "1", "--rho", ".1", "--prior", ".5", "--scenario", "x"), "scenario must be one"),
         (("convert", "--rho", "1", "--sigma2", "1"), "give exactly one of --rho"),
         (("convert", "--delta", "0.1"), "give exactly one of --rho"),
-        (("sweep", "no.toml", "-o", "x"), "cannot be read as TOML"),
+        (("sweep", "no.toml", "-o", "x"), "no.toml: cannot be read: [Errno 2] No such file"),
         (("sweep", "sample:dare-county-sweep", "-o", "x", "--shard", "2"), "shard must be i/n"),
         (("report", "nowhere"), "holds no sweep"),
     ],
