@@ -41,7 +41,7 @@ def test_microdata(run, tmp_path):
     tables = tmp_path / "tables"
     done = run("tabulate", "sample:fifty-blocks", "--tables", "household-dhc", "-o", tables)
     assert done[0] == 0, done[2]
-    released = ("--tables", "household-dhc", "--mechanism", "identity", "--seed", 0)
+    released = ("--tables", "household-dhc", "--mechanism", "identity", "--simulation-seed", 0)
     done = run("release", "sample:fifty-blocks", *released, "-o", tmp_path / "released")
     assert done[0] == 0, done[2]
     for name in ("persons.parquet", "households.parquet"):
@@ -55,7 +55,17 @@ COMMANDS = [
     (("risk", "--prior", "0.1", "-o", "x", "--nmf"), "noisy measurements", "noisy-measurements"),
     (("tabulate", "--tables", "sf1-block", "-o", "x"), "microdata", "fifty-blocks, synth"),
     (
-        ("release", "--tables", "sf1-block", "--mechanism", "identity", "--seed", 0, "-o", "x"),
+        (
+            "release",
+            "--tables",
+            "sf1-block",
+            "--mechanism",
+            "identity",
+            "--simulation-seed",
+            0,
+            "-o",
+            "x",
+        ),
         "microdata",
         "fifty-blocks, synth",
     ),

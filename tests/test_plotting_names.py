@@ -21,7 +21,16 @@ def drawn(figure):
 
 @pytest.mark.parametrize("name", NASTY)
 def test_statements_and_mechanisms_draw_any_name(name):
-    statements = pd.DataFrame({"attack": name, "protection": name, "ratio": [1.0, 2.0]})
+    statements = pd.DataFrame(
+        {
+            "attack": name,
+            "protection": name,
+            "target": ["a", "b"],
+            "statement": "is",
+            "status": "proved",
+            "ratio": [1.0, 2.0],
+        }
+    )
     assert drawn(plot_statements(statements)).startswith("<?xml")
     columns = ("marginal_risk", "marginal_risk_lower", "marginal_risk_upper")
     frame = pd.DataFrame({"protection": [name, "other"], "prior": 0.1, "target": 0})
