@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bayesrisk import _files
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, OutputError
 
@@ -81,7 +82,9 @@ def simulate(
     """Make a synthetic population: persons, households and blocks."""
     from bayesrisk.population import population_summary, simulate_population
 
-    if not replace and output.is_dir() and any(output.glob("*.parquet")):
+    with _files.explained(output):
+        held = output.is_dir() and any(output.glob("*.parquet"))
+    if held and not replace:
         raise OutputError(
             f"{output}: holds microdata; add --replace to make them again, or choose another "
             "folder; nothing was changed"

@@ -94,14 +94,15 @@ def commands(at):
     study = ("--seeds", 1, "--blocks", 4, "--protection", "none", "--solutions", 2, "-q")
     return {
         "simulate": Command((*simulate, "1")),
-        "simulate-again": Command((*simulate, "1"), before=(*simulate, "2")),
+        "simulate-again": Command(
+            (*simulate, "1"), before=(*simulate, "2"), replace=("--replace",)
+        ),
         "tabulate": Command((*tabulate, "sf1-block")),
         "tabulate-again": Command(
             (*tabulate, "sf1-block"), before=(*tabulate, "sf1-tract"), replace=("--replace",)
         ),
         "release": Command(
-            ("release", at / "people.parquet", "--mechanism", "identity", "--tables", "sf1-block",
-             "--seed", 1)
+            ("release", at / "people.parquet", "--mechanism", "identity", "--tables", "sf1-block")
         ),
         "convert-file": Command(
             ("convert-file", at / "people.parquet", "--from", "records", "-q"),
