@@ -136,6 +136,7 @@ def run(count: int, seed: int, only: str | None = None, begin: int = 0) -> Itera
                 at = row
             else:
                 yield at | row
+        process.stdout.close()
         status = process.wait()
         if status == 0:
             break

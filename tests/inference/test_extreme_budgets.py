@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bayesrisk import (
@@ -46,6 +46,7 @@ def attempt(call):
 @example([2, 5, 9], [3, 4], [2, 3], [3e18] * 3, 0.3)
 @example([2, 5, 9], [3, 4], [2, 3], [1e7] * 3, 0.3)
 @example([2, 5, 10**9], [30, -4], [2, 3], [1e7] * 3, 0.3)
+@settings(max_examples=30)
 @given(
     st.lists(counts, min_size=3, max_size=3),
     st.lists(counts, min_size=2, max_size=2),
@@ -62,6 +63,7 @@ def test_paths(noisy, siblings, n_siblings, rho, prior):
         assert np.isfinite(found.mean).all()
 
 
+@settings(max_examples=30)
 @given(st.lists(counts, min_size=6, max_size=6), st.lists(budgets, min_size=6, max_size=6))
 def test_trees(noisy, rho):
     frame = pd.DataFrame(
