@@ -1,5 +1,7 @@
 """Figure of statements: how much an adversary gains, by attack and protection."""
 
+import textwrap
+
 import numpy as np
 import pandas as pd
 
@@ -77,9 +79,13 @@ def plot_statements(statements: pd.DataFrame) -> Figure:
             )  # fmt: skip
         every[0].set_ylabel("share of statements with at least\nthis ratio")
         if len(hidden):
-            pairs = ", ".join(hidden["attack"] + " under " + hidden["protection"])
-            figure.supxlabel(
-                f"Estimates not drawn, for they are about other people: {pairs}", fontsize=8.0
+            pairs = ", ".join(
+                f"{a} under {p}"
+                for a, p in zip(hidden["attack"], hidden["protection"], strict=True)
             )
+            note = f"Estimates about other people are not drawn: {canvas.as_text(pairs)}"
+            # Above the panels: below them is the legend.
+            width = int(20.0 * figure.get_figwidth())
+            figure.suptitle("\n".join(textwrap.wrap(note, width)), fontsize=8.0)
         figure.legend(loc="outside lower center", ncols=4, fontsize=8.0)
         return figure
