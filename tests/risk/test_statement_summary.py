@@ -146,8 +146,8 @@ def test_ratios_over_other_statements_are_not_given():
 def test_the_figure_says_what_it_does_not_draw():
     figure = plot_statements(pd.DataFrame(two_protections()))
     assert [line.get_label() for line in figure.axes[0].lines[:-1]] == ["identity"]
-    assert "linking under swapping" in figure.get_supxlabel()
+    assert "linking under swapping" in figure.get_suptitle()
     same = [*two_protections(), row("linking", "swapping", "1", 1, 0.9, 0.9, "unstated")]
     figure = plot_statements(pd.DataFrame(same))
     assert [line.get_label() for line in figure.axes[0].lines[:-1]] == ["identity", "swapping"]
-    assert figure.get_supxlabel() == ""
+    assert figure.get_suptitle() == ""
