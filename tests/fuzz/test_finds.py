@@ -225,8 +225,12 @@ def test_metadata_of_pandas_is_not_read(kind, about, example):
     files, read = example(kind)
     (file,) = files.values()
     table = parquet.read_table(file)
+    before = read()
     parquet.write_table(table.replace_schema_metadata({b"pandas": about}), file)
-    read()
+    after = read()
+    assert type(after) is type(before)
+    if isinstance(before, pd.DataFrame):
+        pd.testing.assert_frame_equal(after, before)
 
 
 def test_text_that_is_no_text(tmp_path):
