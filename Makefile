@@ -19,8 +19,9 @@ demo: $(VENV)/.demo
 	@echo "  open  $(CURDIR)/$(DEMO)/report.html   figures, tables, and how to read them"
 	@echo "  table $(CURDIR)/$(DEMO)/results.csv   every number"
 
+# The slow tests, about a hundred, are run by `make check`.
 test: $(VENV)/.test
-	$(PYTEST)
+	$(PYTEST) -m "not slow"
 
 # The documentation executes the notebooks, and fails where one does: once is enough.
 check: $(VENV)/.dev
