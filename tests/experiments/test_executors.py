@@ -115,6 +115,7 @@ def test_workers_end_with_their_parent(tmp_path):
         parent.kill()
         parent.wait()
     workers = [int(file.name) for file in folder.iterdir()]
+    assert len(workers) == 2
     wait_until(lambda: not any(alive(worker) for worker in workers), seconds=30)
 
 

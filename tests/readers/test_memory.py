@@ -59,15 +59,15 @@ def test_memory_is_flat(reader, tmp_path):
     # The allocator's pools are full after 150 MB (measured twice each: 339 and 341 MB at 150, 340
     # and 358 at 300, 339 and 341 at 600, 341 and 337 at 1,000).
     times = -(-(150 * 10**6) // file.stat().st_size)
-    few, many = repeated(file, times, header), repeated(file, 2 * times, header)
+    few, many = repeated(file, times, header), repeated(file, 3 * times, header)
     rows, small = peak(reader, few)
     more, large = peak(reader, many)
-    assert more == 2 * rows
+    assert more == 3 * rows
     growth = many.stat().st_size - few.stat().st_size
-    assert growth > 100e6
+    assert growth > 200e6
     # What differs is the allocator's slack, 21 MB of those; a reader that kept the file would take
-    # `growth`.
-    assert large - small < growth / 4
+    # `growth`, of which the slack must be a small part.
+    assert large - small < growth / 8
 
 
 def test_members_of_an_archive_are_bounded(tmp_path, monkeypatch):
