@@ -1,6 +1,7 @@
 """Public names, each once: what ``import bayesrisk`` offers, loaded on first use."""
 
 from . import accounting as accounting
+from . import datasets as datasets
 from . import distributions as distributions
 from . import experiments as experiments
 from . import inference as inference
@@ -10,7 +11,6 @@ from . import population as population
 from . import readers as readers
 from . import reconstruction as reconstruction
 from . import risk as risk
-from . import samples as samples
 from . import tables as tables
 from ._version import __version__ as __version__
 from .accounting import census_2020_budget as census_2020_budget
@@ -50,12 +50,14 @@ from .exceptions import ShapeError as ShapeError
 from .exceptions import WorkerError as WorkerError
 from .experiments import ClaimsConfig as ClaimsConfig
 from .experiments import ClaimsSummary as ClaimsSummary
+from .experiments import NoisyMeasurementRisk as NoisyMeasurementRisk
 from .experiments import OccupancyAttackSummary as OccupancyAttackSummary
 from .experiments import OccupancyConfig as OccupancyConfig
 from .experiments import OccupancyStudy as OccupancyStudy
 from .experiments import SweepConfig as SweepConfig
 from .experiments import SweepSummary as SweepSummary
 from .experiments import load_config as load_config
+from .experiments import noisy_measurement_risk as noisy_measurement_risk
 from .experiments import parse_config as parse_config
 from .experiments import read_results as read_results
 from .experiments import run_claims as run_claims
@@ -240,7 +242,6 @@ from .risk import LeaveOneOut as LeaveOneOut
 from .risk import LinkageCurve as LinkageCurve
 from .risk import MajorityInference as MajorityInference
 from .risk import MechanismRisk as MechanismRisk
-from .risk import NoisyMeasurementRisk as NoisyMeasurementRisk
 from .risk import OccupancyBlockRisk as OccupancyBlockRisk
 from .risk import PostprocessingComparison as PostprocessingComparison
 from .risk import PostprocessingEffect as PostprocessingEffect
@@ -273,7 +274,6 @@ from .risk import marginal_risk as marginal_risk
 from .risk import mechanism_risk as mechanism_risk
 from .risk import multilevel_marginal_posterior as multilevel_marginal_posterior
 from .risk import multilevel_marginal_risk as multilevel_marginal_risk
-from .risk import noisy_measurement_risk as noisy_measurement_risk
 from .risk import occupancy_block_risk as occupancy_block_risk
 from .risk import occupancy_linkage as occupancy_linkage
 from .risk import occupancy_ranking as occupancy_ranking

@@ -4,15 +4,16 @@ import statistics
 import time
 
 import numpy as np
-import oracles_claims as oracle
 import pandas as pd
 import pytest
+from oracles import claims as oracle
 
-from bayesrisk import claims, samples, tabulate_records, workload
+from bayesrisk import claims, tabulate_records, workload
+from bayesrisk import datasets as samples
 from bayesrisk.reconstruction import make_solver
-from bayesrisk.reconstruction.claims._block import block_system
-from bayesrisk.reconstruction.claims._lattice import matches
-from bayesrisk.reconstruction.claims._options import about_claims
+from bayesrisk.reconstruction.claims.options import about_claims
+from bayesrisk.reconstruction.claims.search.lattice import matches
+from bayesrisk.reconstruction.claims.search.problem import block_system
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pyarrow import parquet
 from scipy import special
 
 from bayesrisk import NoisyMeasurements, block_geocode, noisy_measurement_risk
-from bayesrisk.risk._measurement_tables import MeasurementTables
+from bayesrisk.inference.count.measurement_tables import MeasurementTables
 
 UNITS, CELLS, PRIOR = 2600, 2016, 0.1
 SIGMA2 = float(np.float32(10.09))  # as a file holds it

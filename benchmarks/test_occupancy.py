@@ -4,8 +4,8 @@ import statistics
 import time
 
 import numpy as np
-import oracles_occupancy as oracle
 import pytest
+from oracles import occupancy as oracle
 
 import bayesrisk as br
 

@@ -17,7 +17,7 @@ from bayesrisk import (
 )
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-import oracles_readers as oracle
+from oracles import readers as oracle
 
 ROWS, FEW = 200_000, 20_000
 HOUSE = {"serial": (7, 15), "state": (53, 55), "county": (55, 59), "gq": (93, 94),

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from bayesrisk.reconstruction import reconstruct, solution_variability
-from bayesrisk.reconstruction.instance import block_bounds, instance
+from bayesrisk.reconstruction.records.problem import block_bounds, instance
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from oracles_reconstruction import people, person_tables, published_program
+from oracles.reconstruction import people, person_tables, published_program
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import pytest
 from scipy import optimize, sparse
 
 from bayesrisk.mechanisms import TopDown
-from bayesrisk.mechanisms import _topdown_family as families
-from bayesrisk.mechanisms._topdown_least_squares import solve
+from bayesrisk.mechanisms.topdown import _children as families
+from bayesrisk.mechanisms.topdown._least_squares import solve
 from bayesrisk.tables import Microdata, Records, schema, workload
 
 LEVELS = ["county", "tract", "block_group", "block"]

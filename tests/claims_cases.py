@@ -3,9 +3,9 @@
 import itertools
 
 import numpy as np
-import oracles_claims as oracle
 import pandas as pd
 import scipy.sparse as sp
+from oracles import claims as oracle
 
 from bayesrisk.tables import Attribute, Geography, PublishedTables, Schema, Table, Workload
 

@@ -8,9 +8,9 @@ from writing_cases import commands, content, inputs, run
 
 from bayesrisk.exceptions import BayesRiskError, PartFileError
 from bayesrisk.experiments import read_reconstruction, read_results
-from bayesrisk.experiments.part_file import pack, unpack
-from bayesrisk.experiments.parts import arrow_table
-from bayesrisk.experiments.store import SweepFolder
+from bayesrisk.experiments.runs.folder import arrow_table
+from bayesrisk.experiments.runs.part_file import pack, unpack
+from bayesrisk.experiments.sweep.folder import SweepFolder
 from bayesrisk.release import Release
 from bayesrisk.tables import Microdata, PublishedTables
 

@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bayesrisk import _files, samples, write_nmf
-from bayesrisk.cli import main
+from bayesrisk import _files, write_nmf
+from bayesrisk import datasets as samples
+from bayesrisk.cli.app import main
 from bayesrisk.experiments import OccupancyConfig
 from bayesrisk.experiments.occupancy.study import synthetic_households
 from bayesrisk.tables import tabulate_records, workload

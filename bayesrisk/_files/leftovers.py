@@ -14,8 +14,8 @@ import stat
 import sys
 from pathlib import Path
 
+from bayesrisk._files.parse import read_json
 from bayesrisk._files.seal import digest
-from bayesrisk._parse import read_json
 from bayesrisk.exceptions import DataError
 
 if sys.platform != "win32":

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bayesrisk._parse import Fault, named, read_json
+from bayesrisk._files.parse import Fault, named, read_json
 from bayesrisk.exceptions import DataError
 
 __all__ = ["check_digest", "digest", "read_document", "sealed", "unsealed"]

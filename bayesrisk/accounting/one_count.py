@@ -14,7 +14,7 @@ from bayesrisk.accounting.conversion import (
     _log_inverse,
     _root,
 )
-from bayesrisk.distributions import _kernels
+from bayesrisk.distributions import kernels as _kernels
 from bayesrisk.distributions.discrete_gaussian import normaliser
 from bayesrisk.exceptions import ArgumentError
 

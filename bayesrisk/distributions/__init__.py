@@ -1,17 +1,17 @@
 """Noise laws on the integers.  May import ``_validation`` and ``exceptions``; knows no risk."""
 
 from bayesrisk.distributions._base import CountLaw
-from bayesrisk.distributions.convolution import (
+from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
+from bayesrisk.distributions.discrete_laplace import DiscreteLaplace
+from bayesrisk.distributions.finite import FiniteLaw
+from bayesrisk.distributions.scipy_adapter import as_rv_discrete
+from bayesrisk.distributions.sums import (
     SumApproximation,
     convolve,
     sum_approximation,
     tabulate,
     total_variation,
 )
-from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
-from bayesrisk.distributions.discrete_laplace import DiscreteLaplace
-from bayesrisk.distributions.finite import FiniteLaw
-from bayesrisk.distributions.scipy_adapter import as_rv_discrete
 from bayesrisk.distributions.truncated import TruncatedLaw
 
 __all__ = [

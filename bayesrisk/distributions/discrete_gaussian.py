@@ -9,7 +9,7 @@ from scipy import special
 
 from bayesrisk import _validation as check
 from bayesrisk._random import Seed, generator
-from bayesrisk.distributions import _kernels
+from bayesrisk.distributions import kernels as _kernels
 from bayesrisk.distributions._base import LocatedLaw, whole_size
 
 __all__ = ["DiscreteGaussian"]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from bayesrisk import _validation as check
-from bayesrisk._parse import shown
+from bayesrisk._files.parse import shown
 from bayesrisk.distributions._base import CountLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from bayesrisk import _validation as check
-from bayesrisk._parse import shown
+from bayesrisk._files.parse import shown
 from bayesrisk._random import Seed, generator
 from bayesrisk.distributions._base import CountLaw, whole_size
 from bayesrisk.distributions.finite import FiniteLaw

@@ -3,8 +3,9 @@
 May import everything but ``cli``; writes only inside the folder it is given.
 """
 
-from bayesrisk.experiments.claims_run import ClaimsConfig, ClaimsSummary, run_claims
-from bayesrisk.experiments.config import SweepConfig
+from bayesrisk.experiments.claims import ClaimsConfig, ClaimsSummary, run_claims
+from bayesrisk.experiments.linkage.report import write_reidentification
+from bayesrisk.experiments.measurements import NoisyMeasurementRisk, noisy_measurement_risk
 from bayesrisk.experiments.occupancy import (
     OccupancyAttackSummary,
     OccupancyConfig,
@@ -13,20 +14,21 @@ from bayesrisk.experiments.occupancy import (
     run_occupancy_attack,
     write_occupancy_figures,
 )
-from bayesrisk.experiments.parsing import load_config, parse_config
-from bayesrisk.experiments.reconstruction_folder import (
+from bayesrisk.experiments.reconstruction.folder import (
     ReconstructionConfig,
     ReconstructionOutput,
     read_reconstruction,
 )
-from bayesrisk.experiments.reconstruction_run import ReconstructionSummary, run_reconstruction
-from bayesrisk.experiments.reidentification_report import write_reidentification
-from bayesrisk.experiments.report import write_report
-from bayesrisk.experiments.sweep import SweepSummary, read_results, run_sweep
+from bayesrisk.experiments.reconstruction.run import ReconstructionSummary, run_reconstruction
+from bayesrisk.experiments.sweep.config import SweepConfig
+from bayesrisk.experiments.sweep.parsing import load_config, parse_config
+from bayesrisk.experiments.sweep.report import write_report
+from bayesrisk.experiments.sweep.run import SweepSummary, read_results, run_sweep
 
 __all__ = [
     "ClaimsConfig",
     "ClaimsSummary",
+    "NoisyMeasurementRisk",
     "OccupancyAttackSummary",
     "OccupancyConfig",
     "OccupancyStudy",
@@ -36,6 +38,7 @@ __all__ = [
     "SweepConfig",
     "SweepSummary",
     "load_config",
+    "noisy_measurement_risk",
     "parse_config",
     "read_reconstruction",
     "read_results",

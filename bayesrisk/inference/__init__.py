@@ -3,43 +3,40 @@
 This zone never sees the truth: it may not import records, mechanisms or ``risk``.
 """
 
-from bayesrisk.inference.arviz_io import Diagnosis, diagnose, to_arviz
-from bayesrisk.inference.chains import Samples
-from bayesrisk.inference.decision import bayes_decision, decision_threshold
-from bayesrisk.inference.gibbs import sample_hierarchy
-from bayesrisk.inference.hierarchy import (
-    HierarchicalPosterior,
-    hierarchical_posterior,
-)
-from bayesrisk.inference.leaf_prior import LeafPrior
-from bayesrisk.inference.path import PathPosterior, path_posterior
-from bayesrisk.inference.path_gibbs import sample_path
-from bayesrisk.inference.posterior import (
+from bayesrisk.inference.count.decision import bayes_decision, decision_threshold
+from bayesrisk.inference.count.posterior import (
     count_posterior,
     multilevel_posterior,
     multilevel_risk_ratio,
     posterior_probability,
     risk_ratio,
 )
-from bayesrisk.inference.postprocessed import (
+from bayesrisk.inference.count.postprocessed import (
     postprocess,
     postprocessed_posterior,
     postprocessed_risk_ratio,
 )
-from bayesrisk.inference.sibling_cost import (
-    ApproximationCost,
-    sibling_approximation_cost,
-)
-from bayesrisk.inference.simulated import (
+from bayesrisk.inference.sampling.arviz_io import Diagnosis, diagnose, to_arviz
+from bayesrisk.inference.sampling.chains import Samples
+from bayesrisk.inference.sampling.path import sample_path
+from bayesrisk.inference.sampling.tree import sample_tree
+from bayesrisk.inference.sampling.two_levels import sample_hierarchy
+from bayesrisk.inference.simulated.likelihood import (
     SUPPRESSED,
     SimulatedLikelihood,
     SimulatedPosterior,
     simulated_likelihood,
 )
-from bayesrisk.inference.tree import Tree
-from bayesrisk.inference.tree_gibbs import sample_tree
-from bayesrisk.inference.tree_posterior import TreePosterior, tree_posterior
-from bayesrisk.inference.tree_targets import TargetPosteriors, target_posteriors
+from bayesrisk.inference.tree.leaf_prior import LeafPrior
+from bayesrisk.inference.tree.path import PathPosterior, path_posterior
+from bayesrisk.inference.tree.posterior import TreePosterior, tree_posterior
+from bayesrisk.inference.tree.structure import Tree
+from bayesrisk.inference.tree.targets import TargetPosteriors, target_posteriors
+from bayesrisk.inference.two_levels.posterior import HierarchicalPosterior, hierarchical_posterior
+from bayesrisk.inference.two_levels.sibling_cost import (
+    ApproximationCost,
+    sibling_approximation_cost,
+)
 
 __all__ = [
     "SUPPRESSED",

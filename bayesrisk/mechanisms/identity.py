@@ -3,7 +3,7 @@
 import numpy as np
 
 from bayesrisk._random import generator
-from bayesrisk.mechanisms._tabulation import true_tables
+from bayesrisk.mechanisms.tabulation import true_tables
 from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.tables import Microdata, Records, Workload
 

@@ -18,13 +18,13 @@ __all__ = ["available_mechanisms", "make_mechanism", "register_mechanism"]
 _GROUP = "bayesrisk.mechanisms"
 _OWN = {
     "identity": "bayesrisk.mechanisms.identity:Identity",
-    "discrete-gaussian": "bayesrisk.mechanisms.noise:DiscreteGaussianMechanism",
-    "discrete-laplace": "bayesrisk.mechanisms.noise:DiscreteLaplaceMechanism",
+    "discrete-gaussian": "bayesrisk.mechanisms.noise.mechanism:DiscreteGaussianMechanism",
+    "discrete-laplace": "bayesrisk.mechanisms.noise.mechanism:DiscreteLaplaceMechanism",
     "rounding": "bayesrisk.mechanisms.rounding:Rounding",
-    "suppression": "bayesrisk.mechanisms.suppression:Suppression",
-    "swapping": "bayesrisk.mechanisms.swapping:Swapping",
-    "topdown": "bayesrisk.mechanisms.topdown:TopDown",
-    "bottom-up": "bayesrisk.mechanisms.bottom_up:BottomUp",
+    "suppression": "bayesrisk.mechanisms.suppression.mechanism:Suppression",
+    "swapping": "bayesrisk.mechanisms.swapping.mechanism:Swapping",
+    "topdown": "bayesrisk.mechanisms.topdown.mechanism:TopDown",
+    "bottom-up": "bayesrisk.mechanisms.noise.bottom_up:BottomUp",
 }
 _registered: dict[str, Callable[..., Mechanism]] = {}
 

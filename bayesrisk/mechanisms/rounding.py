@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._random import generator
-from bayesrisk.mechanisms._tabulation import replace_counts, true_tables
+from bayesrisk.mechanisms.tabulation import replace_counts, true_tables
 from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.tables import Microdata, Records, Workload
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Hashable, Sequence
 
-from bayesrisk.inference import arviz_io
-from bayesrisk.inference.chains import Samples
+from bayesrisk.inference.sampling import arviz_io
+from bayesrisk.inference.sampling.chains import Samples
 from bayesrisk.plotting._canvas import Figure, outside_pyplot
 
 __all__ = ["plot_autocorr", "plot_posterior", "plot_rank", "plot_trace"]

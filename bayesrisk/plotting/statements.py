@@ -7,7 +7,7 @@ import pandas as pd
 
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Figure, require, style
-from bayesrisk.risk.statements import comparable_statements
+from bayesrisk.risk.statements.statements import comparable_statements
 
 __all__ = ["plot_statements"]
 

@@ -8,20 +8,20 @@ from bayesrisk.readers.geocodes import (
     is_tribal,
     spine_ancestor,
 )
-from bayesrisk.readers.hud import iter_hud, read_hud, write_hud
-from bayesrisk.readers.ipums import iter_ipums_1940, read_ipums_1940
-from bayesrisk.readers.ipums_write import write_ipums_1940
-from bayesrisk.readers.nhgis import iter_nhgis, read_nhgis
-from bayesrisk.readers.nhgis_write import write_nhgis
-from bayesrisk.readers.nmf import NoisyMeasurements
-from bayesrisk.readers.nmf_batches import ConstraintBatch, MeasurementBatch
-from bayesrisk.readers.nmf_noise import sigma2_from_variance
-from bayesrisk.readers.nmf_write import SyntheticMeasurements, write_nmf
-from bayesrisk.readers.ppmf import iter_ppmf, read_ppmf, write_ppmf
-from bayesrisk.readers.ppmf_units import iter_ppmf_units, read_ppmf_units, write_ppmf_units
+from bayesrisk.readers.hud.reader import iter_hud, read_hud, write_hud
+from bayesrisk.readers.ipums.reader import iter_ipums_1940, read_ipums_1940
+from bayesrisk.readers.ipums.writer import write_ipums_1940
+from bayesrisk.readers.nmf.batches import ConstraintBatch, MeasurementBatch
+from bayesrisk.readers.nmf.noise import sigma2_from_variance
+from bayesrisk.readers.nmf.reader import NoisyMeasurements
+from bayesrisk.readers.nmf.writer import SyntheticMeasurements, write_nmf
+from bayesrisk.readers.ppmf.persons import iter_ppmf, read_ppmf, write_ppmf
+from bayesrisk.readers.ppmf.units import iter_ppmf_units, read_ppmf_units, write_ppmf_units
 from bayesrisk.readers.record_form import iter_record_form, read_record_form, write_record_form
-from bayesrisk.readers.sf1 import iter_sf1, read_sf1
-from bayesrisk.readers.sf1_write import write_sf1
+from bayesrisk.readers.summary_files.nhgis import iter_nhgis, read_nhgis
+from bayesrisk.readers.summary_files.nhgis_writer import write_nhgis
+from bayesrisk.readers.summary_files.sf1 import iter_sf1, read_sf1
+from bayesrisk.readers.summary_files.sf1_writer import write_sf1
 
 __all__ = [
     "SPINE_WIDTHS",

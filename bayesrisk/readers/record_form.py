@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bayesrisk import _validation as check
-from bayesrisk._parquet import opened, read_batches
+from bayesrisk._files.parquet import opened, read_batches
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.readers._columns import CHUNK, Piece, characters, csv_pieces, header_of
-from bayesrisk.readers._pieces import joined, pieces_of
-from bayesrisk.readers._places import check_state, state_code
-from bayesrisk.readers._source import Source, one_source
-from bayesrisk.readers._write import new_file, write_table
+from bayesrisk.readers.text.columns import CHUNK, Piece, characters, csv_pieces, header_of
+from bayesrisk.readers.text.places import check_state, state_code
+from bayesrisk.readers.text.record_pieces import joined, pieces_of
+from bayesrisk.readers.text.source import Source, one_source
+from bayesrisk.readers.text.write import new_file, write_table
 from bayesrisk.tables import Records, schema
 
 __all__ = ["iter_record_form", "read_record_form", "write_record_form"]

@@ -3,8 +3,6 @@
 Code of the adversary: it sees published tables, never what holds records.
 """
 
-from bayesrisk.reconstruction.age_bins import AGE_BIN_STARTS, age_bin
-from bayesrisk.reconstruction.attack import ReconstructionAttack, record_form
 from bayesrisk.reconstruction.claims import (
     Claims,
     ClaimsAttack,
@@ -13,8 +11,9 @@ from bayesrisk.reconstruction.claims import (
     generate_claims,
     verify_claims,
 )
-from bayesrisk.reconstruction.guessers import modal_cells, modal_guess, proportional_guess
-from bayesrisk.reconstruction.matching import Matching, match_records
+from bayesrisk.reconstruction.linkage.age_bins import AGE_BIN_STARTS, age_bin
+from bayesrisk.reconstruction.linkage.guessers import modal_cells, modal_guess, proportional_guess
+from bayesrisk.reconstruction.linkage.matching import Matching, match_records
 from bayesrisk.reconstruction.occupancy import (
     OCCUPANCY_STATUS,
     HouseholdLaw,
@@ -29,7 +28,9 @@ from bayesrisk.reconstruction.occupancy import (
     occupancy_variability,
     reconstruct_occupancy,
 )
-from bayesrisk.reconstruction.reconstruct import Reconstruction, reconstruct
+from bayesrisk.reconstruction.records.attack import ReconstructionAttack, record_form
+from bayesrisk.reconstruction.records.reconstruct import Reconstruction, reconstruct
+from bayesrisk.reconstruction.records.variability import SolutionVariability, solution_variability
 from bayesrisk.reconstruction.registry import available_attacks, make_attack, register_attack
 from bayesrisk.reconstruction.solvers import (
     IntegerModel,
@@ -37,7 +38,6 @@ from bayesrisk.reconstruction.solvers import (
     SolverResult,
     make_solver,
 )
-from bayesrisk.reconstruction.variability import SolutionVariability, solution_variability
 
 __all__ = [
     "AGE_BIN_STARTS",

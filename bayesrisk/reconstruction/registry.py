@@ -19,7 +19,7 @@ _GROUP = "bayesrisk.attacks"
 _OWN = {
     "claims": "bayesrisk.reconstruction.claims.attack:ClaimsAttack",
     "occupancy": "bayesrisk.reconstruction.occupancy.attack:OccupancyAttack",
-    "reconstruction": "bayesrisk.reconstruction.attack:ReconstructionAttack",
+    "reconstruction": "bayesrisk.reconstruction.records.attack:ReconstructionAttack",
 }
 _registered: dict[str, Callable[..., Attack]] = {}
 

@@ -3,71 +3,73 @@
 May import everything to its left (laws, accounting, inference); nothing there may import it.
 """
 
-from bayesrisk.risk.accuracy import DecisionAccuracy, decision_accuracy
-from bayesrisk.risk.agreement import Agreement, agreement
-from bayesrisk.risk.block import (
+from bayesrisk.risk.count.accuracy import DecisionAccuracy, decision_accuracy
+from bayesrisk.risk.count.averages import (
     compose_risk,
     correct_decision_probability,
     marginal_count_posterior,
     marginal_posterior,
     marginal_risk,
 )
-from bayesrisk.risk.claims import (
-    certainty_precision,
-    claim_priors,
-    claim_statements,
-    count_claims,
+from bayesrisk.risk.count.before_postprocessing import (
+    unprocessed_marginal_posterior,
+    unprocessed_marginal_risk,
 )
-from bayesrisk.risk.claims_reports import claim_examples, records_identified
-from bayesrisk.risk.hierarchical import (
-    HierarchicalRisk,
-    hierarchical_correct_decision_probability,
-    hierarchical_marginal_posterior,
+from bayesrisk.risk.count.block_risk import BlockRisk, block_risk
+from bayesrisk.risk.count.postprocessing import (
+    PostprocessingComparison,
+    compare_postprocessing,
+    postprocessed_marginal_posterior,
+    postprocessed_marginal_risk,
 )
-from bayesrisk.risk.hierarchical_accuracy import hierarchical_decision_accuracy
-from bayesrisk.risk.hierarchical_gain import (
-    HierarchicalGain,
-    hierarchical_gain,
+from bayesrisk.risk.count.scenarios import SCENARIOS, Scenario, scenario
+from bayesrisk.risk.count.several_levels import (
+    multilevel_marginal_posterior,
+    multilevel_marginal_risk,
 )
-from bayesrisk.risk.leave_one_out import LeaveOneOut, leave_one_out
-from bayesrisk.risk.majority import MajorityInference, majority_inference
-from bayesrisk.risk.mechanism import MechanismRisk, mechanism_risk
-from bayesrisk.risk.mechanism_average import SimulatedAverage, simulated_marginal_posterior
-from bayesrisk.risk.mechanism_comparison import (
+from bayesrisk.risk.linkage.agreement import Agreement, agreement
+from bayesrisk.risk.linkage.majority import MajorityInference, majority_inference
+from bayesrisk.risk.linkage.race_ethnicity import race_ethnicity_counts
+from bayesrisk.risk.linkage.reidentification import Reidentification, reidentification
+from bayesrisk.risk.linkage.variability_reports import uniques_by_block_size, variability_quantiles
+from bayesrisk.risk.linkage.without_record import LeaveOneOut, leave_one_out
+from bayesrisk.risk.mechanism.average import SimulatedAverage, simulated_marginal_posterior
+from bayesrisk.risk.mechanism.comparison import (
     PostprocessingEffect,
     compare_mechanisms,
     postprocessing_effect,
 )
-from bayesrisk.risk.mechanism_utility import release_utility
-from bayesrisk.risk.multilevel import multilevel_marginal_posterior, multilevel_marginal_risk
-from bayesrisk.risk.noisy_measurements import NoisyMeasurementRisk, noisy_measurement_risk
-from bayesrisk.risk.occupancy import (
+from bayesrisk.risk.mechanism.posterior import MechanismRisk, mechanism_risk
+from bayesrisk.risk.mechanism.utility import release_utility
+from bayesrisk.risk.occupancy.blocks import (
     OccupancyBlockRisk,
     occupancy_block_risk,
     occupancy_statements,
 )
-from bayesrisk.risk.occupancy_linkage import (
+from bayesrisk.risk.occupancy.linkage import (
     MATCH_KEYS,
     LinkageCurve,
     occupancy_linkage,
     occupancy_ranking,
     sampling_ranking,
 )
-from bayesrisk.risk.people_statements import statements_about_people
-from bayesrisk.risk.postprocessing import (
-    PostprocessingComparison,
-    compare_postprocessing,
-    postprocessed_marginal_posterior,
-    postprocessed_marginal_risk,
+from bayesrisk.risk.statements.claim_reports import claim_examples, records_identified
+from bayesrisk.risk.statements.claims import (
+    certainty_precision,
+    claim_priors,
+    claim_statements,
+    count_claims,
 )
-from bayesrisk.risk.race_ethnicity import race_ethnicity_counts
-from bayesrisk.risk.reidentification import Reidentification, reidentification
-from bayesrisk.risk.result import BlockRisk, block_risk
-from bayesrisk.risk.scenarios import SCENARIOS, Scenario, scenario
-from bayesrisk.risk.statement_summary import statement_summary
-from bayesrisk.risk.statements import STATEMENT_COLUMNS, reconstruction_statements
-from bayesrisk.risk.unprocessed import unprocessed_marginal_posterior, unprocessed_marginal_risk
-from bayesrisk.risk.variability_reports import uniques_by_block_size, variability_quantiles
+from bayesrisk.risk.statements.people import statements_about_people
+from bayesrisk.risk.statements.statements import STATEMENT_COLUMNS, reconstruction_statements
+from bayesrisk.risk.statements.summary import statement_summary
+from bayesrisk.risk.two_levels.accuracy import hierarchical_decision_accuracy
+from bayesrisk.risk.two_levels.averages import (
+    HierarchicalRisk,
+    hierarchical_correct_decision_probability,
+    hierarchical_marginal_posterior,
+)
+from bayesrisk.risk.two_levels.gain import HierarchicalGain, hierarchical_gain
 
 __all__ = [
     "MATCH_KEYS",
@@ -82,7 +84,6 @@ __all__ = [
     "LinkageCurve",
     "MajorityInference",
     "MechanismRisk",
-    "NoisyMeasurementRisk",
     "OccupancyBlockRisk",
     "PostprocessingComparison",
     "PostprocessingEffect",
@@ -113,7 +114,6 @@ __all__ = [
     "mechanism_risk",
     "multilevel_marginal_posterior",
     "multilevel_marginal_risk",
-    "noisy_measurement_risk",
     "occupancy_block_risk",
     "occupancy_linkage",
     "occupancy_ranking",

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bayesrisk import _parquet
-from bayesrisk._parse import named, shown
-from bayesrisk._text import header_fields, open_text, text_tables
+from bayesrisk._files import parquet as _parquet
+from bayesrisk._files.parse import named, shown
+from bayesrisk._files.text import header_fields, open_text, text_tables
 from bayesrisk.exceptions import DataError
 from bayesrisk.tables.schema import Schema
 

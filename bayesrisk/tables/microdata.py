@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bayesrisk import _files
-from bayesrisk._parquet import opened, read_frame, read_table
-from bayesrisk._parse import named
+from bayesrisk._files.parquet import opened, read_frame, read_table
+from bayesrisk._files.parse import named
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
-from bayesrisk.tables._recode import recoded
+from bayesrisk.tables.recode import recoded
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Schema, schema
 

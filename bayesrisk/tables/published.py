@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._parse import shown
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.tables import _exchange
+from bayesrisk.tables import exchange as _exchange
 from bayesrisk.tables.histogram import Histogram, checked_matrix, compact, pieces_of
 from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.records import Records

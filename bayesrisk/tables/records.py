@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._parse import shown
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.tables._columns import read_batches
 from bayesrisk.tables.schema import Schema

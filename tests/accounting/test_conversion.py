@@ -4,12 +4,12 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import oracles
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp
+from oracles import laws as oracles
 from refusals import NOT_REAL, refuses
 
 from bayesrisk import (

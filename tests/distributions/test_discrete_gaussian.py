@@ -4,11 +4,11 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import oracles
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import laws as oracles
 from refusals import finite_or_refused
 
 from bayesrisk import ArgumentError, DiscreteGaussian, DiscreteLaplace, FiniteLaw, ShapeError

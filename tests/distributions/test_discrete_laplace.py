@@ -4,10 +4,10 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import laws as oracles
 
 from bayesrisk import ArgumentError, DiscreteLaplace, ShapeError
 

@@ -3,11 +3,11 @@
 import math
 
 import numpy as np
-import oracles
 import pytest
 from mpmath import mp, mpf
+from oracles import laws as oracles
 
-from bayesrisk.distributions import _kernels
+from bayesrisk.distributions import kernels as _kernels
 from bayesrisk.distributions.discrete_gaussian import _MIDPOINT, log_normaliser
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from bayesrisk import ArgumentError, DiscreteGaussian, DiscreteLaplace, FiniteLaw, TruncatedLaw
-from bayesrisk.distributions import _kernels
+from bayesrisk.distributions import kernels as _kernels
 
 DRAWS = 200_000
 # One in ten thousand: with fixed seeds a failure is a defect, not bad luck that comes back.

@@ -4,11 +4,11 @@ import functools
 import math
 
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp
+from oracles import laws as oracles
 
 from bayesrisk import (
     ArgumentError,

@@ -11,19 +11,19 @@ from collections import namedtuple
 from functools import cache
 
 import numpy as np
-import oracles_readers as oracle
 import pandas as pd
+from oracles import readers as oracle
 
 import bayesrisk as br
-from bayesrisk.cli_release import _read_config
+from bayesrisk.cli.release import _read_config
 from bayesrisk.experiments import load_config, read_reconstruction, read_results, run_sweep
+from bayesrisk.experiments.hierarchy import add_columns
+from bayesrisk.experiments.linkage.report import _read as read_known
 from bayesrisk.experiments.occupancy import attack
 from bayesrisk.experiments.occupancy.report import read_households, read_sample
-from bayesrisk.experiments.parsing import parse_config
-from bayesrisk.experiments.reconstruction_run import run_reconstruction
-from bayesrisk.experiments.reidentification_report import _read as read_known
-from bayesrisk.experiments.release_table import add_columns
-from bayesrisk.experiments.store import SweepFolder
+from bayesrisk.experiments.reconstruction.run import run_reconstruction
+from bayesrisk.experiments.sweep.folder import SweepFolder
+from bayesrisk.experiments.sweep.parsing import parse_config
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.readers import NoisyMeasurements
 from bayesrisk.release import Release

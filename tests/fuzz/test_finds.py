@@ -14,8 +14,8 @@ from pyarrow import parquet
 import bayesrisk as br
 from bayesrisk.exceptions import ConfigError, DataError, OutputError
 from bayesrisk.experiments import load_config
-from bayesrisk.experiments.store import SweepFolder
-from bayesrisk.readers._fixed import parse_whole
+from bayesrisk.experiments.sweep.folder import SweepFolder
+from bayesrisk.readers.text.fixed import parse_whole
 from bayesrisk.tables import PublishedTables, Records, schema
 
 PERSON = schema("sf1-person")
@@ -56,7 +56,7 @@ def test_lines_may_end_otherwise(kind, end, example):
 def test_line_ends_wherever_a_piece_ends(text, sizes):
     import io
 
-    from bayesrisk._text import TextStream
+    from bayesrisk._files.text import TextStream
 
     data = text.replace(b"a", b"\r\n").replace(b"\0", b"\r")
     stream = TextStream(io.BytesIO(data), "x")

@@ -17,9 +17,9 @@ from bayesrisk import (
     path_posterior,
     tree_posterior,
 )
-from bayesrisk.inference import _tree_engine as engine
-from bayesrisk.inference import _tree_kernels as kernels
-from bayesrisk.inference import _tree_tilts as tilts
+from bayesrisk.inference.tree import _kernels as kernels
+from bayesrisk.inference.tree import _sum_product as engine
+from bayesrisk.inference.tree import _tilting as tilts
 
 # The wide windows of budgets between these are slow, not endless: tests of their own have them.
 budgets = st.one_of(st.floats(-300, -40), st.floats(-3, 300)).map(lambda t: 10.0**t)

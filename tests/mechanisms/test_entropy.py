@@ -9,7 +9,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from oracles_mechanisms import AGES, PEOPLE, SEX, TOTAL, people_workload, population
+from oracles.mechanisms import AGES, PEOPLE, SEX, TOTAL, people_workload, population
 
 from bayesrisk import make_attack, make_mechanism
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError

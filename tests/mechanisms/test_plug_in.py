@@ -12,7 +12,7 @@ PROJECT = Path(__file__).parents[2] / "docs" / "examples" / "bayesrisk-subsampli
 
 SCRIPT = """
 import json
-from oracles_mechanisms import AGES, people_workload, population
+from oracles.mechanisms import AGES, people_workload, population
 from bayesrisk import available_mechanisms, make_mechanism
 from bayesrisk.interfaces import Mechanism
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles_mechanisms import AGES, SEX, people_workload, population
+from oracles.mechanisms import AGES, SEX, people_workload, population
 from scipy import stats
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles_population import combinations, renewal_overshoot
+from oracles.population import combinations, renewal_overshoot
 from scipy.stats import chi2
 
 from bayesrisk.population import _laws as laws

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from bayesrisk import ArgumentError, ArgumentTypeError, samples
+from bayesrisk import ArgumentError, ArgumentTypeError
+from bayesrisk import datasets as samples
 from bayesrisk.population import population_spec, simulate_population
 
 

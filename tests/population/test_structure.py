@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles_population import combinations, household_faults
+from oracles.population import combinations, household_faults
 
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.tables import Microdata, schema

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles_population import summary_by_hand
+from oracles.population import summary_by_hand
 
 from bayesrisk import ArgumentTypeError, DataError, __version__
 from bayesrisk.population import _national as national

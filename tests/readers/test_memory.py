@@ -3,8 +3,8 @@
 import zipfile
 
 import numpy as np
-import oracles_readers as oracle
 import pytest
+from oracles import readers as oracle
 from peak_memory import run_and_measure
 
 from bayesrisk import (
@@ -15,7 +15,7 @@ from bayesrisk import (
     write_ppmf,
     write_record_form,
 )
-from bayesrisk.readers import _source
+from bayesrisk.readers.text import source as _source
 
 READ = """
 import bayesrisk

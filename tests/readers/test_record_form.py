@@ -4,13 +4,13 @@ import gzip
 import zipfile
 
 import numpy as np
-import oracles_readers as oracle
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import readers as oracle
 
 from bayesrisk import (
     ArgumentError,

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from bayesrisk.cli import app
+from bayesrisk.cli.app import app
 from bayesrisk.experiments import read_reconstruction
 
 PERSON = Path(__file__).parents[3] / "shared" / "data" / "person"

@@ -8,8 +8,8 @@ is 0.0992264 to the digits printed; seven digits of a risk need the fraction its
 
 from fractions import Fraction
 
-import oracles
 import pytest
+from oracles import laws as oracles
 
 import bayesrisk as br
 

@@ -1,13 +1,13 @@
 """Intervals of shares whose trials depend on each other."""
 
 import numpy as np
-import oracles_reidentification as oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import linkage as oracle
 from scipy import stats
 
-from bayesrisk.risk._intervals import (
+from bayesrisk.risk.intervals import (
     binomial_interval,
     block_moments,
     clustered_interval,

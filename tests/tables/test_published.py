@@ -17,15 +17,8 @@ from bayesrisk.exceptions import (
     OutputError,
     ShapeError,
 )
-from bayesrisk.tables import (
-    PublishedTables,
-    Records,
-    Workload,
-    _exchange,
-    schema,
-    tabulate_records,
-    workload,
-)
+from bayesrisk.tables import PublishedTables, Records, Workload, schema, tabulate_records, workload
+from bayesrisk.tables import exchange as _exchange
 
 PERSON = schema("sf1-person")
 SMALL = workload("sf1-block", levels=["tract", "block"]).select(tables=["P1", "P6", "P12"])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles_tables import every_record
+from oracles.tables import every_record
 from table_strategies import schemas
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles_tables import brute_sensitivity, direct_counts, every_record, weights
-from oracles_tables import by_name as attributes_of
+from oracles.tables import brute_sensitivity, direct_counts, every_record, weights
+from oracles.tables import by_name as attributes_of
 from table_strategies import documents, records
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
@@ -304,7 +304,7 @@ def test_a_part_of_a_large_table_in_slices(monkeypatch):
 
 
 def test_the_races_of_the_redistricting_file_are_in_the_order_of_the_tables():
-    from bayesrisk.tables._recode import CENRACE
+    from bayesrisk.tables.recode import CENRACE
 
     p8 = workload("sf1-block").tables["block", "P8"]
     assert p8.factors["race"].argmax(axis=1).tolist() == (CENRACE - 1).tolist()

@@ -15,14 +15,14 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
-from bayesrisk._parquet import read_frame
-from bayesrisk._parse import shown
+from bayesrisk._files.parquet import read_frame
+from bayesrisk._files.parse import shown
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.executors import make_executor
-from bayesrisk.experiments.parts import PartFolder, arrow_table
-from bayesrisk.experiments.reconstruction_shards import digest_folder
-from bayesrisk.experiments.settings import RunSettings
+from bayesrisk.experiments.reconstruction.shards import digest_folder
+from bayesrisk.experiments.runs.config import RunSettings
+from bayesrisk.experiments.runs.executors import make_executor
+from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
 from bayesrisk.reconstruction import (
     OccupancyDetection,
     OccupancyStatistics,

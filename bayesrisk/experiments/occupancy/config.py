@@ -9,7 +9,7 @@ from bayesrisk import _validation as check
 from bayesrisk._version import __version__
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.experiments.settings import RunSettings
+from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import make_mechanism
 

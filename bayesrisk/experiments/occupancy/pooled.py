@@ -12,10 +12,10 @@ from bayesrisk import _files
 from bayesrisk.exceptions import OutputError
 from bayesrisk.experiments.occupancy.config import OccupancyConfig
 from bayesrisk.experiments.occupancy.study import StudyPart, sampled_rankings
-from bayesrisk.experiments.parts import CONFIDENTIAL
+from bayesrisk.experiments.runs.folder import CONFIDENTIAL
 from bayesrisk.population import occupancy_violation
 from bayesrisk.risk import MATCH_KEYS, occupancy_linkage
-from bayesrisk.risk._intervals import binomial_interval
+from bayesrisk.risk.intervals import binomial_interval
 
 __all__ = ["OccupancyStudy", "pooled_study"]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pandas as pd
 
 from bayesrisk import _files
-from bayesrisk._parquet import opened, read_frame
+from bayesrisk._files.parquet import opened, read_frame
 from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.occupancy.pooled import OccupancyStudy
-from bayesrisk.experiments.parts import CONFIDENTIAL
+from bayesrisk.experiments.runs.folder import CONFIDENTIAL
 from bayesrisk.tables import Microdata, Records, schema
 
 __all__ = ["column_names", "read_households", "read_sample", "write_occupancy_figures"]

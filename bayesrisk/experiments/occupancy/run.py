@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentTypeError
-from bayesrisk.experiments.executors import make_executor
 from bayesrisk.experiments.occupancy.config import SYNTHETIC, OccupancyConfig
 from bayesrisk.experiments.occupancy.pooled import OccupancyStudy, pooled_study
 from bayesrisk.experiments.occupancy.study import StudyPart, study_part, true_households
-from bayesrisk.experiments.parts import CONFIDENTIAL, PartFolder, arrow_table
+from bayesrisk.experiments.runs.executors import make_executor
+from bayesrisk.experiments.runs.folder import CONFIDENTIAL, PartFolder, arrow_table
 from bayesrisk.interfaces import Executor
 from bayesrisk.tables import Records
 

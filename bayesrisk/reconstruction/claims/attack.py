@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bayesrisk._parse import shown
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.reconstruction.claims.verification import Claims, claims
 from bayesrisk.release import Release

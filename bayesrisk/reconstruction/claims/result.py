@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.reconstruction.claims._decide import REFUTED, UNDECIDED, VERIFIED
-from bayesrisk.reconstruction.claims._lattice import matches
-from bayesrisk.reconstruction.claims._options import About
-from bayesrisk.reconstruction.claims._study import BlockClaims
+from bayesrisk.reconstruction.claims.options import About
+from bayesrisk.reconstruction.claims.search.decide import REFUTED, UNDECIDED, VERIFIED
+from bayesrisk.reconstruction.claims.search.decide_block import BlockClaims
+from bayesrisk.reconstruction.claims.search.lattice import matches
 from bayesrisk.tables.published import PublishedTables
 from bayesrisk.tables.schema import Schema
 

@@ -12,9 +12,9 @@ import pandas as pd
 
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.interfaces import SolverBackend
-from bayesrisk.reconstruction.claims._options import About, about_claims
-from bayesrisk.reconstruction.claims._study import study
+from bayesrisk.reconstruction.claims.options import About, about_claims
 from bayesrisk.reconstruction.claims.result import Claims, collected
+from bayesrisk.reconstruction.claims.search.decide_block import study
 from bayesrisk.tables.published import PublishedTables
 
 __all__ = ["Claims", "claims", "generate_claims", "verify_claims"]

@@ -16,12 +16,12 @@ from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.occupancy._program import BlockProgram
 from bayesrisk.reconstruction.occupancy.law import UNIT
 from bayesrisk.reconstruction.solvers import IntegerModel, Limits
-from bayesrisk.reconstruction.solvers._highs import HighsWarm
 from bayesrisk.reconstruction.solvers.branching import (
     proved_bound,
     proves_infeasible,
     reduced_values,
 )
+from bayesrisk.reconstruction.solvers.highs import HighsWarm
 
 __all__ = [
     "Best",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bayesrisk._parse import shown
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection, detect_occupancy
 from bayesrisk.reconstruction.occupancy.statistics import occupancy_statistics

@@ -150,7 +150,7 @@ class _Detector:
         solver: SolverBackend,
         limits: Limits,
     ) -> None:
-        from bayesrisk.reconstruction.solvers._highs import HighsWarm  # loads a compiled solver
+        from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
 
         self._rows = _matrix(adults)
         self._dense = self._rows.toarray()

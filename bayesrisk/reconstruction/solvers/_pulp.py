@@ -9,7 +9,7 @@ import numpy as np
 import pulp
 from numpy.typing import NDArray
 
-from bayesrisk._parse import shown
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, MissingDependencyError
 from bayesrisk.reconstruction.solvers.deadline import Deadline
 from bayesrisk.reconstruction.solvers.model import (

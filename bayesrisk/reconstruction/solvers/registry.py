@@ -3,7 +3,7 @@
 from typing import Any
 
 from bayesrisk import _validation as check
-from bayesrisk._parse import shown
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.interfaces import SolverBackend
 
@@ -46,7 +46,7 @@ def make_solver(name: str | SolverBackend = "highs", **options: Any) -> SolverBa
     kind, _, inner = name.partition(":")
     check.choice(kind, "solver", ("highs", "pulp"))
     if kind == "highs" and not inner:
-        from bayesrisk.reconstruction.solvers._highs import HighsSolver  # loads a compiled solver
+        from bayesrisk.reconstruction.solvers.highs import HighsSolver  # loads a compiled solver
 
         return HighsSolver(**options)
     if kind == "pulp" and inner:

@@ -4,11 +4,11 @@ import itertools
 import json
 
 import numpy as np
-import oracles_claims as oracle
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from claims_cases import as_patterns, odd_case
+from oracles import claims as oracle
 
 from bayesrisk import (
     ArgumentTypeError,
@@ -19,15 +19,15 @@ from bayesrisk import (
     household_cells,
     make_mechanism,
     population_spec,
-    samples,
     simulate_population,
     tabulate_records,
     workload,
 )
+from bayesrisk import datasets as samples
 from bayesrisk.reconstruction import IntegerModel, available_attacks, make_attack, make_solver
-from bayesrisk.reconstruction.claims import _decide
+from bayesrisk.reconstruction.claims.search import decide as _decide
 from bayesrisk.reconstruction.solvers import Raw
-from bayesrisk.reconstruction.solvers._highs import HighsSolver
+from bayesrisk.reconstruction.solvers.highs import HighsSolver
 
 DHC = workload("household-dhc")
 NAMES = DHC.schema.names

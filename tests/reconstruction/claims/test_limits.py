@@ -7,9 +7,13 @@ import pandas as pd
 import pytest
 from peak_memory import run_and_measure
 
-from bayesrisk import claims, samples, tabulate_records, workload
-from bayesrisk.reconstruction.claims import _decide, _exchange, _study
-from bayesrisk.reconstruction.solvers import _highs, deadline, make_solver
+from bayesrisk import claims, tabulate_records, workload
+from bayesrisk import datasets as samples
+from bayesrisk.reconstruction.claims.search import decide as _decide
+from bayesrisk.reconstruction.claims.search import decide_block as _study
+from bayesrisk.reconstruction.claims.search import exchange as _exchange
+from bayesrisk.reconstruction.solvers import deadline, make_solver
+from bayesrisk.reconstruction.solvers import highs as _highs
 
 DHC = workload("household-dhc")
 

@@ -3,15 +3,15 @@
 import itertools
 
 import numpy as np
-import oracles_claims as oracle
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from claims_cases import as_patterns, case, publish, small_schema
+from oracles import claims as oracle
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import claims, generate_claims, verify_claims
-from bayesrisk.reconstruction.claims import _decide
+from bayesrisk.reconstruction.claims.search import decide as _decide
 from bayesrisk.tables import PublishedTables, Table, Workload
 
 

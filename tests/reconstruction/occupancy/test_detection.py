@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
-import oracles_occupancy as oracle
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from oracles import occupancy as oracle
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.mechanisms import make_mechanism
@@ -18,9 +18,10 @@ from bayesrisk.reconstruction import (
     occupancy_statistics,
 )
 from bayesrisk.reconstruction.occupancy.statistics import _interval
-from bayesrisk.reconstruction.solvers import Raw, SolverResult, _highs
-from bayesrisk.reconstruction.solvers._highs import HighsSolver
+from bayesrisk.reconstruction.solvers import Raw, SolverResult
+from bayesrisk.reconstruction.solvers import highs as _highs
 from bayesrisk.reconstruction.solvers.branching import Relaxation
+from bayesrisk.reconstruction.solvers.highs import HighsSolver
 from bayesrisk.tables import Records, schema, tabulate_records, workload
 
 SCHEMA = "household-occupancy"

@@ -1,9 +1,9 @@
 """Eq. 2, the best t, Eq. 8 and Eq. 3 against enumeration of tiny blocks."""
 
 import numpy as np
-import oracles_occupancy as oracle
 import pandas as pd
 import pytest
+from oracles import occupancy as oracle
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.reconstruction import (

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from oracles_reconstruction import solutions
+from oracles.reconstruction import solutions
 
 from bayesrisk.exceptions import ArgumentError, MissingDependencyError
 from bayesrisk.interfaces import SolverBackend
@@ -261,7 +261,7 @@ def test_a_solver_object_is_used_as_it_is():
 
 @pytest.mark.parametrize("nodes", [1, 3, 400])
 def test_a_search_finds_what_there_is_and_proves_what_there_is_not(nodes):
-    from bayesrisk.reconstruction.solvers._highs import HighsWarm
+    from bayesrisk.reconstruction.solvers.highs import HighsWarm
 
     rng = np.random.default_rng(21)
     seen = {"found": 0, "none": 0, "unknown": 0}
@@ -329,7 +329,7 @@ def test_the_second_look_at_an_infeasible_model_has_what_time_is_left(backend, m
 
 
 def test_presolve_of_a_large_model_is_left_out_when_there_is_a_limit(monkeypatch):
-    from bayesrisk.reconstruction.solvers import _highs
+    from bayesrisk.reconstruction.solvers import highs as _highs
 
     model, objective = random_model(np.random.default_rng(3))
     given = []
@@ -348,7 +348,7 @@ def test_presolve_of_a_large_model_is_left_out_when_there_is_a_limit(monkeypatch
 
 
 def test_an_interior_point_is_positive_wherever_some_point_is():
-    from bayesrisk.reconstruction.solvers._highs import interior_point
+    from bayesrisk.reconstruction.solvers.highs import interior_point
 
     tried = 0
     for seed in range(25):

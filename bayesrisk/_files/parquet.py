@@ -1,0 +1,189 @@
+"""Parquet files from elsewhere: columns that stand there once, of known types, in bounded memory.
+
+What other programs left in a file's metadata (indices, types of pandas) is not read.  Texts come
+in as dictionaries and are checked before they are written out, so that a short file cannot become
+a long table, and damaged indices and text that is no UTF-8 are found.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from bayesrisk._files.parse import Fault, named, shown
+from bayesrisk.exceptions import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "Kinds",
+    "check_kinds",
+    "is_text",
+    "opened",
+    "plain_kind",
+    "read_batches",
+    "read_frame",
+    "read_table",
+    "unique_names",
+]
+
+#: Values of a file, and how many for each byte of it once there are many.
+MAX_VALUES = 2**25
+MAX_PER_BYTE = 64
+#: Bytes of a text.
+MAX_TEXT = 2**16
+#: Columns with what they may hold: of "text", "whole", "number" and "flag", or anything flat.
+Kinds = Mapping[str, Sequence[str]]
+_INDEX = re.compile(r"__index_level_\d+__")
+
+
+def plain_kind(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the values, also where they come as a dictionary."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a column holds texts, as they are or as a dictionary."""
+    kind = plain_kind(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    floating = pa.types.is_float32(kind) or pa.types.is_float64(kind)
+    return bool(pa.types.is_integer(kind) or floating)
+
+
+def _is_flat(kind: pa.DataType) -> bool:
+    kind = plain_kind(kind)
+    tests = (pa.types.is_boolean, pa.types.is_decimal, pa.types.is_temporal)
+    return is_text(kind) or _is_number(kind) or any(test(kind) for test in tests)
+
+
+_TESTS: dict[str, Callable[[pa.DataType], Any]] = {
+    "text": is_text,
+    "whole": pa.types.is_integer,
+    "number": _is_number,
+    "flag": pa.types.is_boolean,
+    "anything flat": _is_flat,
+}
+
+
+def unique_names(schema: pa.Schema, file: Path, fault: Fault = DataError) -> list[str]:
+    """Return the names of the columns; each must stand there once."""
+    names: list[str] = schema.names
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise fault(f"{file}: column {shown(name)}: must stand in the file once")
+        seen.add(name)
+    return names
+
+
+def check_kinds(schema: pa.Schema, file: Path, kinds: Kinds, fault: Fault = DataError) -> None:
+    """Refuse a file whose columns are missing or of another type."""
+    for name, allowed in kinds.items():
+        if name not in schema.names:
+            held = ", ".join(schema.names) or "none"
+            raise fault(f"{file}: must have a column {name!r}; columns: {held[:1000]}")
+        kind = schema.field(name).type
+        # A column of nothing but nulls is one of missing values: its rows are refused by others.
+        if not (pa.types.is_null(kind) or any(_TESTS[test](kind) for test in allowed)):
+            kind = plain_kind(kind)
+            raise fault(f"{file}: column {name!r}: must hold {' or '.join(allowed)}, got {kind}")
+
+
+@contextmanager
+def opened(
+    file: Path, fault: Fault = DataError, **options: Any
+) -> Iterator[tuple[parquet.ParquetFile, pa.Schema]]:
+    """Open a file, its columns each there once, and no more values in it than its bytes allow.
+
+    The columns are told with the types that they have in the file; texts come as dictionaries.
+    """
+    with named(str(file), fault, also=(pa.ArrowException,)):
+        options = {"page_checksum_verification": True, **options}
+        with parquet.ParquetFile(file, **options) as source:
+            schema = source.schema_arrow
+            unique_names(schema, file, fault)
+            _check_values(file, source.metadata, fault)
+            found = [name for name in schema.names if is_text(schema.field(name).type)]
+        with parquet.ParquetFile(file, read_dictionary=found, **options) as source:
+            yield source, schema
+
+
+def _check_values(file: Path, about: Any, fault: Fault) -> None:
+    # Not from what is told of each column: to look at it where it is damaged ends the process.
+    values = about.num_rows * about.num_columns
+    most = max(MAX_VALUES, MAX_PER_BYTE * file.stat().st_size)
+    if values > most:
+        raise fault(f"{file}: must hold at most {most} values, by its size, got {values}")
+
+
+def _plain(table: pa.Table, schema: pa.Schema, file: Path, fault: Fault) -> pa.Table:
+    """Return a table with texts written out and without metadata, every value sound."""
+    with named(str(file), fault, also=(pa.ArrowException,)):
+        for place, field in enumerate(table.schema):
+            column = table.column(place)
+            column.validate(full=True)
+            if not pa.types.is_dictionary(field.type):
+                continue
+            if is_text(field.type):
+                longest = max(
+                    (pc.max(pc.binary_length(c.dictionary)).as_py() or 0 for c in column.chunks),
+                    default=0,
+                )
+                if longest > MAX_TEXT:
+                    raise fault(
+                        f"{file}: column {field.name!r}: texts must be at most {MAX_TEXT} bytes "
+                        f"long, got {longest}"
+                    )
+            table = table.set_column(
+                place, field.name, column.cast(plain_kind(schema.field(field.name).type))
+            )
+        return table.replace_schema_metadata(None)
+
+
+def read_batches(
+    file: Path,
+    rows: int,
+    columns: Kinds | None = None,
+    fault: Fault = DataError,
+) -> Iterator[pa.Table]:
+    """Yield tables of at most so many rows, at least one, of all columns; some are of a kind."""
+    with opened(file, fault) as (source, schema):
+        check_kinds(schema, file, columns or {}, fault)
+        empty = True
+        with named(str(file), fault, also=(pa.ArrowException,)):
+            for batch in source.iter_batches(rows):
+                empty = False
+                yield _plain(pa.Table.from_batches([batch]), schema, file, fault)
+            if empty:
+                yield _plain(source.read(), schema, file, fault)
+
+
+def read_table(file: Path, columns: Kinds | None = None, fault: Fault = DataError) -> pa.Table:
+    """Return the named columns of a file, all by default."""
+    with opened(file, fault) as (source, schema):
+        check_kinds(schema, file, columns or {}, fault)
+        wanted = None if columns is None else list(columns)
+        return _plain(source.read(columns=wanted), schema, file, fault)
+
+
+def read_frame(
+    file: Path, columns: Kinds | None = None, fault: Fault = DataError
+) -> "pd.DataFrame":
+    """Return the named columns of a file as a frame; by default all but those of an index."""
+    if columns is None:
+        with opened(file, fault) as (_, schema):
+            names = [name for name in schema.names if not _INDEX.fullmatch(name)]
+        columns = dict.fromkeys(names, ("anything flat",))
+    table = read_table(file, columns, fault)
+    with named(str(file), fault, also=(pa.ArrowException, OverflowError)):
+        frame: pd.DataFrame = table.to_pandas()
+        return frame

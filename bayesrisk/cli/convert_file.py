@@ -1,0 +1,223 @@
+"""``bayesrisk convert-file``: a file that users hold into the form that the commands exchange."""
+
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from bayesrisk import _files
+from bayesrisk.cli._data import data_path
+from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError, OutputError
+
+if TYPE_CHECKING:
+    from bayesrisk.tables import PublishedTables, Workload
+
+__all__ = ["convert_file"]
+
+_SECONDS = 10.0  # between two lines of progress where there is no terminal
+
+
+class Form(StrEnum):
+    """Forms of files that can be read."""
+
+    PPMF = "ppmf"
+    PPMF_UNITS = "ppmf-units"
+    RECORDS = "records"
+    IPUMS_1940 = "ipums-1940"
+    HUD = "hud"
+    SF1 = "sf1"
+    NHGIS = "nhgis"
+
+
+_TABLES = (Form.SF1, Form.NHGIS)
+_CODEBOOK = (Form.NHGIS, Form.IPUMS_1940)
+_STATE = (Form.PPMF, Form.PPMF_UNITS, Form.RECORDS, Form.NHGIS)
+
+
+def convert_file(
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help="File, archive or folder.")],
+    form: Annotated[Form, typer.Option("--from", help="Form of the input.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Parquet file, or folder for tables.")
+    ],
+    codebook: Annotated[
+        Path | None, typer.Option(help="NHGIS codebook, or DDI codebook of an IPUMS extract.")
+    ] = None,
+    state: Annotated[
+        str | None, typer.Option(help="FIPS code or abbreviation that all places must have.")
+    ] = None,
+    workload: Annotated[
+        str | None, typer.Option(help="Tables to read: sf1-block, sf1-tract, ...")
+    ] = None,
+    table: Annotated[list[str] | None, typer.Option(help="Only this table; may repeat.")] = None,
+    level: Annotated[
+        list[str] | None, typer.Option(help="Level of the tables (may repeat) or HUD file.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
+) -> None:
+    """Convert a census or HUD file to records in Parquet, or to a folder of tables."""
+    for value, name, forms in (
+        (codebook, "--codebook", _CODEBOOK),
+        (state, "--state", _STATE),
+        (workload, "--workload", _TABLES),
+        (table, "--table", _TABLES),
+        (level, "--level", (*_TABLES, Form.HUD)),
+    ):
+        if value and form not in forms:
+            raise ArgumentError(f"{name} goes with --from {' or '.join(forms)}, got --from {form}")
+    source = data_path(source, "census files")
+    with _files.explained(output):
+        if output.exists():
+            raise OutputError(f"{output}: exists already; choose another name")
+    with _progress(quiet=quiet or as_json) as advance, _warnings_as_lines():
+        if form in _TABLES:
+            chosen = _workload(workload, table, level)
+            rows = _write_tables(_tables(source, form, chosen, codebook, state, advance), output)
+        else:
+            pieces = _frames(source, form, codebook, state, level)
+            rows = _write_parquet(pieces, output, advance)
+    if as_json:
+        typer.echo(json.dumps({"output": str(output), "rows": rows}, indent=2))
+    else:
+        typer.echo(f"{rows} {'places' if form in _TABLES else 'rows'} in {output}")
+
+
+def _workload(name: str | None, tables: list[str] | None, levels: list[str] | None) -> "Workload":
+    from bayesrisk.tables import workload
+
+    if name is None:
+        raise ArgumentError("--workload must be given for tables, such as sf1-block")
+    chosen = workload(name, levels=levels or None)
+    return chosen.select(tables=tables) if tables else chosen
+
+
+def _frames(
+    source: Path, form: Form, codebook: Path | None, state: str | None, level: list[str] | None
+) -> Iterator[Any]:
+    """Yield pieces of the input as Arrow tables."""
+    import pyarrow as pa
+
+    from bayesrisk import readers
+
+    if form is Form.HUD:
+        if not level or len(level) != 1:
+            raise ArgumentError("--level must be given once for a HUD file: tract, county or state")
+        for frame in readers.iter_hud(source, level=level[0]):
+            yield pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+        return
+    if form is Form.IPUMS_1940:
+        pieces = readers.iter_ipums_1940(source, ddi=codebook)
+    elif form is Form.PPMF:
+        pieces = readers.iter_ppmf(source, state=state)
+    elif form is Form.PPMF_UNITS:
+        pieces = readers.iter_ppmf_units(source, state=state)
+    else:
+        pieces = readers.iter_record_form(source, state=state)
+    for records in pieces:
+        yield records.table
+
+
+def _tables(
+    source: Path,
+    form: Form,
+    chosen: "Workload",
+    codebook: Path | None,
+    state: str | None,
+    advance: Callable[[int], None],
+) -> "PublishedTables":
+    from bayesrisk import readers
+    from bayesrisk.readers.text.table_pieces import combined
+
+    if form is Form.SF1:
+        pieces = readers.iter_sf1(source, workload=chosen)
+    else:
+        pieces = readers.iter_nhgis(source, workload=chosen, codebook=codebook, state=state)
+
+    def counted() -> Iterator["PublishedTables"]:
+        for piece in pieces:
+            advance(sum(len(places) for places in piece.geoids.values()))
+            yield piece
+
+    return combined(counted(), chosen)
+
+
+def _write_tables(tables: "PublishedTables", output: Path) -> int:
+    """Write a folder that takes its name once it is whole; return the number of places."""
+    tables.write(output, replace=False)
+    return sum(len(places) for places in tables.geoids.values())
+
+
+def _write_parquet(pieces: Iterator[Any], output: Path, advance: Callable[[int], None]) -> int:
+    """Write a Parquet file that takes its name once it is whole; return the number of rows."""
+    import pyarrow.parquet as pq
+
+    if output.suffix.lower() != ".parquet":
+        raise ArgumentError(f"--output must end in .parquet, got {str(output)!r}")
+    first = next(pieces, None)
+    if first is None:
+        raise DataError("the input must hold at least one row, got none")
+    rows = 0
+    with (
+        _files.whole_file(output, new=True) as stream,
+        pq.ParquetWriter(
+            stream, first.schema, compression="zstd", write_page_checksum=True
+        ) as writer,
+    ):
+        for piece in chain([first], pieces):
+            writer.write_table(piece)
+            rows += piece.num_rows
+            advance(piece.num_rows)
+    return rows
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Say each of our warnings once, in one line on standard error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", BayesRiskWarning)
+        yield
+    ours = (w for w in caught if issubclass(w.category, BayesRiskWarning))
+    for text in dict.fromkeys(str(w.message) for w in ours):
+        typer.echo(f"bayesrisk: warning: {text}", err=True)
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """Count rows on standard error: in place on a terminal, else a line now and then."""
+    console = Console(stderr=True)
+    done = 0
+    if quiet:
+        yield lambda _: None
+        return
+    if console.is_terminal:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        with Progress(*columns, console=console) as bar:
+            task = bar.add_task("0 rows", total=None)
+
+            def show(rows: int) -> None:
+                nonlocal done
+                done += rows
+                bar.update(task, description=f"{done:,} rows")
+
+            yield show
+        return
+    last = time.monotonic()
+
+    def log(rows: int) -> None:
+        nonlocal done, last
+        done += rows
+        if time.monotonic() - last >= _SECONDS:
+            last = time.monotonic()
+            typer.echo(f"{done:,} rows", err=True)
+
+    yield log

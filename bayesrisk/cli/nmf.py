@@ -1,0 +1,172 @@
+"""``bayesrisk risk --nmf``: every unit and cell of a noisy measurement file."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from bayesrisk import _files
+from bayesrisk._files.parse import shown
+from bayesrisk.accounting import exact_number
+from bayesrisk.cli._data import measurement_folder
+from bayesrisk.exceptions import ArgumentError, OutputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayesrisk.experiments import NoisyMeasurementRisk
+
+__all__ = ["measurement_risk", "refuse_options"]
+
+_BUDGETS = ("pl94-us", "pl94-pr")
+_FIGURE_ENDINGS = (".png", ".svg")
+Progress = Callable[[int, int], None]
+
+
+def refuse_options(given: Mapping[str, Any], reason: str) -> None:
+    """Refuse options that do not belong to this use of the command."""
+    names = [name for name, value in given.items() if value not in (None, [], "", False)]
+    if names:
+        raise ArgumentError(f"{', '.join(names)}: {reason}")
+
+
+def _budget(name: str | None, universe: str) -> "pd.DataFrame | None":
+    """Return the production budget that the option names."""
+    from bayesrisk.accounting import census_2020_budget
+
+    if name is None:
+        return None
+    if name not in _BUDGETS:
+        raise ArgumentError(f"budget must be one of {', '.join(_BUDGETS)}, got {shown(name)}")
+    product, region = name.split("-")
+    if not universe.startswith(product):
+        raise ArgumentError(f"budget must be that of the folder's product, {universe}, got {name}")
+    return census_2020_budget(
+        product, region=region.upper(), universe=universe.removeprefix(f"{product}-")
+    )
+
+
+def _figure_stem(output: Path, figure: Path | None) -> Path:
+    """Return the path of the figures without their ending; neither of them exists."""
+    stem = output.with_suffix("") if figure is None else figure
+    if stem.suffix in _FIGURE_ENDINGS:
+        stem = stem.with_suffix("")
+    for ending in _FIGURE_ENDINGS:
+        path = Path(f"{stem}{ending}")
+        if path.exists():
+            raise OutputError(f"{path}: exists already; choose another name with --figure")
+    if not stem.parent.is_dir():
+        raise OutputError(f"{stem}: the folder {str(stem.parent)!r} does not exist")
+    return stem
+
+
+def _save_figure(result: "NoisyMeasurementRisk", stem: Path) -> None:
+    """Write the summary figure."""
+    from bayesrisk.plotting import plot_noisy_measurements, save_figure
+
+    save_figure(plot_noisy_measurements(result.curve, result.exceedance["risk_ratio"]), stem)
+
+
+def _print(result: "NoisyMeasurementRisk", figures: Sequence[Path]) -> None:
+    """Print the summary for people."""
+    without = "" if not result.unmeasured else f"; {result.unmeasured} more have no noisy answer"
+    typer.echo(
+        f"{result.cells} cells of {result.units} units ({result.level}, {result.query}) in "
+        f"{result.output}{without}"
+    )
+    typer.echo(
+        f"Cells above a risk ratio, prior {result.prior:g}, beside what the noise alone gives if "
+        f"every true count is {result.known_count}, or {result.known_count + 1} "
+        "(+- standard deviation):"
+    )
+    names = ("risk ratio", "cells", f"all {result.known_count}", f"all {result.known_count + 1}")
+    typer.echo("  ".join([f"{names[0]:>12}", f"{names[1]:>14}", *(f"{n:>26}" for n in names[2:])]))
+    for row in result.exceedance.itertuples():
+        expected = [
+            f"{mean:.6g} +- {error:.3g}"
+            for mean, error in (
+                (row.expected_known, row.error_known),
+                (row.expected_one_more, row.error_one_more),
+            )
+        ]
+        cells = [f"{row.risk_ratio:>12.6g}", f"{row.cells:>14}", *(f"{e:>26}" for e in expected)]
+        typer.echo("  ".join(cells))
+    typer.echo(f"figure: {figures[0]}")
+
+
+def measurement_risk(nmf: Path, **options: Any) -> None:
+    """Compute the risk of a noisy measurement folder, or a sample, and print what it comes to."""
+    with measurement_folder(nmf) as folder:
+        _measurement_risk(folder, **options)
+
+
+def _measurement_risk(
+    nmf: Path,
+    *,
+    output: Path | None,
+    prior: Sequence[str],
+    known_count: int,
+    level: str | None,
+    query: str | None,
+    exceeds: Sequence[str],
+    budget: str | None,
+    figure: Path | None,
+    as_json: bool,
+    progress: Callable[..., AbstractContextManager[Progress | None]],
+    quiet: bool,
+) -> None:
+    """Compute the risk of a noisy measurement file and print what it comes to."""
+    from bayesrisk.experiments import noisy_measurement_risk
+    from bayesrisk.readers import NoisyMeasurements
+
+    if output is None:
+        raise ArgumentError("nmf needs --output, the Parquet file to be made")
+    if len(prior) != 1:
+        raise ArgumentError(f"nmf takes one --prior, got {len(prior)}")
+    if output.suffix.lower() != ".parquet":
+        raise ArgumentError(f"output must end in .parquet, got {str(output)!r}")
+    with _files.explained(output):
+        _files.clear(output)
+        stem = _figure_stem(output, figure)
+    figures = [Path(f"{stem}{ending}") for ending in _FIGURE_ENDINGS]
+    source = NoisyMeasurements.open(nmf)
+    table = _budget(budget, source.universe.name)
+    if table is not None:
+        source = NoisyMeasurements.open(nmf, budget=table)
+    try:
+        with (
+            _files.new_files(output, *figures) as made,
+            progress(quiet=quiet or as_json, title="noisy measurements", unit="rows") as advance,
+        ):
+            result = noisy_measurement_risk(
+                source,
+                made / output.name,
+                prior=float(exact_number(prior[0], "prior")),
+                known_count=known_count,
+                level=level or "Block",
+                query=query or "detailed",
+                exceeds=[float(exact_number(text, "exceeds")) for text in exceeds or ["1.5"]],
+                progress=advance,
+            )
+            _save_figure(result, made / stem.name)
+    except KeyboardInterrupt:
+        typer.echo("bayesrisk: interrupted; no output was made", err=True)
+        raise typer.Exit(130) from None
+    result = dataclasses.replace(result, output=output)
+    if not as_json:
+        _print(result, figures)
+        return
+    summary = {
+        "output": str(result.output),
+        "figures": [str(path) for path in figures],
+        **{name: getattr(result, name) for name in ("level", "query", "prior", "known_count")},
+        **{name: getattr(result, name) for name in ("units", "unmeasured", "cells")},
+        "exceedance": result.exceedance.to_dict(orient="records"),
+        "seconds": {name: round(value, 3) for name, value in result.seconds.items()},
+        "version": result.version,
+    }
+    typer.echo(json.dumps(summary, indent=2, allow_nan=False))

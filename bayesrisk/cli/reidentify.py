@@ -1,0 +1,65 @@
+"""``bayesrisk reidentify``: reconstructed records against files of known persons."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bayesrisk.cli._data import MICRODATA, data_path
+from bayesrisk.exceptions import ArgumentError
+
+__all__ = ["reidentify"]
+
+
+def reidentify(
+    folder: Annotated[Path, typer.Argument(help="Folder of a finished reconstruction.")],
+    attacker: Annotated[
+        list[Path],
+        typer.Option(
+            help="Known persons: block, sex, age, person; or sample:NAME. May be repeated."
+        ),
+    ],
+    truth: Annotated[
+        Path,
+        typer.Option(
+            help="Confidential records: block, sex, age, race, hisp, person; or sample:NAME."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
+    seed: Annotated[int, typer.Option(help="Choices among equals, and proportional guesses.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Link records to known persons, confirm the links, and compare with guessing."""
+    from bayesrisk.experiments import write_reidentification
+
+    known = [data_path(file, MICRODATA, "persons.parquet") for file in attacker]
+    # A sample is called by its name: the file is persons.parquet in each.
+    names = [
+        str(file).removeprefix("sample:") if file != at else file.stem
+        for file, at in zip(attacker, known, strict=True)
+    ]
+    files = dict(zip(names, known, strict=True))
+    truth = data_path(truth, MICRODATA, "persons.parquet")
+    if len(files) < len(attacker):
+        raise ArgumentError(f"attacker files must have different names, got {sorted(files)}")
+    done = write_reidentification(folder, output, attackers=files, truth=truth, seed=seed)
+    if as_json:
+        typer.echo(json.dumps(done, indent=2, allow_nan=False))
+        return
+    for row in done["rates"]:
+        typer.echo(_line(row))
+    typer.echo(f"report: {done['report']}")
+
+
+def _line(row: dict[str, Any]) -> str:
+    precision, ratio, published = (
+        row[name] for name in ("precision", "left_out_ratio", "precision_ratio")
+    )
+    rate = "no precision" if precision is None else f"precision {precision:.1%}"
+    beside = "" if ratio is None else f", {ratio:.2f} times a guesser's without their own records"
+    beside += "" if published is None else f", {published:.2f} times the published guesser's"
+    return (
+        f"{row['attacker']}, {row['source']}: {row['confirmed']} confirmed of {row['putative']} "
+        f"putative of {row['attacker_records']} persons: {rate}{beside}"
+    )

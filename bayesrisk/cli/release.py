@@ -1,0 +1,174 @@
+"""``bayesrisk release``: confidential records in, protected tables out."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesrisk._files.parse import read_toml, shown, toml_document
+from bayesrisk.cli._data import MICRODATA, data_path
+from bayesrisk.exceptions import ArgumentError, ConfigError
+
+if TYPE_CHECKING:
+    from bayesrisk.tables import Microdata, Records, Workload
+
+__all__ = ["release"]
+
+_SIMULATION = (
+    "Warning: this is a simulation, not a protected release. Its random draws can be repeated by "
+    "whoever guesses the seed, and the folder says so."
+)
+_CONFIG_KEYS = {"mechanism", "parameters", "tables", "levels", "only", "geography", "schema"}
+
+
+def release(
+    records: Annotated[
+        Path,
+        typer.Argument(help="Folder of microdata, file of records (Parquet, CSV), or sample:NAME."),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
+    simulation_seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Draw from this seed: for simulation, never for publication, since whoever "
+            "guesses the seed takes the protection off. Default: entropy of the operating "
+            "system, kept nowhere."
+        ),
+    ] = None,
+    mechanism: Annotated[str | None, typer.Option(help="Name of the mechanism.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="KEY=VALUE, a parameter of the mechanism, the value as in TOML: rate=0.1, "
+            'swap_key=["size", "adults"]; a.b=1 goes deeper.',
+        ),
+    ] = None,
+    tables: Annotated[
+        list[str] | None, typer.Option(help="Built-in workload to publish; several are joined.")
+    ] = None,
+    level: Annotated[list[str] | None, typer.Option(help="Level to publish; default its own.")] = (
+        None
+    ),
+    only: Annotated[list[str] | None, typer.Option(help="Table to publish; default all.")] = None,
+    geography: Annotated[str | None, typer.Option(help="Geography of the records.")] = None,
+    schema: Annotated[
+        str | None, typer.Option(help="Schema of a file of records; default the tables'.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file with any of these; options go first.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Protect records and write the tables that may be published."""
+    from bayesrisk.mechanisms import make_mechanism
+
+    document = {} if config is None else _read_config(config)
+    given = {"mechanism": mechanism, "tables": tables, "levels": level, "only": only}
+    given |= {"geography": geography, "schema": schema}
+    document |= {key: value for key, value in given.items() if value is not None}
+    for key in ("mechanism", "tables"):
+        if not document.get(key):
+            raise ArgumentError(f"{key} must be given, as --{key} or in --config")
+    parameters = with_settings(document.get("parameters", {}), settings or [])
+    protection = make_mechanism(document["mechanism"], **parameters)
+    workload = _workload(document)
+    people = _read(data_path(records, MICRODATA), document, workload)
+    made = protection.release(people, workload=workload, rng=simulation_seed)
+    if made.simulation:
+        typer.echo(_SIMULATION, err=True)
+    made.write(output)
+    summary: dict[str, Any] = {
+        "output": str(output),
+        "mechanism": made.spec.mechanism,
+        "simulation": made.simulation,
+        "tables": len(made.tables.counts),
+        "places": {name: len(geoids) for name, geoids in made.tables.geoids.items()},
+        "diagnostics": dict(made.diagnostics),
+    }
+    if as_json:
+        typer.echo(json.dumps(summary, indent=2, allow_nan=False))
+        return
+    places = ", ".join(f"{count} at {name}" for name, count in summary["places"].items())
+    typer.echo(f"{summary['tables']} tables ({places}) in {output}")
+    for name, value in made.diagnostics.items():
+        typer.echo(f"  {name.replace('_', ' ')} {value:.6g}")
+
+
+def with_settings(parameters: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
+    """Return parameters with settings ``KEY=VALUE`` put in, each value read by its form.
+
+    ``3``, ``0.5``, ``true``, ``["size", "adults"]`` and ``"text"`` are as in TOML; whatever is
+    no TOML value (``1/10``, ``county``) is text.  Dots in the key lead into mappings.
+    """
+    result = dict(parameters)
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        path = [part.strip() for part in key.split(".")]
+        if not equals or not all(path):
+            raise ArgumentError(f"--set must be KEY=VALUE, got {shown(setting)}")
+        inside = result
+        for part in path[:-1]:
+            below = inside.get(part, {})
+            if not isinstance(below, Mapping):
+                raise ArgumentError(f"--set {key}: {part!r} is already {below!r}")
+            inside[part] = dict(below)
+            inside = inside[part]
+        inside[path[-1]] = _value(text.strip())
+    return result
+
+
+def _value(text: str) -> Any:
+    """Return a TOML value, or the text itself."""
+    if "\n" in text or "\r" in text:
+        return text
+    try:
+        document = toml_document(f"value = {text}")
+    except ValueError:
+        return text
+    return document["value"]
+
+
+def _read_config(file: Path) -> dict[str, Any]:
+    """Return the keys of a TOML file, their types checked."""
+    document = read_toml(file)
+    for key, value in document.items():
+        if key not in _CONFIG_KEYS:
+            allowed = ", ".join(sorted(_CONFIG_KEYS))
+            raise ConfigError(f"{file}: key {key!r} is unknown; it may hold {allowed}")
+        many = key in ("tables", "levels", "only")
+        if many:
+            wanted = "a list of texts"
+            sound = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        else:
+            wanted = "a table" if key == "parameters" else "a text"
+            sound = isinstance(value, dict if key == "parameters" else str)
+        if not sound:
+            raise ConfigError(f"{file}: {key} must be {wanted}, got {shown(value)}")
+    return document
+
+
+def _workload(document: Mapping[str, Any]) -> "Workload":
+    """Return the union of the built-in workloads, restricted as asked."""
+    from bayesrisk.tables import workload
+
+    levels, place = document.get("levels"), document.get("geography")
+    parts = [workload(name, levels=levels, geography=place) for name in document["tables"]]
+    whole = parts[0].union(*parts[1:])
+    return whole.select(tables=document["only"]) if document.get("only") else whole
+
+
+def _read(path: Path, document: Mapping[str, Any], workload: "Workload") -> "Microdata | Records":
+    """Return the microdata of a folder, or the records of a file."""
+    from bayesrisk.tables import Microdata, Records, schema
+
+    if path.is_dir():
+        if document.get("schema"):
+            raise ArgumentError("schema goes with a file of records; microdata names its own")
+        return Microdata.read(path)
+    about = workload.schema
+    if document.get("schema"):
+        about = schema(document["schema"], geography=document.get("geography"))
+    return Records.read(path, schema=about)

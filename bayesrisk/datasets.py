@@ -1,0 +1,177 @@
+"""Small data sets that ship with the package: synthetic or published figures only."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
+from bayesrisk.exceptions import ArgumentError, DataError
+
+if TYPE_CHECKING:
+    from bayesrisk.tables import Microdata
+
+__all__ = ["load", "microdata", "names", "path", "source"]
+
+
+def _folder() -> Path:
+    """Return the folder of the samples: inside the wheel, or in the checkout it was made from."""
+    here = Path(__file__).resolve().parent
+    installed = here / "_samples"
+    return installed if installed.is_dir() else here.parent / "data" / "samples"
+
+
+def _catalogue() -> dict[str, dict[str, Any]]:
+    catalogue: dict[str, dict[str, Any]] = json.loads(
+        (_folder() / "catalogue.json").read_text(encoding="utf-8")
+    )
+    return catalogue
+
+
+def names() -> list[str]:
+    """Return the names of the samples.
+
+    Returns
+    -------
+    list of str
+        Sorted names.
+
+    Raises
+    ------
+    OSError
+        If the installation is incomplete.
+
+    Examples
+    --------
+    >>> names()
+    ['dare-county-28-21', 'dare-county-sweep', 'fifty-blocks', 'granville-county-sweep',
+     'noisy-measurements', 'synthetic-county']
+    """
+    return sorted(_catalogue())
+
+
+def path(name: str) -> Path:
+    """Return the path of a sample file or folder, after checking its bytes.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`names`.
+
+    Returns
+    -------
+    pathlib.Path
+        The file, or the folder with its files; read-only by convention.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such sample.
+    DataError
+        If a file does not have the checksum in the catalogue.
+    """
+    catalogue = _catalogue()
+    check.choice(name, "name", tuple(sorted(catalogue)))
+    found = _folder() / str(catalogue[name]["file"])
+    wanted = catalogue[name]["sha256"]
+    for file, known in (
+        {found / part: known for part, known in wanted.items()}
+        if isinstance(wanted, dict)
+        else {found: wanted}
+    ).items():
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        if digest != known:
+            raise DataError(
+                f"{file}: sha256 must be {known}, got {digest}; the installation is damaged"
+            )
+    return found
+
+
+def source(name: str) -> str:
+    """Return where a sample comes from and its licence.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`names`.
+
+    Returns
+    -------
+    str
+        Source and licence, a sentence each.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such sample.
+    """
+    catalogue = _catalogue()
+    check.choice(name, "name", tuple(sorted(catalogue)))
+    return f"{catalogue[name]['source']} Licence: {catalogue[name]['licence']}"
+
+
+def load(name: str) -> pd.DataFrame:
+    """Return a sample table as a data frame, codes as text.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`names` whose file is a CSV table.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The table; every column but ``count`` is text.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such sample, or it is not a table.
+    DataError
+        If its file is damaged.
+
+    Examples
+    --------
+    >>> load("dare-county-28-21")["count"].tolist()
+    [34, 10, 1]
+    """
+    file = path(name)
+    if file.suffix != ".csv":
+        raise ArgumentError(f"name must be a table (CSV), got {shown(name)}, {file.suffix}")
+    return pd.read_csv(file, dtype=str).astype({"count": "int64"})
+
+
+def microdata(name: str) -> "Microdata":
+    """Return a sample population: persons, households and blocks.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`names` that is a folder of microdata.
+
+    Returns
+    -------
+    Microdata
+        The population; made up, it describes nobody.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such sample, or it is not microdata.
+    DataError
+        If a file of it is damaged.
+
+    Examples
+    --------
+    >>> microdata("synthetic-county").persons.schema.name
+    'sf1-person'
+    """
+    from bayesrisk.tables import Microdata  # slow to import
+
+    folder = path(name)
+    if not folder.is_dir():
+        raise ArgumentError(f"name must be microdata (a folder), got {name!r}, {folder.suffix}")
+    return Microdata.read(folder)

@@ -1,0 +1,314 @@
+"""The report of a re-identification: tables, figures, and one self-contained HTML page."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk import _files, plotting
+from bayesrisk import _validation as check
+from bayesrisk._files.parquet import read_frame
+from bayesrisk._files.parse import named
+from bayesrisk._files.text import open_text
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.experiments.linkage.tables import THRESHOLDS, Results, report_tables, rounded, shown
+from bayesrisk.experiments.reconstruction.folder import ReconstructionOutput, read_reconstruction
+from bayesrisk.experiments.runs import html
+from bayesrisk.reconstruction.linkage.persons import person_frame
+from bayesrisk.risk.linkage.agreement import agreement
+from bayesrisk.risk.linkage.majority import majority_inference
+from bayesrisk.risk.linkage.race_ethnicity import race_ethnicity_counts
+from bayesrisk.risk.linkage.reidentification import Reidentification, reidentification
+from bayesrisk.risk.linkage.target_groups import PANELS
+from bayesrisk.risk.linkage.variability_reports import uniques_by_block_size, variability_quantiles
+from bayesrisk.risk.linkage.without_record import leave_one_out
+
+__all__ = ["write_reidentification"]
+
+SOURCE = "reconstruction"
+
+
+def write_reidentification(
+    folder: str | Path,
+    output: str | Path,
+    *,
+    attackers: Mapping[str, str | Path],
+    truth: str | Path,
+    seed: int,
+    level: float = 0.95,
+) -> dict[str, Any]:
+    """Link reconstructed records to files of known persons, confirm the links, and report both.
+
+    Parameters
+    ----------
+    folder : path-like
+        A finished reconstruction.
+    output : path-like
+        New or empty folder: ``report.html``, ``rates.csv``, ``tables/*.csv``, ``figures/``,
+        ``manifest.json``; it appears whole or not at all.  All of it is computed from the
+        confidential records, so that only its owner may read it (0700, files 0600).
+    attackers : mapping of str to path-like
+        Files of known persons by name (Parquet or CSV): ``block, sex, age, person``.
+    truth : path-like
+        Confidential records: ``block, sex, age, race, hisp, person``.
+    seed : int
+        Of the choices among equal records and of the proportional guesses.
+    level : float, default 0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    dict
+        ``report`` (path of the page) and ``rates``: for each attacker and source putative,
+        confirmed, precision, both recalls, the precision of guessers without the targets' own
+        records (``left_out``) and of the published ones (``baseline_precision``), and the ratios.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no attacker, or a number is out of range.
+    DataError
+        If a file lacks a column or has a value out of range: file, row and column are named; or
+        if nobody in it lives in a block of the reconstruction.
+    OutputError
+        If the output folder holds something, or ``folder`` holds no reconstruction.
+    PartFileError
+        If the reconstruction is not finished or was altered.
+    """
+    seed = check.integer(seed, "seed", lower=0)
+    if not attackers:
+        raise ArgumentError(f"attackers must map at least one name to a file, got {attackers!r}")
+    target = Path(output)
+    with _files.explained(target):
+        _files.new_folder(target)
+    run = read_reconstruction(folder)
+    missing = {"block", "sex", "age", "race", "hisp"} - set(run.records)
+    if missing:
+        raise DataError(f"{folder}: must hold records of persons, it lacks {sorted(missing)}")
+    files = {name: Path(file) for name, file in attackers.items()}
+    persons = {name: _read(file, ("block", "sex", "age", "person")) for name, file in files.items()}
+    known = _read(Path(truth), ("block", "sex", "age", "race", "hisp", "person"))
+    for name, frame in persons.items():
+        _check_places(run, frame, f"{files[name]}: none of the {len(frame)} known persons")
+    _check_places(run, known, f"{truth}: none of the {len(known)} confidential records")
+    results = _results(run, persons, known, seed, level)
+    inputs = {
+        "reconstruction": run.config.digest,
+        "truth": _files.digest(truth),
+        "attackers": {name: _files.digest(file) for name, file in files.items()},
+    }
+    with _files.whole_folder(target, _files.new_folder, private=True) as made:
+        _files.make_folder(made / "tables")
+        _files.make_folder(made / "figures")
+        rates = _write(results, made, seed)
+        manifest = {
+            "confidential": True,
+            "files": {
+                path.relative_to(made).as_posix(): _files.digest(path)
+                for path in sorted(made.rglob("*"))
+                if path.is_file()
+            },
+            "inputs": inputs,
+            "level": level,
+            "seed": seed,
+            "version": results.links.version,
+        }
+        _files.write_bytes(made / "manifest.json", _files.sealed(manifest))
+    whole = (rates["panel"] == "all") & (rates["blocks"] == "all")
+    overall = rates[whole & (rates["block_size"] == "All")]
+    columns = [
+        "attacker", "source", "attacker_records", "putative", "confirmed", "precision",
+        "precision_lower", "precision_upper", "recall_confirmed", "recall_putative",
+        "left_out", "left_out_guesser", "left_out_ratio", "left_out_ratio_lower",
+        "left_out_ratio_upper", "baseline_precision", "baseline_guesser", "precision_ratio",
+    ]  # fmt: skip
+    rows = overall[columns].replace(np.inf, np.nan).astype(object)  # JSON has no infinity
+    rows = rows.where(rows.notna(), None)
+    return {"report": str(target / "report.html"), "rates": rows.to_dict(orient="records")}
+
+
+def _read(file: Path, columns: tuple[str, ...]) -> pd.DataFrame:
+    """Return a file's columns, checked; a fault is named with the file."""
+    if not file.is_file():
+        raise DataError(f"{file}: is not a file")
+    if file.suffix.lower() == ".csv":
+        with open_text(file) as lines, named(str(file), also=(OverflowError,)):
+            kinds = {"block": str, "person": str}
+            frame = pd.read_csv(lines, dtype=kinds, compression=None, low_memory=False)
+    else:
+        frame = read_frame(file, dict.fromkeys(columns, ("number", "text")))
+    checked = person_frame(frame, columns=columns, source=str(file))
+    # Identifiers are names, whether a file stores them as numbers or as text.
+    return checked.assign(person=checked["person"].astype("str"))
+
+
+def _check_places(run: ReconstructionOutput, frame: pd.DataFrame, nobody: str) -> None:
+    """Refuse persons none of whom lives in a block of the reconstruction."""
+    here = np.unique(run.records["block"].astype(str))
+    theirs = np.unique(frame["block"].astype(str))
+    if not np.isin(theirs, here).any():
+        raise DataError(
+            f"{nobody} lives in a block of the reconstruction: first codes "
+            f"{', '.join(theirs[:3])} in the file, {', '.join(here[:3])} in the reconstruction"
+        )
+
+
+def _proved(run: ReconstructionOutput) -> list[str]:
+    """Return the blocks whose records are proved to be the only ones that fit."""
+    unique = set(run.blocks.loc[run.blocks["status"] == "unique", "block"])
+    if run.variability is not None:
+        place = str(run.variability.columns[0])
+        certain = run.variability[run.variability["upper"] == 0.0][place]
+        if place == "block":
+            unique |= set(certain)
+        else:
+            width = int(certain.str.len().max()) if len(certain) else 0
+            inside = run.blocks["block"].str[:width].isin(set(certain))
+            unique |= set(run.blocks.loc[inside, "block"])
+    return sorted(unique)
+
+
+def _results(
+    run: ReconstructionOutput,
+    persons: Mapping[str, pd.DataFrame],
+    truth: pd.DataFrame,
+    seed: int,
+    level: float,
+) -> Results:
+    rng = np.random.default_rng(seed)
+    sources = {SOURCE: run.records}
+    links = reidentification(
+        sources,
+        persons,
+        truth=truth,
+        baseline_from=SOURCE,
+        rng=rng,
+        zero_variability_blocks=_proved(run),
+        level=level,
+    )
+    agreed = agreement(sources, truth=truth, baseline_from=SOURCE, rng=rng, level=level)
+    true_counts = race_ethnicity_counts(truth)
+    majority = majority_inference({SOURCE: race_ethnicity_counts(run.records)}, truth=true_counts)
+    quantiles = uniques = None
+    if run.variability is not None and "block" in run.variability:
+        quantiles = variability_quantiles(run.variability, rng=rng)
+        if not (run.blocks["population"] != run.variability["population"]).any():
+            uniques = uniques_by_block_size(run.records, variability=run.variability)
+    return Results(run, links, agreed, leave_one_out(truth), majority, quantiles, uniques)
+
+
+def _write(results: Results, folder: Path, seed: int) -> pd.DataFrame:
+    """Write tables, figures and page; return the rates of all panels."""
+    links = results.links
+    rates = pd.concat(
+        [links.to_frame(panel=panel).assign(panel=panel, blocks="all") for panel in PANELS]
+        + [
+            links.to_frame(panel=panel, zero_variability=True).assign(panel=panel, blocks="proved")
+            for panel in PANELS
+        ]
+    )
+    _csv(rates, folder / "rates.csv")
+    tables = report_tables(results, rates)
+    for name, (_, table) in tables.items():
+        _csv(table, folder / "tables" / f"{name}.csv")
+    body = [f"<h1>{html.text('Re-identification of reconstructed records')}</h1>", _guide(results)]
+    for attacker in links.attackers:
+        body.append(_attacker(rates, attacker, folder / "figures", links))
+    body += [html.table(shown(table), caption) for caption, table in tables.values()]
+    body += _more_figures(results, folder / "figures")
+    body.append(_provenance(results, seed))
+    page = html.page("Re-identification of reconstructed records", "\n".join(body))
+    _files.write_bytes(folder / "report.html", page.encode())
+    return rates
+
+
+def _csv(frame: pd.DataFrame, file: Path) -> None:
+    _files.write_bytes(file, frame.to_csv(index=False, lineterminator="\n").encode())
+
+
+def _attacker(rates: pd.DataFrame, attacker: str, folder: Path, links: Reidentification) -> str:
+    """Return the section of one attacker: its rates beside those of the guessers."""
+    mine = rates[(rates["attacker"] == attacker) & (rates["blocks"] == "all")]
+    everybody = mine[mine["panel"] == "all"]
+    parts = [f"<h2>Attacker: {html.text(attacker)}</h2>"]
+    everyone = everybody[everybody["block_size"] == "All"]
+    columns = {
+        "source": "source",
+        "attacker_records": "persons",
+        "putative": "putative",
+        "confirmed": "confirmed",
+        "precision": "precision",
+        "precision_lower": "precision_lower",
+        "precision_upper": "precision_upper",
+        "left_out": "guesser without the record",
+        "left_out_ratio": "ratio",
+        "left_out_ratio_lower": "ratio_lower",
+        "left_out_ratio_upper": "ratio_upper",
+        "baseline_precision": "published guesser",
+        "precision_ratio": "ratio to it",
+        "recall_confirmed": "confirmed / persons",
+    }
+    rows = rounded(everyone[list(columns)].rename(columns=columns))
+    caption = f"Rates, beside those of the guessers; intervals of {links.level:.0%}"
+    parts.append(html.table(rows, caption))
+    number = links.attackers.index(attacker) + 1
+    for panel in ("all", "nonmodal"):
+        drawn = mine[mine["panel"] == panel]
+        if not (drawn["putative"] > 0).any():
+            continue
+        caption = (
+            f"Precision by block size, {panel} targets, and its ratio to what a guesser reaches "
+            "without the target's record"
+        )
+        figure = plotting.plot_reidentification(drawn)
+        parts.append(html.figure(figure, folder / f"precision-{number}-{panel}", caption))
+    return "\n".join(parts)
+
+
+def _more_figures(results: Results, folder: Path) -> list[str]:
+    curves = pd.concat(results.majority.curve(threshold=t) for t in THRESHOLDS)
+    caption = "Majority inference from the reconstructed records: precision over the population"
+    parts = [html.figure(plotting.plot_majority(curves), folder / "majority", caption)]
+    if results.quantiles is not None:
+        caption = "Solution variability over the population"
+        drawn = plotting.plot_variability(results.quantiles)
+        parts.append(html.figure(drawn, folder / "variability", caption))
+    return parts
+
+
+def _guide(results: Results) -> str:
+    statuses = results.run.blocks["status"].value_counts()
+    blocks = ", ".join(f"{count} {html.text(str(status))}" for status, count in statuses.items())
+    return (
+        "<p><b>Confidential:</b> computed from confidential records; not to be passed on before "
+        "a review of what it discloses.</p>"
+        f"<p>{len(results.run.records):,} reconstructed records; blocks: {blocks}.</p>"
+        "<h2>How to read the numbers</h2><ul>"
+        "<li>A record linked to a known person on block, sex and age is a <b>putative</b> "
+        "re-identification; it is <b>confirmed</b> if race and Hispanic origin are the person's. "
+        "<b>Precision</b> is confirmed over putative.</li>"
+        "<li>The <b>ratio</b> compares with a <b>guesser without the record</b>: one who knows the "
+        "other people of the target's block, but not the target's own record, and says what most "
+        "of them are, or draws one of them (the better of the two). What is above 1 is due to the "
+        "targets' own records.</li>"
+        "<li><b>MDG</b> and <b>PRG</b> are the same two guessers as the literature publishes them: "
+        "the target's own record counts among those that they guess from. So they are right more "
+        "often where few people are alike, and the <b>ratio to them</b> is lower.</li>"
+        "<li><b>Intervals</b> take blocks as the independent units: people of one block are linked "
+        "and guessed together.</li>"
+        "<li><b>Modal</b> people are what most of their block are. Of <b>nonmodal</b> people the "
+        "block's composition says little: what is confirmed there is due to their own records.</li>"
+        "<li><b>Leave-one-out</b> is what a guesser reaches who never had the target's record.</li>"
+        "<li>In blocks of <b>proved</b> zero variability no other records fit the tables.</li></ul>"
+    )
+
+
+def _provenance(results: Results, seed: int) -> str:
+    text = json.dumps(results.run.config.to_dict(), indent=2)
+    return (
+        f"<h2>Where this comes from</h2><p>Seed {seed}. {html.versions()}.</p>"
+        f"<details><summary>The reconstruction</summary><pre>{html.text(text)}</pre></details>"
+    )

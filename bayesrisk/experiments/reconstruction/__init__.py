@@ -1,0 +1,1 @@
+"""Reconstruction of every place of published tables, in shards."""

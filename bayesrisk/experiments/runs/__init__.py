@@ -1,0 +1,1 @@
+"""The engine of long runs: shards, parts, executors and pages of reports."""

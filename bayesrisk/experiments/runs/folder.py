@@ -1,0 +1,416 @@
+"""An output folder of parts that are whole or absent, and a manifest of them.
+
+A run killed at any moment leaves only whole parts.  Each carries its kind, its shard number, the
+digest of its configuration and that of its own bytes in its footer: the folder explains itself, and
+the manifest can be rebuilt from the parts by any process.  The manifest says ``complete`` only once
+every result that is made of the parts is in place.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bayesrisk import _files
+from bayesrisk import _validation as check
+from bayesrisk._files.parse import read_json
+from bayesrisk.exceptions import OutputError, PartFileError
+from bayesrisk.experiments.runs.config import RunConfig
+from bayesrisk.experiments.runs.part_file import PartFile, pack, unpack
+from bayesrisk.interfaces import Executor
+
+__all__ = ["CONFIDENTIAL", "MANIFEST", "PartFolder", "arrow_table"]
+
+#: Results below this folder are for whoever holds the confidential records, and nobody else.
+CONFIDENTIAL = "confidential"
+MANIFEST = "manifest.json"
+_CONFIG = "config.json"
+_ADVICE = "delete this file and run with --resume to compute it again"
+
+
+def arrow_table(frame: pd.DataFrame) -> pa.Table:
+    """Return a frame as a table; all texts of one type, also where there are none."""
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    fields = []
+    for field in table.schema:
+        text = pa.types.is_large_string(field.type) or pa.types.is_null(field.type)
+        fields.append(field.with_type(pa.string()) if text else field)
+    return table.cast(pa.schema(fields))
+
+
+def _footer(config: RunConfig, shard: int, kind: str) -> dict[str, str]:
+    """Return what a part says of itself."""
+    return {
+        "bayesrisk.config": config.digest,
+        "bayesrisk.kind": kind,
+        "bayesrisk.shard": str(shard),
+    }
+
+
+def _number(file: Path) -> int:
+    """Return the shard number in the name of a part; -1 for another name."""
+    text = file.stem.rpartition("-")[2]
+    return int(text) if text.isascii() and text.isdigit() else -1
+
+
+class PartFolder:
+    """The folder of one run; subclasses say of what kind.
+
+    Parameters
+    ----------
+    path : path-like
+        The folder; :meth:`prepare` makes it.
+    """
+
+    #: What the folder holds, for messages.
+    what: ClassVar[str]
+    #: Files of a shard; the last one is written last, and stands for all.
+    kinds: tuple[str, ...] = ("part",)
+    #: Where the parts are.
+    parts: ClassVar[str] = "parts"
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = check.path(path, "folder")
+        self._read: dict[Path, tuple[tuple[int, ...], dict[str, str], int, str]] = {}
+
+    def part(self, shard: int, kind: str | None = None) -> Path:
+        """Return the path of a part, by default of the one that is written last."""
+        return self.path / self.parts / f"{kind or self.kinds[-1]}-{shard:06d}.parquet"
+
+    def prepare(self, config: RunConfig, mine: range, *, resume: bool) -> set[int]:
+        """Make the folder ready for a run and return the shards that are already there.
+
+        Parameters
+        ----------
+        config : RunConfig
+            What is to be run.
+        mine : range
+            The shards of this run; others may be another machine's.
+        resume : bool
+            Whether finished shards among them are welcome.
+
+        Returns
+        -------
+        set of int
+            Finished shards, each read back and checked.
+
+        Raises
+        ------
+        OutputError
+            If the folder belongs to another configuration, holds parts of this run and ``resume``
+            is false, or holds other files.
+        PartFileError
+            If a part is truncated, altered or foreign.
+        """
+        with _files.explained(self.path):
+            self._settle(config)
+        self._check_owner(config)
+        done = self.finished(config)
+        if not resume and not done.isdisjoint(mine):
+            raise OutputError(
+                f"{self.path}: holds {len(done.intersection(mine))} shards of this run; "
+                "add --resume to go on, or choose another folder; nothing was changed"
+            )
+        self._make_folder(self.path / self.parts)
+        first, *others = [self.part(shard, kind) for shard in mine for kind in self.kinds]
+        _files.clear(first, *others)
+        return done
+
+    def _settle(self, config: RunConfig) -> None:
+        """Write the configuration into a folder that is new or empty; refuse any other."""
+        if self.path.exists() and not self.path.is_dir():
+            raise OutputError(f"{self.path}: must be a folder, but is a file")
+        settings = self.path / _CONFIG
+        if settings.exists():
+            return
+        found = [p.name for p in self.path.iterdir()] if self.path.exists() else []
+        # Leftovers of a run killed before its configuration was in place do not count.
+        others = sorted(name for name in found if not _files.is_leftover(name))
+        if others:
+            raise OutputError(
+                f"{self.path}: must be empty or hold a {self.what}, but holds {others[0]!r}; "
+                "nothing was changed"
+            )
+        _files.make_folder(self.path)
+        text = json.dumps(config.to_dict(), indent=2, sort_keys=True) + "\n"
+        _files.write_bytes(settings, text.encode())
+
+    def _private(self, file: Path) -> bool:
+        """Return whether only the owner may read a file of this folder."""
+        return CONFIDENTIAL in file.relative_to(self.path).parts
+
+    def _make_folder(self, folder: Path) -> None:
+        """Make a folder in this one; one for confidential files is its owner's alone."""
+        inside = folder.relative_to(self.path)
+        for below in (*reversed(inside.parents[:-1]), inside):
+            _files.make_folder(self.path / below, private=self._private(self.path / below))
+
+    def _check_owner(self, config: RunConfig) -> None:
+        file = self.path / _CONFIG
+        theirs = read_json(file, OutputError)
+        ours = json.loads(json.dumps(config.to_dict()))
+        if theirs != ours:
+            other = theirs if isinstance(theirs, dict) else {}
+            keys = ", ".join(k for k in ours if k not in other or other[k] != ours[k])
+            raise OutputError(
+                f"{self.path}: belongs to another configuration (other {keys or 'keys'}); "
+                "nothing was changed"
+            )
+
+    def finished(self, config: RunConfig) -> set[int]:
+        """Return the shards whose parts are there, each checked against its footer.
+
+        Parameters
+        ----------
+        config : RunConfig
+            The run they must belong to.
+
+        Returns
+        -------
+        set of int
+            Shard numbers.
+
+        Raises
+        ------
+        PartFileError
+            If a part is truncated, altered or foreign.
+        """
+        folder, last = self.path / self.parts, self.kinds[-1]
+        if not folder.is_dir():
+            return set()
+        found = {
+            self._check(file, config, last) for file in sorted(folder.glob(f"{last}-*.parquet"))
+        }
+        for shard in found:
+            for kind in self.kinds[:-1]:
+                self._check(self.part(shard, kind), config, kind)
+        return found
+
+    def _check(self, file: Path, config: RunConfig, kind: str) -> int:
+        """Return the shard number of a part that is whole and belongs to the run."""
+        footer = self._about(file)[1]
+        shard = _number(file)
+        known = 0 <= shard < config.shards and file == self.part(shard, kind)
+        if not known or footer != _footer(config, shard, kind):
+            raise PartFileError(f"{file}: is not a part of this {self.what}; {_ADVICE}")
+        return shard
+
+    def _about(self, file: Path) -> tuple[tuple[int, ...], dict[str, str], int, str]:
+        """Return what is known of a part (footer, rows, SHA-256), read again if it changed."""
+        try:
+            now = file.stat()
+        except OSError as error:
+            raise PartFileError(
+                f"{file}: is not a whole part ({error.strerror}); {_ADVICE}"
+            ) from error
+        state = (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
+        if file not in self._read or self._read[file][0] != state:
+            part = unpack(file, _ADVICE)
+            self._read[file] = (state, part.footer, part.table.num_rows, part.sha256)
+        return self._read[file]
+
+    def write_parts(self, config: RunConfig, shard: int, tables: Mapping[str, pa.Table]) -> None:
+        """Write the parts of a shard, each whole or not at all.
+
+        Parameters
+        ----------
+        config : RunConfig
+            The run.
+        shard : int
+            Its number.
+        tables : mapping of str to pyarrow.Table
+            Rows of every kind.
+
+        Raises
+        ------
+        OutputError
+            If they cannot be written.
+        """
+        for kind in self.kinds:
+            file = self.part(shard, kind)
+            data = pack(tables[kind], _footer(config, shard, kind))
+            _files.write_bytes(file, data, private=self._private(file), tidy=False)
+
+    def run(
+        self,
+        config: RunConfig,
+        work: Callable[[int], int],
+        runner: Executor,
+        todo: Sequence[int],
+        *,
+        progress: Callable[[int, int], None] | None = None,
+        merged: tuple[str, ...] = (),
+        results: Callable[[], Mapping[str, bytes]] | None = None,
+    ) -> bool:
+        """Compute shards, and keep those that are finished whatever happens.
+
+        Parameters
+        ----------
+        config : RunConfig
+            The run.
+        work : callable
+            Computes a shard, writes its parts and returns its number.
+        runner : Executor
+            Where it is computed.
+        todo : sequence of int
+            The shards to compute.
+        progress : callable, optional
+            Called with the shards computed and those to compute, after each.
+        merged : tuple of str
+            Kinds that a complete run has in one file each.
+        results : callable, optional
+            Makes the other files of a complete run, by name.
+
+        Returns
+        -------
+        bool
+            Whether every shard is there.
+
+        Raises
+        ------
+        OutputError
+            If a file cannot be written.
+        PartFileError
+            If a part is truncated, altered or foreign.
+        """
+        try:
+            for count, _ in enumerate(runner.run(work, todo), start=1):
+                if progress is not None:
+                    progress(count, len(todo))
+        except BaseException:
+            with suppress(OutputError):  # what stopped the work is to be told
+                self.write_manifest(config)
+            raise
+        if self.missing(config):
+            self.write_manifest(config)
+            if self.missing(config):  # else another machine has finished the rest meanwhile
+                return False
+        files = {f"{kind}.parquet": self._merge(config, kind) for kind in merged}
+        for name, data in ({} if results is None else results()).items():
+            file = self.path / name
+            self._make_folder(file.parent)
+            _files.write_bytes(file, data, private=self._private(file))
+            files[name] = {"sha256": hashlib.sha256(data).hexdigest()}
+        self.write_manifest(config, files=files)
+        return True
+
+    def _merge(self, config: RunConfig, kind: str) -> dict[str, Any]:
+        """Write one file from the parts, a shard at a time; return its rows and checksum."""
+        target = self.path / f"{kind}.parquet"
+        columns, rows = self.read_part(0, kind).schema, 0
+        with (
+            _files.whole_file(target) as stream,
+            pq.ParquetWriter(
+                stream, columns, compression="zstd", write_page_checksum=True
+            ) as writer,
+        ):
+            for shard in range(config.shards):
+                part = self.read_part(shard, kind)
+                rows += part.num_rows
+                try:
+                    writer.write_table(part.cast(columns))
+                except (ValueError, pa.ArrowException) as error:
+                    raise PartFileError(
+                        f"{self.part(shard, kind)}: has other columns than the first part: {error}"
+                    ) from error
+        return {"rows": rows, "sha256": _files.digest(target)}
+
+    def missing(self, config: RunConfig) -> list[int]:
+        """Return the shards whose parts are not there."""
+        return sorted(set(range(config.shards)) - self.finished(config))
+
+    def read_part(self, shard: int, kind: str | None = None) -> pa.Table:
+        """Return the rows of a part.
+
+        Parameters
+        ----------
+        shard : int
+            Its number.
+        kind : str, optional
+            Which of the shard's parts, by default the one that is written last.
+
+        Returns
+        -------
+        pyarrow.Table
+            Its rows, without the footer.
+
+        Raises
+        ------
+        PartFileError
+            If it cannot be read.
+        """
+        file = self.part(shard, kind)
+        part: PartFile = unpack(file, _ADVICE)
+        own = (part.footer.get("bayesrisk.kind"), part.footer.get("bayesrisk.shard"))
+        if own != (kind or self.kinds[-1], str(shard)):
+            raise PartFileError(f"{file}: is not a part of this {self.what}; {_ADVICE}")
+        return part.table
+
+    def write_manifest(
+        self, config: RunConfig, files: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Write and return the list of parts, with their checksums.
+
+        Parameters
+        ----------
+        config : RunConfig
+            The run.
+        files : mapping, optional
+            What was made of the parts of a complete run, by name.
+
+        Returns
+        -------
+        dict
+            ``config`` (digest), ``version``, ``shards``, ``complete`` and ``parts``.
+
+        Raises
+        ------
+        PartFileError
+            If a part is truncated, altered or foreign.
+        """
+        parts = []
+        done = self.finished(config)
+        for shard, kind in ((shard, kind) for shard in sorted(done) for kind in self.kinds):
+            file = self.part(shard, kind)
+            _, _, rows, digest = self._about(file)
+            name = f"{self.parts}/{file.name}"
+            parts.append({"shard": shard, "file": name, "rows": rows, "sha256": digest})
+        manifest = {
+            "config": config.digest,
+            "version": config.version,
+            "shards": config.shards,
+            "complete": files is not None,
+            "parts": parts,
+            **({} if files is None else {"files": files}),
+        }
+        _files.write_bytes(self.path / MANIFEST, _files.sealed(manifest))
+        return manifest
+
+    def load_settings(self) -> Any:
+        """Return the document that the folder was made with.
+
+        Returns
+        -------
+        object
+            What the configuration's ``to_dict`` gave.
+
+        Raises
+        ------
+        OutputError
+            If the folder holds no run of this kind, or a damaged one.
+        """
+        file = self.path / _CONFIG
+        if not file.exists():
+            raise OutputError(f"{self.path}: holds no {self.what} (no {_CONFIG})")
+        return read_json(file, OutputError)
+
+    def no_settings(self, error: Exception) -> OutputError:
+        """Return the error that says why the configuration cannot be used."""
+        file = self.path / _CONFIG
+        return OutputError(f"{file}: is not the configuration of a {self.what}: {error}")

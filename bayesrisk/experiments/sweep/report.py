@@ -1,0 +1,319 @@
+"""The report of a finished sweep: figures as PNG and SVG, and one self-contained HTML page."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from bayesrisk import _files, plotting
+from bayesrisk.experiments.runs import html
+from bayesrisk.experiments.sweep import report_words as words
+from bayesrisk.experiments.sweep.config import Budget, SweepConfig
+from bayesrisk.experiments.sweep.folder import SweepFolder
+from bayesrisk.experiments.sweep.run import read_results
+
+__all__ = ["write_report"]
+
+#: Noise law, name and value of the sensitivity, and the results under them.
+_Panel = tuple[str, str, float, pd.DataFrame]
+
+_MAX_TABLE_ROWS = 40
+#: Quantities in the table of a budget, and what the reader calls them.
+_COLUMNS = {
+    "marginal_posterior": "marginal posterior",
+    "marginal_risk": "marginal risk",
+    "decision_threshold": "decision threshold",
+    "correct_decision_probability": "found, if in the cell",
+    "decision_baseline": "right without a release",
+    "decision_accuracy": "right with it",
+}
+#: Of two levels: the quantity, its twin for the block alone, the vertical axis, the sentence.
+_TWO_LEVELS = (
+    (
+        "hierarchical_correct_decision_probability",
+        "correct_decision_probability",
+        "probability of being found,\nif in the cell",
+        "Probability that a target who is in the cell is found",
+    ),
+    (
+        "hierarchical_decision_accuracy",
+        "decision_accuracy",
+        "best guess is right",
+        "How often the best guess is right, whether or not the target is in the cell",
+    ),
+)
+
+
+def write_report(folder: str | Path) -> Path:
+    """Write figures and ``report.html`` for a finished sweep.
+
+    Parameters
+    ----------
+    folder : path-like
+        The folder of the sweep; figures go to its ``figures``.
+
+    Returns
+    -------
+    pathlib.Path
+        The page; it needs no other file and no network.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds no sweep.
+    PartFileError
+        If a part is missing, truncated or foreign.
+
+    Notes
+    -----
+    The page holds no date and no path: the same sweep under the same versions gives the same
+    bytes.
+    """
+    config, results = read_results(folder)
+    path = SweepFolder(folder).path
+    images = path / "figures"
+    _files.make_folder(images)
+    sections = [_section(config, part, images) for part in _panels(config, results)]
+    body = "\n".join(
+        [
+            f"<h1>{html.text(config.title)}</h1>",
+            words.summary(config),
+            words.census_conventions(config),
+            words.reading_guide(config),
+            *sections,
+            words.simulation_check(config, results),
+            words.provenance(config),
+        ]
+    )
+    page = html.page(config.title, body)
+    _files.write_bytes(path / "report.html", page.encode())
+    return path / "report.html"
+
+
+def _panels(
+    config: SweepConfig, results: pd.DataFrame
+) -> list[tuple[str, str, float, pd.DataFrame]]:
+    """Split the results by noise law and sensitivity: one section of the report for each."""
+    return [
+        (noise, sensitivity.name, sensitivity.value, results[chosen])
+        for noise in config.noise
+        for sensitivity in config.sensitivity
+        if (
+            chosen := (results["noise"] == noise) & (results["sensitivity"] == sensitivity.value)
+        ).any()
+    ]
+
+
+def _wide(frame: pd.DataFrame, quantities: list[str], axes: list[str]) -> pd.DataFrame:
+    """Return one row for each point, a column for each quantity."""
+    chosen = frame[frame["quantity"].isin(quantities)]
+    if chosen["quantity"].nunique() < len(quantities):
+        return pd.DataFrame()
+    wide = chosen.pivot(index=axes, columns="quantity", values="value").reset_index()
+    wide.columns.name = None
+    return wide
+
+
+def _named(budgets: tuple[Budget, ...], noise: str, sensitivity: float) -> dict[str, float]:
+    """Return the named budgets; those of the census with the convention of the panel."""
+    convention = words.convention(noise, sensitivity)
+    return {
+        f"{budget.name}, {convention}"
+        if budget.census and convention
+        else budget.name: budget.value
+        for budget in budgets
+        if budget.name
+    }
+
+
+def _focus(config: SweepConfig, noise: str, sensitivity: float) -> list[tuple[str, float]]:
+    """Return the budgets that tables and single-budget figures show: the named ones."""
+    named = list(_named(config.rho, noise, sensitivity).items())
+    if named:
+        return named
+    middle = config.rho[len(config.rho) // 2]
+    return [(f"rho = {middle.value:.4g}", middle.value)]
+
+
+def _section(config: SweepConfig, panel: _Panel, images: Path) -> str:
+    noise, name, value, frame = panel
+    stem = f"{noise}-{value:.6g}"
+    parts = [f"<h2>{html.text(_noise_title(noise, name, value))}</h2>"]
+    parts += _tables(config, panel)
+    budgets = _named(config.rho, noise, value)
+    wide = _wide(frame, ["marginal_posterior", "marginal_risk"], ["rho", "prior"])
+    if len(wide) and len(config.rho) > 1:
+        parts.append(
+            html.figure(
+                plotting.plot_marginal_risk(wide, budgets=budgets),
+                images / f"marginal-risk-{stem}",
+                "Posterior of a target who is in the cell, and its ratio to the prior, averaged "
+                "over all releases that the noise could have produced, against rho. Vertical "
+                "dashed lines mark the named budgets.",
+            )
+        )
+    wide = _wide(frame, ["correct_decision_probability"], ["rho", "prior"])
+    if len(wide) and len(config.rho) > 1:
+        parts.append(
+            html.figure(
+                plotting.plot_correct_decision(wide, budgets=budgets),
+                images / f"correct-decision-{stem}",
+                "Probability that a target who is in the cell is found, against rho. The jags are "
+                "real: between two rises the decision threshold stands still while the noise "
+                "shrinks.",
+            )
+        )
+    wide = _wide(frame, ["decision_accuracy", "decision_baseline"], ["rho", "prior"])
+    if len(wide) and len(config.rho) > 1:
+        parts.append(
+            html.figure(
+                plotting.plot_decision_accuracy(wide, budgets=budgets),
+                images / f"decision-accuracy-{stem}",
+                "How often the adversary's best guess is right, whether or not the target is in "
+                "the cell (dotted: always guessing the more probable, without a release), and how "
+                "much the release adds to that.",
+            )
+        )
+    for i, (label, rho) in enumerate(_focus(config, noise, value), start=1):
+        parts += _figures_at(
+            config,
+            (noise, name, value, frame[frame["rho"] == rho]),
+            label,
+            images,
+            f"{stem}-budget-{i}",
+        )
+    return "\n".join(parts)
+
+
+def _figures_at(
+    config: SweepConfig, panel: _Panel, label: str, images: Path, stem: str
+) -> list[str]:
+    """Draw what belongs to one budget: risk by released count and by levels."""
+    frame = panel[3]
+    parts = []
+    axes = ["target", "prior", "noisy_count"]
+    wide = _wide(frame, ["posterior", "risk_ratio"], axes)
+    if len(wide):
+        target = wide["target"].iloc[0]
+        wide = wide[wide["target"] == target].astype({"noisy_count": "int64"})
+        parts += _released_tables(config, frame[frame["target"] == target], label)
+        parts.append(
+            html.figure(
+                plotting.plot_released_count(wide),
+                images / f"released-count-{stem}",
+                f"Posterior and risk ratio against the released count at {label}; "
+                f"target: {target}.",
+            )
+        )
+    names = ["multilevel_marginal_posterior", "multilevel_marginal_risk"]
+    wide = _wide(frame, names, ["levels", "prior"])
+    if len(wide):
+        wide = wide.rename(columns=lambda c: c.removeprefix("multilevel_"))
+        parts.append(
+            html.figure(
+                plotting.plot_levels(wide.astype({"levels": "int64"})),
+                images / f"levels-{stem}",
+                "Risk when the target is known to be unique at the first 1, 2, ... levels, "
+                f"the first having the rho of {label} and the others in proportion.",
+            )
+        )
+    for quantity in _TWO_LEVELS:
+        parts += _hierarchy_figures(config, panel, quantity, label, images, stem)
+    return parts
+
+
+def _hierarchy_figures(
+    config: SweepConfig,
+    panel: _Panel,
+    about: tuple[str, str, str, str],
+    label: str,
+    images: Path,
+    stem: str,
+) -> list[str]:
+    """Draw an average of decisions with two levels, at the prior nearest 1/2 and the first m."""
+    noise, _, sensitivity, frame = panel
+    name, twin, axis, sentence = about
+    quantity = frame["quantity"]
+    alone = frame[quantity == twin].set_index("prior")["value"]
+    rows = frame[quantity == name]
+    if rows.empty or alone.empty:
+        return []
+    prior = min(alone.index, key=lambda p: abs(p - 0.5))
+    siblings = int(rows["n_siblings"].min())
+    rows = rows[(rows["prior"] == prior) & (rows["n_siblings"] == siblings)]
+    rows = rows.astype({"group_count": "int64"}).assign(without_hierarchy=alone[prior])
+    if name == "hierarchical_decision_accuracy":
+        rows = rows.assign(baseline=max(prior, 1.0 - prior))
+    sentence = (
+        f"{sentence}, when the block has the rho of {label}, with {siblings} other blocks, "
+        f"prior {rows['prior_text'].iloc[0]}"
+    )
+    short = "found" if name == "hierarchical_correct_decision_probability" else "accuracy"
+    named = _named(config.hierarchy.rho_group, noise, sensitivity)
+    parts = []
+    if rows["rho_group"].nunique() > 1:
+        figure = plotting.plot_group_budget(rows, budgets=named, quantity=axis)
+        caption = f"{sentence}, against the rho of the group's count."
+        parts.append(html.figure(figure, images / f"group-budget-{short}-{stem}", caption))
+    if rows["group_count"].nunique() > 1:
+        budgets = config.hierarchy.rho_group
+        rho_group = next(iter(named.values()), budgets[len(budgets) // 2].value)
+        one = rows[rows["rho_group"] == rho_group].drop(columns="standard_error")
+        caption = f"{sentence}, against the true count of the group; rho of the group's count "
+        caption += f"{rho_group:.4g}."
+        figure = plotting.plot_group_count(one, quantity=axis)
+        parts.append(html.figure(figure, images / f"group-count-{short}-{stem}", caption))
+    return parts
+
+
+def _released_tables(config: SweepConfig, frame: pd.DataFrame, label: str) -> list[str]:
+    """Return posteriors, and ratios, by released count: Kazan and Reiter's Table 4 in two."""
+    priors = sorted(config.prior, key=lambda budget: -budget.value)
+    by_count = frame.set_index("noisy_count")
+    mass = by_count.loc[by_count["quantity"] == "release_probability", "value"]
+    tables = []
+    for quantity, name in (("posterior", "posterior"), ("risk_ratio", "posterior / prior")):
+        rows = frame[frame["quantity"] == quantity]
+        wide = rows.pivot(index="noisy_count", columns="prior", values="value")
+        wide = wide[[prior.value for prior in priors]].head(_MAX_TABLE_ROWS)
+        wide.columns = pd.Index([f"prior {prior.name}" for prior in priors])
+        if len(mass):
+            wide.insert(0, "probability if the target is in the cell", mass.loc[wide.index])
+        wide.insert(0, "released count", [str(count) for count in wide.index])
+        tables.append(html.table(wide, f"{label}: {name} after each release"))
+    return tables
+
+
+def _noise_title(noise: str, name: str, value: float) -> str:
+    law = "Discrete Gaussian" if noise == "discrete-gaussian" else "Discrete Laplace"
+    meaning = {
+        "add-remove": "neighbours add or remove one record",
+        "change-one": "neighbours change one record",
+    }.get(name, f"sensitivity {name}")
+    return f"{law} noise; {meaning} (sensitivity {value:.4g})"
+
+
+def _tables(config: SweepConfig, panel: _Panel) -> list[str]:
+    """Return a table for each marked budget: one row for each prior."""
+    noise, _, sensitivity, frame = panel
+    columns = [*_COLUMNS, "simulated_marginal_posterior"]
+    tables = []
+    text = {budget.value: budget.name for budget in config.prior}
+    for label, rho in _focus(config, noise, sensitivity):
+        here = frame[(frame["rho"] == rho) & frame["quantity"].isin(columns)]
+        if here.empty:
+            continue
+        wide = here.pivot(index="prior", columns="quantity", values="value")
+        order = [column for column in columns if column in wide.columns]
+        wide = wide[order].sort_index(ascending=False)
+        wide = wide.rename(columns=_COLUMNS)
+        wide.insert(0, "prior", [text[p] for p in wide.index])
+        if "simulated_marginal_posterior" in order:
+            errors = here.set_index(["quantity", "prior"])["standard_error"]
+            wide["± standard error"] = errors["simulated_marginal_posterior"].loc[wide.index]
+        parameter = "sigma2" if here["noise"].iloc[0] == "discrete-gaussian" else "scale"
+        caption = f"{label}: rho = {rho:.7g}, {parameter} = {here['noise_parameter'].iloc[0]:.5g}"
+        epsilon = frame[(frame["rho"] == rho) & (frame["quantity"] == "epsilon")]
+        if len(epsilon):
+            caption += f", epsilon = {epsilon['value'].iloc[0]:.5g} at delta = {config.delta:g}"
+        tables.append(html.table(wide, caption))
+    return tables

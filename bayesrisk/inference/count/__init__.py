@@ -1,0 +1,1 @@
+"""One noisy count: posterior, ratio, decision, and what post-processing changes."""

@@ -1,0 +1,187 @@
+"""Tables of posterior and risk ratio by noisy count, one for each noise scale that occurs."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrisk.distributions import DiscreteGaussian
+from bayesrisk.inference import posterior_probability, risk_ratio
+from bayesrisk.inference.count._measurement_kernels import look_up
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["MeasurementTables"]
+
+_REACH = 2**15  # a table never goes further from the known count: 1 MB, in the second-level cache
+_MARGIN = 64  # counts added on each side, so that a table is seldom made again
+
+
+class _Table:
+    """Answers for one noise scale, and how often each noisy count occurred."""
+
+    def __init__(self, sigma2: float, prior: float, known_count: int) -> None:
+        self.sigma2, self.prior, self.known_count = sigma2, prior, known_count
+        self.low = known_count
+        self.histogram = np.zeros(0, dtype=np.int64)
+        self.answers = np.zeros((0, 2))
+        self.far: Counter[int] = Counter()
+
+    def ratio(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the risk ratio of noisy counts."""
+        result: NDArray[np.float64] = risk_ratio(
+            counts, sigma2=self.sigma2, prior=self.prior, known_count=self.known_count
+        )
+        return result
+
+    def posterior(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the posterior of noisy counts."""
+        result: NDArray[np.float64] = posterior_probability(
+            counts, sigma2=self.sigma2, prior=self.prior, known_count=self.known_count
+        )
+        return result
+
+    def cover(self, least: int, most: int) -> None:
+        """Make the table hold the counts from ``least`` to ``most``, as far as it goes."""
+        low, high = self.low, self.low + self.histogram.size
+        if low <= least and most < high:
+            return
+        k = self.known_count
+        new_low = min(low, max(least - _MARGIN, k - _REACH))
+        new_high = max(high, min(most + _MARGIN, k + _REACH) + 1)
+        if new_low == low and new_high == high:
+            return
+        histogram = np.zeros(new_high - new_low, dtype=np.int64)
+        histogram[low - new_low : high - new_low] = self.histogram
+        counts = np.arange(new_low, new_high)
+        self.answers = np.stack([self.posterior(counts), self.ratio(counts)], axis=1)
+        self.low, self.histogram = new_low, histogram
+
+    def fill(
+        self,
+        values: NDArray[np.int64],
+        posterior: NDArray[np.float64],
+        ratio: NDArray[np.float64],
+    ) -> None:
+        """Fill posterior and ratio of each count, and remember how often it occurs."""
+        self.cover(int(values.min()), int(values.max()))
+        if look_up(values, self.low, self.answers, self.histogram, posterior, ratio):
+            far = (values < self.low) | (values >= self.low + self.histogram.size)
+            counts = values[far]
+            posterior[far], ratio[far] = self.posterior(counts), self.ratio(counts)
+            self.far.update(counts.tolist())
+
+    @property
+    def cells(self) -> int:
+        """Return the number of cells seen."""
+        return int(self.histogram.sum()) + self.far.total()
+
+    def largest(self) -> float:
+        """Return the largest risk ratio seen."""
+        seen = np.flatnonzero(self.histogram)
+        counts = [*self.far, *([int(seen[-1]) + self.low] if seen.size else [])]
+        return float(self.ratio(np.array([max(counts)]))[0])
+
+    def first_above(self, limit: float) -> int | None:
+        """Return the smallest noisy count whose risk ratio exceeds ``limit``; None if none does.
+
+        The ratio r solves exp(-(2 d - 1) / (2 sigma2)) = (1 / r - p) / (1 - p), d the count less
+        the known one; the numbers as they are rounded in the output decide next to it.
+        """
+        rest = 1.0 / limit - self.prior
+        if rest <= 0.0 or limit >= 1.0 / self.prior:
+            return None
+        real = 0.5 + self.sigma2 * math.log((1.0 - self.prior) / rest)
+        first = self.known_count + math.floor(real)
+        near = first + np.arange(-2, 4)
+        above = self.ratio(near) > limit
+        return int(near[above.argmax()]) if above.any() else None
+
+    def exceeding(self, limit: float) -> tuple[int, float, float]:
+        """Return how many cells exceed, and how probable that is for k and for k + 1."""
+        first = self.first_above(limit)
+        if first is None:
+            return 0, 0.0, 0.0
+        start = min(max(first - self.low, 0), self.histogram.size)
+        count = int(self.histogram[start:].sum())
+        count += sum(times for value, times in self.far.items() if value >= first)
+        offset = first - self.known_count
+        known, one_more = DiscreteGaussian(self.sigma2).sf(np.array([offset - 1, offset - 2]))
+        return count, float(known), float(one_more)
+
+
+class MeasurementTables:
+    """Posterior and risk ratio of noisy counts of any scale, and how many exceed what.
+
+    Parameters
+    ----------
+    prior : float
+        Probability that the target is in the cell.
+    known_count : int
+        Others known to be in it.
+    """
+
+    def __init__(self, prior: float, known_count: int) -> None:
+        self._prior, self._known_count = prior, known_count
+        self._tables: dict[float, _Table] = {}
+
+    def _table(self, sigma2: float) -> _Table:
+        if sigma2 not in self._tables:
+            self._tables[sigma2] = _Table(sigma2, self._prior, self._known_count)
+        return self._tables[sigma2]
+
+    def look_up(
+        self, values: NDArray[np.int64], sigma2: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return posterior and risk ratio of every cell, one after the other."""
+        posterior, ratio = np.empty(values.size), np.empty(values.size)
+        cells = values.shape[1]
+        starts = [0, *(np.flatnonzero(np.diff(sigma2)) + 1).tolist(), sigma2.size]
+        for first, last in pairwise(starts):
+            part = slice(first * cells, last * cells)
+            table = self._table(float(sigma2[first]))
+            table.fill(values[first:last].reshape(-1), posterior[part], ratio[part])
+        return posterior, ratio
+
+    @property
+    def cells(self) -> int:
+        """Return the number of cells seen."""
+        return sum(table.cells for table in self._tables.values())
+
+    def largest_ratio(self) -> float:
+        """Return the largest risk ratio seen; 1 before any."""
+        return max((table.largest() for table in self._tables.values()), default=1.0)
+
+    def exceedance(self, limits: Sequence[float]) -> "pd.DataFrame":
+        """Return how many cells exceed each limit, and what the noise alone would give.
+
+        With n cells of a scale, each exceeding with probability q, the number has mean n q and
+        variance n q (1 - q); scales add up.
+        """
+        import pandas as pd
+
+        rows = []
+        for limit in limits:
+            found, mean, variance = 0, np.zeros(2), np.zeros(2)
+            for table in self._tables.values():
+                count, *probabilities = table.exceeding(limit)
+                chance = np.array(probabilities)
+                found += count
+                mean += table.cells * chance
+                variance += table.cells * chance * (1.0 - chance)
+            error = np.sqrt(variance)
+            rows.append((limit, found, mean[0], error[0], mean[1], error[1]))
+        columns = [
+            "risk_ratio",
+            "cells",
+            "expected_known",
+            "error_known",
+            "expected_one_more",
+            "error_one_more",
+        ]
+        return pd.DataFrame(rows, columns=columns)

@@ -1,0 +1,1 @@
+"""Gibbs samplers, the chains they make, and ArviZ."""

@@ -1,0 +1,1 @@
+"""Posteriors for releases that can only be simulated."""

@@ -1,0 +1,1 @@
+"""Trees of noisy counts; a path is a tree."""

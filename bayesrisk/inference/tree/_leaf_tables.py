@@ -1,0 +1,96 @@
+"""Priors of leaves and groups as the tables that the sum-product reads."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
+from bayesrisk.distributions import CountLaw
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.inference.tree._plan import Plan, make_plan
+from bayesrisk.inference.tree.leaf_prior import LeafPrior
+from bayesrisk.inference.tree.structure import Tree
+
+__all__ = ["LeafPriors", "log_table", "plan_tree"]
+
+#: One law for all leaves, or one per leaf.
+LeafPriors = LeafPrior | CountLaw | Sequence[CountLaw] | str
+
+_LONGEST = 2**24
+
+
+def log_table(law: Any, name: str, *, whole: bool = False) -> tuple[int, NDArray[np.float64]]:
+    """Return lowest count and log probabilities of a law, without zeros at its ends.
+
+    With ``whole`` negative counts are left out, otherwise they are an error.
+    """
+    if not isinstance(law, CountLaw) or law.shape != ():
+        raise ArgumentTypeError(f"{name} must be a single CountLaw, got {shown(law)}")
+    first, last = (float(end) for end in law.support())
+    if not last - first < _LONGEST:
+        raise ArgumentError(
+            f"{name} must be a law on at most {_LONGEST} counts, got one on {first:g}..{last:g}"
+        )
+    if last < 0.0:
+        raise ArgumentError(f"{name} must allow a count that is not negative, got {shown(law)}")
+    start = max(int(first), 0) if whole else int(first)
+    values = np.asarray(law.logpmf(np.arange(start, int(last) + 1)), dtype=float)
+    positive = np.flatnonzero(np.isfinite(values))
+    if not positive.size:
+        raise ArgumentError(f"{name} must allow a count that is not negative, got {shown(law)}")
+    low = start + int(positive[0])
+    if low < 0:
+        raise ArgumentError(f"{name} must give no mass to negative counts, got P({low}) > 0")
+    return low, values[positive[0] : positive[-1] + 1]
+
+
+def plan_tree(tree: Tree, leaf_prior: LeafPriors, *, targets: bool) -> tuple[Plan, str]:
+    """Return the plan of a tree under a prior, and the prior's name.
+
+    With ``targets`` a leaf that has a target is known up to that one person.
+    """
+    if not isinstance(tree, Tree):
+        raise ArgumentTypeError(f"tree must be a Tree, got {shown(tree)}")
+    n = tree.leaves.size
+    laws = np.tile([0.0, 1.0, 0.0], (n, 1))
+    tables: list[Any] = [None] * n
+    if isinstance(leaf_prior, str):
+        name = check.choice(leaf_prior, "leaf_prior", ("flat",))
+    elif isinstance(leaf_prior, LeafPrior):
+        name, laws = leaf_prior.name, _law_columns(leaf_prior, n)
+    else:
+        name, tables = "finite", _law_tables(leaf_prior, n)
+    if targets:
+        for i, leaf in enumerate(tree.leaves.tolist()):
+            if tree.known_count[leaf] >= 0:
+                p = float(tree.prior[leaf])
+                tables[i] = int(tree.known_count[leaf]), np.array([np.log1p(-p), np.log(p)])
+    return make_plan(tree, laws, tables, {}), name
+
+
+def _law_columns(prior: LeafPrior, n: int) -> NDArray[np.float64]:
+    columns = (prior.log_jump, prior.size, prior.log_ratio)
+    shape = np.broadcast_shapes(*(c.shape for c in columns))
+    if shape not in ((), (1,), (n,)):
+        raise ShapeError(
+            f"leaf_prior must have one parameter, or one for each of {n} leaves, got shape {shape}"
+        )
+    return np.stack([np.broadcast_to(c, (n,)) for c in columns], axis=1)
+
+
+def _law_tables(laws: Any, n: int) -> list[Any]:
+    """Return (lowest count, log probabilities) for every leaf."""
+    many = [laws] * n if isinstance(laws, CountLaw) else laws
+    if not isinstance(many, Sequence) or not all(isinstance(law, CountLaw) for law in many):
+        raise ArgumentTypeError(
+            f"leaf_prior must be 'flat', a LeafPrior, a CountLaw or a sequence of CountLaw, "
+            f"got {shown(laws)}"
+        )
+    if len(many) != n:
+        raise ShapeError(f"leaf_prior must have one law for each of {n} leaves, got {len(many)}")
+    made = {id(law): law for law in many}  # leaves may share a law
+    tables = {key: log_table(law, "leaf_prior") for key, law in made.items()}
+    return [tables[id(law)] for law in many]

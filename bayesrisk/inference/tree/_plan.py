@@ -1,0 +1,128 @@
+"""A tree of counts as the arrays that the sum-product runs on."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.inference.tree import _kernels as kernels
+from bayesrisk.inference.tree.structure import Tree
+
+#: A law of a count: its lowest value, and log weights from there on.
+Table = tuple[int, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A tree as units (chains of nodes with one count) and a binary tree of merges."""
+
+    unit_of: IntArray
+    parent: IntArray
+    is_leaf: NDArray[np.bool_]
+    lam: FloatArray
+    y: IntArray
+    frac: FloatArray
+    left: IntArray
+    right: IntArray
+    unit: IntArray
+    root: IntArray
+    law: FloatArray
+    bank: FloatArray
+    bank_of: IntArray
+    tables: dict[int, tuple[int, FloatArray]]
+    leaf_units: IntArray
+    leaf_names: Any
+
+    def leaf_name(self, unit: int) -> Any:
+        """Return the name of the leaf at the end of a unit."""
+        return self.leaf_names[int(np.flatnonzero(self.leaf_units == unit)[0])]
+
+
+def units(tree: Tree) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:
+    """Return the unit of each node, and parent, precision, whole and rest of each unit."""
+    unit_of = np.empty(tree.n_nodes, dtype=np.int64)
+    n = int(kernels.unit_of_nodes(tree.parent, tree.first_child, unit_of))
+    head = np.full(n, tree.n_nodes, dtype=np.int64)
+    np.minimum.at(head, unit_of, np.arange(tree.n_nodes))
+    above = tree.parent[head]
+    parent = np.where(above < 0, -1, unit_of[above])
+    lam: FloatArray = np.minimum(np.bincount(unit_of, tree.precision, n), 1e280)
+    # The most precise release is the reference; the others move it by a weighted mean.
+    y = np.zeros(n, dtype=np.int64)
+    order = np.argsort(tree.precision, kind="stable")
+    y[unit_of[order]] = tree.noisy[order]
+    gap = (tree.noisy - y[unit_of]) * np.minimum(tree.precision / np.fmax(lam[unit_of], 1e-320), 1)
+    rest = np.bincount(unit_of, np.where(tree.precision > 0.0, gap, 0.0), n)
+    return unit_of, np.asarray(parent, dtype=np.int64), lam, y, rest.astype(np.float64)
+
+
+def _product(a: Table, b: Table) -> Table:
+    """Return the product of two laws given as (lowest count, log values), not normalised."""
+    low = max(a[0], b[0])
+    high = min(a[0] + a[1].size, b[0] + b[1].size)
+    if high <= low:
+        raise ArgumentError(
+            "priors on one count must share a possible count, got "
+            f"[{a[0]}, {a[0] + a[1].size - 1}] and [{b[0]}, {b[0] + b[1].size - 1}]"
+        )
+    return low, a[1][low - a[0] : high - a[0]] + b[1][low - b[0] : high - b[0]]
+
+
+def make_plan(tree: Tree, laws: FloatArray, tables: Any, node_tables: Any) -> Plan:
+    """Return the plan of a tree; ``laws`` and ``tables`` go with ``tree.leaves``.
+
+    ``tables[i]`` is None or (lowest count, log values) of the i-th leaf; ``node_tables`` maps
+    inner nodes to such pairs.
+    """
+    unit_of, parent, lam, y, frac = units(tree)
+    n = lam.size
+    count = np.bincount(parent[1:], minlength=n).astype(np.int64)
+    first = np.full(n, n, dtype=np.int64)
+    np.minimum.at(first, parent[1:], np.arange(1, n))
+    n_segments = n + int(np.maximum(count - 2, 0).sum())
+    left, right, unit = (np.empty(n_segments, dtype=np.int64) for _ in range(3))
+    root = np.empty(n, dtype=np.int64)
+    kernels.pair_children(first, count, left, right, unit, root)
+    law = np.zeros((n, 3))
+    law[unit_of[tree.leaves]] = laws
+    bank_of = np.zeros((n, 3), dtype=np.int64)
+    parts: list[FloatArray] = [np.zeros(0)]
+    placed: dict[int, int] = {}
+    total = 0
+    inner: dict[int, Table] = {}
+    for node, table in node_tables.items():  # nodes with one child share a unit, and its count
+        unit_id = int(unit_of[node])
+        inner[unit_id] = _product(inner[unit_id], table) if unit_id in inner else table
+    leaf_tables = [
+        _product(table, inner.pop(leaf)) if table is not None and leaf in inner else table
+        for leaf, table in zip(unit_of[tree.leaves].tolist(), tables, strict=True)
+    ]
+    for leaf, table in zip(unit_of[tree.leaves].tolist(), leaf_tables, strict=True):
+        if table is not None:
+            low, values = table
+            if id(values) not in placed:  # leaves may share a law
+                placed[id(values)] = total
+                parts.append(values)
+                total += values.size
+            bank_of[leaf] = placed[id(values)], low, values.size
+    return Plan(
+        unit_of,
+        parent,
+        count == 0,
+        lam,
+        y,
+        frac,
+        left,
+        right,
+        unit,
+        root,
+        law,
+        np.concatenate(parts),
+        bank_of,
+        inner,
+        unit_of[tree.leaves],
+        tree.names[tree.leaves],
+    )

@@ -1,0 +1,274 @@
+"""Sum-product on a tree of counts: passage up, passage down.
+
+Messages are tilted (see ``_tree_tilts``), so that they are large where the posterior is, however
+much parent and children disagree.  What is cut off a message then weighs about as much in the
+posterior, and a bound on it follows from the passage up alone; if the bound is not met, tilts are
+improved and windows widened.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import signal
+
+from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.inference.tree import _factors as factors
+from bayesrisk.inference.tree import _kernels as kernels
+from bayesrisk.inference.tree import _messages as messages
+from bayesrisk.inference.tree._plan import Plan
+from bayesrisk.inference.tree._tilting import Tilts, find_tilts
+
+#: Doubles in all messages together; the passage down needs as many again.
+MAX_ENTRIES = 2**27
+_LONGEST_DIRECT = 2**24  # products; beyond, a transform is faster
+_WORST_TRANSFORM = 1e-12  # share of the posterior that rounding of a transform may touch
+_IMPROVEMENTS = 3  # of the tilts, before windows are widened
+_TENSION = 60.0  # log of an excess for which better tilts are cheaper than wider windows
+_NARROWEST = -600.0  # log of the smallest share that is cut: everything stays in double range
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals:
+    """Posterior pmfs of all units, one after the other in ``pmf``."""
+
+    low: IntArray
+    offset: IntArray
+    size: IntArray
+    pmf: FloatArray
+    truncation: float
+    rounding: float
+    peak_bytes: int
+
+
+def _own_factors(plan: Plan, delta: FloatArray) -> tuple[Any, Any]:
+    """Return the kernels' ``own`` and ``tables``: each unit's factor, largest value 1."""
+    row = np.full(plan.lam.size, -1, dtype=np.int64)
+    spots, parts = [(0, 0, 0)], [np.zeros(0)]
+    for u, (low, values) in plan.tables.items():
+        # The evidence relative to that of the lowest count, which would drown the differences.
+        d = np.arange(values.size, dtype=np.float64)
+        gap = float(low - int(plan.y[u])) - plan.frac[u]
+        values = values - plan.lam[u] * d * (d + 2.0 * gap) + delta[u] * d
+        row[u] = len(spots)
+        spots.append((low, sum(p.size for p in parts), values.size))
+        parts.append(values - values.max())
+    tables = np.concatenate(parts), np.array(spots, dtype=np.int64)
+    return (plan.lam, plan.y, plan.frac, delta, row), tables
+
+
+def _transform(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
+    """Return a convolution by FFT, and a bound on the error of each entry."""
+    # Rounding of the transforms (Higham 2002, section 24.1), with a factor of two in hand.
+    norm = float(np.linalg.norm(a) * np.linalg.norm(b))
+    error = 8.0 * 2.0**-53 * np.log2(a.size + b.size) * norm
+    return np.maximum(signal.fftconvolve(a, b), 0.0), error
+
+
+class Passage:
+    """One run up and down a plan with windows of one width."""
+
+    def __init__(self, plan: Plan, tilts: Tilts, needed: IntArray) -> None:
+        self.plan, self.needed = plan, needed
+        self.tilt_by(tilts)
+        n = plan.unit.size
+        self.tree = plan.left, plan.right
+        self.spot = np.zeros((n, 3), dtype=np.int64)
+        self.lost = np.zeros((n, 2))
+        self.store = np.empty(max(64 * n, 1024))
+        self.above = np.empty(0)
+        self.rounded = 0.0
+        self.empty = False
+
+    def tilt_by(self, tilts: Tilts) -> None:
+        """Use these tilts from now on."""
+        self.tilts, self.theta = tilts, tilts.theta
+        self.own, self.tables = _own_factors(self.plan, tilts.delta)
+
+    def improve(self) -> None:
+        """Tilt so that the messages of the last passage up would have met where they should."""
+        low, offset, size = self.spot[self.plan.root].T.copy()
+        mean = np.empty(low.size)
+        kernels.message_means(low, offset, size, self.store, mean)
+        self.tilt_by(find_tilts(self.plan, self.tilts, mean))
+
+    def up(self, log_eps: float) -> float:
+        """Fill the messages; return the bound on the posterior mass that is cut off."""
+        plan, s, offset = self.plan, 0, 0
+        self.empty = False
+        while True:  # ends: each round makes room, up to MAX_ENTRIES, or passes a segment
+            s, offset, code = messages.upward(
+                s,
+                offset,
+                self.tree,
+                plan.unit,
+                self.own,
+                plan.law,
+                plan.bank,
+                plan.bank_of,
+                self.tables,
+                self.theta,
+                self.needed,
+                self.spot,
+                self.lost,
+                self.store,
+                log_eps,
+                _LONGEST_DIRECT,
+            )
+            if code == messages.DONE:
+                self.used = offset
+                return float(self.lost[-1, 0])
+            if code == messages.LONG:
+                code = self._long_merge(s, offset, log_eps)
+            if code == messages.ROOM:
+                self._grow(offset + int(self.spot[s, 2]))
+            elif code == messages.IMPROPER:
+                raise ArgumentError(self._about(s) + "its count is bounded too loosely")
+            elif code == messages.EMPTY:
+                self.empty = True
+                return np.inf
+            else:
+                offset += int(self.spot[s, 2])
+                s += 1
+
+    def _about(self, s: int) -> str:
+        name = self.plan.leaf_name(int(self.plan.unit[s]))
+        return f"leaf {name!r} needs a release or a proper leaf_prior: "
+
+    def _grow(self, needed: int) -> None:
+        if needed > MAX_ENTRIES:
+            raise ArgumentError(
+                f"the tree must need at most {MAX_ENTRIES} probabilities, got more: give leaves "
+                f"without a release a narrower leaf_prior"
+            )
+        larger = np.empty(min(max(2 * self.store.size, needed), MAX_ENTRIES))
+        larger[: self.store.size] = self.store
+        self.store = larger
+
+    def _message(self, s: int) -> FloatArray:
+        _, offset, size = self.spot[s]
+        return self.store[offset : offset + size]
+
+    def _long_merge(self, s: int, offset: int, log_eps: float) -> int:
+        """Merge two long messages by transform, or directly where that would not be accurate."""
+        plan = self.plan
+        left, right = int(plan.left[s]), int(plan.right[s])
+        low, size, outside = messages.product_window(
+            s, self.tree, self.spot, plan.unit, self.own, self.tables, log_eps
+        )
+        if offset + size > self.store.size:
+            self.spot[s, 2] = size
+            return int(messages.ROOM)
+        first = low - int(self.spot[left, 0] + self.spot[right, 0])
+        a, b = self._message(left), self._message(right)
+        full, error = _transform(a, b)
+        for exact in (False, True):
+            conv, rounded = full[first : first + size].copy(), size * error
+            if exact:
+                rounded = 0.0
+                factors.convolve_into(a, b, first, conv)
+            code = messages.close_merge(
+                s,
+                low,
+                conv,
+                outside,
+                rounded,
+                self.tree,
+                self.spot,
+                self.lost,
+                plan.unit,
+                self.own,
+                self.tables,
+                self.store,
+                offset,
+                log_eps,
+            )
+            if code == messages.DONE and self.lost[s, 1] <= _WORST_TRANSFORM:
+                break
+        return int(code)
+
+    def down(self) -> None:
+        """Fill the outside messages, so that message times outside message is the posterior."""
+        plan, s = self.plan, self.plan.unit.size - 1
+        self.above = np.zeros(self.used)
+        _, offset, size = self.spot[s]
+        self.above[offset : offset + size] = 1.0
+        messages.scale_above(s, self.spot, self.store, self.above)
+        while s >= 0:
+            s, code = messages.downward(
+                s,
+                self.tree,
+                plan.unit,
+                self.own,
+                self.tables,
+                self.spot,
+                self.store,
+                self.above,
+                _LONGEST_DIRECT,
+            )
+            if code == messages.LONG:
+                self._long_split(s)
+                s -= 1
+
+    def _long_split(self, s: int) -> None:
+        plan = self.plan
+        out = messages.outside_message(
+            s, plan.unit, self.own, self.tables, self.spot, self.store, self.above
+        )
+        left, right = int(plan.left[s]), int(plan.right[s])
+        first = int(self.spot[left, 0] + self.spot[right, 0] - self.spot[s, 0])
+        for child, other in ((left, right), (right, left)):
+            _, offset, size = self.spot[child]
+            u, d = self._message(other), self.above[offset : offset + size]
+            full, error = _transform(u[::-1], out)
+            at = np.arange(size) + first + u.size - 1
+            inside = (at >= 0) & (at < full.size)
+            d[:] = np.where(inside, full[np.clip(at, 0, full.size - 1)], 0.0)
+            share = error / max(float(self._message(child) @ d), 1e-300)
+            if share > _WORST_TRANSFORM:
+                factors.correlate_into(u, out, first, d)
+            else:
+                self.rounded += share
+            messages.scale_above(child, self.spot, self.store, self.above)
+
+    def marginals(self, truncation: float) -> Marginals:
+        """Return the posterior of every unit."""
+        low, start, size = self.spot[self.plan.root].T.copy()
+        offset = np.concatenate(([0], np.cumsum(size)[:-1]))
+        at = np.repeat(start - offset, size) + np.arange(int(size.sum()))
+        pmf = self.store[at] * self.above[at]
+        peak = self.store.nbytes + self.above.nbytes + pmf.nbytes + at.nbytes
+        rounding = self.rounded + float(self.lost[-1, 1])
+        return Marginals(low, offset, size, pmf, min(truncation, 1.0), rounding, peak)
+
+
+def run(plan: Plan, *, tail: float, needed: IntArray | None = None) -> Marginals:
+    """Return the posterior of every unit, with at most ``tail`` cut off if possible."""
+    wanted = np.full(plan.lam.size, -1, dtype=np.int64) if needed is None else needed
+    passage = Passage(plan, find_tilts(plan), wanted)
+    # In hand for evidence in tension, which at the top of a tree grows with its size.
+    margin = 7.0 + min(2e-4 * plan.unit.size, 50.0)
+    log_eps = np.log(tail) - np.log(plan.unit.size) - margin
+    improved = narrowed = 0
+    while True:  # ends: at most _IMPROVEMENTS, one narrowing, and doublings up to _NARROWEST
+        log_eps = max(log_eps, _NARROWEST)
+        bound = passage.up(log_eps)
+        if bound <= tail or log_eps == _NARROWEST:
+            break
+        excess = np.log(bound / tail) if np.isfinite(bound) else np.inf
+        if excess > _TENSION and improved < _IMPROVEMENTS and not passage.empty:
+            passage.improve()
+            improved += 1
+        elif narrowed or np.isinf(excess):
+            log_eps *= 2.0
+        else:  # as a rule, what is cut off shrinks with the share that may be
+            log_eps -= excess + 2.0
+            narrowed = 1
+    if passage.empty:
+        raise ArgumentError(
+            "leaf_prior and the other priors must allow some set of counts that adds up, got none "
+            "whose evidence is within exp(-600) of the best for each count alone"
+        )
+    passage.down()
+    return passage.marginals(bound)

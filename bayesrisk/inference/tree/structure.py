@@ -1,0 +1,322 @@
+"""A hierarchy of counts, each node with its noisy count, as flat arrays."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
+from bayesrisk._validation import Number
+from bayesrisk.exceptions import ArgumentTypeError, DataError
+
+__all__ = ["Tree"]
+
+_MAX_PRECISION = 1e280  # as in `_validation`: beyond that nothing changes
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Counts that add up: a parent's count is the sum of its children's.
+
+    Make it with :meth:`from_frame`.  Nodes are stored breadth first: node 0 is the root, a parent
+    stands before its children, and siblings stand together in the order of the table.  Every
+    array is read-only, has one entry per node unless it says otherwise, and is indexed by that
+    order.
+
+    Attributes
+    ----------
+    names : pandas.Index
+        Name of each node.
+    parent : ndarray of int64
+        Index of the parent; -1 for the root.
+    first_child : ndarray of int64, shape (nodes + 1,)
+        The children of node v are ``children[first_child[v]:first_child[v + 1]]``.
+    children : ndarray of int64, shape (nodes - 1,)
+        Indices of the children, node by node.
+    depth : ndarray of int64
+        Number of edges to the root.
+    noisy : ndarray of int64
+        Noisy count; 0 where nothing was released.
+    precision : ndarray of float64
+        ``1 / (2 sigma2)`` of its noise: the likelihood of a count x is
+        ``exp(-precision * (noisy - x)**2)``.  0 where nothing was released.
+    leaves : ndarray of int64, shape (leaves,)
+        Indices of the nodes without children.
+    known_count : ndarray of int64
+        For a leaf with a target, the others known to be counted in it; -1 for no target.
+    prior : ndarray of float64
+        Prior probability that the target is counted there; NaN for no target.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame(
+    ...     {
+    ...         "node": ["group", "a", "b"],
+    ...         "parent": [None, "group", "group"],
+    ...         "noisy_count": [3, 2, -1],
+    ...         "rho": [0.25, 0.1, 0.1],
+    ...     }
+    ... )
+    >>> tree = Tree.from_frame(frame)
+    >>> tree.n_nodes, tree.leaves.tolist(), tree.parent.tolist()
+    (3, [1, 2], [-1, 0, 0])
+    """
+
+    names: pd.Index
+    parent: NDArray[np.int64]
+    first_child: NDArray[np.int64]
+    children: NDArray[np.int64]
+    depth: NDArray[np.int64]
+    noisy: NDArray[np.int64]
+    precision: NDArray[np.float64]
+    leaves: NDArray[np.int64]
+    known_count: NDArray[np.int64]
+    prior: NDArray[np.float64]
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.parent.size)
+
+    def __len__(self) -> int:
+        return self.n_nodes
+
+    def __repr__(self) -> str:
+        released = int((self.precision > 0.0).sum())
+        return (
+            f"Tree(nodes={self.n_nodes}, leaves={self.leaves.size}, "
+            f"levels={int(self.depth.max()) + 1}, releases={released})"
+        )
+
+    def index(self, name: Any) -> int:
+        """Return the position of a node.
+
+        Parameters
+        ----------
+        name : hashable
+            Name of the node.
+
+        Returns
+        -------
+        int
+            Its index in every array of the tree.
+
+        Raises
+        ------
+        DataError
+            If the tree has no such node.
+        """
+        try:
+            hash(name)  # pandas would quote what it cannot look up
+            return int(self.names.get_loc(name))  # type: ignore[arg-type]
+        except (KeyError, TypeError, pd.errors.InvalidIndexError) as error:
+            raise DataError(f"the tree has no node {shown(name)}") from error
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame, *, sensitivity: Number = 1.0) -> "Tree":
+        """Build the tree from a table with one row per node, in any order.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            Columns ``node`` (unique names), ``parent`` (name of the parent; missing or an empty
+            string for the root), ``noisy_count`` (whole number, may be negative; missing for no
+            release), and ``rho`` (zCDP budget; 0 or missing for no release) or ``sigma2`` (scale
+            of the noise; missing for no release).  For leaves with a target also ``known_count``
+            and ``prior``, both or neither in a row.
+        sensitivity : float, default 1.0
+            L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
+
+        Returns
+        -------
+        Tree
+            The hierarchy with its releases.
+
+        Raises
+        ------
+        DataError
+            If a column is missing; a name is missing or twice there; a parent is unknown; a node
+            is its own ancestor; there is no root or more than one; or a value is out of range.
+            The message names the row and the node.
+        ArgumentTypeError
+            If ``frame`` is not a DataFrame.
+        """
+        if not isinstance(frame, pd.DataFrame):
+            raise ArgumentTypeError(f"frame must be a pandas DataFrame, got {shown(frame)}")
+        _require_columns(frame)
+        names = _node_names(frame)
+        order, parent, depth = _breadth_first(names, _parents(frame, names))
+        precision = _precisions(frame, names, sensitivity)
+        noisy, released = _whole_column(frame, "noisy_count", names, lower=-check.MAX_COUNT)
+        precision = np.where(released, precision, 0.0)
+        known, prior = _targets(frame, names)
+        n_children = np.bincount(parent[1:], minlength=parent.size)
+        first_child = np.concatenate(([0], np.cumsum(n_children))).astype(np.int64)
+        has_target = known[order] >= 0
+        if np.any(has_target & (n_children > 0)):
+            node = names[order[np.argmax(has_target & (n_children > 0))]]
+            raise DataError(f"known_count and prior belong to leaves, got them for node {node!r}")
+        tree = cls(
+            names=names[order],
+            parent=parent,
+            first_child=first_child,
+            children=np.arange(1, parent.size, dtype=np.int64),
+            depth=depth,
+            noisy=np.where(precision > 0.0, noisy, 0)[order],
+            precision=precision[order],
+            leaves=np.flatnonzero(n_children == 0).astype(np.int64),
+            known_count=known[order],
+            prior=prior[order],
+        )
+        for value in vars(tree).values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+        return tree
+
+
+def _require_columns(frame: pd.DataFrame) -> None:
+    for column in ("node", "parent", "noisy_count"):
+        if column not in frame.columns:
+            raise DataError(f"frame must have a column {column!r}, got {list(frame.columns)}")
+    if ("rho" in frame.columns) == ("sigma2" in frame.columns):
+        raise DataError(
+            f"frame must have exactly one of the columns 'rho' and 'sigma2', "
+            f"got {list(frame.columns)}"
+        )
+    if ("known_count" in frame.columns) != ("prior" in frame.columns):
+        raise DataError("frame must have both or neither of the columns 'known_count' and 'prior'")
+    if not len(frame):
+        raise DataError("frame must have at least one row, got none")
+
+
+def _node_names(frame: pd.DataFrame) -> pd.Index:
+    names: pd.Index = pd.Index(frame["node"])
+    missing = np.asarray(names.isna())
+    if missing.any():
+        raise DataError(f"row {int(np.argmax(missing))}: node has no name")
+    twice = np.asarray(names.duplicated())
+    if twice.any():
+        row = int(np.argmax(twice))
+        raise DataError(f"row {row}: node {names[row]!r} is listed twice")
+    return names
+
+
+def _parents(frame: pd.DataFrame, names: pd.Index) -> NDArray[np.int64]:
+    """Return the row of each node's parent, -1 for the root."""
+    column = pd.Index(frame["parent"])
+    empty = [isinstance(value, str) and not value for value in column]
+    is_root = np.asarray(column.isna()) | np.array(empty, dtype=bool)
+    parent = np.asarray(names.get_indexer(column), dtype=np.int64)
+    parent[is_root] = -1
+    orphan = (parent < 0) & ~is_root
+    if orphan.any():
+        row = int(np.argmax(orphan))
+        raise DataError(
+            f"row {row}: node {names[row]!r} has the unknown parent {column[row]!r} (an orphan)"
+        )
+    own = parent == np.arange(parent.size)
+    if own.any():
+        row = int(np.argmax(own))
+        raise DataError(f"row {row}: node {names[row]!r} is its own parent")
+    roots = np.flatnonzero(is_root)
+    if roots.size > 1:
+        listed = ", ".join(repr(names[row]) for row in roots[:3])
+        raise DataError(f"row {roots[1]}: the tree must have one root, got {roots.size}: {listed}")
+    return parent
+
+
+def _breadth_first(
+    names: pd.Index, parent: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows in breadth-first order, and parent and depth in that order."""
+    level = np.flatnonzero(parent < 0)
+    by_parent = np.argsort(parent, kind="stable")
+    start = np.searchsorted(parent[by_parent], np.arange(parent.size + 1))
+    order, depth = [level], [np.zeros(level.size, dtype=np.int64)]
+    while level.size:
+        level = np.concatenate([by_parent[start[v] : start[v + 1]] for v in level])
+        order.append(level)
+        depth.append(np.full(level.size, len(depth), dtype=np.int64))
+    rows = np.concatenate(order).astype(np.int64)
+    if rows.size < parent.size:  # what cannot be reached from the root hangs on a cycle
+        row = int(np.setdiff1d(np.arange(parent.size), rows)[0])
+        seen: set[int] = set()
+        while row not in seen:
+            seen.add(row)
+            row = int(parent[row])
+        raise DataError(f"row {row}: node {names[row]!r} is its own ancestor (a cycle)")
+    rank = np.empty(rows.size, dtype=np.int64)
+    rank[rows] = np.arange(rows.size)
+    above = parent[rows]
+    return rows, np.where(above < 0, -1, rank[above]), np.concatenate(depth)
+
+
+def _numbers(
+    frame: pd.DataFrame, column: str, names: pd.Index
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return a column as float64, and where it has a value."""
+    try:
+        numbers: Any = pd.to_numeric(frame[column]).astype("Float64")
+        values = np.asarray(numbers.to_numpy(float, na_value=np.nan))
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise DataError(f"column {column!r} must hold numbers: {error}") from error
+    present = ~np.isnan(values)
+    bad = present & ~np.isfinite(values)
+    _refuse(bad, frame, column, names, "finite")
+    return values, present
+
+
+def _refuse(
+    bad: NDArray[np.bool_], frame: pd.DataFrame, column: str, names: pd.Index, bound: str
+) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        value = frame[column].iloc[row]
+        raise DataError(f"row {row}, node {names[row]!r}: {column} must be {bound}, got {value!s}")
+
+
+def _whole_column(
+    frame: pd.DataFrame, column: str, names: pd.Index, *, lower: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    values, present = _numbers(frame, column, names)
+    values = np.where(present, values, 0.0)
+    _refuse(values != np.rint(values), frame, column, names, "a whole number")
+    _refuse(values < lower, frame, column, names, f">= {lower}")
+    _refuse(values > check.MAX_COUNT, frame, column, names, f"<= {check.MAX_COUNT}")
+    return values.astype(np.int64), present
+
+
+def _precisions(frame: pd.DataFrame, names: pd.Index, sensitivity: Number) -> NDArray[np.float64]:
+    """Return 1 / (2 sigma2) of each row's noise; 0 for no release."""
+    delta = check.scalar(sensitivity, "sensitivity", lower=0.0, bounds="()")
+    column = "rho" if "rho" in frame.columns else "sigma2"
+    values, present = _numbers(frame, column, names)
+    if column == "rho":
+        values = np.where(present, values, 0.0)
+        _refuse(values < 0.0, frame, column, names, ">= 0")
+        with np.errstate(over="ignore"):
+            return np.minimum(values / delta**2, _MAX_PRECISION)
+    check.cell_precision(None, 1.0, sensitivity)  # sensitivity belongs with rho
+    _refuse(present & (values <= 0.0), frame, column, names, "> 0")
+    with np.errstate(over="ignore"):
+        return np.minimum(np.where(present, 0.5 / values, 0.0), _MAX_PRECISION)
+
+
+def _targets(frame: pd.DataFrame, names: pd.Index) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return known_count (-1 for no target) and prior (NaN for no target)."""
+    if "prior" not in frame.columns:
+        return np.full(len(frame), -1, dtype=np.int64), np.full(len(frame), np.nan)
+    known, has_known = _whole_column(frame, "known_count", names, lower=0)
+    prior, has_prior = _numbers(frame, "prior", names)
+    one_only = has_known != has_prior
+    if one_only.any():
+        row = int(np.argmax(one_only))
+        raise DataError(
+            f"row {row}, node {names[row]!r}: known_count and prior must both be given or neither"
+        )
+    outside = has_prior & ~((prior > 0.0) & (prior < 1.0))
+    _refuse(outside, frame, "prior", names, "between 0 and 1")
+    return np.where(has_known, known, -1), prior

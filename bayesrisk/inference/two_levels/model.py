@@ -1,0 +1,343 @@
+"""Evaluation of the two-level model on arrays: checked settings in, evidence and posteriors out.
+
+Used by the adversary (``hierarchy``) and, with the truth known, by ``risk.hierarchical``.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
+from bayesrisk._validation import FloatArray, IntArray, Number
+from bayesrisk.distributions import CountLaw
+from bayesrisk.exceptions import (
+    ArgumentError,
+    ArgumentTypeError,
+    IncompatibleConditionalsWarning,
+)
+from bayesrisk.inference.count.posterior import _bayes
+from bayesrisk.inference.two_levels import _kernels as kernels
+from bayesrisk.inference.two_levels.sibling_noise import NO_RIPPLE, log_ripple
+
+CONDITIONALS = ("coherent", "as-published")
+SIBLING_NOISE = ("approximate", "exact")
+#: How a posterior of 1/2 is decided: by a fair coin, or for k + 1 as in (3.5) of Kazan and Reiter.
+TIES = ("shared", "as-published")
+#: Share of a sum that is left out: two relative tails of exp(-REACH).
+TRUNCATION = float(2.0 * np.exp(-kernels.REACH))
+#: Largest number of group counts that are summed for one release.
+MAX_TERMS = 2**24
+_MAX_PRECISION = 1e100
+
+
+@dataclass(frozen=True)
+class GroupPrior:
+    """A prior on the group count as logarithms, ``log_pmf[i]`` at ``start + i``; empty is flat."""
+
+    start: int
+    log_pmf: FloatArray
+
+
+FLAT = GroupPrior(0, np.empty(0))
+
+
+@dataclass(frozen=True)
+class TwoLevels:
+    """Checked settings of the model; arrays broadcast against the releases.
+
+    ``block`` and ``group`` are precisions 1 / (2 sigma2), 0 where nothing is released.
+    """
+
+    block: FloatArray
+    group: FloatArray
+    n_siblings: NDArray[np.int64]
+    prior: FloatArray
+    known_count: NDArray[np.int64]
+    group_prior: GroupPrior
+    published: bool
+    exact_noise: bool
+
+    @property
+    def total(self) -> FloatArray:
+        """Precision of the siblings' noisy total."""
+        return np.asarray(self.block / self.n_siblings)
+
+
+def level_precision(rho: Number, name: str, sensitivity: FloatArray) -> FloatArray:
+    """Return ``rho / sensitivity**2``; 0 says that nothing is released at this level."""
+    budget = check.real_array(rho, name, lower=0.0)
+    check.broadcast(**{name: budget, "sensitivity": sensitivity})
+    with np.errstate(over="ignore", under="ignore"):
+        precision = budget / sensitivity**2
+    label = f"{name} / sensitivity**2"
+    return check.real_array(precision, label, upper=_MAX_PRECISION)
+
+
+def read_group_prior(law: CountLaw | None, known_count: NDArray[np.int64]) -> GroupPrior:
+    """Return the prior as a table of logarithms over its finite support."""
+    if law is None:
+        return FLAT
+    if not isinstance(law, CountLaw):
+        raise ArgumentTypeError(f"group_prior must be a CountLaw or None, got {shown(law)}")
+    if law.shape != ():
+        raise ArgumentError(f"group_prior must be a single law, got shape {law.shape}")
+    low, high = (float(end) for end in law.support())
+    if not high - max(low, 0.0) < MAX_TERMS:
+        raise ArgumentError(
+            f"group_prior must have at most {MAX_TERMS} values >= 0 (tabulate or truncate it), "
+            f"got the support {low:g} to {high:g}"
+        )
+    start = int(max(low, 0.0))
+    if high < start:
+        raise ArgumentError(f"group_prior must allow a count >= 0, got at most {high:g}")
+    values = np.arange(start, int(high) + 1)
+    log_pmf = np.atleast_1d(np.asarray(law.logpmf(values), dtype=np.float64))
+    possible = values[np.isfinite(log_pmf)]
+    top = int(known_count.max())
+    if not possible.size or possible[-1] < top:
+        raise ArgumentError(
+            f"group_prior must allow a group count >= known_count = {top}, "
+            f"got at most {possible[-1] if possible.size else 'none'}"
+        )
+    return GroupPrior(start, log_pmf)
+
+
+def read_settings(
+    *,
+    n_siblings: ArrayLike,
+    rho_block: Number,
+    rho_group: Number,
+    prior: Number,
+    known_count: ArrayLike,
+    group_prior: CountLaw | None,
+    sensitivity: Number,
+    conditionals: str,
+    sibling_noise: str,
+) -> TwoLevels:
+    """Return checked settings."""
+    delta = check.real_array(sensitivity, "sensitivity", lower=0.0, bounds="()")
+    k = check.count_array(known_count, "known_count", lower=0)
+    table = read_group_prior(group_prior, k)
+    published = check.choice(conditionals, "conditionals", CONDITIONALS) == "as-published"
+    if published and table is not FLAT:
+        top = table.start + int(np.flatnonzero(np.isfinite(table.log_pmf))[-1])
+        if top <= int(k.max()):
+            raise ArgumentError(
+                "group_prior must allow a group count > known_count with "
+                f"conditionals='as-published', got at most {top}"
+            )
+    return TwoLevels(
+        block=level_precision(rho_block, "rho_block", delta),
+        group=level_precision(rho_group, "rho_group", delta),
+        n_siblings=check.count_array(n_siblings, "n_siblings", lower=1, upper=10**9),
+        prior=check.probability(prior, "prior"),
+        known_count=k,
+        group_prior=table,
+        published=published,
+        exact_noise=check.choice(sibling_noise, "sibling_noise", SIBLING_NOISE) == "exact",
+    )
+
+
+def warn_if_published(settings: TwoLevels, stacklevel: int = 3) -> None:
+    """Warn that the published conditionals belong to no joint law."""
+    if settings.published:
+        warnings.warn(
+            "conditionals='as-published' describes no posterior: the two conditionals belong to "
+            "no joint law; use it to reproduce printed numbers only",
+            IncompatibleConditionalsWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def _workspace(settings: TwoLevels, precision: FloatArray, reach: float) -> FloatArray:
+    """Return room for the sums over t of one release."""
+    size = settings.group_prior.log_pmf.size
+    if not size:
+        positive = precision[precision > 0.0]
+        widest = float(positive.min()) if positive.size else 1.0
+        width = 2.0 * np.sqrt(reach / widest) + 8.0
+        if not width <= MAX_TERMS:
+            raise ArgumentError(
+                "rho_group + rho_block / n_siblings must be large enough for sums of at most "
+                f"{MAX_TERMS} terms with these conditionals and noise, got {widest:g}"
+            )
+        size = int(width)
+    return np.empty((6, size))
+
+
+def _mechanisms(settings: TwoLevels, shape: tuple[int, ...]) -> Any:
+    """Yield (mask or slice of the flattened releases, ripple) for each law of sibling noise."""
+    flat = np.zeros(1)
+    if not settings.exact_noise:
+        yield slice(None), flat
+        return
+    pairs = np.broadcast_arrays(settings.block, settings.n_siblings)
+    if settings.block.size == settings.n_siblings.size == 1:
+        yield slice(None), log_ripple(settings.block.item(), settings.n_siblings.item())
+        return
+    columns = np.column_stack([np.broadcast_to(pair, shape).ravel() for pair in pairs])
+    distinct, index = np.unique(columns, axis=0, return_inverse=True)
+    for i, (rho, m) in enumerate(distinct):
+        yield np.flatnonzero(index.ravel() == i), log_ripple(float(rho), int(m))
+
+
+def _run_kernel(
+    kernel: Any, settings: TwoLevels, shape: tuple[int, ...], leading: tuple[Any, ...], *rest: Any
+) -> FloatArray:
+    """Run a kernel that sums over t, over all releases, one law of sibling noise at a time.
+
+    ``leading`` are scalars, passed as they are, or arrays of releases.
+    """
+
+    def flat(value: Any, dtype: Any = np.float64) -> NDArray[Any]:
+        return np.ascontiguousarray(np.broadcast_to(value, shape), dtype=dtype).reshape(-1)
+
+    b, c = flat(settings.group), flat(settings.total)
+    start = flat(settings.group_prior.start - settings.known_count, np.int64)
+    first = [flat(value) if isinstance(value, np.ndarray) else value for value in leading]
+    arrays = [flat(value) for value in rest]
+    out = np.empty(b.size)
+    for part, ripple in _mechanisms(settings, shape):
+        # The ripple may lift a distant term by its range at most.
+        reach = kernels.REACH + float(np.ptp(ripple))
+        work = _workspace(settings, (b + c)[part], reach)
+        values = np.empty(out[part].size)
+        head = [value[part] if isinstance(value, np.ndarray) else value for value in first]
+        kernel(
+            *head,
+            *(value[part] for value in arrays),
+            b[part],
+            c[part],
+            ripple,
+            settings.group_prior.log_pmf,
+            start[part],
+            reach,
+            work,
+            values,
+        )
+        out[part] = values
+    return out.reshape(shape)
+
+
+def group_evidence(settings: TwoLevels, n: FloatArray, total: FloatArray) -> FloatArray:
+    """Return the evidence of group and siblings for X = k + 1 against X = k, coherent.
+
+    ``n`` is the noisy group count minus k, ``total`` the siblings' noisy total.
+    """
+    if settings.group_prior is FLAT and not _has_ripple(settings):
+        return np.asarray(kernels.group_evidence(n, total, settings.group, settings.total))
+    shape = np.broadcast_shapes(
+        n.shape,
+        total.shape,
+        settings.block.shape,
+        settings.group.shape,
+        settings.n_siblings.shape,
+        settings.known_count.shape,
+    )
+    return _run_kernel(kernels.table_evidence, settings, shape, (), n, total)
+
+
+def _has_ripple(settings: TwoLevels) -> bool:
+    rippled = (settings.block > NO_RIPPLE) & (settings.n_siblings > 1)
+    return settings.exact_noise and bool(rippled.any())
+
+
+def block_evidence(settings: TwoLevels, d: FloatArray) -> FloatArray:
+    """Return the evidence of the noisy block count, ``d`` above k, for X = k + 1."""
+    return np.asarray((2.0 * settings.block) * (d - 0.5))
+
+
+def relative_releases(
+    settings: TwoLevels, block: IntArray, group: IntArray, siblings: IntArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the releases relative to k, taken as whole numbers; 0 where nothing is released."""
+    k = settings.known_count
+    silent_block, silent_group = settings.block == 0.0, settings.group == 0.0
+    d, n, total = block - k, group - k, siblings
+    if silent_block.any():
+        d, total = np.where(silent_block, 0, d), np.where(silent_block, 0, total)
+    if silent_group.any():
+        n = np.where(silent_group, 0, n)
+    return d.astype(float), n.astype(float), total.astype(float)
+
+
+def block_probability(settings: TwoLevels, d: FloatArray) -> FloatArray:
+    """Return the posterior probability of X = k + 1 given the block alone."""
+    evidence = block_evidence(settings, d)
+    out: FloatArray = np.empty(np.broadcast_shapes(evidence.shape, settings.prior.shape))
+    _bayes(-np.broadcast_to(evidence, out.shape), settings.prior, settings.prior, out)
+    return out
+
+
+def target_probability(
+    settings: TwoLevels, d: FloatArray, n: FloatArray, total: FloatArray
+) -> FloatArray:
+    """Return the posterior probability of X = k + 1 given releases relative to k."""
+    shape = np.broadcast_shapes(
+        d.shape,
+        n.shape,
+        total.shape,
+        settings.block.shape,
+        settings.group.shape,
+        settings.n_siblings.shape,
+        settings.prior.shape,
+        settings.known_count.shape,
+    )
+    out: FloatArray = np.empty(shape)
+    if settings.published:
+        p = settings.prior
+        odds = np.asarray(np.log(p) - np.log1p(-p) + block_evidence(settings, d))
+        log_odds = _run_kernel(kernels.published_log_odds, settings, shape, (odds,), n, total)
+        _bayes(-log_odds, 0.5, 0.5, out)
+        return out
+    evidence = block_evidence(settings, d) + group_evidence(settings, n, total)
+    _bayes(-np.broadcast_to(evidence, shape), settings.prior, settings.prior, out)
+    return out
+
+
+def decides(posterior: FloatArray, ties: str) -> FloatArray:
+    """Return the probability of the decision for k + 1: 0 or 1, and at a tie what ``ties`` says."""
+    yes = np.asarray(posterior >= 0.5 - 0.25 * kernels.TIE, dtype=float)
+    if ties == "as-published":
+        return yes
+    return np.asarray(0.5 * (yes + (posterior > 0.5 + 0.25 * kernels.TIE)))
+
+
+def thresholds(settings: TwoLevels, n: FloatArray, total: FloatArray) -> tuple[Any, Any]:
+    """Return the smallest whole d at which the posterior is at least, and above, 1/2.
+
+    For one setting.  Minus or plus infinity where the block count is not released and cannot
+    decide.
+    """
+    shape = np.broadcast_shapes(n.shape, total.shape)
+    p, a = settings.prior.item(), settings.block.item()
+    logit = float(np.log(p) - np.log1p(-p))
+    if a == 0.0:
+        silent = decides(target_probability(settings, np.zeros(()), n, total), "shared")
+        return np.where(silent >= 0.5, -np.inf, np.inf), np.where(silent > 0.5, -np.inf, np.inf)
+    if settings.published:
+        found = _run_kernel(kernels.published_thresholds, settings, shape, (logit, a), n, total)
+        low = np.ceil(found)
+        return low, low + (found < low)
+    return threshold(logit + group_evidence(settings, n, total), a)
+
+
+def threshold(log_odds: Any, a: float) -> tuple[Any, Any]:
+    """Return the smallest whole d with ``log_odds + a (2 d - 1)`` at least, and above, 0.
+
+    Under a point prior and p = 1/2 the log odds are multiples of one number and ties are common:
+    what is within rounding of 0 is one.
+    """
+    return _reaches(log_odds + kernels.TIE, a), _reaches(log_odds - kernels.TIE, a)
+
+
+def _reaches(log_odds: Any, a: float) -> FloatArray:
+    with np.errstate(over="ignore"):
+        offset = np.ceil(0.5 - log_odds / (2.0 * a))
+        # Rounding may leave the quotient one step off; settle it by the inequality itself.
+        offset = np.where(log_odds + a * (2.0 * offset - 3.0) >= 0.0, offset - 1.0, offset)
+        return np.asarray(np.where(log_odds + a * (2.0 * offset - 1.0) < 0.0, offset + 1.0, offset))

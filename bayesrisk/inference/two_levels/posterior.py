@@ -1,0 +1,281 @@
+"""The adversary who uses the block, the group around it and the other blocks of that group.
+
+Kazan and Reiter, section 3.2: block count X, known up to one person; group count N; the noisy
+counts of block and group, and the noisy total S of the other m blocks, whose true total is N - X.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from bayesrisk import _validation as check
+from bayesrisk._validation import FloatArray, IntArray, Number
+from bayesrisk._version import __version__
+from bayesrisk.distributions import CountLaw
+from bayesrisk.exceptions import ShapeError
+from bayesrisk.inference.two_levels import model
+from bayesrisk.inference.two_levels._group_pmf import group_pmf
+
+__all__ = [
+    "HierarchicalPosterior",
+    "hierarchical_posterior",
+]
+
+
+@dataclass(frozen=True)
+class HierarchicalPosterior:
+    """Posterior of the target and of the group count, given releases of two levels.
+
+    Exact but for the truncation stated; arrays have one common shape.
+
+    Attributes
+    ----------
+    block, group, siblings : ndarray of int64
+        The releases: noisy count of the block, of the group, and total over the other blocks.
+    n_siblings, known_count : ndarray of int64
+        Number m of other blocks; others in the block known to have the characteristics, k.
+    rho_block, rho_group : ndarray
+        Budgets; 0 where nothing is released.
+    sensitivity : ndarray
+        L2 sensitivity that they refer to.
+    prior : ndarray
+        Probability that the target has the characteristics, before the releases: the baseline.
+    target_probability : ndarray
+        The same probability after them.
+    block_probability : ndarray
+        The same given the block's count alone: what the hierarchy is compared with.
+    group_prior : CountLaw or None
+        Prior on the group count; None is flat on 0, 1, 2, ...
+    conditionals, sibling_noise : str
+        As asked for.
+    truncation_bound : float
+        Bound on the share of each sum that is left out, hence on the absolute error by
+        truncation of every probability here.
+    status : str
+        Always ``"exact"``.
+    version : str
+        Version of bayesrisk.
+    """
+
+    block: IntArray
+    group: IntArray
+    siblings: IntArray
+    n_siblings: IntArray
+    known_count: IntArray
+    rho_block: FloatArray
+    rho_group: FloatArray
+    sensitivity: FloatArray
+    prior: FloatArray
+    target_probability: FloatArray
+    block_probability: FloatArray
+    group_prior: CountLaw | None
+    conditionals: str
+    sibling_noise: str
+    truncation_bound: float
+    status: str = "exact"
+    version: str = __version__
+
+    @property
+    def risk_ratio(self) -> Any:
+        """Posterior over prior."""
+        return self.target_probability / self.prior
+
+    @property
+    def group_pmf(self) -> pd.Series:
+        """Posterior of the group count of a single release, indexed by ``group_count``."""
+        if self.target_probability.ndim:
+            raise ShapeError(
+                "group_pmf belongs to one release, got shape "
+                f"{self.target_probability.shape}; use group_frame()"
+            )
+        return self.group_pmf_of(0)
+
+    def group_pmf_of(self, i: int) -> pd.Series:
+        """Return the posterior of the group count of the i-th release, in the order of a frame."""
+        settings = self._settings(i)
+        start, pmf = group_pmf(
+            settings,
+            *(float(a.flat[i]) for a in (self.block, self.group, self.siblings)),
+        )
+        index = pd.RangeIndex(start, start + pmf.size, name="group_count")
+        return pd.Series(pmf, index=index, name="probability")
+
+    def _settings(self, i: int) -> model.TwoLevels:
+        return model.read_settings(
+            n_siblings=self.n_siblings.flat[i],
+            rho_block=self.rho_block.flat[i],
+            rho_group=self.rho_group.flat[i],
+            prior=self.prior.flat[i],
+            known_count=self.known_count.flat[i],
+            group_prior=self.group_prior,
+            sensitivity=self.sensitivity.flat[i],
+            conditionals=self.conditionals,
+            sibling_noise=self.sibling_noise,
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each release.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Releases and settings, prior, the posterior given the block alone and given all, and
+            the risk ratio.
+        """
+        columns = {
+            name: np.ravel(value)
+            for name, value in vars(self).items()
+            if isinstance(value, (np.ndarray, np.generic))
+        }
+        return pd.DataFrame(columns | {"risk_ratio": np.ravel(self.risk_ratio)})
+
+    def group_frame(self) -> pd.DataFrame:
+        """Return the posterior of the group count of every release, in long form.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``release`` (position of the release in :meth:`to_frame`), ``group_count`` and
+            ``probability``.
+        """
+        parts = [self.group_pmf_of(i) for i in range(self.target_probability.size)]
+        long = pd.concat(parts, keys=range(len(parts)), names=["release"])
+        return pd.DataFrame(long.reset_index())
+
+
+def hierarchical_posterior(
+    block: ArrayLike,
+    group: ArrayLike,
+    siblings: ArrayLike,
+    *,
+    n_siblings: ArrayLike,
+    rho_block: Number,
+    rho_group: Number,
+    prior: Number,
+    known_count: ArrayLike = 0,
+    group_prior: CountLaw | None = None,
+    sensitivity: Number = 1.0,
+    conditionals: str = "coherent",
+    sibling_noise: str = "approximate",
+) -> HierarchicalPosterior:
+    r"""Return the posterior of the target given noisy counts of its block, group and siblings.
+
+    .. math:: P(x, N \mid y, n, S) \propto P(x)\, P(N)\, e^{-\rho_1 (y-x)^2 - \rho_2 (n-N)^2}\,
+        g_m(S - N + x)\, 1[N \ge x], \quad x \in \{k, k+1\}
+
+    with :math:`g_m(d) = e^{-\rho_1 d^2 / m}`, or the exact law of a sum of m draws of the block
+    noise.
+
+    Parameters
+    ----------
+    block : array_like of int
+        Noisy count y of the block; may be negative.
+    group : array_like of int
+        Noisy count n of the group that contains it.
+    siblings : array_like of int
+        Total S of the noisy counts of the other blocks in the group.
+    n_siblings : array_like of int
+        Number m of those blocks, in [1, 10**9].
+    rho_block : array_like
+        zCDP budget of every block count, in [0, 1e100].  At 0 neither the block nor its siblings
+        are released; ``block`` and ``siblings`` are then ignored.
+    rho_group : array_like
+        zCDP budget of the group count, in [0, 1e100].  At 0 ``group`` is ignored.
+    prior : array_like
+        Probability p that the target has the characteristics, in (0, 1).
+    known_count : array_like of int, default 0
+        Others in the block known to have them, k.
+    group_prior : CountLaw, optional
+        Prior on the group count N: any law with finite support.  By default flat on 0, 1, 2, ...
+    sensitivity : array_like, default 1.0
+        L2 sensitivity that both budgets refer to: ``sigma2 = sensitivity**2 / (2 rho)``.
+    conditionals : {"coherent", "as-published"}, default "coherent"
+        ``"as-published"`` gives the stationary law of the two conditionals that explain the
+        printed results of Kazan and Reiter; they belong to no joint law.
+    sibling_noise : {"approximate", "exact"}, default "approximate"
+        Law of the noise of S: one discrete Gaussian of m times the scale (S2), or the convolution.
+
+    Returns
+    -------
+    HierarchicalPosterior
+        ``target_probability`` and the rest, of the broadcast shape; ``group_pmf`` for one release,
+        ``group_frame()`` for many.  Absolute error of a probability at most ``truncation_bound``
+        plus rounding, 1e-12 for counts up to 1e4.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, or the group prior excludes every feasible count.
+    ArgumentTypeError
+        If ``group_prior`` is not a law.
+    ShapeError
+        If arrays do not broadcast, or one is empty.
+
+    Warns
+    -----
+    IncompatibleConditionalsWarning
+        With ``conditionals="as-published"``.
+
+    Notes
+    -----
+    With the flat prior and the approximate noise a release costs about 0.1 microseconds in a
+    batch.  Otherwise the sum over N is taken term by term.
+
+    With ``rho_group=0`` and the flat prior the coherent posterior is the block's alone: S then
+    speaks of the other blocks, whose prior is flat whatever x is.  Under a proper prior on N it is
+    not, because N - x has another law for x = k than for x = k + 1.
+
+    References
+    ----------
+    Kazan and Reiter, section 3.2 and supplement S2 to S4.
+
+    Examples
+    --------
+    >>> result = hierarchical_posterior(
+    ...     2, 1, -1, n_siblings=27, rho_block=0.0992264, rho_group=0.2464845, prior=0.5)
+    >>> round(float(result.target_probability), 6)
+    0.503288
+    >>> (100 * result.group_pmf.loc[:3]).round(2).to_list()
+    [12.94, 38.66, 29.79, 13.92]
+    """
+    releases = {
+        "block": check.count_array(block, "block"),
+        "group": check.count_array(group, "group"),
+        "siblings": check.count_array(siblings, "siblings"),
+    }
+    settings = model.read_settings(
+        n_siblings=n_siblings,
+        rho_block=rho_block,
+        rho_group=rho_group,
+        prior=prior,
+        known_count=known_count,
+        group_prior=group_prior,
+        sensitivity=sensitivity,
+        conditionals=conditionals,
+        sibling_noise=sibling_noise,
+    )
+    model.warn_if_published(settings)
+    arrays = {
+        **releases,
+        "n_siblings": settings.n_siblings,
+        "known_count": settings.known_count,
+        "rho_block": check.real_array(rho_block, "rho_block"),
+        "rho_group": check.real_array(rho_group, "rho_group"),
+        "sensitivity": check.real_array(sensitivity, "sensitivity"),
+        "prior": settings.prior,
+    }
+    shape = check.broadcast(**arrays)
+    d, n, total = model.relative_releases(settings, **releases)
+    arrays["target_probability"] = model.target_probability(settings, d, n, total)
+    arrays["block_probability"] = model.block_probability(settings, d)
+    common: dict[str, Any] = {name: np.broadcast_to(array, shape) for name, array in arrays.items()}
+    return HierarchicalPosterior(
+        **common,
+        group_prior=group_prior,
+        conditionals=conditionals,
+        sibling_noise=sibling_noise,
+        truncation_bound=model.TRUNCATION if group_prior is None else 0.0,
+    )

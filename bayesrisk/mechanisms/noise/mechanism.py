@@ -1,0 +1,317 @@
+"""Independent integer noise in every cell of every geography, whatever the workload."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
+from bayesrisk._random import generator
+from bayesrisk.accounting.budget import SENSITIVITIES
+from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.mechanisms.noise.budgets import Budgets, resolve_budgets
+from bayesrisk.mechanisms.tabulation import most_cells, replace_counts, true_tables
+from bayesrisk.release import MechanismSpec, NoiseSpec, Release
+from bayesrisk.tables import Microdata, Records, Table, Workload
+
+__all__ = ["DiscreteGaussianMechanism", "DiscreteLaplaceMechanism"]
+
+#: Records that a neighbour adds, takes away or (one of each) exchanges.
+_MOVED = {"add-remove": 1, "change-one": 2}
+_CHUNK = 2**22  # cells drawn at a time: bounds the memory beyond the tables themselves
+
+
+class _NoiseMechanism(ABC):
+    """What the two laws share: budgets, their check against the workload, and the draw."""
+
+    _name: ClassVar[str]
+    _unit: ClassVar[str]  # of the budgets
+    _norm: ClassVar[int]  # of the sensitivity: overlap is the L1 one, or the square of the L2 one
+
+    def __init__(self, budgets: Budgets, *, sensitivity: str, overlap: Any) -> None:
+        check.choice(sensitivity, "sensitivity", tuple(SENSITIVITIES))
+        self._budgets = budgets
+        self._overlap = _overlaps(overlap, budgets)
+        nested: dict[str, dict[str, Fraction]] = {}
+        for (level, table), budget in budgets.items():
+            nested.setdefault(level, {})[table] = budget
+        parameters = {"budgets": nested, "sensitivity": sensitivity, "overlap": overlap}
+        noise = {
+            key: NoiseSpec(self._name, self._scale(_MOVED[sensitivity] * self._overlap[key], part))
+            for key, part in budgets.items()
+        }
+        self._spec = MechanismSpec(self._name, parameters, noise)
+
+    @staticmethod
+    @abstractmethod
+    def _scale(moved: int, budget: Fraction) -> Fraction:
+        """Return the scale of the noise, where a neighbour moves this many cells by one."""
+
+    @property
+    def spec(self) -> MechanismSpec:
+        """What the mechanism does, with the law of the noise in every budgeted table."""
+        return self._spec
+
+    def release(
+        self,
+        microdata: Microdata | Records,
+        *,
+        workload: Workload,
+        rng: np.random.Generator | int | None = None,
+    ) -> Release:
+        """Return the tables with noise in every cell, zeros included; counts may be negative.
+
+        Parameters
+        ----------
+        microdata : Microdata or Records
+            The records.
+        workload : Workload
+            Tables to publish; each needs a budget.
+        rng : Generator or int, optional
+            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
+            for simulation, and the release says so (``simulation``): a seed can be guessed.
+
+        Returns
+        -------
+        Release
+            Noisy tables; ``diagnostics`` holds the budget that they spend together.
+
+        Raises
+        ------
+        ArgumentError
+            If a table has no budget, or a record counts in more of its cells than ``overlap``
+            says.
+        """
+        random = generator(rng, optional=True)
+        self._check(workload)
+        tables = true_tables(microdata, workload)
+        noisy = {
+            key: _with_noise(counts, self._spec.noise[key].to_law(), random)
+            for key, counts in tables.counts.items()
+        }
+        noise = {key: self._spec.noise[key] for key in noisy}
+        spent = sum((self._budgets[key] for key in noisy), Fraction(0))
+        return Release(
+            replace(self._spec, noise=noise),
+            replace_counts(tables, noisy),
+            {self._unit: float(spent)},
+            simulation=rng is not None,
+        )
+
+    def _check(self, workload: Workload) -> None:
+        """Check that every table has a budget, and the sensitivity that its noise is made for."""
+        if not isinstance(workload, Workload):
+            raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
+        actual: dict[str, tuple[Table, int]] = {}  # tables are mostly alike at all levels
+        for (level, name), table in workload.tables.items():
+            if (level, name) not in self._budgets:
+                raise ArgumentError(
+                    f"budgets must hold every table of the workload, got none for table "
+                    f"{name!r} at level {level!r}"
+                )
+            if name not in actual or actual[name][0] != table:
+                actual[name] = table, most_cells(workload.schema, table, norm=self._norm)
+            cells, stated = actual[name][1], self._overlap[level, name]
+            if cells > stated:
+                raise ArgumentError(
+                    f"overlap of table {name!r} at level {level!r} must be >= {cells}, the cells "
+                    f"that one record counts in, got {stated}"
+                )
+
+
+class DiscreteGaussianMechanism(_NoiseMechanism):
+    r"""Add discrete Gaussian noise to every cell, by budgets of zCDP.
+
+    .. math:: \sigma^2 = \Delta^2 / (2 \rho), \quad \Delta^2 = (1 \text{ or } 2) \times
+       \text{overlap}
+
+    The budgets are given in one of three forms, all of them exact:
+
+    - ``budgets``, rho of every table at every level;
+    - ``rho`` with ``level_shares`` and ``table_shares``, whose product is the table's part;
+    - ``allocation``, a production allocation of the 2020 Census, rescaled to ``rho`` if given.
+
+    Parameters
+    ----------
+    sensitivity : {"add-remove", "change-one"}
+        What a neighbour does: 1 or 2 records' cells move.
+    budgets : mapping, optional
+        ``{level: {table: rho}}`` or ``{(level, table): rho}``, each > 0; see
+        :func:`bayesrisk.exact_number` for the ways to write them.
+    rho : number, optional
+        Total, > 0.
+    level_shares : mapping, optional
+        ``{level: share}``; the sum is at most 1, and what it leaves is not spent.
+    table_shares : mapping, optional
+        ``{table: share}`` for every level, or ``{level: {table: share}}``; likewise.
+    allocation : str or mapping, optional
+        ``"pl94"``, ``"dhc"``, or ``{"product": ..., "region": ..., "universe": ...}`` as
+        :func:`bayesrisk.census_2020_budget` takes them.
+    overlap : int or mapping of str to int, default 1
+        Number of cells of a table that one record may count in, at least 1, for all tables or by
+        table (1 for those not named).  A smaller number than is true is an error of the release.
+
+    Raises
+    ------
+    ArgumentError
+        If the budgets are not given in one form, one is not positive, shares exceed 1, or another
+        parameter is out of range.
+
+    References
+    ----------
+    Canonne, Kamath and Steinke (2020); Abowd et al. (2022), section 8.2, whose noise has
+    ``sensitivity="change-one"``.
+
+    Examples
+    --------
+    >>> mechanism = DiscreteGaussianMechanism(allocation="pl94", sensitivity="change-one")
+    >>> print(float(mechanism.spec.noise["block", "detailed"].scale))
+    10.092848490022675
+    >>> mechanism.spec.law("block", "detailed")
+    DiscreteGaussian(sigma2=10.092848490022675, loc=0)
+    """
+
+    _name = "discrete-gaussian"
+    _unit = "rho"
+    _norm = 2
+
+    def __init__(
+        self,
+        *,
+        sensitivity: str,
+        budgets: Mapping[Any, Any] | None = None,
+        rho: Any = None,
+        level_shares: Mapping[str, Any] | None = None,
+        table_shares: Mapping[str, Any] | None = None,
+        allocation: str | Mapping[str, str] | None = None,
+        overlap: int | Mapping[str, int] = 1,
+    ) -> None:
+        parts = resolve_budgets(
+            budgets=budgets,
+            total=rho,
+            level_shares=level_shares,
+            table_shares=table_shares,
+            allocation=allocation,
+            name="rho",
+        )
+        super().__init__(parts, sensitivity=sensitivity, overlap=overlap)
+
+    @staticmethod
+    def _scale(moved: int, budget: Fraction) -> Fraction:
+        return Fraction(moved) / (2 * budget)
+
+
+class DiscreteLaplaceMechanism(_NoiseMechanism):
+    r"""Add discrete Laplace noise to every cell, by budgets of pure differential privacy.
+
+    .. math:: b = \Delta / \varepsilon, \quad \Delta = (1 \text{ or } 2) \times \text{overlap}
+
+    The budgets are given in one of three forms, all of them exact:
+
+    - ``budgets``, epsilon of every table at every level;
+    - ``epsilon`` with ``level_shares`` and ``table_shares``, whose product is the table's part;
+    - ``epsilon`` split in proportion to ``allocation``, one of the 2020 Census.
+
+    Parameters
+    ----------
+    sensitivity : {"add-remove", "change-one"}
+        What a neighbour does: 1 or 2 records' cells move.
+    budgets : mapping, optional
+        ``{level: {table: epsilon}}`` or ``{(level, table): epsilon}``, each > 0.
+    epsilon : number, optional
+        Total, > 0.
+    level_shares : mapping, optional
+        ``{level: share}``; the sum is at most 1, and what it leaves is not spent.
+    table_shares : mapping, optional
+        ``{table: share}`` for every level, or ``{level: {table: share}}``; likewise.
+    allocation : str or mapping, optional
+        As for :class:`DiscreteGaussianMechanism`.
+    overlap : int or mapping of str to int, default 1
+        Number of cells of a table that one record may count in, at least 1, for all tables or by
+        table (1 for those not named).  A smaller number than is true is an error of the release.
+
+    Raises
+    ------
+    ArgumentError
+        If the budgets are not given in one form, one is not positive, shares exceed 1, or another
+        parameter is out of range.
+
+    Examples
+    --------
+    >>> mechanism = DiscreteLaplaceMechanism(
+    ...     budgets={"block": {"total": "1/2"}}, sensitivity="add-remove"
+    ... )
+    >>> mechanism.spec.law("block", "total")
+    DiscreteLaplace(scale=2.0, loc=0)
+    """
+
+    _name = "discrete-laplace"
+    _unit = "epsilon"
+    _norm = 1
+
+    def __init__(
+        self,
+        *,
+        sensitivity: str,
+        budgets: Mapping[Any, Any] | None = None,
+        epsilon: Any = None,
+        level_shares: Mapping[str, Any] | None = None,
+        table_shares: Mapping[str, Any] | None = None,
+        allocation: str | Mapping[str, str] | None = None,
+        overlap: int | Mapping[str, int] = 1,
+    ) -> None:
+        if allocation is not None and epsilon is None:
+            raise ArgumentError("allocation needs epsilon: its own total is of zCDP")
+        parts = resolve_budgets(
+            budgets=budgets,
+            total=epsilon,
+            level_shares=level_shares,
+            table_shares=table_shares,
+            allocation=allocation,
+            name="epsilon",
+        )
+        super().__init__(parts, sensitivity=sensitivity, overlap=overlap)
+
+    @staticmethod
+    def _scale(moved: int, budget: Fraction) -> Fraction:
+        return Fraction(moved) / budget
+
+
+def _overlaps(overlap: Any, budgets: Budgets) -> dict[tuple[str, str], int]:
+    """Return the overlap of every budgeted table."""
+    if not isinstance(overlap, Mapping):
+        number = check.integer(overlap, "overlap", lower=1, upper=2**20)
+        return dict.fromkeys(budgets, number)
+    tables = {table for _, table in budgets}
+    for table in overlap:
+        if table not in tables:
+            raise ArgumentError(f"overlap names table {table!r}, which has no budget")
+    numbers = {
+        table: check.integer(number, f"overlap[{table!r}]", lower=1, upper=2**20)
+        for table, number in overlap.items()
+    }
+    return {key: numbers.get(key[1], 1) for key in budgets}
+
+
+def _with_noise(
+    counts: sparse.csr_array, law: DiscreteGaussian | DiscreteLaplace, rng: np.random.Generator
+) -> sparse.csr_array:
+    """Return the counts with noise in every cell, a chunk of geographies at a time."""
+    rows, cells = counts.shape
+    step = max(1, _CHUNK // max(1, cells))
+    parts = []
+    for start in range(0, rows, step):
+        dense: NDArray[np.int64] = counts[start : start + step].toarray().astype(np.int64)
+        dense += law.rvs(dense.shape, random_state=rng)
+        parts.append(sparse.csr_array(dense))
+    if not parts:
+        return counts
+    noisy = sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0]
+    return sparse.csr_array(noisy)

@@ -1,0 +1,1 @@
+"""Swapping of records between places."""

@@ -1,0 +1,396 @@
+"""Targeted record swapping: risky households change places with households like them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
+from bayesrisk._random import generator
+from bayesrisk.accounting import exact_number
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.mechanisms.swapping._pairs import PartnerSearch
+from bayesrisk.mechanisms.swapping._risk_tiers import (
+    TIERS,
+    apportion,
+    pairs_for_rate,
+    parse_tiers,
+    tiers_of,
+)
+from bayesrisk.mechanisms.swapping._units import Units, swap_units
+from bayesrisk.mechanisms.tabulation import true_tables
+from bayesrisk.release import MechanismSpec, Release
+from bayesrisk.tables import Geography, Microdata, Records, Table, Workload, as_microdata
+
+__all__ = ["SwappedMicrodata", "Swapping"]
+
+IntArray = NDArray[np.int64]
+_UNITS = ("household", "person")
+
+
+@dataclass(frozen=True, eq=False)
+class SwappedMicrodata:
+    """Records after swapping, with what the custodian may want to know about it.
+
+    Not for publication: ``partner`` undoes the protection.
+
+    Attributes
+    ----------
+    microdata : Microdata
+        The records, in their order, some at other places.
+    partner : ndarray of int64
+        For each household (or person) the position of the one it changed places with; -1 for
+        those that stayed.
+    tier : ndarray of int64
+        Tier of each, 0 the riskiest.
+    stated_rate, realised_rate : float
+        Share of swapped households that was asked for, and that was reached.
+    tier_rates : tuple of float
+        Share of swapped households in each tier; 0 for an empty one.
+    """
+
+    microdata: Microdata
+    partner: IntArray
+    tier: IntArray
+    stated_rate: float
+    realised_rate: float
+    tier_rates: tuple[float, ...]
+
+
+class Swapping:
+    """Exchange the places of risky households and of others like them nearby.
+
+    Households are ranked by risk within each region: those whose characteristics are rarest in
+    their tract first, among equally rare ones those in blocks with the fewest persons, then by
+    chance.  Ranks form tiers, each with a probability of being chosen; the numbers chosen are
+    these probabilities rescaled, by largest remainder, so that the share of households that are
+    swapped, chosen or as partner, is the stated rate.  A partner is drawn from the nearest
+    households with the same swap key that are in another block of the region and not swapped yet.
+    The whole record moves, its persons with it; nobody is swapped twice.
+
+    Counts of households by block and swap key do not change, nor any count of a geography that
+    is a region or holds regions whole.
+
+    Parameters
+    ----------
+    rate : number
+        Share of swapped households, in [0, 1].
+    swap_key : sequence of str
+        Columns in which partners agree: of the households; ``size``, ``adults`` and ``children``,
+        which are also counted from the persons (adults are 18 or older); or of the persons,
+        where households must agree in the multiset of values.
+    unique_by : sequence of str
+        Columns whose combination may be rare, named as above.
+    within : str
+        Level of the geography whose places are the regions.
+    unique_within : str
+        Level within which a combination is counted, ``within`` or finer.
+    unit : {"household", "person"}
+        What is swapped.  A person takes the other's place and household.
+    neighbours : int, default 5
+        How many of the nearest a partner is drawn from, as in the source.
+    tiers : sequence of (share, probability), default TIERS
+        Riskiest first; shares sum to 1, and probabilities are in [0, 1].  The default is that of
+        the source.
+
+    Raises
+    ------
+    ArgumentError
+        If a parameter is out of range.
+
+    Notes
+    -----
+    "Near" is the distance of block centres.  Without coordinates it is the distance in the
+    sorted list of blocks.  Persons whose household has no record (group quarters) stay, and
+    households without persons do where persons are given.  Where no partner is left the next
+    household of the tier is tried, then those of the next tiers, so the realised rate is below
+    the stated one only when too few households have a partner at all; it is always reported.
+
+    References
+    ----------
+    The tiers and the five nearest partners with equal size and number of adults: Steed, Qing and
+    Wu (2024), section 4.2 and note 6, after Kim (2015) and Christ et al. (2022).
+
+    Examples
+    --------
+    >>> mechanism = Swapping(
+    ...     rate="1/10",
+    ...     swap_key=["size", "adults"],
+    ...     unique_by=["race"],
+    ...     within="county",
+    ...     unique_within="tract",
+    ...     unit="household",
+    ... )
+    >>> mechanism.spec.parameters["rate"]
+    '1/10'
+    """
+
+    def __init__(
+        self,
+        *,
+        rate: Any,
+        swap_key: Sequence[str],
+        unique_by: Sequence[str],
+        within: str,
+        unique_within: str,
+        unit: str,
+        neighbours: int = 5,
+        tiers: Sequence[Sequence[Any]] = TIERS,
+    ) -> None:
+        self._rate = exact_number(rate, "rate")
+        if not 0 <= self._rate <= 1:
+            raise ArgumentError(f"rate must be in [0, 1], got {shown(rate)}")
+        self._key, self._unique = _names(swap_key, "swap_key"), _names(unique_by, "unique_by")
+        for name, level in (("within", within), ("unique_within", unique_within)):
+            if not isinstance(level, str):
+                raise ArgumentTypeError(f"{name} must be a level, got {shown(level)}")
+        self._within, self._unique_within = within, unique_within
+        self._unit = check.choice(unit, "unit", _UNITS)
+        self._neighbours = check.integer(neighbours, "neighbours", lower=1, upper=10_000)
+        self._shares, self._weights = parse_tiers(tiers)
+        self._spec = MechanismSpec(
+            "swapping",
+            {
+                "rate": self._rate,
+                "swap_key": self._key,
+                "unique_by": self._unique,
+                "within": within,
+                "unique_within": unique_within,
+                "unit": self._unit,
+                "neighbours": self._neighbours,
+                "tiers": list(zip(self._shares, self._weights, strict=True)),
+            },
+        )
+
+    @property
+    def spec(self) -> MechanismSpec:
+        """What the mechanism does; its likelihood has no closed form."""
+        return self._spec
+
+    def swap(
+        self, microdata: Microdata | Records, *, rng: np.random.Generator | int | None = None
+    ) -> SwappedMicrodata:
+        """Return the records after swapping.
+
+        Parameters
+        ----------
+        microdata : Microdata or Records
+            The records.
+        rng : Generator or int, optional
+            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
+            for simulation, and the release says so (``simulation``): a seed can be guessed.
+
+        Returns
+        -------
+        SwappedMicrodata
+            Records, partners and rates: for the custodian, not for publication.
+
+        Raises
+        ------
+        ArgumentError
+            If a column or level is absent.
+        DataError
+            If persons and households do not fit together.
+        """
+        random = generator(rng, optional=True)
+        data = as_microdata(microdata)
+        geography = _geography(data)
+        if geography.rank(self._unique_within) < geography.rank(self._within):
+            raise ArgumentError(
+                f"unique_within must be {self._within!r} or finer, got {self._unique_within!r}"
+            )
+        units = swap_units(data, unit=self._unit, swap_key=self._key, unique_by=self._unique)
+        eligible = np.flatnonzero(units.persons > 0)
+        partner = np.full(len(units.place), -1, dtype=np.int64)
+        tier = np.full(len(units.place), len(self._shares) - 1, dtype=np.int64)
+        if eligible.size:
+            found, tier[eligible] = self._pairs(units, eligible, geography, data, random)
+            swapped = found >= 0
+            partner[eligible[swapped]] = eligible[found[swapped]]
+        done = partner[eligible] >= 0
+        sizes = np.bincount(tier[eligible], minlength=len(self._shares))
+        rates = np.bincount(tier[eligible][done], minlength=len(sizes)) / np.maximum(sizes, 1)
+        return SwappedMicrodata(
+            _moved(data, units, partner, self._unit),
+            partner,
+            tier,
+            float(self._rate),
+            float(done.mean()) if eligible.size else 0.0,
+            tuple(rates.tolist()),
+        )
+
+    def release(
+        self,
+        microdata: Microdata | Records,
+        *,
+        workload: Workload,
+        rng: np.random.Generator | int | None = None,
+    ) -> Release:
+        """Return the tables of the records after swapping.
+
+        Parameters
+        ----------
+        microdata : Microdata or Records
+            The records.
+        workload : Workload
+            Tables to publish.
+        rng : Generator or int, optional
+            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
+            for simulation, and the release says so (``simulation``): a seed can be guessed.
+
+        Returns
+        -------
+        Release
+            Tables; ``diagnostics`` holds the realised rate, and the spec the tables that swapping
+            cannot change.
+
+        Raises
+        ------
+        ArgumentError
+            If a column or level is absent.
+        DataError
+            If persons and households do not fit together.
+        """
+        swapped = self.swap(microdata, rng=rng)
+        tables = true_tables(swapped.microdata, workload)
+        geography = workload.schema.geography
+        coarse = geography.rank(self._within)
+        same = tuple(
+            (level, name)
+            for (level, name), table in workload.tables.items()
+            if geography.rank(level) <= coarse or self._keeps(table, swapped.microdata, workload)
+        )
+        spec = replace(self._spec, invariants=same)
+        rate = {"realised_rate": swapped.realised_rate}
+        return Release(spec, tables, rate, simulation=rng is not None)
+
+    def _keeps(self, table: Table, data: Microdata, workload: Workload) -> bool:
+        """Say whether a table depends on nothing but block, swap key and how many there are."""
+        records = data.households if self._unit == "household" else data.persons
+        if records is not None and records.schema == workload.schema:
+            return set(table.factors) <= set(self._key)
+        # Recoded, or of the other unit: only totals, which sizes or persons one by one keep.
+        return not table.factors and (self._unit == "person" or "size" in self._key)
+
+    def _pairs(
+        self,
+        units: Units,
+        eligible: IntArray,
+        geography: Geography,
+        data: Microdata,
+        rng: np.random.Generator,
+    ) -> tuple[IntArray, IntArray]:
+        """Return the partner of each eligible unit, as a position among them, and its tier."""
+        place = units.place[eligible]
+        regions = _position(geography.ancestors(units.places, self._within))
+        tracts = _position(geography.ancestors(units.places, self._unique_within))
+        region = regions[place]
+        population = np.bincount(units.place, weights=units.persons, minlength=len(regions))
+        tier = tiers_of(
+            region,
+            frequency=_frequency(tracts[place], units.unique[eligible]),
+            block_persons=population.astype(np.int64)[place],
+            shares=self._shares,
+            rng=rng,
+        )
+        search = PartnerSearch(
+            region * (int(units.key.max()) + 1) + units.key[eligible],
+            place,
+            _points(units.places, data),
+            neighbours=self._neighbours,
+            rng=rng,
+        )
+        self._choose(search, region, tier, rng)
+        return search.partner, tier
+
+    def _choose(
+        self, search: PartnerSearch, region: IntArray, tier: IntArray, rng: np.random.Generator
+    ) -> None:
+        """Swap as many of every region and tier as the rate asks for, riskiest tiers first."""
+        tiers = len(self._weights)
+        cells = region * tiers + tier
+        sizes = np.bincount(cells, minlength=(int(region.max()) + 1) * tiers).tolist()
+        weights = [size * self._weights[i % tiers] for i, size in enumerate(sizes)]
+        wanted = apportion(pairs_for_rate(self._rate, len(region)), weights, sizes)
+        queue = rng.permutation(len(region))
+        queue = queue[np.argsort(cells[queue], kind="stable")].tolist()
+        start = missing = 0
+        for i, size in enumerate(sizes):
+            missing = (missing if i % tiers else 0) + wanted[i]  # a region answers for its own
+            for unit in queue[start : start + size] if self._weights[i % tiers] else []:
+                if not missing:
+                    break
+                missing -= search.swap(unit)
+            start += size
+
+
+def _names(value: Sequence[str], name: str) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence) or not value:
+        raise ArgumentTypeError(f"{name} must be a sequence of columns, got {shown(value)}")
+    for item in value:
+        if not isinstance(item, str):
+            raise ArgumentTypeError(f"{name} must hold names of columns, got {shown(item)}")
+    if len(set(value)) != len(value):
+        raise ArgumentError(f"{name} must name every column once, got {', '.join(value)}")
+    return tuple(value)
+
+
+def _geography(data: Microdata) -> Geography:
+    records = data.households if data.households is not None else data.persons
+    if records is None:
+        raise ArgumentError("microdata must hold persons or households")
+    return records.schema.geography
+
+
+def _position(codes: NDArray[Any]) -> IntArray:
+    """Return the position of each code among the different ones."""
+    at: IntArray = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+    return at
+
+
+def _frequency(group: IntArray, value: IntArray) -> IntArray:
+    """Return how many of each row's group have the row's value."""
+    joint = _position(group * (int(value.max()) + 1) + value)
+    count: IntArray = np.bincount(joint)[joint].astype(np.int64)
+    return count
+
+
+def _points(places: NDArray[np.str_], data: Microdata) -> NDArray[np.float64]:
+    """Return the coordinates of places; without any, their positions in sorted order."""
+    if data.blocks is None:
+        return np.arange(len(places), dtype=float)[:, None]
+    known = data.blocks.sort_values("block")
+    codes = known["block"].to_numpy(dtype=str)
+    at = np.minimum(np.searchsorted(codes, places), len(codes) - 1)
+    absent = np.flatnonzero(codes[at] != places)
+    if absent.size:
+        raise ArgumentError(
+            f"blocks must hold the coordinates of every place, got none for {places[absent[0]]!r}"
+        )
+    return known[["x", "y"]].to_numpy(dtype=float)[at]
+
+
+def _moved(data: Microdata, units: Units, partner: IntArray, unit: str) -> Microdata:
+    """Return the microdata with every swapped unit at its partner's place."""
+    source = np.where(partner >= 0, partner, np.arange(len(partner)))
+    place = units.place[source]
+    persons, households = data.persons, data.households
+    if unit == "person" and persons is not None:
+        changed: dict[str, Any] = {persons.schema.geography.finest: units.places[place]}
+        if "household" in persons.columns:
+            changed["household"] = persons.table.column("household").take(source)
+        return replace(data, persons=persons.replace(**changed))
+    if households is not None:
+        finest = households.schema.geography.finest
+        households = households.replace(**{finest: units.places[place]})
+    if persons is not None and units.member is not None:
+        finest = persons.schema.geography.finest
+        own = persons.geoids
+        moves = units.member >= 0
+        moves[moves] = partner[units.member[moves]] >= 0
+        own[moves] = units.places[place[units.member[moves]]]
+        persons = persons.replace(**{finest: own})
+    return replace(data, persons=persons, households=households)

@@ -1,0 +1,97 @@
+"""Many TopDown-like releases of one truth: all that the noise does not touch is done once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from bayesrisk._random import generator
+from bayesrisk.mechanisms.topdown._tree import Level, solve_tree
+from bayesrisk.release import MechanismSpec, Release
+from bayesrisk.tables import Histogram, PublishedTables, Workload
+
+__all__ = ["PreparedTopDown"]
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedTopDown:
+    """A TopDown-like release of one truth, ready to be drawn many times.
+
+    It holds the confidential counts: it belongs to the custodian.
+
+    Attributes
+    ----------
+    spec : MechanismSpec
+        Spec of the releases.
+    levels : tuple
+        The tree.
+    workload : Workload
+        Published tables.
+    rows : mapping of (level, table) to csc_array
+        Published tables over cells, transposed.
+    """
+
+    spec: MechanismSpec
+    levels: tuple[Level, ...]
+    workload: Workload
+    rows: Mapping[Key, sparse.csc_array]
+
+    def histograms(self, rng: np.random.Generator | int | None = None) -> dict[str, Histogram]:
+        """Return one draw of the protected counts at every level of the tree.
+
+        Parameters
+        ----------
+        rng : Generator or int, optional
+            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
+            for simulation, and the release says so (``simulation``): a seed can be guessed.
+
+        Returns
+        -------
+        dict of str to Histogram
+            By level, coarse to fine; children add up to their parent cell by cell.
+
+        Raises
+        ------
+        ArgumentError
+            If ``rng`` is no seed.
+        """
+        solved = solve_tree(self.levels, generator(rng, optional=True))
+        return {
+            level.name: Histogram(self.workload.schema, level.name, level.geoids, counts)
+            for level, counts in zip(self.levels, solved, strict=True)
+        }
+
+    def draw(self, rng: np.random.Generator | int | None = None) -> Release:
+        """Return one release.
+
+        Parameters
+        ----------
+        rng : Generator or int, optional
+            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
+            for simulation, and the release says so (``simulation``): a seed can be guessed.
+
+        Returns
+        -------
+        Release
+            As :meth:`TopDown.release` gives it.
+
+        Raises
+        ------
+        ArgumentError
+            If ``rng`` is no seed.
+        """
+        found = self.histograms(rng)
+        finest = found[self.levels[-1].name]
+        geoids: dict[str, NDArray[np.str_]] = {}
+        counts: dict[Key, sparse.csr_array] = {}
+        for level in self.workload.levels:
+            own = found.get(level) or finest.aggregate(level)
+            geoids[level] = own.geoids
+            for name in self.workload.at(level):
+                counts[level, name] = sparse.csr_array(own.counts @ self.rows[level, name])
+        tables = PublishedTables(self.workload, geoids, counts)
+        return Release(self.spec, tables, simulation=rng is not None)

@@ -1,0 +1,1 @@
+"""Picture of Subsidized Households, as HUD publishes it."""

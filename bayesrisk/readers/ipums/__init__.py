@@ -1,0 +1,1 @@
+"""The full count of 1940 as IPUMS delivers it."""

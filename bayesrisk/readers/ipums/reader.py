@@ -1,0 +1,298 @@
+"""The 1940 Census from IPUMS USA: the test file of the disclosure avoidance system, and extracts.
+
+``EXT1940USCB.dat`` is fixed-width and hierarchical: a line H for each household, then a line P for
+each person in it.  Extracts that users make are rectangular, fixed-width with a DDI codebook or
+CSV.  Positions as the Census Bureau's published programs read them.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.readers.ipums import _codes as codes
+from bayesrisk.readers.ipums._ddi import Variable, read_ddi
+from bayesrisk.readers.text.columns import CHUNK, Piece, csv_pieces, header_of, texts
+from bayesrisk.readers.text.fixed import Lines, Picked, line_pieces
+from bayesrisk.readers.text.places import known_states
+from bayesrisk.readers.text.record_pieces import joined
+from bayesrisk.readers.text.source import Source, one_source
+from bayesrisk.tables import Records
+
+__all__ = ["iter_ipums_1940", "read_ipums_1940"]
+
+IntArray = NDArray[np.int64]
+_H, _P = ord("H"), ord("P")
+_LINE = 140  # characters of a line, about
+_BYTES = 2**22  # read at a time at most: larger pieces leave the cache
+_YEAR = 1940
+#: First character, from 0, and the one after the last.
+HOUSEHOLD = MappingProxyType(
+    {
+        "SERIAL": (7, 15),
+        "NUMPREC": (15, 17),
+        "STATEFIP": (53, 55),
+        "COUNTY": (55, 59),
+        "GQ": (93, 94),
+        "GQTYPE": (94, 95),
+        "ENUMDIST": (124, 128),
+        "SUPDIST": (128, 131),
+    }
+)
+PERSON = MappingProxyType(
+    {
+        "SERIAL": (7, 15),
+        "PERNUM": (15, 19),
+        "RELATE": (66, 68),
+        "SEX": (72, 73),
+        "AGE": (73, 76),
+        "RACE": (84, 85),
+        "HISPAN": (88, 89),
+        "BPL": (92, 95),
+        "CITIZEN": (117, 118),
+    }
+)
+_PLACE = ("STATEFIP", "COUNTY", "SUPDIST", "ENUMDIST")
+_MANY = 99  # persons of a household that its two characters can say
+#: Variables of an extract with their bounds.
+EXTRACT = MappingProxyType(
+    {
+        "YEAR": (_YEAR, _YEAR),
+        "SERIAL": (1, 10**8 - 1),
+        "PERNUM": (1, 9999),
+        "STATEFIP": (1, 99),
+        "COUNTYICP": (0, 9999),
+        "SUPDIST": (0, 999),
+        "ENUMDIST": (0, 9999),
+        "GQ": (0, codes.GQ_CODES),
+        "GQTYPE": (0, 9),
+        "SEX": (1, 2),
+        "AGE": (0, 120),
+        "RACE": (1, codes.RACES),
+        "HISPAN": (0, 9),
+    }
+)
+
+
+def iter_ipums_1940(
+    path: str | Path, *, ddi: str | Path | None = None, chunk: int = CHUNK
+) -> Iterator[Records]:
+    """Read persons of the 1940 Census from a file of IPUMS USA, a piece at a time.
+
+    Parameters
+    ----------
+    path : path-like
+        ``EXT1940USCB.dat`` (hierarchical, fixed-width), or a rectangular extract: CSV, or
+        fixed-width with its codebook.  Also gzip or ZIP.
+    ddi : path-like, optional
+        The DDI codebook (XML) of a fixed-width extract; without one a file that is not CSV is read
+        as ``EXT1940USCB.dat``.
+    chunk : int, optional
+        Rows in memory at a time, about.
+
+    Yields
+    ------
+    Records
+        Schema ``census-1940`` with columns ``household`` (SERIAL), ``person`` (PERNUM), ``sex`` (0
+        male, 1 female) and ``age`` besides.  An extract must hold YEAR, SERIAL, PERNUM, STATEFIP,
+        COUNTYICP, SUPDIST, ENUMDIST, GQ, GQTYPE, SEX, AGE, RACE and HISPAN.
+
+    Raises
+    ------
+    ArgumentError
+        If ``chunk`` is not positive, or a codebook is given with a CSV file.
+    DataError
+        If a line is too short or of no known kind, a person without its household, a household
+        without its persons, or a value out of range.
+
+    Examples
+    --------
+    >>> from bayesrisk import DataError, iter_ipums_1940
+    >>> try:
+    ...     list(iter_ipums_1940("no-such-file.dat"))
+    ... except DataError as error:
+    ...     print(error)
+    no-such-file.dat: no such file
+    """
+    rows = check.integer(chunk, "chunk", lower=1)
+    source = one_source(path, ".dat", ".csv")
+    if source.base.endswith(".csv"):
+        if ddi is not None:
+            raise ArgumentError(f"ddi must not be given with a CSV file, got {str(ddi)!r}")
+        yield from _from_csv(source, rows)
+    elif ddi is not None:
+        yield from _from_fixed(source, read_ddi(ddi), str(ddi), rows)
+    else:
+        yield from _from_hierarchy(source, rows)
+
+
+def read_ipums_1940(path: str | Path, *, ddi: str | Path | None = None) -> Records:
+    r"""Read all persons of the 1940 Census in a file of IPUMS USA into memory.
+
+    Parameters
+    ----------
+    path : path-like
+        As for :func:`iter_ipums_1940`.
+    ddi : path-like, optional
+        As for :func:`iter_ipums_1940`.
+
+    Returns
+    -------
+    Records
+        Schema ``census-1940``.
+
+    Raises
+    ------
+    ArgumentError
+        If a codebook is given with a CSV file.
+    DataError
+        As for :func:`iter_ipums_1940`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from bayesrisk import read_ipums_1940
+    >>> text = ("YEAR,SERIAL,PERNUM,STATEFIP,COUNTYICP,SUPDIST,ENUMDIST,GQ,GQTYPE,SEX,AGE,RACE,"
+    ...         "HISPAN\n1940,7,1,37,550,1,21,1,0,2,41,2,0\n")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "usa_00001.csv")
+    ...     _ = file.write_text(text)
+    ...     read_ipums_1940(file).table.column("enumdist").to_pylist()
+    ['3705500010021']
+    """
+    return joined(iter_ipums_1940(path, ddi=ddi))
+
+
+def _from_columns(
+    whole: Callable[[str, int, int], IntArray], check_codes: Callable[[str, Any, str], None]
+) -> Records:
+    """Return records from the columns of an extract."""
+    values = {name: whole(name, *bounds) for name, bounds in EXTRACT.items()}
+    check_codes("STATEFIP", known_states(_two_digits(values["STATEFIP"])), "a state")
+    check_codes("GQTYPE", np.isin(values["GQTYPE"], codes.QUARTERS), "0, 2 to 4 or 6 to 9")
+    check_codes("HISPAN", np.isin(values["HISPAN"], codes.HISPANIC), "0 to 4 or 9")
+    values["hhgq"] = codes.hhgq_of(values["GQ"], values["GQTYPE"])
+    place = (values[n] for n in ("STATEFIP", "COUNTYICP", "SUPDIST", "ENUMDIST"))
+    return codes.records_of(codes.place_of(*place), values)
+
+
+def _two_digits(state: IntArray) -> NDArray[np.uint8]:
+    return np.stack([state // 10 + 48, state % 10 + 48], axis=1).astype(np.uint8)
+
+
+def _from_csv(source: Source, chunk: int) -> Iterator[Records]:
+    header = header_of(source)
+    names = {name.upper(): name for name in header}
+    _check_variables(names, source.name)
+    wanted = [names[name] for name in EXTRACT]
+    for piece in csv_pieces(source, header, wanted=wanted, whole=wanted, chunk=chunk):
+
+        def whole(name: str, low: int, high: int, piece: Piece = piece) -> IntArray:
+            return piece.whole(names[name], low, high)
+
+        def check_codes(name: str, good: Any, rule: str, piece: Piece = piece) -> None:
+            piece.check(names[name], good, rule)
+
+        yield _from_columns(whole, check_codes)
+
+
+def _check_variables(names: Any, source: str) -> None:
+    for name in EXTRACT:
+        if name not in names:
+            raise DataError(f"{source}: must have a variable {name}; has {', '.join(names)}")
+
+
+def _from_fixed(
+    source: Source, variables: dict[str, Variable], ddi: str, chunk: int
+) -> Iterator[Records]:
+    _check_variables(variables, ddi)
+    width = max(v.stop for v in variables.values()) + 1
+    for lines in line_pieces(source, min(chunk * width, _BYTES)):
+        rows = Picked(lines, np.arange(len(lines)))
+
+        def whole(name: str, low: int, high: int, rows: Picked = rows) -> IntArray:
+            place = variables[name]
+            return rows.whole(name, place.start, place.stop, low, high)
+
+        def check_codes(name: str, good: Any, rule: str, rows: Picked = rows) -> None:
+            place = variables[name]
+            rows.check(name, good, rule, rows.text(place.start, place.stop))
+
+        yield _from_columns(whole, check_codes)
+
+
+class _Households:
+    """Households of a piece, the last of the piece before first: persons may follow it here."""
+
+    def __init__(self) -> None:
+        self.place = np.zeros((0, sum(codes.WIDTHS)), dtype=np.uint8)
+        self.serial = self.hhgq = self.persons = np.zeros(0, dtype=np.int64)
+        self.seen = np.zeros(0, dtype=np.int64)
+
+    def follow(self, houses: Picked) -> None:
+        """Keep the last household and add those of the next piece."""
+        fields = [houses.digits(name, *HOUSEHOLD[name]) for name in _PLACE]
+        houses.check("STATEFIP", known_states(fields[0]), "a state", fields[0])
+        gq = houses.whole("GQ", *HOUSEHOLD["GQ"], 0, codes.GQ_CODES)
+        gqtype = houses.whole("GQTYPE", *HOUSEHOLD["GQTYPE"], 0, 9)
+        field = houses.text(*HOUSEHOLD["GQTYPE"])
+        houses.check("GQTYPE", np.isin(gqtype, codes.QUARTERS), "0, 2 to 4 or 6 to 9", field)
+        serial = houses.whole("SERIAL", *HOUSEHOLD["SERIAL"], 1, 10**8 - 1)
+        persons = houses.whole("NUMPREC", *HOUSEHOLD["NUMPREC"], 0, _MANY)
+        self.place = np.concatenate([self.place[-1:], np.hstack(fields)])
+        self.serial = np.concatenate([self.serial[-1:], serial])
+        self.hhgq = np.concatenate([self.hhgq[-1:], codes.hhgq_of(gq, gqtype)])
+        self.persons = np.concatenate([self.persons[-1:], persons])
+        self.seen = np.concatenate([self.seen[-1:], np.zeros(len(houses), dtype=np.int64)])
+
+    def check_complete(self, name: str, *, last: bool) -> None:
+        """Refuse a household with another number of persons than it says."""
+        ended = slice(None) if last else slice(None, -1)
+        said, seen = self.persons[ended], self.seen[ended]
+        wrong = (said != seen) & ~((said == _MANY) & (seen > _MANY))
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise DataError(
+                f"{name}: household {self.serial[at]}, column 'NUMPREC': must be followed by "
+                f"{said[at]} persons, got {seen[at]}"
+            )
+
+
+def _from_hierarchy(source: Source, chunk: int) -> Iterator[Records]:
+    households = _Households()
+    empty = True
+    for lines in line_pieces(source, min(chunk * _LINE, _BYTES)):
+        empty = False
+        yield _persons(lines, households)
+    if empty:
+        raise DataError(f"{source.name}: must have at least one line, got none")
+    households.check_complete(source.name, last=True)
+
+
+def _persons(lines: Lines, households: _Households) -> Records:
+    kind = Picked(lines, np.arange(len(lines)))
+    first = kind.text(0, 1)
+    kind.check("RECTYPE", (first[:, 0] == _H) | (first[:, 0] == _P), "H or P", first)
+    house_rows = np.flatnonzero(first[:, 0] == _H)
+    person_rows = np.flatnonzero(first[:, 0] == _P)
+    carried = int(households.serial.size > 0)
+    households.follow(lines.take(house_rows))
+    persons = lines.take(person_rows)
+    owner = np.searchsorted(house_rows, person_rows) - 1 + carried
+    field = persons.text(*PERSON["SERIAL"])
+    persons.check("SERIAL", owner >= 0, "after the line of its household", field)
+    serial = persons.whole("SERIAL", *PERSON["SERIAL"], 1, 10**8 - 1)
+    persons.check("SERIAL", serial == households.serial[owner], "that of its household", field)
+    households.seen += np.bincount(owner, minlength=households.seen.size)
+    households.check_complete(lines.name, last=False)
+    bounds = {name: EXTRACT[name] for name in ("PERNUM", "SEX", "AGE", "RACE", "HISPAN")}
+    columns = {n: persons.whole(n, *PERSON[n], *limits) for n, limits in bounds.items()}
+    origin = persons.text(*PERSON["HISPAN"])
+    persons.check("HISPAN", np.isin(columns["HISPAN"], codes.HISPANIC), "0 to 4 or 9", origin)
+    columns |= {"SERIAL": serial, "hhgq": households.hhgq[owner]}
+    return codes.records_of(texts(households.place[owner]), columns)

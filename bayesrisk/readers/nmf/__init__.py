@@ -1,0 +1,1 @@
+"""The Bureau's noisy measurement files."""

@@ -1,0 +1,293 @@
+"""Rows of a noisy measurement file, checked; the folder around them is in ``nmf``."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import parquet
+
+from bayesrisk._files.parquet import check_kinds, is_text, plain_kind
+from bayesrisk._files.parquet import opened as parquet_file
+from bayesrisk._files.parse import shown
+from bayesrisk._validation import MAX_COUNT
+from bayesrisk.exceptions import DataError
+from bayesrisk.readers.geocodes import first_fault
+from bayesrisk.readers.nmf.axes import Universe
+
+__all__ = [
+    "BATCH_CELLS",
+    "Rows",
+    "axes_of",
+    "batches",
+    "check_columns",
+    "check_suffix",
+    "column_of_text",
+    "opened",
+    "rows_of_query",
+]
+
+#: Cells in a batch; the largest row may hold more.
+BATCH_CELLS = 2**20
+_ROW = "#row"  # a column of our own: no column of a file is called so
+_TEXT = ("geocode", "query_name")
+#: Columns that are no axes of the histogram.
+_NOT_AXES = (*_TEXT, "sign", "query_shape", "value", "variance", "plb", "State", "County")
+_BUFFER = 2**20
+
+
+@contextmanager
+def opened(file: Path) -> Iterator[parquet.ParquetFile]:
+    """Open a Parquet file to be read piece by piece: a page of each column in memory at a time."""
+    with parquet_file(file, buffer_size=_BUFFER, pre_buffer=False) as (source, _):
+        yield source
+
+
+def _is_numbers(kind: pa.DataType) -> bool:
+    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(test(kind) for test in lists) and pa.types.is_integer(kind.value_type)
+
+
+def axes_of(schema: pa.Schema) -> tuple[str, ...]:
+    """Return the columns that are axes of the histogram."""
+    return tuple(name for name in schema.names if name not in _NOT_AXES)
+
+
+def check_columns(
+    schema: pa.Schema, file: Path, axes: Sequence[str], wanted: Sequence[str]
+) -> None:
+    """Refuse a file whose columns are missing or of another type."""
+    tests: dict[str, tuple[Any, str]] = {
+        **dict.fromkeys((*_TEXT, "sign", *axes), (is_text, "strings")),
+        **dict.fromkeys(("query_shape", "value"), (_is_numbers, "lists of integers")),
+        "variance": (pa.types.is_floating, "floating-point numbers"),
+    }
+    for name in wanted:
+        if name not in schema.names:
+            raise DataError(
+                f"{file}: has no column {name!r}; columns: {', '.join(schema.names) or 'none'}"
+            )
+        fits, text = tests[name]
+        kind = schema.field(name).type
+        if not fits(kind):
+            raise DataError(f"{file}: column {name!r}: must hold {text}, got {plain_kind(kind)}")
+    if axes_of(schema) != tuple(axes):
+        raise DataError(
+            f"{file}: must have the axes {', '.join(axes)} of the other files, "
+            f"got {', '.join(axes_of(schema)) or 'none'}"
+        )
+
+
+def column_of_text(batch: pa.RecordBatch, name: str, file: Path, start: int) -> pa.Array:
+    """Return a column of strings without nulls."""
+    column = batch.column(name)
+    if column.null_count:
+        row = start + int(pc.index(pc.is_null(column), True).as_py()) + 1
+        raise DataError(f"{file}: row {row}, column {name!r}: must not be null")
+    return column
+
+
+def batches(file: Path, columns: Sequence[str], rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield pieces of a file with the number of rows before each."""
+    start = 0
+    with opened(file) as source:
+        texts = {name: ("text",) for name in columns if name in _TEXT}
+        check_kinds(source.schema_arrow, file, texts)
+        for batch in source.iter_batches(rows, columns=list(columns), use_threads=False):
+            for column in batch.columns:
+                # Damaged indices are not noticed on the way in, and would point anywhere.
+                column.validate(full=True)
+            yield start, batch
+            start += batch.num_rows
+
+
+class Rows:
+    """The rows of one query in one file, checked, as NumPy arrays.
+
+    Parameters
+    ----------
+    file : pathlib.Path
+        Where they are from, for messages.
+    table : pyarrow.RecordBatch
+        The rows, with their numbers in a column of our own.
+    """
+
+    def __init__(self, file: Path, table: pa.RecordBatch) -> None:
+        self.file = file
+        self._table = table
+        self.numbers: NDArray[np.int64] = table.column(_ROW).to_numpy()
+
+    def refuse(self, place: int, column: str, message: str) -> DataError:
+        """Return the error about one row."""
+        row = int(self.numbers[place]) + 1
+        return DataError(f"{self.file}: row {row}, column {column!r}: {message}")
+
+    def text(self, name: str) -> NDArray[np.str_]:
+        """Return a column of strings."""
+        return np.array(self._without_nulls(name).to_pylist(), dtype=np.str_)
+
+    def _without_nulls(self, name: str) -> pa.Array:
+        column = self._table.column(name)
+        if column.null_count:
+            place = int(pc.index(pc.is_null(column), True).as_py())
+            raise self.refuse(place, name, "must not be null")
+        return column
+
+    def geocodes(self, level: str, state: str | None) -> NDArray[np.str_]:
+        """Return the geocodes, each one of its level and of the state of its folder."""
+        codes = self.text("geocode")
+        fault = first_fault(codes, level)
+        if fault:
+            place, rule = fault
+            raise self.refuse(
+                place, "geocode", f"a {level} must have {rule}, got {str(codes[place])!r}"
+            )
+        if state is not None:
+            elsewhere = codes.astype(f"U{len(state)}") != state
+            if elsewhere.any():
+                place = int(elsewhere.argmax())
+                raise self.refuse(
+                    place,
+                    "geocode",
+                    f"must start with {state!r}, the folder's state, got {str(codes[place])!r}",
+                )
+        return codes
+
+    def _lists(self, name: str) -> tuple[Any, NDArray[np.int64]]:
+        """Return the numbers of a column of lists, end to end, and how many are in each."""
+        column = self._without_nulls(name)
+        flat = column.flatten()
+        lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64)
+        if flat.null_count:
+            first = int(pc.index(pc.is_null(flat), True).as_py())
+            place = int(np.searchsorted(np.cumsum(lengths), first, side="right"))
+            raise self.refuse(place, name, "must hold no nulls, got one")
+        try:
+            flat = flat.cast(pa.int64())
+        except pa.ArrowInvalid as error:
+            raise self.refuse(0, name, f"must fit in 64 bits: {error}") from error
+        return flat.to_numpy(), lengths
+
+    def shape(self, universe: Universe) -> tuple[int, ...]:
+        """Return the shape that all rows have; it fits what the row says of each axis."""
+        flat, lengths = self._lists("query_shape")
+        axes = tuple(universe.axes)
+        wrong = lengths != len(axes)
+        if wrong.any():
+            place = int(wrong.argmax())
+            raise self.refuse(
+                place,
+                "query_shape",
+                f"must have one entry for each of the {len(axes)} axes, got {lengths[place]}",
+            )
+        shapes = flat.reshape(-1, len(axes))
+        bad = (shapes < 1).any(axis=1)
+        if bad.any():
+            place = int(bad.argmax())
+            raise self.refuse(place, "query_shape", f"must be >= 1, got {shapes[place].tolist()}")
+        other = (shapes != shapes[0]).any(axis=1)
+        if other.any():
+            place = int(other.argmax())
+            raise self.refuse(
+                place,
+                "query_shape",
+                f"must be {shapes[0].tolist()} as in the query's other rows, "
+                f"got {shapes[place].tolist()}",
+            )
+        shape = tuple(int(extent) for extent in shapes[0])
+        for axis, extent in zip(axes, shape, strict=True):
+            self._check_axis(universe, axis, extent)
+        return shape
+
+    def _check_axis(self, universe: Universe, axis: str, extent: int) -> None:
+        column = self._without_nulls(axis)
+        for answer in pc.unique(column).to_pylist():
+            groups = universe.groups(axis, answer)
+            if groups is not None and len(groups) != extent:
+                place = int(pc.index(column.cast(pa.string()), answer).as_py())
+                raise self.refuse(
+                    place,
+                    "query_shape",
+                    f"must be {len(groups)} for {axis} = {answer!r}, got {extent}",
+                )
+
+    def values(self, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        """Return the answers, one row each, in the order of the shape."""
+        flat, lengths = self._lists("value")
+        cells = prod(shape)
+        wrong = lengths != cells
+        if wrong.any():
+            place = int(wrong.argmax())
+            raise self.refuse(
+                place,
+                "value",
+                f"must hold {cells} numbers for query_shape {list(shape)}, got {lengths[place]}",
+            )
+        values: NDArray[np.int64] = flat.reshape(-1, cells)
+        if int(values.max()) > MAX_COUNT or int(values.min()) < -MAX_COUNT:
+            place = int((np.abs(values) > MAX_COUNT).any(axis=1).argmax())
+            raise self.refuse(place, "value", "must be between -2**52 and 2**52")
+        return values
+
+    def variance(self) -> NDArray[np.float64]:
+        """Return the variances, positive and finite."""
+        column = self._table.column("variance")
+        values: NDArray[np.float64] = column.to_numpy(zero_copy_only=False).astype(np.float64)
+        bad = ~(np.isfinite(values) & (values > 0.0))
+        if bad.any():
+            place = int(bad.argmax())
+            raise self.refuse(place, "variance", f"must be > 0, got {values[place]}")
+        return values
+
+
+def rows_of_query(
+    file: Path, columns: Sequence[str], name: str, *, suffix: str, cells: int, most: int
+) -> Iterator[Rows]:
+    """Yield the rows of a query in batches of about ``cells`` cells.
+
+    ``most`` is the number of cells of the largest row that a file can hold: it bounds what is
+    read at a time, half a batch, whatever the order of the rows.
+    """
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for start, batch in batches(file, columns, max(1, cells // (2 * most))):
+        names = column_of_text(batch, "query_name", file, start)
+        check_suffix(names, suffix, file, start)
+        keep = pc.equal(names.cast(pa.string()), name)
+        numbers = pa.array(np.arange(start, start + batch.num_rows))
+        batch = batch.append_column(_ROW, numbers)
+        if pc.sum(keep).as_py() != batch.num_rows:
+            batch = batch.filter(keep)
+        if batch.num_rows:
+            held.append(batch)
+            count += int(pc.sum(pc.list_value_length(batch.column("value"))).as_py() or 0)
+        if count >= cells:
+            yield Rows(file, _joined(held))
+            held, count = [], 0
+    if held:
+        yield Rows(file, _joined(held))
+
+
+def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(parts) == 1:
+        return parts[0]
+    table = pa.Table.from_batches(parts).unify_dictionaries().combine_chunks()
+    return table.to_batches()[0]
+
+
+def check_suffix(names: pa.Array, suffix: str, file: Path, start: int) -> None:
+    """Refuse names of queries that do not end as those of their folder do."""
+    distinct = names.dictionary if pa.types.is_dictionary(names.type) else pc.unique(names)
+    for name in distinct.to_pylist():
+        if name is not None and not name.endswith(suffix):
+            place = pc.index(names.cast(pa.string()), name).as_py()
+            if place >= 0:
+                raise DataError(
+                    f"{file}: row {start + place + 1}, column 'query_name': must end in "
+                    f"{suffix!r}, got {shown(name)}"
+                )

@@ -1,0 +1,335 @@
+"""A small noisy measurement file with the form of the released ones, and the truth behind it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import parquet
+
+from bayesrisk import _files
+from bayesrisk import _validation as check
+from bayesrisk._random import Seed, generator
+from bayesrisk.accounting import census_2020_budget
+from bayesrisk.distributions import DiscreteGaussian
+from bayesrisk.exceptions import ArgumentError, OutputError
+from bayesrisk.readers.nmf._sample import Spine, draw_counts, draw_spine
+from bayesrisk.readers.nmf.axes import UNIVERSES, Universe, query_groups
+from bayesrisk.readers.nmf.noise import budget_chain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["SyntheticMeasurements", "answer_query", "write_nmf"]
+
+_ROW_GROUP = 4096
+_FACILITY = 99_999  # upper bound of the people in one facility
+_NURSING = 3
+
+
+@dataclass(frozen=True)
+class SyntheticMeasurements:
+    """A noisy measurement file that was written, and what only its writer knows.
+
+    Attributes
+    ----------
+    folder : pathlib.Path
+        The folder, for ``NoisyMeasurements.open``.
+    geocodes : mapping of str to ndarray of str
+        Units of each level, sorted.
+    counts : mapping of str to ndarray of int64, shape (units, cells)
+        True histograms of each level.
+    rho : mapping of (str, str) to ndarray of Fraction
+        For a level and a query, the budget that each unit's answer has; 0 where there is none.
+    """
+
+    folder: Path
+    geocodes: Mapping[str, NDArray[np.str_]]
+    counts: Mapping[str, NDArray[np.int64]]
+    rho: Mapping[tuple[str, str], NDArray[np.object_]]
+
+
+def answer_query(
+    counts: NDArray[np.int64], universe: Universe, query: str
+) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+    """Return the true answers to a query, one row for each histogram, and its shape."""
+    groups = query_groups(universe, query)
+    answer = counts.reshape(-1, *universe.axes.values())
+    for axis, members in enumerate(groups, start=1):
+        parts = [answer.take(list(values), axis=axis).sum(axis=axis) for values in members]
+        answer = np.stack(parts, axis=axis)
+    return answer.reshape(counts.shape[0], -1), answer.shape[1:]
+
+
+def _spent(spine: Spine, budget: "pd.DataFrame", level: str, query: str) -> NDArray[np.object_]:
+    """Return the budget of a query for each unit of a level.
+
+    From the top down, a unit without siblings hands its budget, and what its own only child
+    handed to it, to its parent.
+    """
+    chain = budget_chain(budget, level, query)
+    levels = spine.levels[spine.levels.index(level) :]
+    total = np.full(spine.geocodes[levels[-1]].size, chain[-1], dtype=object)
+    for upper, lower, rho in zip(levels[-2::-1], levels[:0:-1], chain[-2::-1], strict=True):
+        only = spine.only_child(lower)
+        handed = np.full(spine.geocodes[upper].size, Fraction(0), dtype=object)
+        np.add.at(handed, spine.parent[lower][only], total[only])
+        total = handed + rho
+    if level != spine.levels[0]:
+        total[spine.only_child(level)] = Fraction(0)
+    return total
+
+
+def _axis_answers(universe: Universe, query: str) -> dict[str, str]:
+    """Return what a row of the query says in the columns of the axes."""
+    if query == "detailed":
+        return dict.fromkeys(universe.axes, "detailed")
+    names = query.split(" * ")
+    answers = dict.fromkeys(universe.axes, "*")
+    for axis in universe.axes:
+        for name in (axis, *universe.recodes.get(axis, {})):
+            if name in names:
+                answers[axis] = name
+    return answers
+
+
+def _columns(
+    universe: Universe,
+    name: str,
+    answers: Mapping[str, str],
+    shape: Sequence[int],
+    geocodes: Sequence[str],
+    values: NDArray[np.int64],
+    **others: Any,
+) -> dict[str, list[Any]]:
+    """Return the rows of one query as columns."""
+    n = len(geocodes)
+    return {
+        "geocode": list(geocodes),
+        "query_name": [name] * n,
+        **{axis: [answers[axis]] * n for axis in universe.axes},
+        "query_shape": [list(shape)] * n,
+        "value": list(values),
+        **{key: list(column) for key, column in others.items()},
+    }
+
+
+def _merge(parts: Sequence[dict[str, list[Any]]]) -> dict[str, list[Any]]:
+    """Join the columns of several queries, the rows by unit and then by query."""
+    joined = {key: [item for part in parts for item in part[key]] for key in parts[0]}
+    order = sorted(range(len(joined["geocode"])), key=lambda i: joined["geocode"][i])
+    return {key: [column[i] for i in order] for key, column in joined.items()}
+
+
+def _table(rows: Mapping[str, list[Any]], integer: pa.DataType) -> pa.Table:
+    kinds = {
+        "query_shape": pa.list_(integer),
+        "value": pa.list_(integer),
+        "variance": pa.float32(),
+        "plb": pa.float64(),
+    }
+    fields = {name: kinds.get(name, pa.string()) for name in rows}
+    return pa.table(
+        {name: pa.array(rows[name], type=kind) for name, kind in fields.items()},
+        schema=pa.schema(list(fields.items())),
+    )
+
+
+def _write_folder(folder: Path, rows: Mapping[str, list[Any]], place: int) -> None:
+    """Write rows as part files: 32-bit integers in every other state, two files in every third."""
+    table = _table(rows, pa.int32() if place % 2 else pa.int64())
+    cuts = [0, table.num_rows // 2, table.num_rows] if place % 3 == 2 else [0, table.num_rows]
+    _files.make_folder(folder)
+    for part, (start, stop) in enumerate(pairwise(cuts)):
+        with _files.whole_file(folder / f"part-{part:05d}.parquet", tidy=False) as stream:
+            parquet.write_table(
+                table.slice(start, stop - start),
+                stream,
+                compression="zstd",
+                row_group_size=_ROW_GROUP,
+            )
+
+
+def _free(folder: Path) -> None:
+    if folder.exists():
+        raise OutputError(f"{folder}: exists already; choose another name")
+
+
+def _measure(
+    spine: Spine,
+    universe: Universe,
+    counts: NDArray[np.int64],
+    rho: Mapping[str, NDArray[np.object_]],
+    units: NDArray[np.int64],
+    level: str,
+    rng: np.random.Generator,
+) -> list[dict[str, list[Any]]]:
+    """Return the noisy answers of some units, query by query."""
+    found = []
+    for query, budgets in rho.items():
+        mine = units[np.array([budgets[i] > 0 for i in units], dtype=bool)]
+        if mine.size == 0:
+            continue
+        answers, shape = answer_query(counts[mine], universe, query)
+        sigma2 = np.array([float(1 / budgets[i]) for i in mine])
+        noise = DiscreteGaussian(sigma2[:, None]).rvs(answers.shape, rng)
+        found.append(
+            _columns(
+                universe,
+                f"{query}_dpq",
+                _axis_answers(universe, query),
+                shape,
+                spine.geocodes[level][mine].tolist(),
+                answers + noise,
+                variance=DiscreteGaussian(sigma2).var().tolist(),
+                plb=[float(budgets[i]) for i in mine],
+            )
+        )
+    return found
+
+
+def _constraints(
+    universe: Universe,
+    counts: NDArray[np.int64],
+    facilities: NDArray[np.int64],
+    geocodes: Sequence[str],
+    level: str,
+) -> list[dict[str, list[Any]]]:
+    """Return the constraints of some units: what the 2020 system held fixed."""
+    person = universe.name == "pl94-person"
+    statements: list[tuple[str, str, dict[str, str], list[int], NDArray[np.int64]]] = []
+    every = dict.fromkeys(universe.axes, "*")
+    one = [1] * len(universe.axes)
+    if not person or level in ("US", "State"):
+        total = counts.sum(axis=1, keepdims=True)
+        statements.append(("total_con", "=", every, one, total))
+    if person:
+        nobody = np.zeros((len(geocodes), 1), dtype=np.int64)
+        nursing = {**every, "hhgq": "gqNursingTotal", "votingage": "nonvoting"}
+        statements.append(("nurse_nva_0_con", "=", nursing, one, nobody))
+        by_type, shape = {**every, "hhgq": "hhgq"}, [8, 1, 1, 1]
+        least = np.where(np.arange(8) > 0, facilities, 0)
+        statements.append(("hhgq_total_lb_con", ">=", by_type, shape, least))
+        statements.append(("hhgq_total_ub_con", "<=", by_type, shape, _FACILITY * facilities))
+    return [
+        _columns(
+            universe,
+            name,
+            answers,
+            shape,
+            geocodes,
+            values,
+            sign=[sign] * len(geocodes),
+            variance=[0.0] * len(geocodes),
+        )
+        for name, sign, answers, shape, values in statements
+    ]
+
+
+def _facilities(blocks: NDArray[np.int64], universe: Universe) -> NDArray[np.int64]:
+    """Return homes (three people each) and, for each other type with people, one facility."""
+    if universe.name != "pl94-person":
+        return np.zeros((blocks.shape[0], 8), dtype=np.int64)
+    people = answer_query(blocks, universe, "hhgq")[0]
+    homes = -(-people[:, :1] // 3)
+    return np.concatenate([homes, (people[:, 1:] > 0).astype(np.int64)], axis=1)
+
+
+def write_nmf(
+    folder: str | Path,
+    *,
+    rng: Seed,
+    universe: str = "person",
+    budget: "pd.DataFrame | None" = None,
+    states: Sequence[str] = ("057", "058", "157"),
+    counties: int = 2,
+    tracts: tuple[int, int] = (2, 3),
+    block_groups: tuple[int, int] = (1, 3),
+    blocks: tuple[int, int] = (1, 4),
+) -> SyntheticMeasurements:
+    """Write a small noisy measurement file in the form of the 2020 redistricting data.
+
+    Invented people in invented blocks (state codes 57 and 58 belong to no state), the queries of
+    the budget at all six levels with exact discrete Gaussian noise, and the constraints.  As in
+    the released files: hive folders, 32-bit integers in some parts and 64-bit in others, several
+    part files, variances (not scale parameters) in single precision, and no noisy answer for a
+    unit without siblings, whose budget goes to its parent.
+
+    Parameters
+    ----------
+    folder : path-like
+        Folder to make; it must not exist.
+    rng : int, Generator or SeedSequence
+        Source of randomness; the same seed gives the same bytes.
+    universe : {"person", "unit"}, default "person"
+        Persons (2,016 cells) or housing units (2 cells).
+    budget : pandas.DataFrame, optional
+        Columns ``level``, ``query``, ``rho`` (sigma2 = 1 / rho); by default the production
+        budget, ``census_2020_budget("pl94", universe=universe)``.
+    states : sequence of str
+        States of the spine: a tribal flag and two digits.
+    counties : int, default 2
+        Counties in a state.
+    tracts, block_groups, blocks : tuple of int
+        Least and most tracts in a county, block groups in a tract, blocks in a group.  The first
+        group of a state has one block, whatever these say.
+
+    Returns
+    -------
+    SyntheticMeasurements
+        Folder, units and true counts.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range.
+    OutputError
+        If the folder exists or cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     sample = write_nmf(parent + "/US_Person_PL_PROD", rng=1)
+    >>> sample.counts["Block"].shape[1], sorted({str(r) for r in sample.rho["Block", "total"]})
+    (2016, ['0', '80785100/643312550121'])
+    """
+    check.choice(universe, "universe", ("person", "unit"))
+    histogram = UNIVERSES[f"pl94-{universe}"]
+    table = census_2020_budget("pl94", universe=universe) if budget is None else budget
+    check.frame(table, "budget", ("level", "query", "rho"))
+    generator_ = generator(rng)
+    sizes = {"tracts": tracts, "block_groups": block_groups, "blocks": blocks}
+    spine = draw_spine(states, counties, sizes, generator_)
+    if unknown := sorted(set(spine.levels) - set(table["level"])):
+        raise ArgumentError(f"budget must have the level {unknown[0]!r}, got none of that name")
+    root = check.path(folder, "folder")
+    with _files.explained(root):
+        _free(root)
+    counts = {"Block": draw_counts(spine.geocodes["Block"].size, histogram, generator_)}
+    facilities = {"Block": _facilities(counts["Block"], histogram)}
+    for lower, upper in zip(spine.levels[:0:-1], spine.levels[-2::-1], strict=True):
+        counts[upper] = spine.add_up(counts[lower], lower)
+        facilities[upper] = spine.add_up(facilities[lower], lower)
+    spent: dict[tuple[str, str], NDArray[np.object_]] = {}
+    with _files.whole_folder(root, _free) as made:
+        for level in spine.levels:
+            queries = list(dict.fromkeys(table["query"]))
+            rho = {query: _spent(spine, table, level, query) for query in queries}
+            spent |= {(level, query): budgets for query, budgets in rho.items()}
+            for place, (state, units) in enumerate(spine.by_state(level)):
+                codes = spine.geocodes[level][units].tolist()
+                noisy = _measure(spine, histogram, counts[level], rho, units, level, generator_)
+                mine = (counts[level][units], facilities[level][units])
+                exact = _constraints(histogram, *mine, codes, level)
+                for kind, parts in (("DPQuery", noisy), ("Constraint", exact)):
+                    target = made / f"{level}.parquet" / kind
+                    if parts:
+                        target = target / f"State={state}" if state else target
+                        _write_folder(target, _merge(parts), place)
+    return SyntheticMeasurements(root, spine.geocodes, counts, spent)

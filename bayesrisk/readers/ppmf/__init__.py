@@ -1,0 +1,1 @@
+"""Privacy-protected microdata files: persons and units."""

@@ -1,0 +1,129 @@
+"""Writing published tables in the form of an NHGIS extract."""
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.readers.summary_files import _nhgis_codebook as books
+from bayesrisk.readers.summary_files import _sf1_cells as cells
+from bayesrisk.readers.text.write import new_file
+from bayesrisk.tables import PublishedTables
+
+__all__ = ["write_nhgis"]
+
+_ROWS = 2**12
+_STAMP = (2011, 1, 1, 0, 0, 0)
+_CONTEXT = ("GISJOIN", "YEAR", "STATEA", "COUNTYA", "TRACTA", "BLKGRPA", "BLOCKA")
+_WORDS = (
+    "GIS Join Match Code",
+    "Data File Year",
+    "State Code",
+    "County Code",
+    "Census Tract Code",
+    "Block Group Code",
+    "Block Code",
+)
+_FREE = "ZZ"  # start of codes for tables whose NHGIS code is not known
+
+
+def write_nhgis(tables: PublishedTables, path: str | Path, *, described: bool = False) -> None:
+    """Write published tables in the form of an NHGIS extract: a CSV file and its codebook.
+
+    Parameters
+    ----------
+    tables : PublishedTables
+        Exact counts of tables of Summary File 1 at one level; nothing suppressed.
+    path : path-like
+        ZIP archive to be made; it must not exist.
+    described : bool, optional
+        Whether a second line describes the columns in words, an option of NHGIS extracts.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    ArgumentError
+        If a table is none of Summary File 1, there are several levels, or a count is negative or
+        suppressed.
+    OutputError
+        If the file exists or cannot be written.
+
+    Notes
+    -----
+    Columns of cells that the tables do not hold are left out, but for the total of a table all of
+    whose leaves are held.  Tables whose code is not known get one that starts with ``ZZ``; the
+    codebook says so.
+
+    Examples
+    --------
+    >>> from bayesrisk import ArgumentError, write_nhgis
+    >>> try:
+    ...     write_nhgis(None, "extract.csv")
+    ... except ArgumentError as error:
+    ...     print(error)
+    path must end in .zip, got 'extract.csv'
+    """
+    target = Path(path)
+    if target.suffix.lower() != ".zip":
+        raise ArgumentError(f"path must end in .zip, got {str(path)!r}")
+    work = tables.workload
+    cells.check_workload(work)
+    if any(matrix.nnz for matrix in tables.suppressed.values()) or tables.signed:
+        raise ArgumentError("tables must have no suppressed and no negative count")
+    level = check.choice(
+        work.levels[0] if len(work.levels) == 1 else "several levels",
+        "level of tables",
+        ("state", "county", "tract", "block_group", "block"),
+    )
+    known, extra = books.built_in_columns(), iter("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+    codes = {n: known.get(n) or _FREE + next(extra) for n in work.at(level)}
+    data = f"nhgis0001_ds172_2010_{'blck_grp' if level == 'block_group' else level}"
+    sizes = {name: (code, cells.codebook()[name].cells) for name, code in codes.items()}
+    with new_file(target) as stream, zipfile.ZipFile(stream, "w") as archive:
+        for name, texts in (
+            (f"{data}_codebook.txt", iter([books.describe(sizes, data)])),
+            (f"{data}.csv", _lines(tables, level, codes, described=described)),
+        ):
+            info = zipfile.ZipInfo(f"nhgis0001_csv/{name}", date_time=_STAMP)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(info, "w", force_zip64=True) as member:
+                for text in texts:
+                    member.write(text.encode("latin-1"))
+
+
+def _lines(
+    tables: PublishedTables, level: str, codes: dict[str, str], *, described: bool
+) -> Iterator[str]:
+    names, words = list(_CONTEXT), list(_WORDS)
+    for name, table in tables.workload.at(level).items():
+        numbers = [*([1] if cells.has_total(table) else []), *cells.numbers(table).tolist()]
+        names += [f"{codes[name]}{number:03d}" for number in numbers]
+        words += [f"{name} cell {number}" for number in numbers]
+    yield ",".join(names) + "\n"
+    if described:
+        yield ",".join(f'"{word}"' for word in words) + "\n"
+    places = tables.geoids[level]
+    for start in range(0, len(places), _ROWS):
+        part = slice(start, start + _ROWS)
+        columns = []
+        for name, table in tables.workload.at(level).items():
+            values = tables.counts[level, name][part].toarray()
+            if cells.has_total(table):
+                values = np.hstack([values.sum(axis=1, keepdims=True), values])
+            columns.append(values)
+        for geoid, row in zip(places[part], np.hstack(columns).tolist(), strict=True):
+            yield f"{_context(str(geoid))},{','.join(map(str, row))}\n"
+
+
+def _context(geoid: str) -> str:
+    """Return the first columns of a place."""
+    state, county, rest = geoid[:2], geoid[2:5], geoid[5:]
+    join = f"G{state}0" + (f"{county}0{rest}" if county else "")
+    block = rest[6:] if len(geoid) == 15 else ""
+    return ",".join([join, "2010", state, county, rest[:6], rest[6:7], block])

@@ -1,0 +1,1 @@
+"""What readers of text share: sources, columns, fixed widths, places and pieces."""

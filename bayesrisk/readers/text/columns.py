@@ -1,0 +1,275 @@
+"""Comma-separated text in pieces of columns, and the checks of a column: file, row, column, value.
+
+Rows are counted from 1, the header not among them.  Text stays text until a column is asked for as
+whole numbers, so that no leading zero is lost.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+from numpy.typing import NDArray
+
+from bayesrisk._files.parse import shown
+from bayesrisk._files.text import header_fields
+from bayesrisk.exceptions import DataError
+from bayesrisk.readers.text.source import Source, first_lines, named
+
+__all__ = [
+    "CHUNK",
+    "Piece",
+    "characters",
+    "csv_pieces",
+    "digit_matrix",
+    "header_of",
+    "one_array",
+    "texts",
+]
+
+#: Rows in memory at a time, where the caller does not say.
+CHUNK = 2**18
+_BLOCK = 2**20  # bytes that the parser takes at a time
+_ASCII_ZERO = 48
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows of a table as they stand in a file."""
+
+    name: str
+    start: int
+    table: pa.Table
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def fail(self, column: str, row: int, rule: str) -> DataError:
+        """Return the error for a value that breaks ``rule``."""
+        value = self.table.column(column)[row].as_py()
+        return DataError(
+            f"{self.name}: row {self.start + row + 1}, column {column!r}: must be {rule}, "
+            f"got {shown(value)}"
+        )
+
+    def check(self, column: str, good: NDArray[np.bool_], rule: str) -> None:
+        """Raise for the first row that is not good."""
+        if not good.all():
+            raise self.fail(column, int(np.argmin(good)), rule)
+
+    def whole(self, column: str, low: int, high: int) -> IntArray:
+        """Return a column of whole numbers within bounds."""
+        values = self.table.column(column)
+        rule = f"a whole number in [{low}, {high}]"
+        if values.null_count:
+            raise self.fail(column, int(np.argmax(values.is_null().to_numpy())), rule)
+        try:
+            numbers: IntArray = values.cast(pa.int64()).to_numpy().astype(np.int64, copy=False)
+        except pa.ArrowInvalid:
+            raise self.fail(column, _first_unreadable(values), rule) from None
+        self.check(column, (numbers >= low) & (numbers <= high), rule)
+        return numbers
+
+    def codes(self, column: str, allowed: Collection[int]) -> IntArray:
+        """Return a column of codes out of a list."""
+        values = np.sort(np.fromiter(allowed, dtype=np.int64))
+        numbers = self.whole(column, int(values[0]), int(values[-1]))
+        if values.size != values[-1] - values[0] + 1:
+            listed = ", ".join(str(v) for v in values)
+            self.check(column, np.isin(numbers, values), f"one of {listed}")
+        return numbers
+
+    def digits(self, column: str, width: int) -> pa.Array:
+        """Return a column of digits, all of one width, as one array of text."""
+        values = one_array(self.table.column(column))
+        rule = f"{width} digits"
+        if values.null_count:
+            raise self.fail(column, int(np.argmax(values.is_null().to_numpy(False))), rule)
+        matrix = characters(values, width)
+        if matrix is None:
+            lengths = pc.binary_length(values).to_numpy()
+            raise self.fail(column, int(np.argmax(lengths != width)), rule)
+        good: NDArray[np.bool_] = np.logical_and.reduce(
+            (matrix - np.uint8(_ASCII_ZERO)) <= 9, axis=1
+        )
+        self.check(column, good, rule)
+        return values
+
+    def replace(self, column: str, values: pa.Array) -> "Piece":
+        """Return the piece with a column changed or added."""
+        if column in self.table.column_names:
+            place = self.table.column_names.index(column)
+            return Piece(self.name, self.start, self.table.set_column(place, column, values))
+        return Piece(self.name, self.start, self.table.append_column(column, values))
+
+
+def _first_unreadable(values: Any) -> int:
+    """Return the place of the first value that is no whole number: bisection, on failure only."""
+    low, high = 0, len(values)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            values.slice(low, middle - low).cast(pa.int64())
+            low = middle
+        except pa.ArrowInvalid:
+            high = middle
+    return low
+
+
+def one_array(values: Any) -> pa.Array:
+    """Return a column as one array, whatever pieces it has."""
+    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0) if array.num_chunks else pa.array([], array.type)
+    return array
+
+
+def characters(values: pa.Array, width: int) -> NDArray[np.uint8] | None:
+    """Return the bytes of equally long texts, a row each; None if their lengths differ."""
+    n = len(values)
+    if n == 0:
+        return np.zeros((0, width), dtype=np.uint8)
+    buffers = values.buffers()
+    offsets = np.frombuffer(buffers[1], dtype=np.int32)[values.offset : values.offset + n + 1]
+    if (np.diff(offsets) != width).any():
+        return None
+    data = np.frombuffer(buffers[2], dtype=np.uint8)[int(offsets[0]) : int(offsets[-1])]
+    return data.reshape(n, width)
+
+
+def texts(matrix: NDArray[np.uint8]) -> pa.Array:
+    """Return a matrix of ASCII characters as an array of text without copying it twice."""
+    n, width = matrix.shape
+    offsets = np.arange(n + 1, dtype=np.int32) * np.int32(width)
+    data = np.ascontiguousarray(matrix)
+    return pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(data))
+
+
+def header_of(source: Source, *, delimiter: str = ",", comment: str | None = None) -> list[str]:
+    """Return the names of the columns, each once."""
+    return header_fields(first_lines(source, comment)[1], source.name, delimiter, errors="replace")
+
+
+def csv_pieces(
+    source: Source,
+    names: list[str],
+    *,
+    wanted: list[str],
+    chunk: int,
+    whole: Collection[str] = (),
+    header: bool = True,
+    delimiter: str = ",",
+    comment: str | None = None,
+    skip: int = 0,
+) -> Iterator[Piece]:
+    """Yield the wanted columns, ``chunk`` rows at a time; at least one piece, if empty.
+
+    They are text, but for those in ``whole``, which are parsed as whole numbers at once.
+    """
+    above = first_lines(source, comment)[0] + 1 if header else 0
+    faults: list[str] = []
+    again = partial(
+        csv_pieces,
+        source,
+        names,
+        wanted=wanted,
+        chunk=chunk,
+        header=header,
+        delimiter=delimiter,
+        comment=comment,
+        skip=skip,
+    )
+    options = {
+        "read_options": pyarrow.csv.ReadOptions(
+            column_names=names,
+            block_size=_BLOCK,
+            use_threads=False,
+        ),
+        "parse_options": pyarrow.csv.ParseOptions(
+            delimiter=delimiter, invalid_row_handler=_row_handler(source, comment, faults)
+        ),
+        "convert_options": pyarrow.csv.ConvertOptions(
+            column_types={n: pa.int64() if n in whole else pa.string() for n in wanted},
+            include_columns=wanted,
+            null_values=[],
+        ),
+    }
+    schema = pa.schema([(n, pa.int64() if n in whole else pa.string()) for n in wanted])
+    with named(source.name), source.open() as stream, _located(faults, whole, again):
+        for _ in range(above + skip):
+            stream.readline()
+        batches = _batches(stream, options)
+        start, held, rows = 0, [], 0
+        for batch in batches:
+            held.append(batch)
+            rows += batch.num_rows
+            while rows >= chunk:
+                table = pa.Table.from_batches(held, schema)
+                yield Piece(source.name, start, table.slice(0, chunk))
+                start, rows = start + chunk, rows - chunk
+                held = table.slice(chunk).to_batches() if rows else []
+        stream.check_end()
+        if rows or start == 0:
+            yield Piece(source.name, start, pa.Table.from_batches(held, schema))
+
+
+@contextmanager
+def _located(
+    faults: list[str], whole: Collection[str], again: Callable[[], Iterator[Piece]]
+) -> Iterator[None]:
+    """Name the row of what the parser refuses; for a value, in a second pass as text."""
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        if faults:
+            raise DataError(faults[0]) from None
+        if "conversion error" not in str(error):
+            raise
+        for piece in again():
+            for name in whole:
+                piece.whole(name, -(2**63), 2**63 - 1)
+        raise
+
+
+def _batches(stream: Any, options: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    try:
+        reader = pyarrow.csv.open_csv(pa.PythonFile(stream, mode="r"), **options)
+    except pa.ArrowInvalid as error:
+        if "Empty CSV" in str(error):
+            return
+        raise
+    yield from reader
+
+
+def _row_handler(source: Source, comment: str | None, faults: list[str]) -> Callable[[Any], str]:
+    """Skip comment lines; name the row that has another number of columns."""
+
+    def handle(row: Any) -> str:
+        if comment is not None and row.text.startswith(comment):
+            return "skip"
+        place = "" if row.number is None else f" {row.number}"
+        # What is raised here gets lost in the parser: the message waits for its error.
+        faults.append(
+            f"{source.name}: row{place}: must have {row.expected_columns} columns, got "
+            f"{row.actual_columns}"
+        )
+        return "error"
+
+    return handle
+
+
+def digit_matrix(code: IntArray, width: int) -> NDArray[np.uint8]:
+    """Return the last ``width`` digits of whole numbers as characters, a row each."""
+    matrix = np.empty((code.size, width), dtype=np.uint8)
+    rest = code
+    for place in range(width - 1, -1, -1):
+        rest, digit = np.divmod(rest, 10)
+        matrix[:, place] = digit + _ASCII_ZERO
+    return matrix

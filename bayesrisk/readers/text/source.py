@@ -1,0 +1,159 @@
+"""Bytes of a file, of a compressed file or of a member of an archive, a piece at a time.
+
+Nothing is unpacked to disk.  A member of an archive may be 256 GiB long at most, and beyond 64 MiB
+at most 200 times as long as its compressed form: no census file comes near either bound.  Members
+are packed by DEFLATE, as published ones are, or not at all: of other methods a few bytes can
+unpack to gigabytes at once.
+"""
+
+import gzip
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from bayesrisk._files.parse import named
+from bayesrisk._files.text import TextStream, check_ratio
+from bayesrisk.exceptions import DataError
+
+__all__ = [
+    "Source",
+    "blocks",
+    "find_source",
+    "first_lines",
+    "list_sources",
+    "named",
+    "one_source",
+]
+
+#: Bytes of a member of an archive.
+MAX_MEMBER = 2**38
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_COMMENTS = 1000  # lines above a header
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file, or one member of an archive."""
+
+    path: Path
+    member: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return str(self.path) if self.member is None else f"{self.path}/{self.member}"
+
+    @property
+    def base(self) -> str:
+        """Its own name in lower case, without folder and without the ending of compression."""
+        base = (self.member or self.path.name).rsplit("/", 1)[-1].lower()
+        return base.removesuffix(".gz")
+
+    @contextmanager
+    def raw(self) -> Iterator[tuple[BinaryIO, int | None]]:
+        """Open the bytes as they are; with them, how many they are compressed, if they are."""
+        with named(self.name):
+            if self.member is not None:
+                with zipfile.ZipFile(self.path) as archive:
+                    info = _member(archive, self.member, self.name)
+                    with archive.open(info) as stream:
+                        yield cast("BinaryIO", stream), info.compress_size
+            elif self.path.suffix.lower() == ".gz":
+                with gzip.open(self.path, "rb") as packed:
+                    yield cast("BinaryIO", packed), self.path.stat().st_size
+            else:
+                with self.path.open("rb") as plain:
+                    yield plain, None
+
+    @contextmanager
+    def open(self) -> Iterator[TextStream]:
+        """Open the lines."""
+        with self.raw() as (stream, packed):
+            yield TextStream(stream, self.name, packed)
+
+    def read(self, most: int) -> bytes:
+        """Return all bytes of a small file."""
+        with self.raw() as (stream, _):
+            raw = stream.read(most + 1)
+        if len(raw) > most:
+            raise DataError(f"{self.name}: must be at most {most} bytes long, got more")
+        return raw
+
+
+def _member(archive: zipfile.ZipFile, member: str, name: str) -> zipfile.ZipInfo:
+    """Return what an archive says of a member that may be read."""
+    try:
+        info = archive.getinfo(member)
+    except KeyError as error:
+        raise DataError(f"{name}: is not in the archive") from error
+    if info.compress_type not in _METHODS:
+        raise DataError(
+            f"{name}: must be packed by DEFLATE or not at all, got method {info.compress_type}"
+        )
+    if info.file_size > MAX_MEMBER:
+        raise DataError(f"{name}: must be at most {MAX_MEMBER} bytes long, got {info.file_size}")
+    check_ratio(name, info.file_size, info.compress_size)
+    return info
+
+
+def list_sources(path: str | Path) -> list[Source]:
+    """Return the files of a folder, the members of an archive, or the file itself."""
+    place = Path(path)
+    with named(str(place)):
+        if place.is_dir():
+            return [Source(file) for file in sorted(place.iterdir()) if file.is_file()]
+        if place.suffix.lower() != ".zip":
+            if not place.exists():
+                raise DataError(f"{place}: no such file")
+            return [Source(place)]
+        with zipfile.ZipFile(place) as archive:
+            members = [info for info in archive.infolist() if info.filename]
+            return [Source(place, info.filename) for info in members if not info.is_dir()]
+
+
+def find_source(path: str | Path, match: Callable[[str], bool], what: str) -> Source:
+    """Return the only file below ``path`` whose own name matches."""
+    found = list_sources(path)
+    fitting = [source for source in found if match(source.base)]
+    if len(fitting) == 1:
+        return fitting[0]
+    held = ", ".join(source.base for source in found[:10]) or "nothing"
+    raise DataError(f"{path}: must hold exactly one {what}, got {len(fitting)} among: {held}")
+
+
+def one_source(path: str | Path, *endings: str) -> Source:
+    """Return a file as it is, or the only member of an archive or folder with such an ending."""
+    place = Path(path)
+    if place.is_dir() or place.suffix.lower() == ".zip":
+        return find_source(place, lambda base: base.endswith(endings), " or ".join(endings))
+    return list_sources(place)[0]
+
+
+def blocks(source: Source, size: int) -> Iterator[bytes]:
+    """Yield whole lines in pieces of about ``size`` bytes."""
+    rest = b""
+    with source.open() as stream:
+        while data := stream.read(size):
+            cut = data.rfind(b"\n") + 1
+            if cut == 0:
+                rest += data
+                continue
+            whole, rest = rest + data[:cut], data[cut:]
+            yield whole
+        stream.check_end()
+
+
+def first_lines(source: Source, comment: str | None) -> tuple[int, bytes]:
+    """Return how many comment lines stand above the header, and the header."""
+    mark = None if comment is None else comment.encode()
+    with source.open() as stream:
+        for skipped in range(_COMMENTS):
+            line = stream.readline()
+            if mark is None or not line.removeprefix(b"\xef\xbb\xbf").startswith(mark):
+                if line:
+                    return skipped, line
+                raise DataError(f"{source.name}: must have a header line, got none")
+    raise DataError(f"{source.name}: must have a header line among the first {_COMMENTS}")

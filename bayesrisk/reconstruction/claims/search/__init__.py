@@ -1,0 +1,1 @@
+"""Whether a claim holds in every data set that agrees with the tables."""

@@ -1,0 +1,281 @@
+"""Refuting claims by data sets that are one exchange away from another.
+
+Two records are exchanged for two others that the published tables count alike: the result fits
+every table as well.  A walk of many exchanges meets very different data sets, and each step
+changes the counts of a few claims only; a claim whose count changes is refuted.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from bayesrisk._numba import kernel
+from bayesrisk.reconstruction.claims.search.lattice import Subsets
+from bayesrisk.reconstruction.solvers.deadline import Deadline
+
+__all__ = ["Exchange"]
+
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Bools = NDArray[np.bool_]
+
+_PROBES = 2**12
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Exchange:
+    """Claims, and the number of records of a data set that each describes.
+
+    Parameters
+    ----------
+    columns : scipy.sparse.csc_array
+        Weights of the classes in the published cells, (published, classes).
+    start : ndarray of int64
+        Where the cells of each class begin, and where the last ones end.
+    codes : ndarray of int16
+        Codes of the cells in the columns of claims, class by class.
+    eligible : ndarray of bool
+        Cells that claims can be about.
+    sets : Subsets
+        Sets of columns.
+    radix : ndarray of int64
+        What a code of each column, counted from 1, adds to the key of a claim.
+    keys : ndarray of int64
+        Keys of the claims, all different.
+
+    Attributes
+    ----------
+    settled : ndarray of bool
+        Claims whose count was seen to change, or of which no more is to be known.
+    """
+
+    def __init__(
+        self,
+        columns: sp.csc_array,
+        start: Ints,
+        codes: NDArray[np.int16],
+        eligible: Bools,
+        sets: Subsets,
+        radix: Ints,
+        keys: Ints,
+    ) -> None:
+        self._columns, self._start, self._codes, self._eligible = columns, start, codes, eligible
+        self._class = np.repeat(np.arange(start.size - 1), np.diff(start))
+        self._sets = sets.without, sets.lowest
+        self._radix = radix.astype(np.uint64)
+        # Sums of random numbers find classes that may fill in; each exchange is then checked.
+        random = np.random.default_rng(0).integers(0, 2**63, columns.shape[0], dtype=np.uint64)
+        self._hash = np.zeros(start.size - 1, np.uint64)
+        of = np.repeat(np.arange(start.size - 1), np.diff(columns.indptr))
+        np.add.at(self._hash, of, random[columns.indices] * columns.data.astype(np.uint64))
+        self._classes = _table(self._hash)
+        self._claims = _table(keys.astype(np.uint64))
+        self._count: Ints = np.zeros(keys.size, np.int64)
+        self._left = np.zeros(columns.shape[0], np.int64)
+        self.base: Ints | None = None
+        self.settled = np.zeros(keys.size, np.bool_)
+
+    def load(self, solution: Ints) -> Ints:
+        """Count the claims in a solution; refute those that another solution counts otherwise."""
+        cells = np.repeat(self._start[:-1], solution)
+        self._count[:] = 0
+        _count(
+            self._codes, self._eligible, cells, *self._sets, self._radix, *self._claims, self._count
+        )
+        if self.base is None:
+            self.base = self._count.copy()
+        self.settled |= self._count != self.base
+        return cells
+
+    def walk(self, solution: Ints, *, idle: int, deadline: Deadline) -> Ints:
+        """Exchange records of a solution until several rounds refuted nothing.
+
+        Parameters
+        ----------
+        solution : ndarray of int64
+            Records in each class.
+        idle : int
+            Rounds without a new refutation after which the walk ends.
+        deadline : Deadline
+            When to stop.
+
+        Returns
+        -------
+        ndarray of int64
+            The solution at which the walk ends.
+        """
+        cells = self.load(solution)
+        base = self._count if self.base is None else self.base
+        state = np.array([cells.size], np.uint64)
+        a, rest = self._columns, idle
+        while rest > 0 and cells.size > 1 and not deadline.late and not self.settled.all():
+            new = _exchange(
+                a.indptr, a.indices, a.data, self._hash, *self._classes, self._start, self._class,
+                cells, self._codes, self._eligible, *self._sets, self._radix, *self._claims,
+                self._count, base, self.settled, self._left,
+                max(64, 2 * cells.size), state,
+            )  # fmt: skip
+            rest = idle if new else rest - 1
+        return np.bincount(self._class[cells], minlength=self._start.size - 1)
+
+
+def _table(keys: Words) -> tuple[Words, Ints]:
+    """Return a table that finds each key's position: keys and positions, -1 where empty."""
+    slots = 1 << int(2 * keys.size + 2).bit_length()
+    own, place = np.zeros(slots, np.uint64), np.full(slots, -1, np.int64)
+    _fill(keys, own, place)
+    return own, place
+
+
+@kernel
+def _slot(key: np.uint64, slots: int) -> np.int64:
+    return np.int64((key * _ODD) >> np.uint64(24)) & np.int64(slots - 1)
+
+
+@kernel
+def _fill(keys: Words, own: Words, place: Ints) -> None:
+    for i in range(keys.size):
+        at = _slot(keys[i], own.size)
+        while place[at] >= 0:
+            at = (at + 1) & (own.size - 1)
+        own[at], place[at] = keys[i], i
+
+
+@kernel
+def _find(key: np.uint64, own: Words, place: Ints) -> np.int64:
+    at = _slot(key, own.size)
+    while place[at] >= 0:
+        if own[at] == key:
+            return np.int64(place[at])
+        at = (at + 1) & (own.size - 1)
+    return np.int64(-1)
+
+
+@kernel
+def _keys(codes: NDArray[np.int16], radix: Words, without: Ints, lowest: Ints, out: Words) -> None:
+    """Fill in the key of every set of columns of one row of codes."""
+    for s in range(without.size):
+        before = np.uint64(0) if without[s] < 0 else out[without[s]]
+        out[s] = before + np.uint64(codes[lowest[s]] + 1) * radix[lowest[s]]
+
+
+@kernel
+def _count(
+    codes: NDArray[np.int16],
+    eligible: NDArray[np.bool_],
+    cells: Ints,
+    without: Ints,
+    lowest: Ints,
+    radix: Words,
+    own: Words,
+    place: Ints,
+    count: Ints,
+) -> None:
+    """Add up how many cells each claim describes."""
+    keys = np.empty(without.size, np.uint64)
+    for i in range(cells.size):
+        if eligible[cells[i]]:
+            _keys(codes[cells[i]], radix, without, lowest, keys)
+            for s in range(without.size):
+                at = _find(keys[s], own, place)
+                if at >= 0:
+                    count[at] += 1
+
+
+@kernel
+def _random(state: Words, below: int) -> np.int64:
+    """Return the next whole number of a sequence (SplitMix64)."""
+    state[0] += _ODD
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(1)) % below
+
+
+@kernel
+def _balanced(
+    indptr: NDArray[np.int32], indices: NDArray[np.int32], data: Ints, four: Ints, left: Ints
+) -> bool:
+    """Whether every published cell counts the first two classes like the last two."""
+    for w in range(4):
+        for i in range(indptr[four[w]], indptr[four[w] + 1]):
+            left[indices[i]] += data[i] if w < 2 else -data[i]
+    fits = True
+    for w in range(4):
+        for i in range(indptr[four[w]], indptr[four[w] + 1]):
+            fits &= left[indices[i]] == 0
+    for w in range(4):
+        for i in range(indptr[four[w]], indptr[four[w] + 1]):
+            left[indices[i]] = 0
+    return fits
+
+
+@kernel
+def _exchange(
+    indptr: NDArray[np.int32],
+    indices: NDArray[np.int32],
+    data: Ints,
+    hashes: Words,
+    class_own: Words,
+    class_place: Ints,
+    start: Ints,
+    class_of: Ints,
+    cells: Ints,
+    codes: NDArray[np.int16],
+    eligible: NDArray[np.bool_],
+    without: Ints,
+    lowest: Ints,
+    radix: Words,
+    claim_own: Words,
+    claim_place: Ints,
+    count: Ints,
+    base: Ints,
+    settled: NDArray[np.bool_],
+    left: Ints,
+    tries: int,
+    state: Words,
+) -> int:
+    """Try exchanges of two records of ``cells``, in place; return how many claims they refuted."""
+    n_classes, new = hashes.size, 0
+    keys, touched = np.empty(without.size, np.uint64), np.empty(4 * without.size, np.int64)
+    four, moved = np.empty(4, np.int64), np.empty(4, np.int64)
+    for _ in range(tries):
+        i, j = _random(state, cells.size), _random(state, cells.size)
+        if i == j:
+            continue
+        four[0], four[1] = class_of[cells[i]], class_of[cells[j]]
+        total = hashes[four[0]] + hashes[four[1]]
+        # Without another pair the records may still move within their own classes.
+        four[2], four[3] = four[0], four[1]
+        at = _random(state, n_classes)
+        for _probe in range(min(n_classes, _PROBES)):
+            at = np.int64(at + 1 if at + 1 < n_classes else 0)
+            if at != four[0] and at != four[1]:
+                other = _find(total - hashes[at], class_own, class_place)
+                if other >= 0:
+                    four[2], four[3] = at, other
+                    break
+        if not _balanced(indptr, indices, data, four, left):
+            continue
+        moved[0], moved[1] = cells[i], cells[j]
+        for w in range(2, 4):
+            moved[w] = start[four[w]] + _random(state, start[four[w] + 1] - start[four[w]])
+        cells[i], cells[j] = moved[2], moved[3]
+        n_touched = 0
+        for w in range(4):
+            if moved[0] == moved[2] and moved[1] == moved[3]:
+                break
+            if eligible[moved[w]]:
+                _keys(codes[moved[w]], radix, without, lowest, keys)
+                for s in range(without.size):
+                    at = _find(keys[s], claim_own, claim_place)
+                    if at >= 0:
+                        count[at] += -1 if w < 2 else 1
+                        touched[n_touched] = at
+                        n_touched += 1
+        for t in range(n_touched):
+            at = touched[t]
+            if not settled[at] and count[at] != base[at]:
+                settled[at] = True
+                new += 1
+    return new

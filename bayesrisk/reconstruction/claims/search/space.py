@@ -1,0 +1,362 @@
+"""What claims can be about: groups of codes, possible cells, and the tables as masks over them.
+
+Codes of an attribute that no table tells apart count as one value.  The possible cells are listed
+once; the tables are put together by the attributes that they cross, so that whether a published
+zero rules out a cell takes one look-up for each such family of tables.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.tables.schema import Schema
+from bayesrisk.tables.workload import Table
+
+__all__ = ["ClaimSpace", "Family", "claim_space"]
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+#: Possible cells that are looked at together: more would take memory, fewer time.
+_AT_ONCE = 2**18
+#: Most cells of the cross of a family of tables.
+_MAX_CROSS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Family:
+    """Tables that cross some of the same attributes.
+
+    Attributes
+    ----------
+    query : ndarray of int64
+        Their published cells, by position among all.
+    weight : ndarray of int16
+        Weight of each of those cells in the cross of the attributes.
+    place : ndarray of int32
+        Where in the cross each possible cell lies.
+    """
+
+    query: Ints
+    weight: NDArray[np.int16]
+    place: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What published cells say of the cells of the space that they count.
+
+    Attributes
+    ----------
+    query : ndarray of int64
+        The published cells, by position among all.
+    value : ndarray of int16
+        The code of each attribute that all cells share, -1 where they differ.
+    width : ndarray of int64
+        How many cells there are; -1 where a published cell is no plain count of cells that claims
+        can be about.
+    """
+
+    query: Ints
+    value: NDArray[np.int16]
+    width: Ints
+
+
+@dataclass(frozen=True)
+class ClaimSpace:
+    """Possible cells and published cells, in groups of codes.
+
+    Attributes
+    ----------
+    schema : Schema
+        What the records have.
+    groups : mapping of str to ndarray of int64
+        For every attribute the group of each code.
+    codes : ndarray of int16
+        Groups of the possible cells, (cells, attributes).
+    eligible : ndarray of bool
+        Cells that claims can be about.
+    names : tuple of (str, str)
+        Table and cell of every published cell.
+    table : ndarray of int64
+        The table of every published cell, numbered.
+    families : tuple of Family
+        The tables by the attributes that they cross.
+    """
+
+    schema: Schema
+    groups: Mapping[str, Ints]
+    codes: NDArray[np.int16]
+    eligible: Bools
+    names: tuple[tuple[str, str], ...]
+    table: Ints
+    families: tuple[Family, ...]
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """Number of groups of each attribute."""
+        return np.array([int(self.groups[n].max()) + 1 for n in self.schema.names])
+
+    @cached_property
+    def first_code(self) -> dict[str, Ints]:
+        """For every attribute the first code of each group."""
+        return {
+            name: np.unique(self.groups[name], return_index=True)[1].astype(np.int64)
+            + self.schema.attribute(name).first
+            for name in self.schema.names
+        }
+
+    def alive(self, counts: Ints, hidden: Bools) -> Ints:
+        """Return the possible cells that no published zero rules out."""
+        from bayesrisk.reconstruction.claims.search.kernels import (
+            live_cells,  # compiled on first use
+        )
+
+        zero = (counts == 0) & ~hidden
+        masks = [~np.any(f.weight[zero[f.query]] > 0, axis=0) for f in self.families]
+        order = np.argsort([mask.mean() for mask in masks])
+        start = np.concatenate([[0], np.cumsum([masks[i].size for i in order])]).astype(np.int64)
+        joined = np.concatenate([masks[i] for i in order])
+        return live_cells(self._places[order], joined, start)
+
+    @cached_property
+    def _places(self) -> NDArray[np.int32]:
+        return np.stack([f.place for f in self.families])
+
+    def classes(self, cells: Ints, chosen: Ints) -> tuple[Ints, Bools]:
+        """Return a class for each cell, and whether any published cell binds each class.
+
+        Cells are of one class when all the chosen published cells count them alike.
+        """
+        label, bound = np.zeros(len(cells), np.int64), np.zeros(min(len(cells), 1), np.bool_)
+        for family in self.families:
+            weight = family.weight[np.isin(family.query, chosen, assume_unique=True)]
+            if not len(weight) or not len(cells):
+                continue
+            used, at = np.unique(family.place[cells], return_inverse=True)
+            packed = np.ascontiguousarray(weight[:, used].T)
+            keys = packed.view(np.dtype((np.void, packed.itemsize * packed.shape[1]))).ravel()
+            kind = np.unique(keys, return_inverse=True)[1].ravel()
+            joined, label = np.unique(label * len(used) + kind[at.ravel()], return_inverse=True)
+            counted = np.zeros(len(used), np.bool_)
+            counted[kind] = packed.any(axis=1)
+            bound = bound[joined // len(used)] | counted[joined % len(used)]
+        return label, bound
+
+    def columns(self, cells: Ints, chosen: Ints) -> sp.csc_array:
+        """Return the weights of cells in some published cells, (published, cells)."""
+        rows, columns, weights = [], [], []
+        for family in self.families:
+            at = np.flatnonzero(np.isin(chosen, family.query, assume_unique=True))
+            dense = family.weight[np.searchsorted(family.query, chosen[at])][:, family.place[cells]]
+            column, row = np.nonzero(dense.T)
+            rows.append(at[row].astype(np.int32))
+            columns.append(column.astype(np.int32))
+            weights.append(dense[row, column].astype(np.int64))
+        found = sp.csc_array(
+            (np.concatenate(weights), (np.concatenate(rows), np.concatenate(columns))),
+            shape=(len(chosen), len(cells)),
+        )
+        found.sort_indices()
+        return found
+
+    @cached_property
+    def free(self) -> Bools:
+        """Whether each attribute is independent of the others among the eligible cells."""
+        codes = self.codes[self.eligible].astype(np.int64)
+        found = np.zeros(codes.shape[1], np.bool_)
+        for a in range(codes.shape[1]):
+            if len(codes) == 0:
+                break
+            others = _flat(np.delete(codes, a, axis=1), np.delete(self.sizes, a))
+            found[a] = np.unique(others).size * np.unique(codes[:, a]).size == len(codes)
+        return found
+
+    @cached_property
+    def core(self) -> NDArray[np.int16]:
+        """Different combinations of the attributes that are not free; the free ones are -1."""
+        codes = self.codes[self.eligible]
+        if not len(codes):
+            return codes
+        tied = np.where(self.free, np.int16(-1), codes)
+        _, first = np.unique(_flat(tied.astype(np.int64) + 1, self.sizes + 1), return_index=True)
+        core: NDArray[np.int16] = tied[first]
+        return core
+
+    @cached_property
+    def free_values(self) -> Ints:
+        """Number of values of each free attribute; 1 for the others."""
+        codes = self.codes[self.eligible]
+        values = [np.unique(codes[:, a]).size for a in range(codes.shape[1])]
+        return np.where(self.free, values, 1).astype(np.int64)
+
+    @cached_property
+    def constant(self) -> Stated:
+        """What the published cells say of all possible cells."""
+        return self.stated(np.arange(len(self.codes)), np.arange(len(self.names)))
+
+    def stated(self, cells: Ints, chosen: Ints) -> Stated:
+        """Return what some published cells say of some possible cells."""
+        from bayesrisk.reconstruction.claims.search.kernels import (
+            common_values,  # compiled on first use
+        )
+
+        value = np.full((len(chosen), self.codes.shape[1]), -1, np.int16)
+        width = np.full(len(chosen), -1, np.int64)
+        codes, eligible = self.codes[cells], self.eligible[cells]
+        for family in self.families:
+            at = np.flatnonzero(np.isin(chosen, family.query, assume_unique=True))
+            rows = np.searchsorted(family.query, chosen[at])
+            used, place = np.unique(family.place[cells], return_inverse=True)
+            own, size = value[at], width[at]
+            weight = np.ascontiguousarray(family.weight[rows][:, used])
+            common_values(weight, place.ravel(), codes, eligible, own, size)
+            value[at], width[at] = own, size
+        return Stated(chosen, value, width)
+
+    @cached_property
+    def overlapping(self) -> Bools:
+        """Whether some possible cell is in several cells of a table, for each table."""
+        found = np.zeros(int(self.table.max()) + 1, np.bool_)
+        for family in self.families:
+            tables = self.table[family.query]
+            for t in np.unique(tables):
+                found[t] = int(np.sum(family.weight[tables == t] > 0, axis=0).max()) > 1
+        return found
+
+    def overlap(self, query: int, other: int, cells: Ints) -> bool:
+        """Whether one of some possible cells is in two published cells of one table."""
+        for family in self.families:
+            rows = np.searchsorted(family.query, (query, other))
+            if rows.max() < family.query.size and (family.query[rows] == (query, other)).all():
+                both = np.flatnonzero((family.weight[rows] > 0).all(axis=0))
+                return bool(np.isin(family.place[cells], both).any())
+        return False
+
+
+def _flat(codes: Ints, sizes: Ints) -> Ints:
+    """Return one number for each row of codes."""
+    found = np.zeros(len(codes), np.int64)
+    for a in range(codes.shape[1]):
+        found = found * int(sizes[a]) + codes[:, a]
+    return found
+
+
+def published_groups(schema: Schema, tables: Sequence[Table]) -> dict[str, Ints]:
+    """Return for every attribute groups of codes that no table tells apart, first ones first."""
+    found = {}
+    for name in schema.names:
+        used = [np.asarray(t.factors[name]) for t in tables if name in t.factors]
+        columns = np.concatenate([*used, np.ones((1, schema.attribute(name).size), np.int64)])
+        _, first, label = np.unique(columns, axis=1, return_index=True, return_inverse=True)
+        found[name] = np.argsort(np.argsort(first))[label.ravel()].astype(np.int64)
+    return found
+
+
+def claim_space(
+    schema: Schema,
+    tables: Sequence[Table],
+    *,
+    cells: Ints,
+    single_codes: Sequence[str],
+    among: Mapping[str, Sequence[int]],
+) -> ClaimSpace:
+    """Return the space of claims about tables of one level.
+
+    Parameters
+    ----------
+    schema : Schema
+        What the records have.
+    tables : sequence of Table
+        The published tables.
+    cells : ndarray of int64
+        Possible schema cells.
+    single_codes : sequence of str
+        Attributes whose codes are kept apart even where no table does.
+    among : mapping of str to sequence of int
+        Codes of the records that claims are about; empty for all.
+
+    Returns
+    -------
+    ClaimSpace
+        Possible cells and masks of the tables.
+
+    Raises
+    ------
+    ArgumentError
+        If tables cross too many cells.
+    """
+    groups = published_groups(schema, tables)
+    for name in single_codes:
+        groups[name] = np.arange(schema.attribute(name).size)
+    sizes = np.array([int(groups[name].max()) + 1 for name in schema.names])
+    found = []
+    for begin in range(0, len(cells), _AT_ONCE):
+        index = schema.indices(cells[begin : begin + _AT_ONCE])
+        about = np.ones(len(cells[begin : begin + _AT_ONCE]), np.int64)
+        for name, kept in among.items():
+            about &= np.isin(index[name] + schema.attribute(name).first, list(kept))
+        key = np.stack([*(groups[name][index[name]] for name in schema.names), about], axis=1)
+        found.append(np.unique(_flat(key, np.append(sizes, 2))))
+    keys, eligible = np.divmod(np.unique(np.concatenate([np.zeros(0, np.int64), *found])), 2)
+    codes = np.empty((len(keys), sizes.size), np.int16)
+    for a in reversed(range(sizes.size)):
+        keys, codes[:, a] = np.divmod(keys, sizes[a])
+    names = tuple((table.name, cell) for table in tables for cell in table.cells)
+    table = np.repeat(np.arange(len(tables)), [len(t.cells) for t in tables])
+    families = _families(schema, tables, groups, codes, sizes)
+    return ClaimSpace(schema, groups, codes, eligible.astype(np.bool_), names, table, families)
+
+
+def _families(
+    schema: Schema,
+    tables: Sequence[Table],
+    groups: Mapping[str, Ints],
+    codes: NDArray[np.int16],
+    sizes: Ints,
+) -> tuple[Family, ...]:
+    crossed = [frozenset(table.factors) for table in tables]
+    largest = [s for s in dict.fromkeys(crossed) if not any(s < other for other in crossed)]
+    start = np.concatenate([[0], np.cumsum([len(t.cells) for t in tables])])
+    taken = np.zeros(len(tables), np.bool_)
+    found = []
+    for attributes in largest:
+        axes = [a for a, name in enumerate(schema.names) if name in attributes]
+        shape = tuple(int(sizes[a]) for a in axes)
+        if int(np.prod(shape, dtype=np.int64)) > _MAX_CROSS:
+            raise ArgumentError(f"tables must cross at most {_MAX_CROSS} cells, got {shape}")
+        members = [t for t, s in enumerate(crossed) if s <= attributes and not taken[t]]
+        taken[members] = True
+        weight = [_cross(schema, tables[t], groups, axes, shape) for t in members]
+        query = np.concatenate([np.arange(start[t], start[t + 1]) for t in members])
+        place = np.zeros(len(codes), np.int64)
+        if axes:
+            place = np.ravel_multi_index(tuple(codes[:, axes].T), shape)
+        found.append(Family(query, np.concatenate(weight), place.astype(np.int32)))
+    return tuple(found)
+
+
+def _cross(
+    schema: Schema,
+    table: Table,
+    groups: Mapping[str, Ints],
+    axes: Sequence[int],
+    shape: tuple[int, ...],
+) -> NDArray[np.int16]:
+    """Return the weights of a table's cells over the cross of some attributes."""
+    weight = np.ones((len(table.cells), 1), np.int64)
+    for a in axes:
+        name = schema.names[a]
+        first = np.unique(groups[name], return_index=True)[1]
+        factor = np.ones((len(table.cells), first.size), np.int64)
+        if name in table.factors:
+            factor = np.asarray(table.factors[name], np.int64)[:, first]
+        weight = (weight[:, :, None] * factor[:, None, :]).reshape(len(table.cells), -1)
+    if weight.min(initial=0) < 0 or weight.max(initial=0) >= 2**15:
+        raise ArgumentError(f"weights of table {table.name!r} must be in 0..32767")
+    return weight.astype(np.int16).reshape(len(table.cells), int(np.prod(shape, dtype=np.int64)))

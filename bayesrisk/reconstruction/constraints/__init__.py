@@ -1,0 +1,1 @@
+"""What tables say about the records of a place, as linear equations."""

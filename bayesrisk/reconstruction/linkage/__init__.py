@@ -1,0 +1,1 @@
+"""Persons, the matching of records, and what guessers say without the attack."""

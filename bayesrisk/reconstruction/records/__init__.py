@@ -1,0 +1,1 @@
+"""Records that agree with the tables, and how far others can be."""

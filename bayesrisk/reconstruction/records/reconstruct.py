@@ -1,0 +1,270 @@
+"""Records from published tables, with what is proved about every block."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._version import __version__
+from bayesrisk.interfaces import SolverBackend
+from bayesrisk.reconstruction.records.check_records import complete
+from bayesrisk.reconstruction.records.nearest import nearest_records
+from bayesrisk.reconstruction.records.problem import Instance, instance
+from bayesrisk.reconstruction.records.solve import Solution, solve
+from bayesrisk.reconstruction.solvers import make_solver
+from bayesrisk.tables.published import PublishedTables
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Reconstruction", "reconstruct"]
+
+Ints = NDArray[np.int64]
+TextArray = NDArray[np.str_]
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """Histograms that fit published tables, block by block, and what is proved about each.
+
+    Attributes
+    ----------
+    problem : Instance
+        The tables as an integer system.
+    scope : str
+        The level whose tables were solved together.
+    status : tuple of str
+        For every block ``unique`` (proved: no others fit, as far as :attr:`told_apart` goes),
+        ``feasible`` (others fit, or might), ``infeasible`` (proved: none fit), ``unknown`` (a
+        limit was reached, or some cell is in no published count and may hold any number; no
+        records are given), ``nearest`` (none fit; these deviate least).
+    detail : tuple of str
+        For blocks without a solution the published cells that contradict, or why it is unknown;
+        else empty.
+    block, cell, count : ndarray of int64
+        The histograms: position of the block, cell, number of records.
+    extra : mapping of str to ndarray of int64
+        Columns of the records that come from larger places, such as single years of age.
+    deviation : ndarray of int64
+        Sum of absolute deviations from the published counts of every block; 0 but for
+        ``nearest``.
+    solver : str
+        Name of the solver for what search did not settle.
+    version : str
+        Version of bayesrisk.
+    """
+
+    problem: Instance
+    scope: str
+    status: tuple[str, ...]
+    detail: tuple[str, ...]
+    block: Ints
+    cell: Ints
+    count: Ints
+    extra: dict[str, Ints]
+    deviation: Ints
+    solver: str
+    version: str = __version__
+
+    @property
+    def geoids(self) -> TextArray:
+        """Codes of the blocks."""
+        return self.problem.geoids
+
+    @property
+    def population(self) -> Ints:
+        """Number of records of every block."""
+        total = np.zeros(self.geoids.size, np.int64)
+        np.add.at(total, self.block, self.count)
+        return total
+
+    @property
+    def told_apart(self) -> dict[str, int]:
+        """What a proof is about: columns of the histograms, and how many values each tells apart.
+
+        Age comes as ``agebin``.  The tables of blocks tell 38 bins apart, and exact tables of
+        tracts are solved on these; where cells of a tract are withheld they are solved with the
+        tract's own 103, single years up to 99.
+        """
+        shape = self.problem.space.shape
+        first = self.problem.space.columns(np.zeros(1, np.int64))
+        return dict(zip(first, shape, strict=True))
+
+    def histogram(self) -> sp.csr_array:
+        """Return the histograms, blocks by cells."""
+        shape = (self.geoids.size, self.problem.space.size)
+        found = sp.csr_array((self.count, (self.block, self.cell)), shape=shape)
+        found.sort_indices()
+        return found
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row for each record.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The block and the attributes; ``agebin`` where the tables tell only bins of age
+            apart, and ``age`` where a larger place publishes single years.
+        """
+        import pandas as pd  # slow to import
+
+        block, cell = np.repeat(self.block, self.count), np.repeat(self.cell, self.count)
+        columns = {**self.problem.space.columns(cell), **self.extra}
+        return pd.DataFrame({self.problem.level: self.geoids[block], **columns})
+
+    def blocks(self) -> "pd.DataFrame":
+        """Return one row for each block.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns: the block, ``population``, ``status``, ``deviation``, ``detail``.
+        """
+        import pandas as pd  # slow to import
+
+        return pd.DataFrame(
+            {
+                self.problem.level: self.geoids,
+                "population": self.population,
+                "status": list(self.status),
+                "deviation": self.deviation,
+                "detail": list(self.detail),
+            }
+        )
+
+
+def reconstruct(
+    tables: PublishedTables,
+    *,
+    scope: str,
+    solver: str | SolverBackend = "highs",
+    time_limit: float | None = None,
+    nearest: bool = False,
+) -> Reconstruction:
+    """Return records that reproduce published tables, with proof of uniqueness where there is one.
+
+    Solves ``A x = c`` in non-negative integers for the histogram ``x`` of every block: interval
+    propagation to a fixed point, connected components, complete search, and integer programs for
+    what is left.  Every histogram is tabulated again and compared with the published counts in
+    integer arithmetic before it is returned.
+
+    Parameters
+    ----------
+    tables : PublishedTables
+        Exact tables; suppressed cells say nothing.
+    scope : str
+        The finest level of the tables (``"block"``) for every block by itself, or a larger one
+        (``"tract"``) for all blocks of such a place together with its tables.
+    solver : str or SolverBackend, default "highs"
+        See :func:`make_solver`.
+    time_limit : float, optional
+        Seconds that the solver may take for a component; none by default.
+    nearest : bool, default False
+        Whether blocks without a solution get the records of the least total absolute deviation
+        from the published counts of the block; rows of larger places are given up for them.
+
+    Returns
+    -------
+    Reconstruction
+        Records, and a status for every block.
+
+    Raises
+    ------
+    ArgumentError
+        If ``scope`` has no tables, the solver is unknown, or there are too many cells.
+    ArgumentTypeError
+        If ``tables`` are not published tables.
+    MissingDependencyError
+        If the solver is not installed.
+
+    Notes
+    -----
+    Abowd et al. (2025), equations 5 (``tract``) and 6 (``block``).  Ages of the block tables of
+    the 2010 Census come in 38 bins.  With tract tables single years are filled in afterwards:
+    within a tract, sex, bin, race class and Hispanic origin, records in the order of block and
+    race get the published ages from the youngest on; agreement by exact age depends on this order.
+    ``unique`` is about the bins then.  Where cells of the tract tables are withheld the blocks are
+    solved with their single years, and ``unique`` is about these; :attr:`Reconstruction.told_apart`
+    says which.  A cell without a published count of its block is bound by those of larger places;
+    where these have none either, its block is ``unknown`` and the others are not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from bayesrisk.tables import Attribute, Geography, PublishedTables, Schema, Table, Workload
+    >>> about = Schema("s", (Attribute("sex", 2), Attribute("old", 2)),
+    ...                Geography("g", ("block",), (1,)))
+    >>> sex = Table("SEX", ("m", "f"), {"sex": np.eye(2, dtype=int)})
+    >>> old = Table("OLD", ("young", "old"), {"old": np.eye(2, dtype=int)})
+    >>> work = Workload(about, {("block", "SEX"): sex, ("block", "OLD"): old})
+    >>> counts = {("block", "SEX"): sparse.csr_array([[2, 0], [1, 1]]),
+    ...           ("block", "OLD"): sparse.csr_array([[1, 1], [1, 1]])}
+    >>> found = reconstruct(PublishedTables(work, {"block": ["1", "2"]}, counts), scope="block")
+    >>> found.status
+    ('unique', 'feasible')
+    >>> found.to_frame().head(2)
+      block  sex  old
+    0     1    0    0
+    1     1    0    1
+    """
+    check.flag(nearest, "nearest")
+    if time_limit is not None:
+        time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
+    backend = make_solver(solver)
+    problem = instance(tables, scope=scope)
+    solution = solve(problem, solver=backend, seconds=time_limit)
+    extra = complete(problem, solution)
+    deviation = np.zeros(problem.geoids.size, np.int64)
+    if nearest:
+        _add_nearest(problem, solution, extra, deviation, backend, time_limit)
+    return Reconstruction(
+        problem,
+        scope,
+        tuple(solution.status),
+        tuple(solution.detail.get(b, "") for b in range(problem.geoids.size)),
+        solution.block,
+        solution.cell,
+        solution.count,
+        extra,
+        deviation,
+        backend.name,
+    )
+
+
+def _add_nearest(
+    problem: Instance,
+    solution: Solution,
+    extra: dict[str, Ints],
+    deviation: Ints,
+    solver: SolverBackend,
+    seconds: float | None,
+) -> None:
+    """Give blocks that no records fit those of least deviation; their finer columns are -1."""
+    matrix = problem.system.queries.matrix()
+    parts = [(solution.block, solution.cell, solution.count)]
+    for b, status in enumerate(solution.status):
+        if status != "infeasible":
+            continue
+        published = problem.published[[b]].toarray().ravel()
+        found = nearest_records(matrix, published, solver=solver, seconds=seconds)
+        if found.status == "unknown":
+            solution.status[b] = "unknown"
+            continue
+        solution.status[b], deviation[b] = "nearest", found.deviation
+        if found.status != "proved":
+            solution.detail[b] += f"; the least deviation is at least {found.bound}"
+        parts.append((np.full(found.cell.size, b), found.cell, found.count))
+    block, cell, count = (np.concatenate(part) for part in zip(*parts, strict=True))
+    before = int(solution.count.sum())
+    order = np.lexsort((cell, block))
+    records = np.repeat(np.arange(count.size), count)
+    rank = np.argsort(order)
+    by_place = np.argsort(rank[records], kind="stable")
+    for name, values in extra.items():
+        added = np.full(records.size - before, -1, np.int64)
+        extra[name] = np.concatenate([values, added])[by_place]
+    solution.block, solution.cell, solution.count = block[order], cell[order], count[order]

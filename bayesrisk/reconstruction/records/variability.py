@@ -1,0 +1,321 @@
+"""Solution variability: how far from a solution the farthest other one is."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._version import __version__
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.interfaces import SolverBackend
+from bayesrisk.reconstruction.constraints.cells import Queries, entries
+from bayesrisk.reconstruction.constraints.kernels import FIXED, HIDDEN, OPEN
+from bayesrisk.reconstruction.records.check_records import first_differences
+from bayesrisk.reconstruction.records.problem import Instance, block_bounds, instance
+from bayesrisk.reconstruction.records.program import Program
+from bayesrisk.reconstruction.records.reconstruct import Reconstruction, reconstruct
+from bayesrisk.reconstruction.records.solve import Farthest, farthest, open_program
+from bayesrisk.reconstruction.solvers import make_solver
+from bayesrisk.tables.published import PublishedTables
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["SolutionVariability", "solution_variability"]
+
+Ints = NDArray[np.int64]
+SCOPES = ("block", "tract-bounds", "tract-joint")
+
+
+@dataclass(frozen=True)
+class SolutionVariability:
+    """Bounds of the solution variability of every place.
+
+    Attributes
+    ----------
+    scope : str
+        ``block``, ``tract-bounds`` or ``tract-joint``.
+    level : str
+        The level of the places.
+    geoids : ndarray of str
+        The places.
+    population : ndarray of int64
+        Records of the solution.
+    lower, upper : ndarray
+        Bounds of ``max sum |x - x*| / (N + N*)``, in [0, 1]; equal when ``proved``.
+    status : tuple of str
+        ``proved``; ``feasible`` (an interval: a limit was reached, or the tables leave the number
+        of records open); ``infeasible`` or ``unknown`` where there is no solution to start from,
+        or a cell in no published count (interval [0, 1]).
+    seconds : ndarray
+        Time that the solver took for the place.
+    solver : str
+        Its name.
+    version : str
+        Version of bayesrisk.
+    """
+
+    scope: str
+    level: str
+    geoids: NDArray[np.str_]
+    population: Ints
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    status: tuple[str, ...]
+    seconds: NDArray[np.float64]
+    solver: str
+    version: str = __version__
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row for each place.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns: the place, ``population``, ``lower``, ``upper``, ``status``, ``seconds``.
+        """
+        import pandas as pd  # slow to import
+
+        return pd.DataFrame(
+            {
+                self.level: self.geoids,
+                "population": self.population,
+                "lower": self.lower,
+                "upper": self.upper,
+                "status": list(self.status),
+                "seconds": self.seconds,
+            }
+        )
+
+
+def solution_variability(
+    tables: PublishedTables,
+    *,
+    scope: str,
+    larger: str = "tract",
+    solution: Reconstruction | None = None,
+    solver: str | SolverBackend = "highs",
+    time_limit: float | None = None,
+) -> SolutionVariability:
+    """Return how far from a solution other solutions can be, proved or as an interval.
+
+    For a solution ``x*`` with ``N*`` records the largest ``sum |x - x*| / (N + N*)`` over all
+    solutions ``x``, with N records, in [0, 1].  Published tables mostly fix the number of records:
+    then this is ``sum |x - x*| / (2 N)``, and twice the value bounds the same of any two
+    solutions.  Where they do not (withheld counts), the result may be an interval without a limit
+    having been reached.  Zero proves the records: no others fit; only zero does not depend on
+    ``x*``.
+
+    Parameters
+    ----------
+    tables : PublishedTables
+        Exact tables.
+    scope : str
+        ``block``: tables of the finest level only; ``tract-bounds``: also the larger place's
+        counts as upper bounds for every block (equation 8); ``tract-joint``: all blocks of the
+        larger place together, one value for each such place.
+    larger : str, default "tract"
+        The larger level, for the last two scopes.
+    solution : Reconstruction, optional
+        The solution ``x*``, of these tables; by default one is found, with the tables of
+        ``larger`` but for scope ``block``.  The three values are ordered only for one ``x*``.
+    solver : str or SolverBackend, default "highs"
+        See :func:`make_solver`.
+    time_limit : float, optional
+        Seconds that the solver may take for a component; none by default.
+
+    Returns
+    -------
+    SolutionVariability
+        One interval and status for each place.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, or ``solution`` does not fit the tables.
+    ArgumentTypeError
+        If ``tables`` are not published tables.
+    MissingDependencyError
+        If the solver is not installed.
+
+    Notes
+    -----
+    Abowd et al. (2025), equations 7 and 8; ``tract-joint`` is tighter than equation 8.  An L1
+    distance between histograms of equal size is even, so a gap below 2 is an exact stop.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from bayesrisk.tables import Attribute, Geography, PublishedTables, Schema, Table, Workload
+    >>> about = Schema("s", (Attribute("sex", 2), Attribute("old", 2)),
+    ...                Geography("g", ("block",), (1,)))
+    >>> sex = Table("SEX", ("m", "f"), {"sex": np.eye(2, dtype=int)})
+    >>> old = Table("OLD", ("young", "old"), {"old": np.eye(2, dtype=int)})
+    >>> work = Workload(about, {("block", "SEX"): sex, ("block", "OLD"): old})
+    >>> counts = {("block", "SEX"): sparse.csr_array([[2, 0], [1, 1]]),
+    ...           ("block", "OLD"): sparse.csr_array([[1, 1], [1, 1]])}
+    >>> published = PublishedTables(work, {"block": ["1", "2"]}, counts)
+    >>> solution_variability(published, scope="block").upper.tolist()
+    [0.0, 1.0]
+    """
+    check.choice(scope, "scope", SCOPES)
+    if time_limit is not None:
+        time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
+    backend = make_solver(solver)
+    level = tables.workload.levels[-1] if isinstance(tables, PublishedTables) else scope
+    problem = instance(tables, scope=level if scope == "block" else larger)
+    if solution is None:
+        known = level if scope == "block" else larger
+        solution = reconstruct(tables, scope=known, solver=backend, time_limit=time_limit)
+    star = _on(problem, solution)
+    solved = np.array([s in ("unique", "feasible") for s in solution.status])
+    bounds = block_bounds(problem)
+    solved &= np.isin(bounds.status, (FIXED, OPEN))
+    if scope == "tract-joint":
+        for group in problem.group.values():  # a place counts when all of its blocks do
+            solved &= ~np.isin(group, group[~solved])
+    program, wrong, low, high = open_program(
+        problem, bounds, solved, bounds_only=scope == "tract-bounds"
+    )
+    value = entries(star, bounds.block, bounds.cell)
+    outside = solved[bounds.block] & ((value < low) | (value > high))
+    point = entries(star, program.block, program.cell)
+    broken = [*wrong, *np.unique(bounds.block[outside]).tolist(), *_broken(program, point)]
+    if broken:
+        raise ArgumentError(
+            f"solution must fit the tables, got one that breaks those around "
+            f"{level} {problem.geoids[min(broken)]}"
+        )
+    answer = farthest(program, point, solver=backend, seconds=time_limit)
+    if scope == "tract-joint":
+        name, group = next(iter(problem.group.items()))
+        return _result(
+            problem, program, point, answer, solution, solved, scope, name, group, backend
+        )
+    own = np.arange(problem.geoids.size)
+    return _result(problem, program, point, answer, solution, solved, scope, level, own, backend)
+
+
+def _broken(program: Program, point: Ints) -> list[int]:
+    """Return blocks of rows that a point breaks."""
+    p = program.arrays
+    shape = (p.row_low.size, point.size)
+    matrix = sp.csr_array((p.row_coef, p.row_var, p.row_ptr), shape=shape)
+    sums = np.asarray(matrix @ point)
+    bad = np.flatnonzero((sums < p.row_low) | (sums > p.row_high))
+    return [int(program.block[p.row_var[p.row_ptr[row]]]) for row in bad]
+
+
+def _on(problem: Instance, solution: Reconstruction) -> sp.csr_array:
+    """Return the histograms of a solution over the cells of this problem, if it is one of it.
+
+    The cells of the solution may be finer: tables of larger places can tell more apart.
+    """
+    check.instance(solution, Reconstruction, "solution")
+    names, space = problem.space.schema.names, solution.problem.space
+    wrong = ArgumentError("solution must be of the same blocks and cells as tables")
+    if not np.array_equal(problem.geoids, solution.geoids) or names != space.schema.names:
+        raise wrong
+    for name in names:
+        fine, coarse = space.bins[name], problem.space.bins[name]
+        if fine.size != coarse.size:
+            raise wrong
+        first = np.unique(fine, return_index=True)[1]
+        if not np.array_equal(coarse[first][fine], coarse):
+            raise wrong
+    cell = space.coarser(solution.cell, problem.space)
+    shape = (problem.geoids.size, problem.space.size)
+    star = sp.csr_array((solution.count, (solution.block, cell)), shape=shape)
+    star.sum_duplicates()
+    published = problem.system.queries
+    found = sp.csr_array(star @ published.matrix().T)
+    for block, text in first_differences(problem.published, found, published).items():
+        if solution.status[block] in ("unique", "feasible"):
+            raise ArgumentError(f"solution must fit the tables: {problem.geoids[block]}: {text}")
+    return star
+
+
+def _known_totals(published: Queries, counts: sp.csr_array) -> NDArray[np.bool_]:
+    """Return for every place whether one of its published counts is that of all of its records."""
+    matrix = published.matrix()
+    ones = (np.diff(matrix.indptr) == matrix.shape[1]) & (matrix.max(axis=1).toarray() == 1)
+    held = counts[:, np.flatnonzero(ones)].tocoo()
+    hidden = np.bincount(held.coords[0], held.data == HIDDEN, held.shape[0])
+    return np.asarray(hidden < ones.sum(), dtype=bool)
+
+
+def _result(
+    problem: Instance,
+    program: Program,
+    point: Ints,
+    answer: Farthest,
+    solution: Reconstruction,
+    solved: NDArray[np.bool_],
+    scope: str,
+    level: str,
+    place: Ints,
+    backend: SolverBackend,
+) -> SolutionVariability:
+    """Add the components of every place up."""
+    geoids = problem.geoids if scope != "tract-joint" else problem.places[level]
+    population = np.zeros(geoids.size, np.int64)
+    np.add.at(population, place, solution.population)
+    owner = place[program.block[program.arrays.first_var[:-1]]]
+    seconds = np.zeros(geoids.size)
+    np.add.at(seconds, owner, answer.seconds)
+    known = np.ones(geoids.size, bool)
+    np.logical_and.at(known, place, _known_totals(problem.system.queries, problem.published))
+    if scope == "tract-joint":
+        known |= _known_totals(problem.couplings[level].queries, problem.coupled[level])
+    fixed = answer.fixed | known[owner]
+    low, below, high, above = _ratios(program, point, answer, fixed, owner, 2 * population)
+    high, below, above = np.minimum(high, above), np.maximum(below, 1), np.maximum(above, 1)
+    status = np.where(low * above == high * below, "proved", "feasible").astype(object)
+    for b in np.flatnonzero(~solved):
+        reason = solution.status[b]
+        status[place[b]] = reason if reason in ("infeasible", "unknown") else "unknown"
+    open_ = np.isin(status, ("infeasible", "unknown"))
+    lower, upper = np.where(open_, 0.0, low / below), np.where(open_, 1.0, high / above)
+    return SolutionVariability(
+        scope, level, geoids, population, lower, upper, tuple(status.tolist()), seconds,
+        backend.name,
+    )  # fmt: skip
+
+
+def _ratios(
+    program: Program,
+    point: Ints,
+    answer: Farthest,
+    fixed: NDArray[np.bool_],
+    owner: Ints,
+    whole: Ints,
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the bounds of ``sum |x - x*| / (N + N*)`` for every place as two fractions.
+
+    With ``gain`` records more in some cells and ``loss`` fewer in others it is
+    ``(gain + loss) / (2 N* + gain - loss)``, which grows with both.  Where the number of records
+    is ``fixed`` both are half of the distance; elsewhere the solution found gives the lower bound,
+    and the bounds of cells and distance the upper one.
+    """
+    component = program.component_of()
+    room = np.zeros((2, program.n_components), np.int64)
+    np.add.at(room[0], component, program.high - point)
+    np.add.at(room[1], component, point - program.low)
+
+    def total(values: Ints, chosen: NDArray[np.bool_]) -> Ints:
+        found = np.zeros(whole.size, np.int64)
+        np.add.at(found, owner[chosen], values[chosen])
+        return found
+
+    most_gain, most_loss = (total(part, ~fixed) for part in room)
+    low = total(answer.lower, fixed) + total(answer.lower, ~fixed)
+    below = whole + total(answer.more, ~fixed)
+    most = total(answer.upper, ~fixed)
+    loss = np.minimum(most_loss, most)
+    gain = np.minimum(most_gain, most - loss)
+    high, above = total(answer.upper, fixed) + gain + loss, whole + gain - loss
+    return low, below, high, above

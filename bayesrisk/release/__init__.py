@@ -1,0 +1,5 @@
+"""What crosses from the custodian to everybody else: the tables and how they were protected."""
+
+from bayesrisk.release.release import MechanismSpec, NoiseSpec, Release, rounding_probability
+
+__all__ = ["MechanismSpec", "NoiseSpec", "Release", "rounding_probability"]

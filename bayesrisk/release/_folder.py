@@ -1,0 +1,58 @@
+"""A release as files: JSON with exact numbers, and a folder that appears whole or not at all."""
+
+import math
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrisk import _files
+from bayesrisk._files.parse import shown
+from bayesrisk.exceptions import ArgumentTypeError, DataError
+from bayesrisk.tables import exchange as _exchange
+from bayesrisk.tables.published import PublishedTables
+
+__all__ = ["RELEASE_FILE", "plain", "same_keys", "write_release"]
+
+#: Readers of Parquet folders pass over names that start with an underscore.
+RELEASE_FILE = "_release.json"
+
+
+def write_release(folder: Path, tables: PublishedTables, document: Mapping[str, Any]) -> Path:
+    """Write tables and document as one folder, whole or not at all."""
+    with _files.whole_folder(folder, _files.new_folder) as made:
+        _exchange.fill(tables, made)
+        _files.write_bytes(made / RELEASE_FILE, _files.sealed(document))
+    return folder
+
+
+def plain(value: Any, name: str) -> Any:
+    """Return a value in the types of JSON; exact fractions become strings."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise ArgumentTypeError(f"{name} must have text as keys, got {shown(key)}")
+        return {key: plain(item, f"{name}[{key!r}]") for key, item in value.items()}
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)) and math.isfinite(value):
+        return float(value)
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, float, np.floating)):
+        return [plain(item, f"{name}[{i}]") for i, item in enumerate(value)]
+    raise ArgumentTypeError(f"{name} must be finite and fit in JSON, got {shown(value)}")
+
+
+def same_keys(document: Any, names: set[str], source: str) -> None:
+    """Check that an object has exactly these keys."""
+    if not isinstance(document, Mapping):
+        raise DataError(f"{source}: must be an object, got {shown(document)}")
+    for name in sorted(names - set(document)):
+        raise DataError(f"{source}: key {name!r} is missing")
+    for name in sorted(set(document) - names):
+        raise DataError(f"{source}: key {name!r} is unknown")

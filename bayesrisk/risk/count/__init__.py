@@ -1,0 +1,1 @@
+"""Averages over the releases of one count, at one level or several."""

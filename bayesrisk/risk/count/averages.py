@@ -1,0 +1,304 @@
+"""Risk of one noisy count, before it is drawn: averages over releases, given the truth.
+
+The truth enters here and only here: every average is over the noise around X = k + 1, the count
+that includes the target.
+"""
+
+import functools
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
+from bayesrisk._validation import Number
+from bayesrisk.distributions import DiscreteGaussian
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.inference.count.decision import threshold_offset
+from bayesrisk.inference.count.posterior import count_posterior
+from bayesrisk.interfaces import NoiseLaw
+from bayesrisk.risk.count import kernels as _kernels
+
+__all__ = [
+    "compose_risk",
+    "correct_decision_probability",
+    "marginal_count_posterior",
+    "marginal_posterior",
+    "marginal_risk",
+]
+
+_MAX_RELEASES = 2**24
+_CHUNK = 2**16
+
+
+def marginal_risk(
+    *,
+    rho: Number | None = None,
+    prior: Number,
+    sensitivity: Number = 1.0,
+    sigma2: Number | None = None,
+) -> Any:
+    r"""Return the risk ratio averaged over all releases of the noise, if the target is in the cell.
+
+    .. math:: \sum_y f(y - k - 1)\, \pi(y) / p
+
+    Parameters
+    ----------
+    rho : array_like, optional
+        zCDP budget of the count, > 0; give either it or ``sigma2``.
+    prior : array_like
+        Probability p of the truth, in (0, 1).
+    sensitivity : array_like, default 1.0
+        L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
+    sigma2 : array_like, optional
+        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
+
+    Returns
+    -------
+    float or ndarray
+        Ratio in [1, 1 / p]; relative error at most (16 + 3 min(rho, log(1 / p))) 2**-52, which
+        includes all truncation.  It does not depend on the counts (only y - k matters).  For
+        small priors it is not monotone in rho: noise of about one unit now and then makes the
+        adversary certain, less noise makes these releases rare before it convinces in general.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, or not exactly one of ``rho`` and ``sigma2`` is given.
+    ShapeError
+        If they do not broadcast, or one is empty.
+
+    References
+    ----------
+    Kazan and Reiter, equation (3.4).
+
+    Examples
+    --------
+    >>> round(float(marginal_risk(rho=0.0992264, prior=1 / 864)), 6)
+    1.218828
+    """
+    precision = check.cell_precision(rho, sigma2, sensitivity)
+    p = check.probability(prior, "prior")
+    check.broadcast(rho=precision, prior=p)
+    # Beyond these the ratio is 1, or 1 / p, in double precision.
+    return _kernels.marginal_ratio(np.clip(precision, 1e-200, 1e100), p)[()]
+
+
+def marginal_posterior(
+    *,
+    rho: Number | None = None,
+    prior: Number,
+    sensitivity: Number = 1.0,
+    sigma2: Number | None = None,
+) -> Any:
+    r"""Return the posterior averaged over all releases of the noise, if the target is in the cell.
+
+    .. math:: \sum_y f(y - k - 1)\, \pi(y)
+
+    Parameters
+    ----------
+    rho : array_like, optional
+        zCDP budget of the count, > 0; give either it or ``sigma2``.
+    prior : array_like
+        Probability p of the truth, in (0, 1).
+    sensitivity : array_like, default 1.0
+        L2 sensitivity that ``rho`` refers to.
+    sigma2 : array_like, optional
+        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
+
+    Returns
+    -------
+    float or ndarray
+        Probability in [p, 1]; errors as for :func:`marginal_risk`.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, or not exactly one of ``rho`` and ``sigma2`` is given.
+    ShapeError
+        If they do not broadcast, or one is empty.
+
+    References
+    ----------
+    Kazan and Reiter, equation (3.3).
+
+    Examples
+    --------
+    >>> marginal_posterior(rho=0.0992264, prior=[1 / 2, 1 / 5]).round(6).tolist()
+    [0.523666, 0.225423]
+    """
+    ratio = marginal_risk(rho=rho, prior=prior, sensitivity=sensitivity, sigma2=sigma2)
+    return np.minimum(ratio * check.probability(prior, "prior"), 1.0)[()]
+
+
+def correct_decision_probability(
+    *,
+    rho: Number | None = None,
+    prior: Number,
+    sensitivity: Number = 1.0,
+    sigma2: Number | None = None,
+) -> Any:
+    r"""Return the probability that the target is found, if it is in the cell.
+
+    .. math:: P(\eta \ge t - 1), \quad t = \lceil 1/2 + \log((1-p)/p) / (2\rho) \rceil
+
+    The adversary guesses "in the cell" where the posterior is at least 1/2, and the guess is right
+    because the target is there.  Guesses about targets who are not there have no part in it:
+    :func:`decision_accuracy` counts both, beside what is right without a release.
+
+    Parameters
+    ----------
+    rho : array_like, optional
+        zCDP budget of the count, > 0; give either it or ``sigma2``.
+    prior : array_like
+        Probability p of the truth, in (0, 1).
+    sensitivity : array_like, default 1.0
+        L2 sensitivity that ``rho`` refers to.
+    sigma2 : array_like, optional
+        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
+
+    Returns
+    -------
+    float or ndarray
+        Probability in [0, 1], exact to 1e-13 relative.  It is not monotone in rho: it drops
+        wherever the threshold does not move but the noise shrinks.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, sigma2 is not in [1e-100, 1e30], or not exactly one of
+        ``rho`` and ``sigma2`` is given.
+    ShapeError
+        If they do not broadcast, or one is empty.
+
+    References
+    ----------
+    Kazan and Reiter, equation (3.6).
+
+    Examples
+    --------
+    >>> correct_decision_probability(rho=0.0992264, prior=[1 / 2, 1 / 5]).round(7).tolist()
+    [0.5888605, 0.0017522]
+    """
+    precision = check.cell_precision(rho, sigma2, sensitivity)
+    p = check.probability(prior, "prior")
+    check.broadcast(rho=precision, prior=p)
+    return DiscreteGaussian(0.5 / precision).sf(threshold_offset(precision, p) - 2.0)
+
+
+def compose_risk(*risks: ArrayLike) -> Any:
+    """Return the total risk ratio of releases that follow one another: their product.
+
+    Each ratio must be that of its release given the earlier ones: the posterior after one is
+    the prior of the next.
+
+    Parameters
+    ----------
+    *risks : array_like
+        Ratios of the releases, each >= 0, broadcast against each other; or one sequence of them,
+        composed along its first axis.
+
+    Returns
+    -------
+    float or ndarray
+        Total ratio, the last posterior over the first prior.
+
+    Raises
+    ------
+    ArgumentError
+        If none is given, or one is negative or not finite.
+    ShapeError
+        If they do not broadcast.
+
+    References
+    ----------
+    Kazan and Reiter, supplement S5.
+
+    Examples
+    --------
+    >>> print(compose_risk(1.2, 1.5))
+    1.7999999999999998
+    """
+    if not risks:
+        raise ArgumentError("compose_risk needs at least one risk ratio, got none")
+    if len(risks) == 1:
+        ratios = check.real_array(risks[0], "risks", lower=0.0)
+        return _product(list(ratios) if ratios.ndim else [ratios])
+    named = {
+        f"risks[{i}]": check.real_array(r, f"risks[{i}]", lower=0.0) for i, r in enumerate(risks)
+    }
+    check.broadcast(**named)
+    return _product(list(named.values()))
+
+
+def _product(ratios: list[Any]) -> Any:
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        total = np.asarray(functools.reduce(np.multiply, ratios))
+    if not np.all(np.isfinite(total)):
+        raise ArgumentError("risks must compose to a finite ratio, got one above 1.8e308")
+    return total[()]
+
+
+def marginal_count_posterior(
+    *, noise: NoiseLaw, prior_pmf: ArrayLike, tail: float = 2.0**-60
+) -> Any:
+    r"""Return the posterior of a count averaged over releases, for each truth: the general form.
+
+    .. math:: M_{ij} = \sum_y f(y - i)\, P(X = j \mid y), \quad i, j = 0, \dots, u
+
+    Parameters
+    ----------
+    noise : NoiseLaw
+        Law of the noise, a single one, with ``logpmf``, ``ppf`` and ``isf``.
+    prior_pmf : array_like, shape (u + 1,)
+        Prior of X = k, ..., k + u.
+    tail : float, default 2**-60
+        Probability of the releases left out on each side, in (0, 0.5).
+
+    Returns
+    -------
+    ndarray, shape (u + 1, u + 1)
+        Row i: average posterior given the truth k + i.  Absolute error at most ``2 * tail``
+        plus rounding.
+
+    Raises
+    ------
+    ArgumentError
+        If the prior is not a pmf, or more than 2**24 releases would have to be summed.
+    ArgumentTypeError
+        If ``noise`` lacks a method.
+    ShapeError
+        If ``prior_pmf`` is not one-dimensional.
+
+    Examples
+    --------
+    >>> from bayesrisk.distributions import DiscreteGaussian
+    >>> law = DiscreteGaussian.from_rho(0.0992264)
+    >>> marginal_count_posterior(noise=law, prior_pmf=[0.8, 0.2]).round(6).tolist()
+    [[0.806356, 0.193644], [0.774577, 0.225423]]
+    """
+    if not isinstance(noise, NoiseLaw):
+        raise ArgumentTypeError(f"noise must have logpmf, ppf and isf, got {shown(noise)}")
+    pmf = check.probability_vector(prior_pmf, "prior_pmf")
+    if pmf.ndim != 1:
+        raise ShapeError(f"prior_pmf must be one-dimensional, got shape {pmf.shape}")
+    check.scalar(tail, "tail", lower=0.0, upper=0.5, bounds="()")
+    lower, upper = np.asarray(noise.ppf(tail)), np.asarray(noise.isf(tail))
+    if lower.ndim > 0:
+        raise ArgumentError(f"noise must be a single law, got parameters of shape {lower.shape}")
+    first, last = float(lower), float(upper) + pmf.size - 1
+    if not last - first < _MAX_RELEASES:
+        raise ArgumentError(
+            f"noise must be worth at most {_MAX_RELEASES} releases, got {last - first + 1:g}"
+        )
+    truths = np.arange(pmf.size)
+    total = np.zeros((pmf.size, pmf.size))
+    for start in range(int(first), int(last) + 1, _CHUNK):
+        y = np.arange(start, min(start + _CHUNK, int(last) + 1))
+        # Releases that no admissible truth explains carry no weight either.
+        weight = np.exp(np.asarray(noise.logpmf(y - truths[:, None]), dtype=float))
+        possible = (weight * (pmf[:, None] > 0.0)).sum(axis=0) > 0.0
+        posterior = count_posterior(y[possible], noise=noise, prior_pmf=pmf)
+        total += weight[:, possible] @ posterior
+    return total

@@ -1,0 +1,169 @@
+"""Risk of one or many released counts, as one labelled result."""
+
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._version import __version__
+from bayesrisk.inference import (
+    bayes_decision,
+    decision_threshold,
+    posterior_probability,
+    risk_ratio,
+)
+from bayesrisk.risk.count.accuracy import decision_accuracy
+from bayesrisk.risk.count.averages import marginal_posterior, marginal_risk
+from bayesrisk.risk.count.scenarios import Scenario, scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["BlockRisk", "block_risk"]
+
+
+@dataclass(frozen=True)
+class BlockRisk:
+    """Prior, posterior and their ratio for released counts, with what to compare them with.
+
+    The numbers are exact (no sampling); arrays have one common shape.
+
+    Attributes
+    ----------
+    noisy_count, known_count : ndarray of int64
+        The release, and the others known to be in the cell.
+    sigma2 : ndarray
+        Scale parameter of the noise.
+    prior : ndarray
+        Belief before the release: the baseline.
+    posterior, risk_ratio : ndarray
+        Belief after it, and posterior over prior.
+    decision, decision_threshold : ndarray of int64
+        The adversary's best guess of the count, and the release from which it includes the target.
+    marginal_posterior, marginal_risk : ndarray
+        Posterior and ratio averaged over all releases that the noise could have produced, if the
+        target is in the cell.
+    correct_decision_probability : ndarray
+        Probability of being found over those releases: that of the best guess "in the cell".
+    decision_accuracy, decision_baseline : ndarray
+        How often the best guess is right, whether or not the target is in the cell; and how often
+        it is without a release, max(prior, 1 - prior).
+    scenario : Scenario
+        What the statement is.
+    status : str
+        Always ``"exact"``.
+    version : str
+        Version of bayesrisk.
+    """
+
+    noisy_count: NDArray[np.int64]
+    known_count: NDArray[np.int64]
+    sigma2: NDArray[np.float64]
+    prior: NDArray[np.float64]
+    posterior: NDArray[np.float64]
+    risk_ratio: NDArray[np.float64]
+    decision: NDArray[np.int64]
+    decision_threshold: NDArray[np.int64]
+    marginal_posterior: NDArray[np.float64]
+    marginal_risk: NDArray[np.float64]
+    correct_decision_probability: NDArray[np.float64]
+    decision_accuracy: NDArray[np.float64]
+    decision_baseline: NDArray[np.float64]
+    scenario: Scenario
+    status: str = "exact"
+    version: str = __version__
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row for each released count and setting.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A column for each array.
+        """
+        import pandas as pd  # slow to import
+
+        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
+        return pd.DataFrame(
+            {name: value.ravel() for name, value in arrays.items() if isinstance(value, np.ndarray)}
+        )
+
+
+def block_risk(
+    noisy_count: ArrayLike,
+    *,
+    rho: ArrayLike | Fraction | None = None,
+    prior: ArrayLike | Fraction,
+    known_count: ArrayLike = 0,
+    sensitivity: ArrayLike | Fraction = 1.0,
+    sigma2: ArrayLike | Fraction | None = None,
+    scenario_name: str = "characteristics",
+) -> BlockRisk:
+    """Return everything there is to say about the risk of released counts.
+
+    Parameters
+    ----------
+    noisy_count : array_like of int
+        Released counts.
+    rho : array_like, optional
+        zCDP budget of the count, > 0; give either it or ``sigma2``.
+    prior : array_like
+        Probability of the truth before the release, in (0, 1).
+    known_count : array_like of int, default 0
+        Others known to be in the cell.
+    sensitivity : array_like, default 1.0
+        L2 sensitivity that ``rho`` refers to.
+    sigma2 : array_like, optional
+        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
+    scenario_name : str, default "characteristics"
+        What the adversary wants to know; see :func:`scenario`.
+
+    Returns
+    -------
+    BlockRisk
+        Arrays of the broadcast shape.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range.
+    ShapeError
+        If they do not broadcast, or one is empty.
+
+    Examples
+    --------
+    >>> result = block_risk([1, 3], rho=0.0992264, prior=0.5)
+    >>> result.to_frame()[["noisy_count", "prior", "posterior", "risk_ratio"]].round(3)
+       noisy_count  prior  posterior  risk_ratio
+    0            1    0.5      0.525       1.050
+    1            3    0.5      0.622       1.243
+    """
+    about = scenario(scenario_name)
+    settings: dict[str, Any] = {
+        "rho": rho,
+        "prior": prior,
+        "sensitivity": sensitivity,
+        "sigma2": sigma2,
+    }
+    shifted = {**settings, "known_count": known_count}
+    accuracy = decision_accuracy(**settings)
+    columns = {
+        "noisy_count": check.count_array(noisy_count, "noisy_count"),
+        "known_count": check.count_array(known_count, "known_count", lower=0),
+        "sigma2": 0.5 / check.cell_precision(rho, sigma2, sensitivity),
+        "prior": check.probability(prior, "prior"),
+        "posterior": posterior_probability(noisy_count, **shifted),
+        "risk_ratio": risk_ratio(noisy_count, **shifted),
+        "decision": bayes_decision(noisy_count, **shifted),
+        "decision_threshold": decision_threshold(**shifted),
+        "marginal_posterior": marginal_posterior(**settings),
+        "marginal_risk": marginal_risk(**settings),
+        "correct_decision_probability": accuracy.found,
+        "decision_accuracy": accuracy.accuracy,
+        "decision_baseline": accuracy.baseline,
+    }
+    arrays = np.broadcast_arrays(*columns.values())
+    return BlockRisk(**dict(zip(columns, arrays, strict=True)), scenario=about)  # type: ignore[arg-type]

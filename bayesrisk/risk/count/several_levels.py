@@ -1,0 +1,208 @@
+"""Average risk when the target is known to be alone in its category at several levels (S1.3).
+
+The posterior depends on the releases through the total evidence E = sum_l rho_l (2 eta_l + 1)
+only, so all that is needed is its law.  That law has irrational atoms, many more than can be
+listed; but it is integrated against one function, 1 / (p + (1 - p) exp(-E)), which is analytic in
+the strip |Im E| < pi.  So each atom may be replaced by the weights of polynomial interpolation on
+a grid of spacing 1/10: no error above rounding, and the levels then combine by plain convolution,
+at a cost linear in their number.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._validation import Number
+from bayesrisk.exceptions import ShapeError
+from bayesrisk.risk.count.kernels import REACH, SMOOTH, STEP
+
+__all__ = ["multilevel_marginal_posterior", "multilevel_marginal_risk"]
+
+_Grid = tuple[int, NDArray[np.float64]]
+
+# Interpolation error, relative: 2 / pi**17 * 0.1**16 * (15!! / 2**8)**2 = 5e-17 (two poles at a
+# distance of pi from the real line, sixteen points around each atom).
+_SPACING = 0.1
+_POINTS = 16
+_NODES = np.arange(_POINTS) - (_POINTS // 2 - 1)
+_BARYCENTRIC = np.array([1.0 / np.prod([float(a - b) for b in _NODES if a != b]) for a in _NODES])
+# Evidence of one level beyond which the adversary is certain: exp(-900) is below 1e-300**1.3.
+_CERTAIN = 900.0
+
+
+def _on_grid(atoms: NDArray[np.float64], weights: NDArray[np.float64]) -> _Grid:
+    """Return a discrete measure as weights on the grid: its first index, and the weights."""
+    position = atoms / _SPACING
+    base = np.floor(position)
+    distance = (position - base)[:, None] - _NODES
+    exact = distance == 0.0
+    factors = _BARYCENTRIC / np.where(exact, 1.0, distance)
+    on_node = exact.any(axis=1, keepdims=True)
+    factors = np.where(on_node, exact, factors)
+    spread = factors * (weights / factors.sum(axis=1))[:, None]
+    index = base.astype(np.int64)[:, None] + _NODES
+    first = int(index.min())
+    size = int(index.max()) - first + 1
+    gridded = np.bincount((index - first).ravel(), weights=spread.ravel(), minlength=size)
+    return first, np.asarray(gridded, dtype=np.float64)
+
+
+def _level(rho: float) -> _Grid:
+    """Return the law of rho (2 eta + 1), eta ~ N_Z(0, 1 / (2 rho)), on the grid."""
+    reach = np.sqrt(REACH / rho)
+    eta = np.arange(-np.floor(reach), np.floor(1.0 + reach) + 1.0)
+    weight = np.exp(-rho * eta**2)
+    return _on_grid(rho * (2.0 * eta + 1.0), weight / weight.sum())
+
+
+def _smooth_levels(total: float) -> _Grid:
+    """Return the law N(total, 2 total), to which levels of small rho add up, on the grid.
+
+    Each differs from its continuous counterpart by less than 1e-17 under an analytic integrand
+    (Poisson summation, as in ``marginal_ratio``).  So does the trapezoidal rule taken here: its
+    exponent 2 pi**2 / (step deviation) - (pi / deviation)**2 / 2 is at least REACH; where the
+    poles are farther off than half a period it is the Gaussian's own, 2 pi**2 / step**2.
+    """
+    deviation = np.sqrt(2.0 * total)
+    step = STEP
+    if step < 2.0 * deviation:
+        poles = 2.0 * np.pi**2 / (deviation * (REACH + 0.5 * (np.pi / deviation) ** 2))
+        step = min(step, poles)
+    reach = np.sqrt(2.0 * REACH)
+    z = step * np.arange(-np.floor(reach / step), np.floor((reach + deviation) / step) + 1.0)
+    weight = np.exp(-0.5 * z**2)
+    return _on_grid(total + deviation * z, weight / weight.sum())
+
+
+def _ratios(precision: NDArray[np.float64], prior: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the marginal risk ratio of one set of levels for each prior."""
+    if precision.max() >= _CERTAIN:
+        return 1.0 / prior
+    smooth = precision < SMOOTH
+    grids = [_level(float(rho)) for rho in precision[~smooth]]
+    if smooth.any():
+        grids.append(_smooth_levels(float(precision[smooth].sum())))
+    first, weights = grids[0]
+    for start, other in grids[1:]:
+        first, weights = first + start, np.convolve(weights, other)
+    evidence = _SPACING * (first + np.arange(weights.size))
+    with np.errstate(over="ignore", under="ignore"):
+        decay = np.exp(-evidence)
+        ratios = [(weights / (p + (1.0 - p) * decay)).sum() for p in prior]
+    return np.minimum(ratios, 1.0 / prior)
+
+
+def multilevel_marginal_risk(
+    *,
+    rho: Number | None = None,
+    prior: Number,
+    sensitivity: Number = 1.0,
+    sigma2: Number | None = None,
+) -> Any:
+    """Return the risk ratio from several levels, averaged over releases given the truth.
+
+    As :func:`multilevel_marginal_posterior`, divided by the prior.
+
+    Parameters
+    ----------
+    rho : array_like, shape (..., levels), optional
+        zCDP budgets of the levels, each > 0; give either them or ``sigma2``.
+    prior : array_like, shape (...)
+        Probability of the truth, in (0, 1).
+    sensitivity : array_like, default 1.0
+        L2 sensitivity that ``rho`` refers to.
+    sigma2 : array_like, shape (..., levels), optional
+        Scale parameters of the noise, instead of ``rho`` and ``sensitivity``.
+
+    Returns
+    -------
+    float or ndarray, shape (...)
+        Ratio in [1, 1 / p]; relative error about (4 + 3 sum(rho)) 2**-52 while sum(rho) < 900,
+        none above (the ratio is then 1 / p).
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, or not exactly one of ``rho`` and ``sigma2`` is given.
+    ShapeError
+        If they do not broadcast, or there is no axis of levels.
+
+    Examples
+    --------
+    >>> round(float(multilevel_marginal_risk(rho=[0.0992264, 0.2464845], prior=0.1)), 6)
+    1.628373
+    """
+    precision = check.cell_precision(rho, sigma2, sensitivity)
+    p = check.probability(prior, "prior")
+    if precision.ndim == 0:
+        raise ShapeError("rho must have an axis of levels, got one number")
+    shape = check.broadcast(rho=precision[..., 0], prior=p)
+    rows = np.broadcast_to(precision, (*shape, precision.shape[-1])).reshape(
+        -1, precision.shape[-1]
+    )
+    priors = np.broadcast_to(p, shape).ravel()
+    distinct, index = np.unique(rows, axis=0, return_inverse=True)
+    order = np.argsort(index.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(index.ravel(), minlength=len(distinct)))
+    out = np.empty(priors.size)
+    for levels, members in zip(distinct, np.split(order, ends[:-1]), strict=True):
+        out[members] = _ratios(levels, priors[members])
+    return out.reshape(shape)[()]
+
+
+def multilevel_marginal_posterior(
+    *,
+    rho: Number | None = None,
+    prior: Number,
+    sensitivity: Number = 1.0,
+    sigma2: Number | None = None,
+) -> Any:
+    r"""Return the posterior from several levels, averaged over releases given the truth.
+
+    .. math:: E\big[\operatorname{expit}(\operatorname{logit} p
+        + \sum_l \rho_l (2\eta_l + 1))\big], \quad \eta_l \sim N_\mathbb{Z}(0, 1 / 2\rho_l)
+
+    The target is known to be the only one in question at every level, or the same count is
+    released several times.
+
+    Parameters
+    ----------
+    rho : array_like, shape (..., levels), optional
+        zCDP budgets of the levels, each > 0; give either them or ``sigma2``.
+    prior : array_like, shape (...)
+        Probability of the truth, in (0, 1).
+    sensitivity : array_like, default 1.0
+        L2 sensitivity that ``rho`` refers to.
+    sigma2 : array_like, shape (..., levels), optional
+        Scale parameters of the noise, instead of ``rho`` and ``sensitivity``.
+
+    Returns
+    -------
+    float or ndarray, shape (...)
+        Probability in [p, 1]; errors as for :func:`multilevel_marginal_risk`.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, or not exactly one of ``rho`` and ``sigma2`` is given.
+    ShapeError
+        If they do not broadcast, or there is no axis of levels.
+
+    Notes
+    -----
+    Cost linear in the number of levels, about 0.2 ms for six, and one pass over a grid of some
+    thousand points for each prior.
+
+    References
+    ----------
+    Kazan and Reiter, supplement S1.3 and Figure 7.
+
+    Examples
+    --------
+    >>> round(float(multilevel_marginal_posterior(rho=[0.0992264, 0.2464845], prior=0.1)), 6)
+    0.162837
+    """
+    ratio = multilevel_marginal_risk(rho=rho, prior=prior, sensitivity=sensitivity, sigma2=sigma2)
+    return np.minimum(ratio * check.probability(prior, "prior"), 1.0)[()]

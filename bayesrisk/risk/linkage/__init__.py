@@ -1,0 +1,1 @@
+"""Reconstructed records against the truth: re-identification and its baselines."""

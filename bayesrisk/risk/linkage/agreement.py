@@ -1,0 +1,233 @@
+"""Agreement of reconstructed records with the truth, beside that of the guessers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk import _validation as check
+from bayesrisk._random import Seed, generator
+from bayesrisk._version import __version__
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.reconstruction.linkage.guessers import modal_guess, proportional_guess
+from bayesrisk.reconstruction.linkage.matching import match_records
+from bayesrisk.reconstruction.linkage.persons import person_frame
+from bayesrisk.risk.intervals import clustered_intervals
+from bayesrisk.risk.linkage.baselines import (
+    LEFT_OUT,
+    MODAL,
+    PROPORTIONAL,
+    better_published,
+    left_out,
+    left_out_columns,
+)
+from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
+
+__all__ = ["Agreement", "agreement"]
+
+_COLUMNS = ("block", "sex", "age", "race", "hisp")
+_SHARED = ("block", "sex", "race", "hisp")
+_KINDS = ("exact", "binned")
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How many true records each source of records has, by size of the block.
+
+    Attributes
+    ----------
+    blocks : pandas.DataFrame
+        For each source and block ``population`` (true records), ``exact`` (agreement with the age
+        in years) and ``binned`` (with the age in years or the age bin), and how many a guesser
+        without the target's record would have on average: ``exact_left_out_modal``,
+        ``exact_left_out_proportional`` and the same for ``binned``.
+    sources : tuple of str
+        Sources in order, the guessers ``MDG`` and ``PRG`` last.
+    baseline_from : str
+        The source whose records the guessers started from.
+    level : float
+        Level of the intervals.
+    version : str
+        Version of bayesrisk.
+    """
+
+    blocks: pd.DataFrame
+    sources: tuple[str, ...]
+    baseline_from: str
+    level: float
+    version: str = __version__
+
+    @property
+    def tally(self) -> pd.DataFrame:
+        """Counts by ``source`` and ``block_size`` (``All`` and the classes)."""
+        blocks = self._labelled()
+        names = ["population", *_KINDS]
+        rows = pd.MultiIndex.from_product([self.sources, ("All", *SIZE_CLASSES)])
+        sums = blocks.groupby(["source", "block_size"])[names].sum().reindex(rows, fill_value=0)
+        return sums.rename_axis(["source", "block_size"]).reset_index()
+
+    def _labelled(self) -> pd.DataFrame:
+        """Return every block twice, in the row of all blocks and in that of its size."""
+        size = np.asarray(SIZE_CLASSES)[size_class(self.blocks["population"])]
+        parts = [self.blocks.assign(block_size=label) for label in ("All", size)]
+        return pd.concat(parts, ignore_index=True)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the counts with their rates, intervals, baselines and ratios.
+
+        Blocks are the independent units of the intervals.  There are two baselines, as in
+        :meth:`Reidentification.to_frame`: the published guessers, who count the target's record
+        among those they guess from (``exact_baseline, exact_ratio``), and guessers who know the
+        other people of the target's block only (``exact_left_out, exact_left_out_ratio``).  The
+        latter take block, sex and age from the source ``baseline_from``; they agree with a true
+        record if that source has one of its block, sex and age, and they guess its race and
+        ethnicity.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each class of block size and source.  For ``exact`` and ``binned``:
+            ``_rate, _lower, _upper``; ``_baseline, _baseline_guesser, _ratio``; ``_left_out,
+            _left_out_guesser, _left_out_ratio, _left_out_ratio_lower, _left_out_ratio_upper``.
+        """
+        table = self.tally
+        blocks = self._labelled()
+        keys = ["source", "block_size"]
+        place = pd.MultiIndex.from_frame(table[keys]).get_indexer(
+            pd.MultiIndex.from_frame(blocks[keys])
+        )
+        people = table["population"].where(table["population"] > 0)
+        for kind in _KINDS:
+            lower, upper = clustered_intervals(
+                blocks[kind], blocks["population"], place, len(table), level=self.level
+            )
+            table[f"{kind}_rate"] = table[kind] / people
+            table[f"{kind}_lower"], table[f"{kind}_upper"] = lower, upper
+            baseline, name = better_published(table, f"{kind}_rate", ["block_size"])
+            table[f"{kind}_baseline"], table[f"{kind}_baseline_guesser"] = baseline, name
+            table[f"{kind}_ratio"] = table[f"{kind}_rate"] / table[f"{kind}_baseline"].where(
+                baseline > 0
+            )
+            found = left_out_columns(
+                blocks[kind],
+                [blocks[f"{kind}_{guesser}"] for guesser in LEFT_OUT],
+                blocks["population"],
+                place,
+                len(table),
+                level=self.level,
+            )
+            table = table.assign(**{f"{kind}_{key}": column for key, column in found.items()})
+        return table
+
+    def to_layout(self) -> pd.DataFrame:
+        """Return counts and percentages as the published table lays them out.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Rows (block size, source), columns ``Population`` and (``Agreement`` | ``Agreement
+            Percentage``, ``Exact Age`` | ``Binned Age``): Abowd et al. (2023), Table S10.
+        """
+        table = self.to_frame().set_index(["block_size", "source"])
+        columns = {
+            ("Population", ""): table["population"],
+            ("Agreement", "Exact Age"): table["exact"],
+            ("Agreement", "Binned Age"): table["binned"],
+            ("Agreement Percentage", "Exact Age"): 100.0 * table["exact_rate"],
+            ("Agreement Percentage", "Binned Age"): 100.0 * table["binned_rate"],
+        }
+        rows = pd.MultiIndex.from_product([("All", *SIZE_CLASSES), self.sources])
+        found = pd.DataFrame(columns).reindex(rows).rename_axis(["block_size", "source"])
+        return found
+
+
+def agreement(
+    sources: Mapping[str, pd.DataFrame],
+    *,
+    truth: pd.DataFrame,
+    baseline_from: str,
+    rng: Seed,
+    level: float = 0.95,
+) -> Agreement:
+    """Match records with the truth on all features, first by exact age, then by age bin.
+
+    Parameters
+    ----------
+    sources : mapping of str to pandas.DataFrame
+        Reconstructed or released records by name: ``block, sex, age, race, hisp``.
+    truth : pandas.DataFrame
+        Confidential records with the same columns.
+    baseline_from : str
+        The source whose records the guessers start from.
+    rng : Generator or int
+        Source of the proportional guesses (the counts do not depend on other choices).
+    level : float, default 0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    Agreement
+        Counts for every source and both guessers (Abowd et al. 2023, Algorithm 2).
+
+    Raises
+    ------
+    ArgumentError
+        If there is no source, or ``baseline_from`` is not one.
+    DataError
+        If a file lacks a column or has a value out of range: source, row and column are named.
+
+    Examples
+    --------
+    >>> truth = pd.DataFrame(
+    ...     {"block": "010010201001000", "sex": [0, 1], "age": [30, 41], "race": [1, 2], "hisp": 0}
+    ... )
+    >>> found = agreement({"same": truth}, truth=truth, baseline_from="same", rng=1)
+    >>> int(found.to_frame()["exact"].iloc[0])
+    2
+    """
+    if not isinstance(sources, Mapping) or not sources:
+        raise ArgumentError(f"sources must map at least one name to its records, got {sources!r}")
+    check.choice(baseline_from, "baseline_from", tuple(sources))
+    check.scalar(level, "level", lower=0.0, upper=1.0, bounds="()")
+    random = generator(rng)
+    known = left_out(person_frame(truth, columns=_COLUMNS, source="truth"))
+    base = person_frame(sources[baseline_from], columns=_COLUMNS, source=baseline_from)
+    everything = {
+        **{n: person_frame(f, columns=_COLUMNS, source=n) for n, f in sources.items()},
+        MODAL: modal_guess(base),
+        PROPORTIONAL: proportional_guess(base, rng=random),
+    }
+    block, geoids = pd.factorize(known["block"])
+    ages = [("age",), ("agebin",)]
+
+    def per_block(records: pd.DataFrame, shared: tuple[str, ...]) -> list[pd.DataFrame]:
+        """Return how many true records match exactly, and in all, with their left-out chances."""
+        pairs = match_records(records, known, keys=[(*shared, *age) for age in ages], rng=random)
+        found = []
+        for rows in (pairs.right[pairs.match_pass == 0], pairs.right):
+            weights = {"matched": np.ones(rows.size)}
+            weights |= {name: known[name].to_numpy()[rows] for name in LEFT_OUT}
+            columns = {
+                name: np.bincount(block[rows], weight, len(geoids))
+                for name, weight in weights.items()
+            }
+            found.append(pd.DataFrame(columns))
+        return found
+
+    parts = []
+    for source, records in everything.items():
+        counts = {
+            kind: part["matched"].astype("int64")
+            for kind, part in zip(_KINDS, per_block(records, _SHARED), strict=True)
+        }
+        size = np.bincount(block, minlength=len(geoids))
+        about = {"source": source, "block": np.asarray(geoids, dtype=object), "population": size}
+        parts.append(pd.DataFrame({**about, **counts}))
+    without = {
+        f"{kind}_{name}": np.tile(part[name], len(parts))
+        for kind, part in zip(_KINDS, per_block(base, ("block", "sex")), strict=True)
+        for name in LEFT_OUT
+    }
+    blocks = pd.concat(parts, ignore_index=True).assign(**without)
+    return Agreement(blocks, tuple(everything), baseline_from, level)

@@ -1,0 +1,93 @@
+"""What guessers reach on the targets of an attack: as published, and without the target's record.
+
+The published guessers read the composition of the block from records among which the target's own
+is counted.  What is left out of them is the target's record and nothing else.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from bayesrisk.risk.intervals import ratio_intervals
+from bayesrisk.risk.linkage.without_record import leave_one_out
+
+__all__ = [
+    "COUNTED",
+    "LEFT_OUT",
+    "MODAL",
+    "PROPORTIONAL",
+    "WITHOUT",
+    "better_published",
+    "left_out",
+    "left_out_columns",
+]
+
+#: Sources of the guessers in their published form.
+MODAL, PROPORTIONAL = "MDG", "PRG"
+#: Columns of probabilities that a guesser without the target's record is right.
+LEFT_OUT = ("left_out_modal", "left_out_proportional")
+#: What a baseline, or a prior, counts.
+COUNTED = "own record counted, as published"
+WITHOUT = "own record left out"
+
+
+def left_out(truth: pd.DataFrame) -> pd.DataFrame:
+    """Return true records with the probabilities of ``LEFT_OUT`` that their cell is guessed."""
+    alone = leave_one_out(truth).persons
+    return truth.assign(
+        left_out_modal=alone["modal"].to_numpy(),
+        left_out_proportional=alone["proportional"].to_numpy(),
+    )
+
+
+def better_published(
+    table: pd.DataFrame, rate: str, places: list[str]
+) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
+    """Return for each row the better of the two published guessers at its place, and its name."""
+    rows = pd.MultiIndex.from_frame(table[places])
+    rates = []
+    for guesser in (MODAL, PROPORTIONAL):
+        own = table[table["source"] == guesser].set_index(places)[rate]
+        own.index = pd.MultiIndex.from_frame(own.index.to_frame())
+        rates.append(own.reindex(rows).to_numpy(float))
+    modal, proportional = rates
+    best = np.fmax(modal, proportional)
+    names = np.where(proportional > modal, PROPORTIONAL, MODAL).astype(object)
+    return best, np.where(np.isnan(best), "", names + f", {COUNTED}")
+
+
+def left_out_columns(
+    hits: ArrayLike,
+    expected: Sequence[ArrayLike],
+    trials: ArrayLike,
+    groups: ArrayLike,
+    n_groups: int,
+    *,
+    level: float,
+) -> dict[str, NDArray[np.float64] | NDArray[np.object_]]:
+    """Return what a guesser without the target's record reaches, and the attack's ratio to it.
+
+    Arguments have an entry for each block of each group; ``expected`` the hits of the guessers of
+    ``LEFT_OUT``.  The one that is right more often in the whole group counts.
+    """
+    label = np.asarray(groups, np.int64)
+    modal, proportional = (np.asarray(values, float) for values in expected)
+    sums = [
+        np.bincount(label, np.asarray(values, float), n_groups)
+        for values in (modal, proportional, trials, hits)
+    ]
+    drawn = sums[1] > sums[0]
+    guessed = np.where(drawn[label], proportional, modal)
+    total, size, right = np.where(drawn, sums[1], sums[0]), sums[2], sums[3]
+    lower, upper = ratio_intervals(hits, guessed, trials, label, n_groups, level=level)
+    name = np.where(drawn, "proportional", "modal").astype(object)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {
+            "left_out": total / size,
+            "left_out_guesser": np.where(size > 0, name + f", {WITHOUT}", ""),
+            "left_out_ratio": np.where(total > 0, right / total, np.nan),
+            "left_out_ratio_lower": lower,
+            "left_out_ratio_upper": upper,
+        }

@@ -1,0 +1,273 @@
+"""Inference is not disclosure: the majority of a block, read from a protected release.
+
+For every block take the race and ethnicity with the highest released count and infer it of
+everybody there.  Its precision is the true count of that cell over the true count of the block
+(Francis 2022).  No record is linked to anybody, so this is what a release is for; an attack has to
+be compared with it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._version import __version__
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
+
+__all__ = ["MajorityInference", "majority_inference"]
+
+
+@dataclass(frozen=True)
+class MajorityInference:
+    """Majority inference from several releases of one truth, a row for each block.
+
+    Attributes
+    ----------
+    blocks : pandas.DataFrame
+        ``release``, ``block``, ``population`` (true), ``majority`` (column of the released counts
+        with the highest one, the first of equal ones), ``released`` and ``true`` count of it, and
+        ``precision`` (true count over population, no threshold applied).  Blocks in which nobody
+        lives are left out: nobody there can be guessed.
+    releases : tuple of str
+        Names of the releases, in order.
+    version : str
+        Version of bayesrisk.
+    """
+
+    blocks: pd.DataFrame
+    releases: tuple[str, ...]
+    version: str = __version__
+
+    def curve(self, *, threshold: int) -> pd.DataFrame:
+        """Return recall against precision for every release.
+
+        Recall at a precision is the share of all records in blocks of at least that precision.
+        A block whose true majority count is below the threshold has precision zero.
+
+        Parameters
+        ----------
+        threshold : int
+            Smallest true count of the majority that is inferred (the paper: 5; also 1, 10, 20).
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``release``, ``threshold``, ``precision`` (each value once, falling), ``recall``.
+
+        Raises
+        ------
+        ArgumentError
+            If the threshold is not a whole number of at least 1.
+        """
+        check.integer(threshold, "threshold", lower=1)
+        parts = []
+        for release in self.releases:
+            rows = self._kept(release, threshold)
+            people = rows.groupby("precision")["population"].sum().sort_index(ascending=False)
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "release": release,
+                        "threshold": threshold,
+                        "precision": people.index.to_numpy(float),
+                        "recall": people.cumsum().to_numpy() / people.sum(),
+                    }
+                )
+            )
+        return pd.concat(parts, ignore_index=True)
+
+    def summary(self, *, threshold: int, precisions: Sequence[float]) -> pd.DataFrame:
+        """Return mean precision, and recall at given precisions (Table 1 of the paper).
+
+        Parameters
+        ----------
+        threshold : int
+            Smallest true count of the majority that is inferred.
+        precisions : sequence of float
+            From 0 to 1.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``release, threshold, mean_precision`` (over the inferred records),
+            ``inferred_share`` (records in blocks at or above the threshold), and a column
+            ``recall_at_P`` for each precision.
+
+        Raises
+        ------
+        ArgumentError
+            If the threshold or a precision is out of range.
+        """
+        check.integer(threshold, "threshold", lower=1)
+        wanted = check.real_array(list(precisions), "precisions", lower=0.0, upper=1.0)
+        rows = []
+        for release in self.releases:
+            kept = self._kept(release, threshold)
+            people = kept["population"].to_numpy(float)
+            inferred = kept["true"].to_numpy() >= threshold
+            total, reached = people.sum(), people[inferred].sum()
+            hits = (kept["precision"].to_numpy() * people).sum()
+            rows.append(
+                {
+                    "release": release,
+                    "threshold": threshold,
+                    "mean_precision": hits / reached if reached else np.nan,
+                    "inferred_share": reached / total,
+                    **{
+                        f"recall_at_{p:g}": people[inferred & (kept["precision"] >= p)].sum()
+                        / total
+                        for p in wanted
+                    },
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def by_block_size(self, *, threshold: int) -> pd.DataFrame:
+        """Return precision and error of the majority count by size of the block.
+
+        Parameters
+        ----------
+        threshold : int
+            Smallest true count of the majority that is inferred; others have precision 0.
+
+        Returns
+        -------
+        pandas.DataFrame
+            For every release and class: ``blocks``, ``population``, ``precision`` (weighted by
+            people), and of the error released minus true count ``mean_error``, ``sd_error`` and
+            ``mean_absolute_error`` over blocks.
+
+        Raises
+        ------
+        ArgumentError
+            If the threshold is not a whole number of at least 1.
+        """
+        check.integer(threshold, "threshold", lower=1)
+        rows = []
+        for release in self.releases:
+            kept = self._kept(release, threshold)
+            classes = size_class(kept["population"])
+            for number, label in enumerate(SIZE_CLASSES):
+                part = kept[classes == number]
+                if part.empty:
+                    continue
+                error = (part["released"] - part["true"]).to_numpy(float)
+                rows.append(
+                    {
+                        "release": release,
+                        "block_size": label,
+                        "blocks": len(part),
+                        "population": int(part["population"].sum()),
+                        "precision": np.average(part["precision"], weights=part["population"]),
+                        "mean_error": error.mean(),
+                        "sd_error": error.std(),
+                        "mean_absolute_error": np.abs(error).mean(),
+                    }
+                )
+        return pd.DataFrame(rows)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each release and block.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The attribute ``blocks``.
+        """
+        return self.blocks
+
+    def _kept(self, release: str, threshold: int) -> pd.DataFrame:
+        rows = self.blocks[self.blocks["release"] == release]
+        return rows.assign(precision=rows["precision"].where(rows["true"] >= threshold, 0.0))
+
+
+def majority_inference(
+    releases: Mapping[str, pd.DataFrame], *, truth: pd.DataFrame
+) -> MajorityInference:
+    """Infer everybody's race and ethnicity from the majority of the block, for several releases.
+
+    Parameters
+    ----------
+    releases : mapping of str to pandas.DataFrame
+        Released counts by name: a row for each block (the index), a column for each race and
+        ethnicity.  Noisy counts may be negative; a block or column that is absent counts zero.
+    truth : pandas.DataFrame
+        True counts in the same form.
+
+    Returns
+    -------
+    MajorityInference
+        Precision of the inference for every block with people, and for every release.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no release.
+    DataError
+        If a table holds something else than whole numbers, a block or column twice, a release has
+        a column the truth lacks, or a true count is negative.
+
+    Examples
+    --------
+    >>> truth = pd.DataFrame({"white": [8, 1], "black": [2, 9]}, index=["a", "b"])
+    >>> noisy = pd.DataFrame({"white": [7, 6], "black": [3, 5]}, index=["a", "b"])
+    >>> found = majority_inference({"exact": truth, "noisy": noisy}, truth=truth)
+    >>> found.blocks["precision"].tolist()
+    [0.8, 0.9, 0.8, 0.1]
+    """
+    if not isinstance(releases, Mapping) or not releases:
+        raise ArgumentError(f"releases must map at least one name to its counts, got {releases!r}")
+    true = _counts(truth, "truth", lower=0)
+    people = true.sum(axis=1)
+    true, people = true[people > 0], people[people > 0]
+    matrix = true.to_numpy()
+    parts = []
+    for name, release in releases.items():
+        counts = _counts(release, name, lower=None)
+        strange = counts.columns.difference(true.columns)
+        if len(strange):
+            raise DataError(f"{name}: column {strange[0]!r} must be a column of the truth")
+        values = counts.reindex(index=true.index, columns=true.columns, fill_value=0).to_numpy()
+        best = values.argmax(axis=1)
+        rows = np.arange(len(best))
+        parts.append(
+            pd.DataFrame(
+                {
+                    "release": name,
+                    "block": true.index,
+                    "population": people.to_numpy(),
+                    "majority": true.columns.to_numpy()[best],
+                    "released": values[rows, best],
+                    "true": matrix[rows, best],
+                    "precision": matrix[rows, best] / people.to_numpy(),
+                }
+            )
+        )
+    return MajorityInference(pd.concat(parts, ignore_index=True), tuple(releases))
+
+
+def _counts(table: pd.DataFrame, source: str, *, lower: int | None) -> pd.DataFrame:
+    """Return a table of counts as int64, after checking it."""
+    if not isinstance(table, pd.DataFrame) or table.empty:
+        raise DataError(f"{source}: must be a table of counts with blocks and columns")
+    for axis, labels in (("block", table.index), ("column", table.columns)):
+        if not labels.is_unique:
+            raise DataError(f"{source}: {axis} {labels[labels.duplicated()][0]!r} occurs twice")
+    for name in table.columns:
+        if not pd.api.types.is_integer_dtype(table[name].dtype) or table[name].isna().any():
+            raise DataError(
+                f"{source}: column {name!r} must hold whole numbers, got {table[name].dtype}"
+            )
+    counts: pd.DataFrame = table.astype("int64")
+    values: NDArray[np.int64] = counts.to_numpy()
+    if lower is not None and (values < lower).any():
+        row, column = (int(i) for i in np.argwhere(values < lower)[0])
+        raise DataError(
+            f"{source}: block {table.index[row]!r}, column {table.columns[column]!r}: must be "
+            f">= {lower}, got {values[row, column]}"
+        )
+    return counts

@@ -1,0 +1,134 @@
+"""What a guesser infers of a person without that person's record: exact, and its upper bounds."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesrisk._version import __version__
+from bayesrisk.reconstruction.linkage.persons import CELLS, person_frame, race_ethnicity
+from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
+
+__all__ = ["LeaveOneOut", "leave_one_out"]
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """Accuracy of guessing race and ethnicity from the rest of the block.
+
+    With ``n`` people in a block, ``n_c`` of them in the target's cell and ``p_c = n_c / n``: the
+    modal guesser without the target's record is right with probability ``1 / t`` if ``n_c - 1`` is
+    the highest of the remaining counts, which ``t`` cells share, and never otherwise; the
+    proportional guesser with probability ``(n_c - 1) / (n - 1)``.  Averages over a block are
+    bounded by ``max p_c`` and ``sum p_c**2``, which count the target's own record.  A person alone
+    in a block is never guessed.
+
+    Attributes
+    ----------
+    persons : pandas.DataFrame
+        For each record ``block``, ``modal`` and ``proportional`` (probabilities of a right guess).
+    blocks : pandas.DataFrame
+        For each block ``population``, the means ``modal`` and ``proportional`` and their bounds
+        ``modal_bound`` and ``proportional_bound``.
+    version : str
+        Version of bayesrisk.
+    """
+
+    persons: pd.DataFrame
+    blocks: pd.DataFrame
+    version: str = __version__
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return accuracies weighted by people, for all blocks and each class of block size.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each class with anybody in it.
+        """
+        names = ["modal", "modal_bound", "proportional", "proportional_bound"]
+        weighted = self.blocks[names].mul(self.blocks["population"], axis=0)
+        weighted["population"] = self.blocks["population"]
+        labels = np.asarray(SIZE_CLASSES)[size_class(self.blocks["population"])]
+        parts = weighted.groupby(labels).sum().reindex(SIZE_CLASSES).dropna()
+        table = pd.concat([weighted.sum().to_frame("All").T, parts])
+        table[names] = table[names].div(table["population"], axis=0)
+        table["population"] = table["population"].astype("int64")
+        return table.rename_axis("block_size").reset_index()
+
+
+def leave_one_out(truth: pd.DataFrame) -> LeaveOneOut:
+    """Return how well each person's race and ethnicity is guessed without the person's record.
+
+    Parameters
+    ----------
+    truth : pandas.DataFrame
+        Records with ``block``, ``race`` and ``hisp``.
+
+    Returns
+    -------
+    LeaveOneOut
+        Exact accuracies for every record and block, and their bounds.
+
+    Raises
+    ------
+    DataError
+        If a column is missing or a value is out of range.
+
+    Examples
+    --------
+    The example of the paper: nine of ten people of a block share race and ethnicity.
+
+    >>> truth = pd.DataFrame(
+    ...     {"block": "010010201001000", "race": [1] * 9 + [8], "hisp": [0] * 10}
+    ... )
+    >>> leave_one_out(truth).to_frame().iloc[0, 1:].astype(float).round(2).tolist()
+    [0.9, 0.9, 0.8, 0.82, 10.0]
+    """
+    frame = person_frame(truth, columns=("block", "race", "hisp"), source="truth")
+    block, blocks = pd.factorize(frame["block"])
+    pairs, at, counts = np.unique(
+        block * CELLS + race_ethnicity(frame), return_inverse=True, return_counts=True
+    )
+    of_block = pairs // CELLS
+    size = np.bincount(block, minlength=len(blocks))
+    highest, second = _two_highest(of_block, counts, len(blocks))
+    # What the target's removal leaves: its own cell has one less, the others what they had.
+    left = counts - 1
+    rival = np.where(counts == highest[of_block], second[of_block], highest[of_block])
+    n_second = np.bincount(of_block, counts == second[of_block], len(blocks))
+    shared = 1.0 / (1.0 + n_second[of_block])  # only the highest cell can come down to a tie
+    right = np.where(left > rival, 1.0, np.where(left == rival, shared, 0.0))
+    right[left == 0] = 0.0
+    others = np.maximum(size[of_block] - 1, 1)
+    cells = pd.DataFrame(
+        {"block": of_block, "n": counts, "modal": right, "proportional": left / others}
+    )
+    share = counts / size[of_block]
+    per_block = pd.DataFrame(
+        {
+            "block": np.asarray(blocks, dtype=object),
+            "population": size,
+            "modal": np.bincount(of_block, cells["modal"] * share, len(blocks)),
+            "modal_bound": highest / np.maximum(size, 1),
+            "proportional": np.bincount(of_block, cells["proportional"] * share, len(blocks)),
+            "proportional_bound": np.bincount(of_block, share**2, len(blocks)),
+        }
+    )
+    persons = pd.DataFrame(
+        {"block": frame["block"], "modal": right[at], "proportional": (left / others)[at]}
+    )
+    return LeaveOneOut(persons, per_block)
+
+
+def _two_highest(
+    of_block: NDArray[np.int64], counts: NDArray[np.int64], n_blocks: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the highest and the second highest count of each block (equal on a tie)."""
+    order = np.lexsort((-counts, of_block))
+    block, sorted_counts = of_block[order], counts[order]
+    first = np.searchsorted(block, np.arange(n_blocks))
+    padded = np.append(sorted_counts, 0)
+    has_second = np.append(block, -1)[first + 1] == np.arange(n_blocks)
+    return padded[first], np.where(has_second, padded[first + 1], 0)

@@ -1,0 +1,179 @@
+"""How the risk of a mechanism is found: in closed form, from a fixed release, or by simulation."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.inference.simulated.likelihood import SimulatedLikelihood, simulated_likelihood
+from bayesrisk.interfaces import Executor, Mechanism
+from bayesrisk.release import MechanismSpec
+from bayesrisk.risk.mechanism._closed_form import Average, cell_laws, exact_average, fixed_average
+from bayesrisk.risk.mechanism._hypotheses import Question
+from bayesrisk.risk.mechanism._simulation import Simulation
+from bayesrisk.risk.mechanism.average import simulated_marginal_posterior
+from bayesrisk.tables import Workload
+
+METHODS = ("auto", "closed-form", "simulated")
+Progress = Callable[[int, int], None]
+#: The numbers of a result, and the likelihood where it was simulated.
+Answer = tuple[dict[str, Any], SimulatedLikelihood | None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the answer is found: the same for every target and mechanism of a comparison."""
+
+    draws: int
+    method: str
+    confidence: float
+    smoothing: float
+    executor: Executor | None
+    progress: Progress | None
+
+    def __post_init__(self) -> None:
+        check.integer(self.draws, "draws", lower=40)
+        check.choice(self.method, "method", METHODS)
+        check.scalar(self.confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+        check.scalar(self.smoothing, "smoothing", lower=0.0, bounds="()")
+
+
+def answers(
+    questions: Sequence[Question],
+    mechanism: Mechanism,
+    spec: MechanismSpec,
+    workload: Workload,
+    settings: Settings,
+    sampling: np.random.Generator,
+    simulating: np.random.Generator,
+) -> list[Answer]:
+    """Return the answer to each question; those that must be simulated share one run."""
+    known: list[Average | None] = []
+    for question in questions:
+        laws = _known(question, spec, settings)
+        known.append(
+            None
+            if laws is None
+            else exact_average(
+                laws,
+                question.prior,
+                0,
+                draws=settings.draws,
+                rng=sampling,
+                confidence=settings.confidence,
+            )
+        )
+    unknown = [q for q, average in zip(questions, known, strict=True) if average is None]
+    others = iter(_simulate(unknown, mechanism, workload, settings, simulating))
+    found: list[Answer] = []
+    for question, average in zip(questions, known, strict=True):
+        answer = next(others) if average is None else average
+        if isinstance(answer, Average):
+            found.append((_of_average(answer, settings), None))
+        else:
+            found.append((_of_likelihood(answer, question, settings), answer))
+    return found
+
+
+def _known(
+    question: Question, spec: MechanismSpec, settings: Settings
+) -> list[NDArray[np.float64]] | None:
+    """Return the laws of the observed cells, or None if they are to be simulated."""
+    if settings.method == "simulated":
+        return None
+    laws = cell_laws(spec, question.counts, [(level, table) for level, table, *_ in question.cells])
+    if laws is None and settings.method == "closed-form":
+        raise ArgumentError(
+            f"method must be 'simulated' for {spec.mechanism!r}: its likelihood has no closed form "
+            "in every observed cell, got 'closed-form'"
+        )
+    return laws
+
+
+def _simulate(
+    questions: Sequence[Question],
+    mechanism: Mechanism,
+    workload: Workload,
+    settings: Settings,
+    rng: np.random.Generator,
+) -> list[SimulatedLikelihood | Average]:
+    """Return the likelihood of each question, from one run over all their data sets.
+
+    Where the mechanism draws nothing: the averages themselves.
+    """
+    if not questions:
+        return []
+    datasets = [questions[0].datasets[0]]
+    datasets += [dataset for question in questions for dataset in question.datasets[1:]]
+    cells = list(dict.fromkeys(cell for question in questions for cell in question.cells))
+    simulation = Simulation(mechanism, datasets, workload, cells)
+    parts, first = [], 1
+    for question in questions:
+        last = first + len(question.datasets) - 1
+        parts.append(([0, *range(first, last)], [cells.index(c) for c in question.cells]))
+        first = last
+    fixed = simulation.fixed() if settings.method == "auto" else None
+    if fixed is not None:
+        return [
+            fixed_average(fixed[np.ix_(rows, columns)], question.prior, 0)
+            for question, (rows, columns) in zip(questions, parts, strict=True)
+        ]
+    whole = simulated_likelihood(
+        simulation,
+        hypotheses=len(datasets),
+        draws=settings.draws,
+        rng=rng,
+        smoothing=settings.smoothing,
+        executor=settings.executor,
+        progress=settings.progress,
+    )
+    return [whole.select(hypotheses=rows, cells=columns) for rows, columns in parts]
+
+
+def _of_average(average: Average, settings: Settings) -> dict[str, Any]:
+    return {
+        "method": average.method,
+        "marginal_posterior": average.posterior,
+        "marginal_posterior_error": average.posterior_error,
+        "marginal_posterior_lower": average.posterior_ends[0],
+        "marginal_posterior_upper": average.posterior_ends[1],
+        "bias_bound": 0.0,
+        "correct_decision_probability": average.correct,
+        "correct_decision_error": average.correct_error,
+        "correct_decision_lower": average.correct_ends[0],
+        "correct_decision_upper": average.correct_ends[1],
+        "decision_accuracy": average.accuracy,
+        "decision_accuracy_error": average.accuracy_error,
+        "decision_accuracy_lower": average.accuracy_ends[0],
+        "decision_accuracy_upper": average.accuracy_ends[1],
+        "draws": settings.draws if "sampled" in average.method else 0,
+    }
+
+
+def _of_likelihood(
+    likelihood: SimulatedLikelihood, question: Question, settings: Settings
+) -> dict[str, Any]:
+    average = simulated_marginal_posterior(
+        likelihood, prior_pmf=question.prior, truth=0, confidence=settings.confidence
+    )
+    names = (
+        "marginal_posterior",
+        "marginal_posterior_error",
+        "marginal_posterior_lower",
+        "marginal_posterior_upper",
+        "bias_bound",
+        "correct_decision_probability",
+        "correct_decision_error",
+        "correct_decision_lower",
+        "correct_decision_upper",
+        "decision_accuracy",
+        "decision_accuracy_error",
+        "decision_accuracy_lower",
+        "decision_accuracy_upper",
+        "draws",
+    )
+    return {"method": "simulated", **{name: getattr(average, name) for name in names}}

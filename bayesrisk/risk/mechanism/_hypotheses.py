@@ -1,0 +1,311 @@
+"""What is asked of a mechanism: the data set under each hypothesis, and the cells observed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.tables import Microdata, Records, Workload, as_microdata, tabulate
+
+IntArray = NDArray[np.int64]
+TextArray = NDArray[np.str_]
+#: Level, table, cell, geographic code.
+Cell = tuple[str, str, str, str]
+Target = int | Mapping[str, Any]
+Alternative = Mapping[str, Any] | None
+
+_UNITS = ("persons", "households")
+_KEYS = ("household", "households", "person", "persons")
+
+
+@dataclass(frozen=True)
+class Question:
+    """One target: hypotheses with the truth first, and what of the release is observed.
+
+    Attributes
+    ----------
+    datasets : tuple of Microdata
+        Population under each hypothesis.
+    prior : ndarray, (hypotheses,)
+        Belief in each.
+    cells : tuple of Cell
+        Observed cells.
+    counts : ndarray of int64, (hypotheses, cells)
+        Their true counts.
+    """
+
+    datasets: tuple[Microdata, ...]
+    prior: NDArray[np.float64]
+    cells: tuple[Cell, ...]
+    counts: IntArray
+
+
+def target_rows(data: Microdata, target: Target) -> dict[str, IntArray]:
+    """Return the rows of the target in each unit, by unit."""
+    if not isinstance(target, Mapping):
+        present = [unit for unit in _UNITS if getattr(data, unit) is not None]
+        if len(present) > 1:
+            raise ArgumentError(
+                "target must say whose: {'persons': row}, {'households': row}, {'person': id} or "
+                f"{{'household': id}}, got {shown(target)}"
+            )
+        target = {present[0]: target}
+    if len(target) != 1 or next(iter(target)) not in _KEYS:
+        raise ArgumentError(f"target must have one key of {', '.join(_KEYS)}, got {shown(target)}")
+    key, value = next(iter(target.items()))
+    if key in _UNITS:
+        records = _unit(data, key)
+        rows = check.count_array(value, f"target[{key!r}]", lower=0, upper=len(records) - 1)
+        return {key: np.unique(rows.reshape(-1))}
+    identity = check.integer(value, f"target[{key!r}]")
+    units = _UNITS if key == "household" else ("persons",)
+    found = {}
+    for unit in units:
+        records = getattr(data, unit)
+        if records is not None and key in records.columns:
+            ids = records.table.column(key).to_numpy(zero_copy_only=False)
+            found[unit] = np.flatnonzero(ids == identity)
+    if not any(rows.size for rows in found.values()):
+        raise ArgumentError(f"target[{key!r}] must be in the population, got {identity}")
+    return {unit: rows for unit, rows in found.items() if rows.size}
+
+
+def _unit(data: Microdata, unit: str) -> Records:
+    records: Records | None = getattr(data, unit)
+    if records is None:
+        raise ArgumentError(f"population must have {unit}, got none")
+    return records
+
+
+def hypothesis(
+    data: Microdata, rows: Mapping[str, IntArray], alternative: Alternative
+) -> Microdata:
+    """Return the population in which the target is absent (None), or has other values."""
+    units: dict[str, Records | None] = {unit: getattr(data, unit) for unit in _UNITS}
+    if alternative is None:
+        for unit, index in rows.items():
+            keep = np.ones(len(_unit(data, unit)), dtype=bool)
+            keep[index] = False
+            units[unit] = _unit(data, unit).take(keep)
+        return Microdata(units["persons"], units["households"], data.blocks)
+    if not isinstance(alternative, Mapping) or not alternative:
+        raise ArgumentTypeError(
+            f"alternatives must be None (absent) or columns with values, got {shown(alternative)}"
+        )
+    for name, value in alternative.items():
+        holders = [unit for unit in rows if name in _unit(data, unit).columns]
+        if not holders:
+            raise ArgumentError(f"alternatives must name a column of the target, got {shown(name)}")
+        for unit in holders:
+            records = units[unit]
+            column = records.table.column(name).to_pylist()  # type: ignore[union-attr]
+            for row in rows[unit].tolist():
+                column[row] = value
+            units[unit] = records.replace(**{name: column})  # type: ignore[union-attr]
+    return Microdata(units["persons"], units["households"], data.blocks)
+
+
+def prior_of(prior: Any, alternatives: int) -> NDArray[np.float64]:
+    """Return the belief in each hypothesis, the truth first."""
+    if np.ndim(prior) == 0:
+        p = float(check.probability(prior, "prior"))
+        if alternatives != 1:
+            raise ShapeError(
+                f"prior must hold {alternatives + 1} beliefs, the truth first, got {shown(prior)}"
+            )
+        return np.array([p, 1.0 - p])
+    pmf = check.probability_vector(prior, "prior")
+    if pmf.shape != (alternatives + 1,):
+        raise ShapeError(f"prior must have shape ({alternatives + 1},), got {pmf.shape}")
+    if not 0.0 < pmf[0] < 1.0:
+        raise ArgumentError(f"prior[0] must be in (0, 1), got {pmf[0]}")
+    return pmf
+
+
+def ask(
+    population: Microdata | Records,
+    target: Target,
+    *,
+    workload: Workload,
+    observed: Sequence[tuple[str, ...]],
+    alternatives: Sequence[Alternative],
+    prior: ArrayLike,
+) -> Question:
+    """Return the question, every part of it checked."""
+    if not isinstance(workload, Workload):
+        raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
+    if isinstance(alternatives, Mapping) or not isinstance(alternatives, Sequence):
+        raise ArgumentTypeError(f"alternatives must be a sequence, got {shown(alternatives)}")
+    if not alternatives:
+        raise ArgumentError("alternatives must have at least one hypothesis, got none")
+    data = as_microdata(population)
+    rows = target_rows(data, target)
+    belief = prior_of(prior, len(alternatives))
+    datasets = (data, *(hypothesis(data, rows, alternative) for alternative in alternatives))
+    keys = _keys(observed, workload)
+    part = Workload(workload.schema, {key: workload.tables[key] for key in keys})
+    records = [dataset.for_schema(workload.schema) for dataset in datasets]
+    places = _places(data, records)
+    own = _own_places(records, workload)
+    near = _near(observed, workload, own, places)
+    cells, counts = _observe(records, part, observed, near, own[0])
+    _public_places(cells, workload, places)
+    return Question(datasets, belief, cells, counts)
+
+
+def _near(
+    observed: Sequence[tuple[str, ...]],
+    workload: Workload,
+    own: list[TextArray],
+    places: list[TextArray],
+) -> dict[str, TextArray]:
+    """Return the places of each observed level that are the target's, or asked for."""
+    geography = workload.schema.geography
+    moved, known = np.unique(np.concatenate(own)), np.unique(np.concatenate(places))
+    near: dict[str, TextArray] = {}
+    for entry in observed:
+        level = entry[0]
+        found = near.get(level, np.unique(geography.ancestors(moved, level)))
+        if len(entry) == 4:
+            if entry[3] not in geography.ancestors(known, level):
+                raise ArgumentError(
+                    f"observed must name places of the population, got {entry[3]!r} at {level!r}"
+                )
+            found = np.union1d(found, [entry[3]])
+        near[level] = found
+    return near
+
+
+def _keys(observed: Sequence[tuple[str, ...]], workload: Workload) -> list[tuple[str, str]]:
+    """Return the tables observed, each once."""
+    if not isinstance(observed, Sequence) or not observed:
+        raise ArgumentError(f"observed must be a sequence of (level, table, ...), got {observed!r}")
+    keys: dict[tuple[str, str], None] = {}
+    for entry in observed:
+        if (
+            not isinstance(entry, tuple)
+            or not 2 <= len(entry) <= 4
+            or not all(isinstance(part, str) for part in entry)
+        ):
+            raise ArgumentError(
+                "observed must hold (level, table), (level, table, cell) or "
+                f"(level, table, cell, geoid), got {shown(entry)}"
+            )
+        key = entry[0], entry[1]
+        if key not in workload.tables:
+            raise ArgumentError(f"observed must name tables of the workload, got {shown(key)}")
+        if len(entry) > 2 and entry[2] not in workload.tables[key].cells:
+            raise ArgumentError(f"observed must name cells of {key!r}, got {entry[2]!r}")
+        keys[key] = None
+    return list(keys)
+
+
+def _own_places(records: list[Records], workload: Workload) -> list[TextArray]:
+    """Return, under each hypothesis, the places whose records are not those of the others."""
+    found = [_counted(r) for r in records]
+    own = []
+    for mine in found:
+        moved = [key for key in mine if any(mine[key] != other.get(key, 0) for other in found)]
+        own.append(np.array(sorted({place for place, _ in moved}), dtype=np.str_))
+    if not any(part.size for part in own):
+        raise ArgumentError(
+            "alternatives must change what the workload counts, but every hypothesis gives the "
+            "same records"
+        )
+    width = workload.schema.geography.widths[-1]
+    return [part.astype(f"<U{max(width, 1)}") for part in own]
+
+
+def _counted(records: Records) -> dict[tuple[str, int], int]:
+    """Return how many records there are by place and cell."""
+    names, place = records.places()
+    pairs, times = np.unique(np.column_stack([place, records.cells()]), axis=0, return_counts=True)
+    keys = zip(names[pairs[:, 0]].tolist(), pairs[:, 1].tolist(), strict=True)
+    return dict(zip(keys, times.tolist(), strict=True))
+
+
+def _places(data: Microdata, records: list[Records]) -> list[TextArray]:
+    """Return the finest places that a release lists, under each hypothesis."""
+    listed = [r.places()[0] for r in records]
+    if data.blocks is None:
+        return listed
+    known = data.blocks["block"].to_numpy(dtype=np.str_)
+    return [np.union1d(known, part) for part in listed]
+
+
+def _public_places(cells: Sequence[Cell], workload: Workload, places: list[TextArray]) -> None:
+    """Refuse an observed place that some hypothesis leaves out of the release."""
+    for level in {cell[0] for cell in cells}:
+        listed = [set(workload.schema.geography.ancestors(p, level).tolist()) for p in places]
+        for cell in cells:
+            if cell[0] == level and not all(cell[3] in some for some in listed):
+                raise ArgumentError(
+                    f"observed place {cell[3]!r} has no record under some hypothesis: population "
+                    "must list its blocks, so that a place without records is published too"
+                )
+
+
+def _observe(
+    records: list[Records],
+    workload: Workload,
+    observed: Sequence[tuple[str, ...]],
+    near: Mapping[str, TextArray],
+    own: TextArray,
+) -> tuple[tuple[Cell, ...], IntArray]:
+    """Return the observed cells and their counts under each hypothesis."""
+    dense = _tabulated(records, workload, near)
+    found: dict[Cell, list[int]] = {}
+    for entry in observed:
+        key = entry[0], entry[1]
+        names, counts, codes = workload.tables[key].cells, dense[key], near[entry[0]]
+        if len(entry) == 2:
+            where = np.argwhere((counts != counts[0]).any(axis=0))
+        else:
+            code = entry[3] if len(entry) == 4 else _own_code(workload, own, entry)
+            where = np.array([[int(np.searchsorted(codes, code)), names.index(entry[2])]])
+        for row, column in where.tolist():
+            found[*key, names[column], str(codes[row])] = counts[:, row, column].tolist()
+    if not found:
+        raise ArgumentError(
+            f"observed must have a cell that a hypothesis changes, got {shown(observed)}"
+        )
+    return tuple(found), np.array(list(found.values()), dtype=np.int64).T
+
+
+def _own_code(workload: Workload, own: TextArray, entry: tuple[str, ...]) -> str:
+    codes = np.unique(workload.schema.geography.ancestors(own, entry[0]))
+    if codes.size != 1:
+        raise ArgumentError(
+            f"observed {entry!r} must name a geoid: the target is in {codes.size} places of that "
+            "level"
+        )
+    return str(codes[0])
+
+
+def _tabulated(
+    records: list[Records], workload: Workload, near: Mapping[str, TextArray]
+) -> dict[tuple[str, str], IntArray]:
+    """Return counts by table, (hypotheses, places near, cells), from the records near alone."""
+    geography = workload.schema.geography
+    places = np.unique(np.concatenate([r.places()[0] for r in records]))
+    inside = np.zeros(places.shape, dtype=bool)
+    for level, codes in near.items():
+        inside |= np.isin(geography.ancestors(places, level), codes)
+    kept = places[inside]
+    dense: dict[tuple[str, str], list[IntArray]] = {key: [] for key in workload.tables}
+    for part in records:
+        taken = part.take(np.isin(part.geoids, kept))
+        published = tabulate(taken, workload, geoids=kept)
+        for key, found in dense.items():
+            codes, known = near[key[0]], published.geoids[key[0]]
+            counts = np.zeros((codes.size, len(workload.tables[key].cells)), dtype=np.int64)
+            there = np.isin(codes, known)
+            rows = np.searchsorted(known, codes[there])
+            counts[there] = published.counts[key][rows].toarray()
+            found.append(counts)
+    return {key: np.stack(found) for key, found in dense.items()}

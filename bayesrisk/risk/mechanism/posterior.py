@@ -1,0 +1,327 @@
+"""Risk of any protection in one unit: posterior, ratio and right decisions, with utility beside.
+
+The adversary is that of Kazan and Reiter: knows the mechanism and every record but the target's,
+has a prior over what the target's record is (or that it is absent), and sees the released counts
+of the cells that are named.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesrisk._random import generator
+from bayesrisk._version import __version__
+from bayesrisk.inference.simulated.likelihood import SimulatedLikelihood
+from bayesrisk.interfaces import Executor, Mechanism
+from bayesrisk.release import MechanismSpec
+from bayesrisk.risk.mechanism._estimate import Progress, Settings, answers
+from bayesrisk.risk.mechanism._hypotheses import Cell, Question, ask
+from bayesrisk.risk.mechanism.utility import utility_and_spec
+from bayesrisk.tables import Microdata, Records, Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["MechanismRisk", "mechanism_risk"]
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismRisk:
+    """What a protection lets the adversary learn about one target, and what it costs in error.
+
+    Attributes
+    ----------
+    mechanism : str
+        Name of the mechanism.
+    spec : MechanismSpec
+        What was done.
+    cells : tuple
+        Observed cells: (level, table, cell, place).
+    true_counts : ndarray of int64, shape (hypotheses, cells)
+        Their counts under each hypothesis; the truth is first.
+    prior_pmf : ndarray, shape (hypotheses,)
+        Belief in each hypothesis before the release.
+    method : str
+        ``"closed-form"``; ``"closed-form likelihood, sampled releases"``; ``"deterministic"``,
+        for a mechanism that draws nothing; or ``"simulated"``.
+    prior : float
+        Belief in the truth: what the adversary infers without the target's record.
+    marginal_posterior, marginal_posterior_error : float
+        Posterior of the truth averaged over releases, and its standard error (a bound on the
+        numerical error in closed form).
+    marginal_posterior_lower, marginal_posterior_upper : float
+        Ends of its interval; for simulated likelihoods the bias is in it.
+    bias_bound : float
+        How far bias may move the value beside its standard error; 0 for known likelihoods.
+    marginal_risk, marginal_risk_error, marginal_risk_lower, marginal_risk_upper : float
+        The same, over the prior: 1 where nothing is learned, 1 / prior where everything is.
+    correct_decision_probability, correct_decision_error : float
+        Probability that the truth is found: how often it is the most probable hypothesis, given
+        that it is the truth, ties shared; and its standard error.
+    correct_decision_lower, correct_decision_upper : float
+        Ends of its interval.
+    baseline_decision_probability : float
+        The same without a release: 1 if the truth is the most probable beforehand, 0 if not.
+    decision_accuracy, decision_accuracy_error : float
+        How often the most probable hypothesis is the true one, whichever is true; and its
+        standard error.
+    decision_accuracy_lower, decision_accuracy_upper : float
+        Ends of its interval.
+    decision_baseline : float
+        The same without a release: the largest prior.
+    confidence : float
+        Of the intervals.
+    draws : int
+        Releases drawn under each hypothesis; 0 where none were.
+    smoothing : float
+        Pseudo-count of the simulated likelihood.
+    seed : int
+        Root of the random streams.
+    utility : pandas.DataFrame
+        Error of the published tables; see :func:`release_utility`.
+    likelihood : SimulatedLikelihood or None
+        For posteriors of single releases, where it was simulated.
+    version : str
+        Version of bayesrisk.
+    """
+
+    mechanism: str
+    spec: MechanismSpec
+    cells: tuple[Cell, ...]
+    true_counts: NDArray[np.int64]
+    prior_pmf: NDArray[np.float64]
+    method: str
+    prior: float
+    marginal_posterior: float
+    marginal_posterior_error: float
+    marginal_posterior_lower: float
+    marginal_posterior_upper: float
+    bias_bound: float
+    marginal_risk: float
+    marginal_risk_error: float
+    marginal_risk_lower: float
+    marginal_risk_upper: float
+    correct_decision_probability: float
+    correct_decision_error: float
+    correct_decision_lower: float
+    correct_decision_upper: float
+    baseline_decision_probability: float
+    decision_accuracy: float
+    decision_accuracy_error: float
+    decision_accuracy_lower: float
+    decision_accuracy_upper: float
+    decision_baseline: float
+    confidence: float
+    draws: int
+    smoothing: float
+    seed: int
+    utility: "pd.DataFrame"
+    likelihood: SimulatedLikelihood | None
+    version: str = __version__
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row: the risk, and the utility over all published cells.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A column for each number, and those of :func:`release_utility`.
+        """
+        import pandas as pd  # slow to import
+
+        plain = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if isinstance(getattr(self, f.name), (str, int, float))
+        }
+        overall = self.utility.iloc[[-1]].drop(columns=["level", "table"])
+        overall = overall.rename(columns={"draws": "utility_draws"}).reset_index(drop=True)
+        return pd.concat([pd.DataFrame([plain]), overall], axis=1)
+
+
+def mechanism_risk(
+    population: Microdata | Records,
+    mechanism: Mechanism,
+    target: int | Mapping[str, Any],
+    *,
+    workload: Workload,
+    observed: Sequence[tuple[str, ...]],
+    alternatives: Sequence[Mapping[str, Any] | None],
+    prior: ArrayLike,
+    draws: int,
+    rng: np.random.Generator | int,
+    method: str = "auto",
+    utility_draws: int = 20,
+    confidence: float = 0.95,
+    smoothing: float = 0.5,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> MechanismRisk:
+    r"""Return what a protection tells about one target, in the units of every other.
+
+    The adversary knows the mechanism and every record but the target's.  Hypothesis 0 is the
+    truth, the population as it is; each alternative replaces the target's record, or removes it.
+    With :math:`P_h` the law of the observed counts under hypothesis h and w the prior,
+
+    .. math:: \pi(y) = \frac{w_0 P_0(y)}{\sum_h w_h P_h(y)}, \quad
+        m = \sum_y P_0(y)\, \pi(y), \quad \text{risk} = m / w_0 .
+
+    Parameters
+    ----------
+    population : Microdata or Records
+        The truth; ``blocks`` should list every place, also those without records.
+    mechanism : Mechanism
+        Anything with ``spec`` and ``release``; ``prepare(microdata, workload=...)`` with ``draw``
+        is used where it is there.
+    target : int or mapping
+        Row of the only unit; or ``{"persons": rows}``, ``{"households": rows}``,
+        ``{"person": id}``, ``{"household": id}``: the household's row and all its persons.
+    workload : Workload
+        Published tables.
+    observed : sequence of tuple
+        What the adversary reads: ``(level, table)``, all cells that differ between hypotheses;
+        ``(level, table, cell)``, at the target's place; ``(level, table, cell, place)``.
+    alternatives : sequence of mapping or None
+        Other hypotheses: None, the target is absent; ``{column: value}``, its record differs so.
+    prior : array_like
+        Belief in the truth, in (0, 1), where there is one alternative; else in every hypothesis,
+        the truth first.
+    draws : int
+        Releases under each hypothesis, at least 40.
+    rng : Generator or int
+        Source of randomness; results do not depend on the executor.
+    method : {"auto", "closed-form", "simulated"}, default "auto"
+        Closed form where ``spec`` gives the likelihood of every observed cell.
+    utility_draws : int, default 20
+        Releases over which the error of the tables is measured, at least 2.
+    confidence : float, default 0.95
+        Of the intervals.
+    smoothing : float, default 1/2
+        Pseudo-count of the simulated likelihood; see :func:`simulated_likelihood`.
+    executor : Executor, optional
+        Runs the draws, as :func:`simulated_likelihood`.
+    progress : callable, optional
+        ``progress(done, draws)``.
+
+    Returns
+    -------
+    MechanismRisk
+        Prior, posterior, ratio and right decisions, with errors, and the utility.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, hypotheses do not differ, a place is not published under
+        some hypothesis, or a closed form is asked for where there is none.
+    ArgumentTypeError
+        If an argument has the wrong type.
+    ShapeError
+        If ``prior`` has another length than the hypotheses.
+
+    Notes
+    -----
+    Several cells with known likelihoods: summed exactly while their releases number at most
+    2**20 together, else averaged over drawn releases with the exact posterior.  What else the
+    release shows (other cells, invariants) the adversary does not look at.
+
+    References
+    ----------
+    Kazan and Reiter, section 3.1, for any mechanism.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayesrisk.mechanisms import make_mechanism
+    >>> from bayesrisk.tables import Records, schema, workload
+    >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "sex": [0, 1, 1],
+    ...                        "age": [30, 4, 5], "race": [1, 3, 1], "hisp": [0, 0, 0]})
+    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
+    >>> noise = make_mechanism(
+    ...     "discrete-gaussian", budgets={"block": {"P1": "0.0992264"}}, sensitivity="add-remove"
+    ... )
+    >>> result = mechanism_risk(
+    ...     records, noise, 0, workload=workload("sf1-block").select(tables=["P1"]),
+    ...     observed=[("block", "P1")], alternatives=[None], prior=0.2, draws=100, rng=1,
+    ... )
+    >>> result.method, round(result.marginal_posterior, 7)  # as marginal_posterior
+    ('closed-form', 0.2254231)
+    """
+    settings = Settings(draws, method, confidence, smoothing, executor, progress)
+    question = ask(
+        population,
+        target,
+        workload=workload,
+        observed=observed,
+        alternatives=alternatives,
+        prior=prior,
+    )
+    return assess([question], mechanism, workload, settings, utility_draws, rng)[0]
+
+
+def assess(
+    questions: Sequence[Question],
+    mechanism: Mechanism,
+    workload: Workload,
+    settings: Settings,
+    utility_draws: int,
+    rng: np.random.Generator | int,
+) -> list[MechanismRisk]:
+    """Return the risks of targets of one population.
+
+    All share the releases of the truth: with T targets of one alternative, T + 1 data sets are
+    released instead of 2 T.
+    """
+    seed = int(generator(rng).integers(2**63))
+    streams = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3)]
+    utility, spec = utility_and_spec(
+        questions[0].datasets[0],
+        mechanism,
+        workload=workload,
+        draws=utility_draws,
+        rng=streams[0],
+    )
+    found = []
+    for question, (numbers, likelihood) in zip(
+        questions,
+        answers(questions, mechanism, spec, workload, settings, streams[1], streams[2]),
+        strict=True,
+    ):
+        found.append(_result(question, spec, numbers, settings, seed, utility, likelihood))
+    return found
+
+
+def _result(
+    question: Question,
+    spec: MechanismSpec,
+    numbers: dict[str, Any],
+    settings: Settings,
+    seed: int,
+    utility: "pd.DataFrame",
+    likelihood: SimulatedLikelihood | None,
+) -> MechanismRisk:
+    p = float(question.prior[0])
+    ratios = {
+        f"marginal_risk{end}": numbers[f"marginal_posterior{end}"] / p
+        for end in ("", "_error", "_lower", "_upper")
+    }
+    best = question.prior >= question.prior.max()
+    return MechanismRisk(
+        mechanism=spec.mechanism,
+        spec=spec,
+        cells=question.cells,
+        true_counts=question.counts,
+        prior_pmf=question.prior,
+        prior=p,
+        baseline_decision_probability=float(best[0] / best.sum()),
+        decision_baseline=float(question.prior.max()),
+        confidence=settings.confidence,
+        smoothing=settings.smoothing,
+        seed=seed,
+        utility=utility,
+        likelihood=likelihood,
+        **numbers,
+        **ratios,
+    )

@@ -1,0 +1,1 @@
+"""What the tables give away about households above their occupancy limit."""

@@ -1,0 +1,369 @@
+"""Linking reconstructed violations to known households: rankings, precision and recall."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._version import __version__
+from bayesrisk.exceptions import ArgumentTypeError, DataError, ShapeError
+from bayesrisk.reconstruction import OccupancyReconstruction
+from bayesrisk.risk.intervals import block_moments, moment_intervals
+from bayesrisk.risk.occupancy._truth import checked_key, household_frame, key_codes
+
+__all__ = [
+    "MATCH_KEYS",
+    "LinkageCurve",
+    "occupancy_linkage",
+    "occupancy_ranking",
+    "sampling_ranking",
+]
+
+Floats = NDArray[np.float64]
+
+#: Match keys of the reference: HUD's variables; the same without bedrooms; and what a data broker
+#: sells, with no knowledge of who is subsidised.
+MATCH_KEYS = {
+    "hud": ("subsidised", "bedrooms", "race_ethnicity", "child"),
+    "subsidised": ("subsidised", "race_ethnicity", "child"),
+    "broker": ("race_ethnicity", "child"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class LinkageCurve:
+    """Households matched with the first k entries of a ranking, for every k.
+
+    Entries with equal scores are in random order: counts are expectations over it.
+
+    Attributes
+    ----------
+    key : tuple of str
+        Columns of the match key.
+    unique : bool
+        Whether only households that are alone in their block with their key count.
+    putative : ndarray
+        Households matched, for k = 1, 2, ...: expected number.
+    hits : ndarray
+        Those of them that violate the limit: expected number.
+    matched : ndarray
+        Entries that match a household in violation: expected number.
+    violations : int
+        Households in violation, in all blocks.
+    households : int
+        Households that could be matched: subsidised ones if the key says so, in all blocks.
+    precision_bounds, recall_bounds : ndarray
+        Ends of the intervals, shape (2, number of entries).
+    level : float
+        Level of the intervals.
+    version : str
+        Version of bayesrisk.
+    """
+
+    key: tuple[str, ...]
+    unique: bool
+    putative: Floats
+    hits: Floats
+    matched: Floats
+    violations: int
+    households: int
+    precision_bounds: Floats
+    recall_bounds: Floats
+    level: float
+    version: str = __version__
+
+    def __len__(self) -> int:
+        return int(self.putative.size)
+
+    @property
+    def precision(self) -> Floats:
+        """Expected hits over expected matches, Eq. 4; NaN where nothing is matched."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.hits / self.putative)
+
+    @property
+    def recall(self) -> Floats:
+        """Expected hits over violations, Eq. 5."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.hits / self.violations)
+
+    @property
+    def match_rate(self) -> Floats:
+        """Share of the first k entries that match a violation, Eq. 9."""
+        return np.asarray(self.matched / np.arange(1, len(self) + 1))
+
+    @property
+    def baseline(self) -> float:
+        """Precision of a blind guess: the rate of violations."""
+        return self.violations / self.households if self.households else np.nan
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each k.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``k, putative, hits, precision, precision_lower, precision_upper, recall,
+            recall_lower, recall_upper, match_rate, baseline``; intervals take blocks as the
+            independent units, for households of one block are matched, or missed, together.
+        """
+        return pd.DataFrame(
+            {
+                "k": np.arange(1, len(self) + 1),
+                "putative": self.putative,
+                "hits": self.hits,
+                "precision": self.precision,
+                "precision_lower": self.precision_bounds[0],
+                "precision_upper": self.precision_bounds[1],
+                "recall": self.recall,
+                "recall_lower": self.recall_bounds[0],
+                "recall_upper": self.recall_bounds[1],
+                "match_rate": self.match_rate,
+                "baseline": self.baseline,
+            }
+        )
+
+
+def occupancy_ranking(
+    found: OccupancyReconstruction, *, key: tuple[str, ...] | list[str]
+) -> pd.DataFrame:
+    """Return what reconstructed violations look like, the most frequent first.
+
+    Parameters
+    ----------
+    found : OccupancyReconstruction
+        Solutions of blocks; all violations in them count.
+    key : sequence of str
+        Columns of ``subsidised, bedrooms, race_ethnicity, child``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``block``, those of the key, and ``score``: violating households of that kind, on
+        average over the solutions of the block.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If an argument has the wrong type.
+    DataError
+        If a column of the key is not known.
+
+    Examples
+    --------
+    >>> from bayesrisk.reconstruction import OccupancyReconstruction
+    >>> one = np.ones(1, dtype=int)
+    >>> found = OccupancyReconstruction(
+    ...     np.array(["1"]), ("proved",), np.array([False]), one, 0 * one, 0 * one, 3 * one,
+    ...     0 * one, one, one, one, 2 * one, (np.zeros(1),), (0 * one,))
+    >>> occupancy_ranking(found, key=["race_ethnicity", "child"]).values.tolist()
+    [['1', 0, 1, 2.0]]
+    """
+    if not isinstance(found, OccupancyReconstruction):
+        raise ArgumentTypeError(f"found must be a reconstruction, got {type(found).__name__}")
+    names = list(checked_key(key))
+    frame = found.to_frame()
+    frame["child"] = (frame["children"] > 0).astype(np.int64)
+    share = frame["households"].to_numpy() / found.solutions[found.block]
+    frame = frame.assign(score=share)[frame["violation"]]
+    rows = frame.groupby(["block", *names], sort=True)["score"].sum().reset_index()
+    return rows.sort_values("score", ascending=False, kind="stable", ignore_index=True)
+
+
+def sampling_ranking(
+    sample: pd.DataFrame, targets: NDArray[np.str_] | list[str], *, key: tuple[str, ...] | list[str]
+) -> pd.DataFrame:
+    """Return what violations look like in a sample of the truth: a strong baseline.
+
+    Parameters
+    ----------
+    sample : pandas.DataFrame
+        Confidential households, subsidies and bedrooms included, which nobody publishes.
+    targets : sequence of str
+        Blocks to look for them.
+    key : sequence of str
+        Columns of ``subsidised, bedrooms, race_ethnicity, child``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As :func:`occupancy_ranking` returns it: for every target the same entries, ``score`` the
+        number of households of the kind in violation in the sample.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If an argument has the wrong type.
+    DataError
+        If a column is missing or not known, or a value out of range.
+
+    References
+    ----------
+    Steed, Qing and Wu (2024), section 4.1.
+
+    Examples
+    --------
+    >>> sample = pd.DataFrame({"block": "1", "size": [3, 1], "race_ethnicity": [4, 5],
+    ...                        "children": 1, "bedrooms": 1, "subsidised": 1})
+    >>> sample["children"] = [1, 0]
+    >>> sampling_ranking(sample, ["1", "2"], key=["race_ethnicity"]).values.tolist()
+    [['1', 4, 1.0], ['2', 4, 1.0]]
+    """
+    names = list(checked_key(key))
+    places = check.text_array(targets, "targets")
+    if places.ndim != 1:
+        raise ShapeError(f"targets must have one axis, got shape {places.shape}")
+    homes = household_frame(sample, source="sample")
+    counts = homes[homes["violation"]].groupby(names, sort=True).size().rename("score")
+    rows = counts.astype(float).reset_index()
+    blocks = pd.DataFrame({"block": pd.Series(places, dtype="str")})
+    every = blocks.merge(rows, how="cross")
+    return every.sort_values("score", ascending=False, kind="stable", ignore_index=True)
+
+
+def occupancy_linkage(
+    ranking: pd.DataFrame,
+    truth: pd.DataFrame,
+    *,
+    key: tuple[str, ...] | list[str],
+    unique: bool,
+    level: float = 0.95,
+) -> LinkageCurve:
+    r"""Return how many known households, and violations, the first k entries match, for every k.
+
+    The adversary knows the key of every household and where it is, and takes those that agree with
+    one of the first ``k`` entries for violations :math:`\hat V_k`; of the true ones :math:`V`
+    precision is :math:`|V \cap \hat V_k| / |\hat V_k|` and recall
+    :math:`|V \cap \hat V_k| / |V|`.
+
+    Parameters
+    ----------
+    ranking : pandas.DataFrame
+        From :func:`occupancy_ranking` or :func:`sampling_ranking`.
+    truth : pandas.DataFrame
+        Confidential households: ``block, size, race_ethnicity, children, bedrooms, subsidised``.
+        All of them: violations in blocks that the ranking leaves out count as missed.
+    key : sequence of str
+        Columns of the ranking.
+    unique : bool
+        Whether only households count that are alone in their block with their key.
+    level : float, default 0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    LinkageCurve
+        Expected numbers for every k, over the order of entries with equal scores.
+
+    Raises
+    ------
+    ArgumentError
+        If ``level`` is out of range.
+    ArgumentTypeError
+        If an argument has the wrong type.
+    DataError
+        If a column is missing or a value out of range.
+
+    References
+    ----------
+    Steed, Qing and Wu (2024), Eq. 4, 5 and 9.
+
+    Examples
+    --------
+    >>> truth = pd.DataFrame({"block": "1", "size": [3, 1], "race_ethnicity": 0,
+    ...                       "children": [1, 0], "bedrooms": 1, "subsidised": 1})
+    >>> ranking = pd.DataFrame({"block": ["1"], "race_ethnicity": [0], "score": [1.0]})
+    >>> curve = occupancy_linkage(ranking, truth, key=["race_ethnicity"], unique=False)
+    >>> curve.precision, curve.recall
+    (array([0.5]), array([1.]))
+    """
+    names = checked_key(key)
+    share = check.scalar(level, "level", lower=0.0, upper=1.0, bounds="()")
+    if not isinstance(ranking, pd.DataFrame):
+        raise ArgumentTypeError(f"ranking must be a DataFrame, got {type(ranking).__name__}")
+    for name in ("block", *names, "score"):
+        if name not in ranking:
+            raise DataError(f"ranking: must have a column {name!r}")
+    check.flag(unique, "unique")
+    homes = household_frame(truth, source="truth")
+    if "subsidised" in names:
+        homes = homes[homes["subsidised"] == 1]
+    homes = pd.DataFrame(
+        {
+            "block": homes["block"],
+            "code": key_codes(homes, names),
+            "violation": homes["violation"].astype(np.int64),
+        }
+    )
+    known = homes.groupby(["block", "code"], sort=False)["violation"].agg(["size", "sum"])
+    if unique:
+        known = known[known["size"] == 1]
+    entries = pd.DataFrame(
+        {
+            "block": ranking["block"].astype("str"),
+            "code": key_codes(ranking, names),
+            "score": ranking["score"].astype(float),
+        }
+    )
+    if entries.duplicated(["block", "code"]).any():
+        raise DataError("ranking: must have every entry once")
+    joined = entries.join(known, on=["block", "code"]).fillna({"size": 0.0, "sum": 0.0})
+    score = joined["score"].to_numpy(np.float64)
+    size, hits = (joined[name].to_numpy(np.float64) for name in ("size", "sum"))
+    found = known.groupby(level="block", sort=False)["sum"].sum()
+    bounds = _bounds(joined["block"], score, size, hits, found[found > 0], share)
+    return LinkageCurve(
+        names,
+        bool(unique),
+        _expected(score, size),
+        _expected(score, hits),
+        _expected(score, (hits > 0).astype(np.float64)),
+        int(known["sum"].sum()),
+        int(known["size"].sum()),
+        *bounds,
+        share,
+    )
+
+
+def _expected(score: Floats, values: Floats) -> Floats:
+    """Return the expected sum of the first k values, largest scores first, ties at random."""
+    if not score.size:
+        return np.empty(0)
+    different, tie, count = np.unique(-score, return_inverse=True, return_counts=True)
+    del different
+    ends = np.concatenate([[0], np.cumsum(count)])
+    sums = np.concatenate([[0.0], np.cumsum(np.bincount(tie, values))])
+    return np.asarray(np.interp(np.arange(1, score.size + 1), ends, sums))
+
+
+def _bounds(
+    blocks: pd.Series,
+    score: Floats,
+    size: Floats,
+    hits: Floats,
+    violations: pd.Series,
+    level: float,
+) -> tuple[Floats, Floats]:
+    """Return the ends of the intervals of precision and recall for every k, blocks as units.
+
+    Every entry adds to the trials and hits of its block, so that sums over blocks of anything that
+    depends on both are running sums of what each entry changes.
+    """
+    order = np.argsort(-score, kind="stable")
+    block = pd.Series(blocks.to_numpy()[order])
+    trials, right = (pd.Series(values[order]) for values in (size, hits))
+    whole = violations.reindex(block).fillna(0.0).to_numpy(np.float64)
+    after_n, after_y = (values.groupby(block).cumsum().to_numpy() for values in (trials, right))
+    before_n, before_y = after_n - trials.to_numpy(), after_y - right.to_numpy()
+    of_all = block_moments(np.zeros(len(violations)), violations).sum(axis=1)
+    every = []
+    for after, before, start in (
+        ((after_y, after_n), (before_y, before_n), 0.0),
+        ((after_y, whole), (before_y, whole), of_all[:, None]),
+    ):
+        change = block_moments(*after) - block_moments(*before)
+        sums = np.stack([_expected(score[order], row) for row in change]) + start
+        every.append(np.stack(moment_intervals(sums, level=level)))
+    return every[0], every[1]

@@ -1,0 +1,393 @@
+"""How surprising verified claims are, and how often they are false.
+
+A verified claim has posterior 1 as long as the published counts are the true ones; its prior is
+the chance that it holds in a block of as many records drawn from the tract or the state (Liu et
+al., Eq. 17).  After swapping or noise a claim can be verified from the tables and false in the
+truth: then the share of true ones is what verification is worth.
+"""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.reconstruction import Claims
+from bayesrisk.reconstruction.claims.sentences import claim_sentences
+from bayesrisk.release import MechanismSpec
+from bayesrisk.risk.intervals import binomial_interval, clustered_interval
+from bayesrisk.risk.linkage.baselines import COUNTED, WITHOUT
+from bayesrisk.risk.statements.statements import STATEMENT_COLUMNS, TRUE_COUNTS
+from bayesrisk.tables import Records
+
+__all__ = ["certainty_precision", "claim_priors", "claim_statements", "count_claims"]
+
+
+def _records(found: Claims, records: Records, name: str) -> pd.DataFrame:
+    """Return the records that claims can be about, with their places."""
+    if not isinstance(found, Claims):
+        raise ArgumentTypeError(f"found must be Claims, got {type(found).__name__}")
+    if not isinstance(records, Records):
+        raise ArgumentTypeError(f"{name} must be Records, got {type(records).__name__}")
+    if records.schema.name != found.schema.name:
+        raise ArgumentError(
+            f"{name} must be of schema {found.schema.name!r}, got {records.schema.name!r}"
+        )
+    keep = np.ones(len(records), np.bool_)
+    for column, codes in found.among.items():
+        keep &= np.isin(records.codes(column), codes)
+    frame = pd.DataFrame({c: records.codes(c)[keep] for c in found.columns})
+    place = records.geoids[keep]
+    return frame.assign(_place=records.schema.geography.ancestors(place, found.level))
+
+
+def _counts(patterns: NDArray[np.int16], rows: NDArray[np.int16]) -> NDArray[np.int64]:
+    """Return how many rows match each pattern."""
+    from bayesrisk.reconstruction.claims.search.kernels import (
+        pattern_counts,  # compiled on first use
+    )
+
+    distinct, weight = np.unique(rows, axis=0, return_counts=True)
+    asked, back = np.unique(patterns, axis=0, return_inverse=True)
+    out = np.zeros(len(asked), np.int64)
+    pattern_counts(np.ascontiguousarray(asked), np.ascontiguousarray(distinct), weight, out)
+    return out[back.ravel()]
+
+
+def count_claims(found: Claims, claims: pd.DataFrame, truth: Records) -> NDArray[np.int64]:
+    """Return how many records of the truth each claim describes.
+
+    Parameters
+    ----------
+    found : Claims
+        Where the claims are from.
+    claims : pandas.DataFrame
+        Some of them.
+    truth : Records
+        Confidential records.
+
+    Returns
+    -------
+    ndarray of int64
+        Records of the claim's place that agree with it; the claim is true if these are as many as
+        its ``multiplicity``.
+
+    Raises
+    ------
+    ArgumentError
+        If the truth is of another schema.
+    ArgumentTypeError
+        If an argument has the wrong type.
+
+    Examples
+    --------
+    >>> from bayesrisk.reconstruction import claims
+    >>> from bayesrisk.tables import schema, tabulate_records, workload
+    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
+    ...                        "race": 1, "hisp": 0})
+    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
+    >>> found = claims(tabulate_records(records, workload("sf1-block")), columns=["age"])
+    >>> count_claims(found, found.claims, records).tolist()
+    [1, 1]
+    """
+    people = _records(found, truth, "truth")
+    check.frame(claims, "claims", (found.level, *found.columns))
+    counts = np.zeros(len(claims), np.int64)
+    rows = found.coded(people)
+    patterns = found.coded(claims)
+    where = people.groupby("_place").indices
+    for place, at in claims.groupby(found.level).indices.items():
+        own = where.get(place)
+        if own is not None:
+            counts[at] = _counts(patterns[at], rows[own])
+    return counts
+
+
+def claim_priors(
+    found: Claims,
+    records: Records,
+    *,
+    level: str,
+    status: str = "verified",
+    readable: str | None = "here",
+    leave_out: bool = False,
+) -> pd.DataFrame:
+    """Return claims with the probability that they hold in a block drawn from a larger place.
+
+    With N records in the block and a share p of the larger place's records that agree with the
+    claim, the probability of exactly m is ``C(N, m) p**m (1 - p)**(N - m)`` (Eq. 17); the risk
+    ratio of a verified claim is its inverse.
+
+    Parameters
+    ----------
+    found : Claims
+        Claims and places.
+    records : Records
+        Records of the larger places: the adversary's knowledge of tract or state.
+    level : str
+        Level of those places, such as ``"tract"`` or ``"state"``.
+    status : str, default "verified"
+        Which claims.
+    readable : str, optional
+        Which of them are left out, as for :meth:`Claims.to_frame`; by default those that a table
+        states once ruled out cells are dropped.
+    leave_out : bool, default False
+        Whether the record of the claim's target, one of those in the block that agree with the
+        claim, is left out of the larger place: then p is a share of the others, ``(k - 1) / (n -
+        1)`` where k of n records agree.  By default it counts, as in the paper.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The claims with ``share`` (p), ``prior``, ``ratio`` and ``baseline``, which says whether
+        the own record is counted.  A prior of 0, and an infinite ratio, say that no (other) record
+        of the larger place agrees.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such level, or a place has no records.
+    ArgumentTypeError
+        If an argument has the wrong type.
+
+    Notes
+    -----
+    Two corrections to the paper as printed: the uniform law that it mentions is the product of
+    ``1 / |x(j)|``, not of ``|x(j)|``, and Eq. 16 needs ``1 - Y`` for its own explanation to hold.
+    The larger place includes the block itself, as in the paper.  A claim that no record of its
+    block agrees with, which a protected release can give, has no record to leave out.
+
+    Examples
+    --------
+    >>> from bayesrisk.reconstruction import claims
+    >>> from bayesrisk.tables import schema, tabulate_records, workload
+    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
+    ...                        "race": 1, "hisp": 0})
+    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
+    >>> found = claims(tabulate_records(records, workload("sf1-block")), columns=["age"])
+    >>> claim_priors(found, records, level="tract", readable=None)["prior"].round(12).tolist()
+    [0.5, 0.5]
+    >>> claim_priors(found, records, level="tract", readable=None,
+    ...              leave_out=True)["prior"].tolist()
+    [0.0, 0.0]
+    """
+    from scipy.stats import binom  # slow to import
+
+    people = _records(found, records, "records")
+    geography = records.schema.geography
+    geography.rank(level)
+    chosen = found.to_frame(status=status, readable=readable)
+    rows, patterns = found.coded(people), found.coded(chosen)
+    larger = geography.ancestors(people["_place"].to_numpy(dtype=np.str_), level)
+    wanted = geography.ancestors(chosen[found.level].to_numpy(dtype=np.str_), level)
+    alike, there = np.zeros((2, len(chosen)))
+    for place in np.unique(wanted):
+        own, at = rows[larger == place], np.flatnonzero(wanted == place)
+        if not len(own):
+            raise ArgumentError(f"records must be there for {level} {str(place)!r}, got none")
+        alike[at], there[at] = _counts(patterns[at], own), len(own)
+    if leave_out:
+        target = np.minimum(count_claims(found, chosen, records), 1)
+        alike, there = alike - target, there - target
+    share = alike / np.maximum(there, 1)  # a place of one record has no others: share 0
+    size = found.blocks.set_index(found.level)["records"]
+    n = size.reindex(chosen[found.level]).to_numpy()
+    prior = binom.pmf(chosen["multiplicity"].to_numpy(), n, share) if len(chosen) else share
+    with np.errstate(divide="ignore"):
+        return chosen.assign(
+            share=share,
+            prior=prior,
+            ratio=1.0 / prior,
+            baseline=WITHOUT if leave_out else COUNTED,
+        )
+
+
+def certainty_precision(
+    found: Claims,
+    truth: Records,
+    *,
+    readable: str | None = None,
+    count: str = "n_columns",
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """Return which share of verified claims is true, by number of columns.
+
+    From true counts all are.  A swapped or noisy release that is consistent gives claims that must
+    be true of its tables and can be false of the people: confident and wrong.
+
+    Parameters
+    ----------
+    found : Claims
+        Claims verified from a release.
+    truth : Records
+        Confidential records.
+    readable : str, optional
+        Which claims are left out, as for :meth:`Claims.to_frame`; none by default.
+    count : {"n_columns", "n_needed"}
+        How columns are counted.
+    level : float, default 0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    pandas.DataFrame
+        For ``kind`` (``singleton`` or ``any``) and number of ``columns`` (0 for all together):
+        ``claims``, ``true``, ``precision`` with its interval ``lower``, ``upper`` (claims of one
+        block stand and fall together, blocks are independent: Korn and Graubard's); ``blocks``
+        with such claims, ``all_true`` of them without a false one, and ``block_share`` with its
+        binomial interval ``block_lower``, ``block_upper``.
+
+    Raises
+    ------
+    ArgumentError
+        If the truth is of another schema, or an option is unknown.
+    ArgumentTypeError
+        If an argument has the wrong type.
+
+    Examples
+    --------
+    >>> from bayesrisk.reconstruction import claims
+    >>> from bayesrisk.tables import schema, tabulate_records, workload
+    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
+    ...                        "race": 1, "hisp": 0})
+    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
+    >>> found = claims(tabulate_records(records, workload("sf1-block")))
+    >>> certainty_precision(found, records)["precision"].unique().tolist()
+    [1.0]
+    """
+    check.choice(count, "count", ("n_columns", "n_needed"))
+    level = check.scalar(level, "level", lower=0.0, upper=1.0, bounds="()")
+    check.instance(found, Claims, "found")
+    chosen = found.to_frame(readable=readable)
+    right = count_claims(found, chosen, truth) == chosen["multiplicity"].to_numpy()
+    frame = pd.DataFrame(
+        {
+            "columns": chosen[count].to_numpy(),
+            "right": right,
+            "place": chosen[found.level].to_numpy(),
+            "single": chosen["multiplicity"].to_numpy() == 1,
+        }
+    )
+    lines = []
+    for kind, part in (("singleton", frame[frame["single"]]), ("any", frame)):
+        groups = [(0, part), *part.groupby("columns")]
+        for columns, group in groups:
+            if len(group):
+                block = group.groupby("place")["right"].all()
+                lines.append(
+                    (
+                        kind,
+                        int(columns),
+                        len(group),
+                        int(group["right"].sum()),
+                        len(block),
+                        int(block.sum()),
+                        *clustered_interval(group["right"], group["place"], level=level),
+                    )
+                )
+    names = ["kind", "columns", "claims", "true", "blocks", "all_true", "lower", "upper"]
+    result = pd.DataFrame(lines, columns=names)
+    result.insert(4, "precision", result["true"] / result["claims"])
+    for at, name in ((5, "lower"), (6, "upper")):
+        result.insert(at, name, result.pop(name))
+    result["block_share"] = result["all_true"] / result["blocks"]
+    lower, upper = binomial_interval(result["all_true"], result["blocks"], level=level)
+    return result.assign(block_lower=lower, block_upper=upper)
+
+
+def claim_statements(
+    found: Claims,
+    *,
+    spec: MechanismSpec,
+    records: Records,
+    level: str,
+    readable: str | None = "here",
+    truth: Records | None = None,
+    interval: float = 0.95,
+    leave_out: bool = False,
+) -> pd.DataFrame:
+    """Return verified claims as statements with prior, posterior and ratio.
+
+    Parameters
+    ----------
+    found : Claims
+        Claims verified from a release.
+    spec : MechanismSpec
+        How the tables were protected.
+    records : Records
+        Records of the larger places, for priors; see :func:`claim_priors`.
+    level : str
+        Level of those places.
+    readable : str, optional
+        Which claims are left out, as for :func:`claim_priors`.
+    truth : Records, optional
+        Confidential records, for the share of true claims where counts are not true ones.
+    interval : float, default 0.95
+        Level of the interval of that share.
+    leave_out : bool, default False
+        Whether priors leave the target's own record out; see :func:`claim_priors`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``attack, protection, target`` (the place), ``statement`` (in words), ``people`` (the
+        multiplicity), ``prior, posterior, lower, upper, ratio, status``, ``n_columns`` and
+        ``baseline``.
+        ``status`` is ``proved`` (posterior 1) where published counts are true counts, else
+        ``estimated`` (the share of claims with as many columns that are true, ``lower`` and
+        ``upper`` as for :func:`certainty_precision`) or, without the
+        truth, ``unverified``.  ``baseline`` says what the prior counts.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such level, or records are of another schema.
+    ArgumentTypeError
+        If an argument has the wrong type.
+
+    Examples
+    --------
+    >>> from bayesrisk.mechanisms import Identity
+    >>> from bayesrisk.reconstruction import make_attack
+    >>> from bayesrisk.tables import schema, workload
+    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
+    ...                        "race": 1, "hisp": 0})
+    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
+    >>> release = Identity().release(records, workload=workload("sf1-block"), rng=1)
+    >>> found = make_attack("claims", columns=["sex", "age"]).run(release)
+    >>> rows = claim_statements(found, spec=release.spec, records=records, level="tract",
+    ...                         readable=None)
+    >>> rows[["people", "prior", "posterior", "ratio"]].round(12).iloc[0].tolist()
+    [1.0, 0.5, 1.0, 2.0]
+    """
+    if not isinstance(spec, MechanismSpec):
+        raise ArgumentTypeError(f"spec must be a MechanismSpec, got {type(spec).__name__}")
+    rows = claim_priors(found, records, level=level, readable=readable, leave_out=leave_out)
+    proved = spec.mechanism in TRUE_COUNTS
+    posterior = np.full(len(rows), 1.0 if proved else np.nan)
+    lower = upper = posterior
+    status = "proved" if proved else "unverified"
+    if not proved and truth is not None:
+        right = count_claims(found, rows, truth) == rows["multiplicity"].to_numpy()
+        lower, upper = posterior.copy(), posterior.copy()
+        place = rows[found.level].to_numpy()
+        for at in rows.reset_index(drop=True).groupby("n_columns").indices.values():
+            posterior[at] = right[at].mean()
+            lower[at], upper[at] = clustered_interval(right[at], place[at], level=interval)
+        status = "estimated"
+    prior = rows["prior"].to_numpy()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = posterior / prior
+    statements = rows.assign(
+        attack="claims",
+        protection=spec.mechanism,
+        target=rows[found.level],
+        statement=claim_sentences(found, rows),
+        people=rows["multiplicity"],
+        posterior=posterior,
+        lower=lower,
+        upper=upper,
+        ratio=ratio,
+        status=status,
+    )
+    return statements[[*STATEMENT_COLUMNS, "n_columns", "baseline"]]

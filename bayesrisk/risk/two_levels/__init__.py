@@ -1,0 +1,1 @@
+"""Averages over the releases of two levels, and what the second level adds."""

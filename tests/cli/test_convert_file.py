@@ -1,0 +1,134 @@
+"""``bayesrisk convert-file``: every form, refusals, and nothing half-written."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from oracles import readers as oracle
+from typer.testing import CliRunner
+
+from bayesrisk import (
+    DataError,
+    write_ipums_1940,
+    write_nhgis,
+    write_ppmf,
+    write_ppmf_units,
+    write_record_form,
+    write_sf1,
+)
+from bayesrisk.cli.app import app
+from bayesrisk.exceptions import ArgumentError, OutputError
+from bayesrisk.tables import PublishedTables, Records, schema, tabulate_records, workload
+
+RNG = np.random.default_rng(7)
+
+
+def run(*arguments, fails=None):
+    result = CliRunner().invoke(app, ["convert-file", *map(str, arguments)])
+    if fails is None:
+        assert result.exit_code == 0, result.output + repr(result.exception)
+        return result.stdout
+    assert isinstance(result.exception, fails[0]), repr(result.exception)
+    assert fails[1] in str(result.exception)
+    return ""
+
+
+def test_records_of_every_form(tmp_path):
+    people = oracle.person_records(RNG, 20)
+    persons_1940 = oracle.records_1940(RNG, 5)
+    write_ppmf(oracle.pl94_records(RNG, 9), tmp_path / "p.csv", vintage="2010-demonstration")
+    write_ppmf_units(oracle.household_records(RNG, 9), tmp_path / "u.csv", vintage="2020")
+    write_record_form(people, tmp_path / "r.csv")
+    write_ipums_1940(persons_1940, tmp_path / "EXT1940USCB.dat")
+    write_ipums_1940(persons_1940, tmp_path / "usa.dat", ddi=tmp_path / "usa.xml")
+    for form, file, options, name, rows in (
+        ("ppmf", "p.csv", [], "pl94", 9),
+        ("ppmf-units", "u.csv", [], "household-dhc", 9),
+        ("records", "r.csv", [], "sf1-person", 20),
+        ("ipums-1940", "EXT1940USCB.dat", [], "census-1940", len(persons_1940)),
+        ("ipums-1940", "usa.dat", ["--codebook", tmp_path / "usa.xml"], "census-1940", None),
+    ):
+        output = tmp_path / f"{form}-{file}.parquet"
+        text = run(tmp_path / file, "--from", form, "-o", output, "--json", *options)
+        assert json.loads(text)["rows"] == (rows or len(persons_1940))
+        assert len(Records.read(output, schema=schema(name))) == (rows or len(persons_1940))
+    found = Records.read(tmp_path / "records-r.csv.parquet", schema=schema("sf1-person"))
+    assert oracle.same(found, people)
+
+
+def test_tables(tmp_path):
+    blocks = ["500010001001000", "500010001001001"] * 10
+    people = oracle.person_records(RNG, 20).replace(block=blocks)
+    tables = tabulate_records(people, workload("sf1-block"))
+    write_sf1(tables, tmp_path / "vt2010.sf1.zip")
+    write_nhgis(tables, tmp_path / "nhgis.zip", described=True)
+    for form, file in (("sf1", "vt2010.sf1.zip"), ("nhgis", "nhgis.zip")):
+        options = ["--from", form, "--workload", "sf1-block", "-o", tmp_path / form, "-q"]
+        assert run(tmp_path / file, *options).startswith("2 places in")
+        assert PublishedTables.read(tmp_path / form) == tables
+    options = ["--from", "sf1", "--workload", "sf1-block", "--table", "P1", "--level", "block"]
+    run(tmp_path / "vt2010.sf1.zip", *options, "-o", tmp_path / "few")
+    frame = pd.read_parquet(tmp_path / "few")
+    assert frame["table"].unique().tolist() == ["P1"]
+    assert frame["count"].tolist() == [10, 10]
+
+
+def test_a_codebook_of_our_own_is_said_on_standard_error(tmp_path):
+    (tmp_path / "a.csv").write_text("GISJOIN,H7V001\nG50000100001001000,3\n")
+    result = CliRunner().invoke(
+        app,
+        ["convert-file", str(tmp_path / "a.csv"), "--from", "nhgis", "--workload", "sf1-block",
+         "--table", "P1", "-o", str(tmp_path / "t")],
+    )  # fmt: skip
+    assert result.exit_code == 0
+    assert "bayesrisk: warning:" in result.stderr
+    assert "no codebook" in result.stderr
+
+
+def test_hud(tmp_path):
+    (tmp_path / "a.csv").write_text("code,number_reported,pct_bed1\n1003010100,40,95\n")
+    output = tmp_path / "hud.parquet"
+    run(tmp_path / "a.csv", "--from", "hud", "--level", "tract", "-o", output)
+    row = pq.read_table(output).to_pylist()[0]
+    assert (row["code"], row["pct_bed1_low"], row["pct_bed1_high"]) == ("01003010100", 38, 38)
+
+
+def test_refusals_leave_nothing(tmp_path):
+    file = tmp_path / "r.csv"
+    write_record_form(oracle.person_records(RNG, 20), file)
+    text = file.read_text()
+    file.write_text(text[:-2] + "x\n")
+    before = sorted(tmp_path.iterdir())
+    out = tmp_path / "out.parquet"
+    run(file, "--from", "records", "-o", out, fails=(DataError, "row 20, column 'hisp'"))
+    for options, error, message in (
+        (["--from", "ppmf", "-o", out], DataError, "known vintage"),
+        (["--from", "records", "-o", tmp_path / "out.csv"], ArgumentError, ".parquet"),
+        (["--from", "records", "-o", file], OutputError, "exists already"),
+        (["--from", "sf1", "-o", out], ArgumentError, "--workload must be given"),
+        (["--from", "hud", "-o", out], ArgumentError, "--level must be given once"),
+        (["--from", "hud", "--table", "P1", "-o", out], ArgumentError, "--table goes with"),
+        (["--from", "sf1", "--state", "VT", "-o", out], ArgumentError, "--state goes with"),
+        (["--from", "ppmf", "--codebook", file, "-o", out], ArgumentError, "--codebook goes with"),
+    ):
+        run(file, *options, fails=(error, message))
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_an_unknown_form(tmp_path):
+    result = CliRunner().invoke(app, ["convert-file", "x", "--from", "sas", "-o", "y"])
+    assert result.exit_code == 2
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e9])
+def test_progress_in_lines(tmp_path, monkeypatch, seconds):
+    monkeypatch.setattr("bayesrisk.cli.convert_file._SECONDS", seconds)
+    write_record_form(oracle.person_records(RNG, 20), tmp_path / "r.csv")
+    result = CliRunner().invoke(
+        app,
+        ["convert-file", str(tmp_path / "r.csv"), "--from", "records", "-o",
+         str(tmp_path / "o.parquet")],
+    )  # fmt: skip
+    assert ("20 rows\n" in result.stderr) == (seconds == 0.0)

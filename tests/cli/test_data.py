@@ -1,0 +1,90 @@
+"""Every command that takes data takes ``sample:NAME``, or names the samples that it can take."""
+
+import sys
+
+import pandas as pd
+import pytest
+
+from bayesrisk import datasets as samples
+from bayesrisk.cli._data import MICRODATA, data_path, measurement_folder
+from bayesrisk.cli.app import main
+from bayesrisk.exceptions import ArgumentError
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run a command in this process; return exit status, output and errors."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["bayesrisk", *map(str, arguments)])
+        try:
+            main()
+            status = 0
+        except SystemExit as stop:
+            status = stop.code or 0
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+def test_measurements(run, tmp_path):
+    out = tmp_path / "risk.parquet"
+    done = run("risk", "--nmf", "sample:noisy-measurements", "--prior", "0.1", "-o", out, "-q")
+    assert (done[0], done[2]) == (0, "")
+    assert len(pd.read_parquet(out)) > 0
+    with measurement_folder(tmp_path) as folder:
+        assert folder == tmp_path
+
+
+def test_microdata(run, tmp_path):
+    tables = tmp_path / "tables"
+    done = run("tabulate", "sample:fifty-blocks", "--tables", "household-dhc", "-o", tables)
+    assert done[0] == 0, done[2]
+    released = ("--tables", "household-dhc", "--mechanism", "identity", "--simulation-seed", 0)
+    done = run("release", "sample:fifty-blocks", *released, "-o", tmp_path / "released")
+    assert done[0] == 0, done[2]
+    for name in ("persons.parquet", "households.parquet"):
+        found = data_path("sample:synthetic-county", MICRODATA, name)
+        assert found == samples.path("synthetic-county") / name
+    with pytest.raises(ArgumentError, match=r"sample:fifty-blocks must hold persons\.parquet"):
+        data_path("sample:fifty-blocks", MICRODATA, "persons.parquet")
+
+
+COMMANDS = [
+    (("risk", "--prior", "0.1", "-o", "x", "--nmf"), "noisy measurements", "noisy-measurements"),
+    (("tabulate", "--tables", "sf1-block", "-o", "x"), "microdata", "fifty-blocks, synth"),
+    (
+        (
+            "release",
+            "--tables",
+            "sf1-block",
+            "--mechanism",
+            "identity",
+            "--simulation-seed",
+            0,
+            "-o",
+            "x",
+        ),
+        "microdata",
+        "fifty-blocks, synth",
+    ),
+    (("occupancy", "-o", "x"), "microdata", "fifty-blocks, synth"),
+    (("occupancy", "-o", "x", "--sample"), "microdata", "fifty-blocks, synth"),
+    (("reidentify", "x", "-o", "y", "--truth", "z", "--attacker"), "microdata", "fifty-blocks"),
+    (("reidentify", "x", "-o", "y", "--attacker", "z", "--truth"), "microdata", "fifty-blocks"),
+    (("reconstruct", "--scope", "block", "-o", "x"), "published tables", None),
+    (("claims", "-o", "x"), "published tables", None),
+    (("convert-file", "--from", "records", "-o", "x.parquet"), "census files", None),
+]
+
+
+@pytest.mark.parametrize(("command", "kind", "fitting"), COMMANDS)
+def test_other_samples_are_refused_by_every_command(run, tmp_path, command, kind, fitting):
+    for name, what in (("dare-county-sweep", "is settings of a sweep"), ("moon", "is none")):
+        status, out, err = run(*command, f"sample:{name}")
+        assert status != 0
+        assert out == ""
+        said = " ".join(err.split())
+        assert f"sample:{name} must be a sample of {kind}, but '{name}' {what}" in said
+        assert (f"samples of this kind: {fitting}" if fitting else "none ships") in said

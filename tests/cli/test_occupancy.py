@@ -1,0 +1,191 @@
+"""``bayesrisk occupancy``: households, tables and statistics, JSON, refusals, interrupts."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from bayesrisk.cli.app import app
+from bayesrisk.exceptions import BayesRiskError, OutputError
+from bayesrisk.experiments import OccupancyConfig, run_occupancy_attack
+from bayesrisk.experiments.occupancy import run as occupancy_run
+from bayesrisk.experiments.occupancy.study import synthetic_households
+from bayesrisk.reconstruction import detect_occupancy, occupancy_statistics
+from bayesrisk.tables import schema, tabulate_records, workload
+
+SMALL = ["--solutions", "2", "--noisy-solutions", "2", "--quiet", "--no-figures"]
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["occupancy", *map(str, words)])
+
+
+def told(result):
+    """The refusal, which the command line shows without a traceback."""
+    assert isinstance(result.exception, BayesRiskError)
+    return str(result.exception)
+
+
+@pytest.fixture(scope="module")
+def homes():
+    return synthetic_households(OccupancyConfig(seeds=(5,), blocks=8), 5)[0].households
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory):
+    file = tmp_path_factory.mktemp("sample") / "sample.parquet"
+    other = synthetic_households(OccupancyConfig(seeds=(6,), blocks=30), 6)[0].households
+    other.to_frame()[["size", "race_ethnicity", "children"]].to_parquet(file)
+    return file
+
+
+def test_households(tmp_path, homes):
+    homes.write(tmp_path / "homes.parquet")
+    words = [tmp_path / "homes.parquet", "-o", tmp_path / "out", "--protection", "none", *SMALL]
+    first = run(*words)
+    assert first.exit_code == 0, first.output
+    assert "precision 1.00" in first.output
+    before = (tmp_path / "out" / "table.csv").read_bytes()
+    again = run(*words)
+    assert again.exit_code != 0
+    assert "add --resume" in told(again)
+    document = json.loads(run(*words, "--resume", "--json").output)
+    assert {row["protection"] for row in document["table"]} == {"none"}
+    assert (tmp_path / "out" / "table.csv").read_bytes() == before
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert config["households"] != "synthetic"
+    assert config["sample"] == "synthetic"
+
+
+def test_synthetic_with_figures(tmp_path):
+    result = run(
+        *("-o", tmp_path, "--seeds", 1, "--blocks", 8, "--protection", "none"),
+        *("--solutions", 2, "--closed", "--alpha", 0.01),
+    )
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "figures" / "blocks.png").exists()
+    assert "1 of 1 parts" in result.stderr
+
+
+def test_published_tables(tmp_path, homes):
+    assert homes.schema == schema("household-occupancy")
+    tabulate_records(homes, workload("household-occupancy")).write(tmp_path / "tables")
+    result = run(tmp_path / "tables", "-o", tmp_path / "out", "--quiet")
+    assert result.exit_code == 0, result.output
+    frame = pd.read_parquet(tmp_path / "out" / "blocks.parquet")
+    assert list(frame) == ["block", "subsidised", "status", "way", "cause"]
+    assert frame["status"].eq("violation").any()
+    words = [tmp_path / "tables", "-o", tmp_path / "out", "--json"]
+    document = json.loads(run(*words, "--resume").output)
+    assert sum(document["statuses"].values()) == document["blocks"] == len(frame)
+    assert not (tmp_path / "out" / "households.parquet").exists()
+
+
+def test_likely_households_of_published_statistics(tmp_path, homes, sample):
+    tables = tabulate_records(homes, workload("household-occupancy"))
+    blocks = occupancy_statistics(tables)
+    blocks.to_frame().to_parquet(tmp_path / "blocks.parquet")
+    words = [tmp_path / "blocks.parquet", "-o", tmp_path / "out", "--sample", sample]
+    result = run(*words, "--solutions", 5, "--quiet")
+    assert result.exit_code == 0, result.output
+    found = pd.read_parquet(tmp_path / "out" / "blocks.parquet").set_index("block")
+    assert found["status"].tolist() == list(detect_occupancy(blocks).status)
+    proved = found["status"] == "violation"
+    assert (found.loc[proved, "solutions"] == 5).all()
+    assert (found.loc[proved, "violations"] >= 1.0).all()  # each reconstruction has one
+    assert found.loc[~proved, "violations"].isna().all()
+    assert set(found.loc[~proved, "reconstruction"]) == {"none"}
+    likely = pd.read_parquet(tmp_path / "out" / "households.parquet")
+    total = likely.groupby("block")["households"].sum()
+    expected = pd.Series(blocks.households, index=blocks.geoids)[total.index]
+    assert np.allclose(total, expected, rtol=1e-12, atol=0)
+    breach = likely[likely["violation"]].groupby("block")["households"].sum()
+    assert np.allclose(breach, found.loc[breach.index, "violations"], rtol=1e-12, atol=0)
+    for block in total.index:  # violations first
+        assert likely.loc[likely["block"] == block, "violation"].is_monotonic_decreasing
+
+
+def test_attack_resumes_to_the_same_bytes(tmp_path, homes, sample):
+    """For any number of workers, whether or not it was interrupted."""
+    tabulate_records(homes, workload("household-occupancy")).write(tmp_path / "tables")
+    whole = {"sample": sample, "solutions": 3, "blocks_per_shard": 3}
+
+    def files(folder, **more):
+        run_occupancy_attack(tmp_path / "tables", tmp_path / folder, **whole, **more)
+        names = ("blocks.parquet", "households.parquet", "manifest.json")
+        return [(tmp_path / folder / name).read_bytes() for name in names]
+
+    def stop(done, _):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    expected = files("one")
+    assert files("two", workers=2) == expected
+    with pytest.raises(KeyboardInterrupt):
+        files("three", progress=stop)
+    assert not (tmp_path / "three" / "blocks.parquet").exists()
+    assert files("three", resume=True) == expected
+    with pytest.raises(OutputError, match=r"another configuration \(other solutions\)"):
+        run_occupancy_attack(
+            tmp_path / "tables", tmp_path / "one", **{**whole, "solutions": 4}, resume=True
+        )
+
+
+def test_refusals(tmp_path, homes, sample):
+    missing = run(tmp_path / "none.parquet", "-o", tmp_path / "out")
+    assert missing.exit_code != 0
+    assert "no such file" in told(missing)
+    assert run("-o", tmp_path / "out", "--protection", "prayer").exit_code != 0
+    for seeds, bound in ((0, ">= 1, got 0"), (10**9, "<= 10000, got 1000000000")):
+        refused = run("-o", tmp_path / "out", "--seeds", seeds)
+        assert refused.exit_code != 0
+        assert f"--seeds must be {bound}" in str(refused.exception)
+    assert run("-o", tmp_path / "out", "--alpha", 0).exit_code != 0
+    assert "error must be 'none'" in told(run("-o", tmp_path / "out", "--error", "absolute"))
+    tables = tabulate_records(homes, workload("household-occupancy"))
+    frame = occupancy_statistics(tables).to_frame()
+    file = tmp_path / "blocks.parquet"
+    frame.assign(sizes_3=-1).to_parquet(file)
+    refused = run(file, "-o", tmp_path / "out")
+    assert refused.exit_code != 0
+    assert "row 1, column sizes_3: must be a whole number" in told(refused)
+    frame.to_parquet(file)
+    words = [file, "-o", tmp_path / "out"]
+    assert "hud must be 'counts'" in told(run(*words, "--hud", "percentages"))
+    assert "error must be one of" in told(run(*words, "--error", "big"))
+    frame.iloc[:0].to_parquet(file)
+    assert "must hold at least one block" in told(run(*words))
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_interrupt_keeps_finished_parts(tmp_path, monkeypatch):
+    words = [
+        "--seeds",
+        1,
+        "--blocks",
+        8,
+        "--protection",
+        "none",
+        "--protection",
+        "swapping",
+        *SMALL,
+    ]
+    assert run("-o", tmp_path / "whole", *words).exit_code == 0
+    real = occupancy_run.study_part
+
+    def stop(config, seed, protection, *more):
+        if protection == "swapping":
+            raise KeyboardInterrupt
+        return real(config, seed, protection, *more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(occupancy_run, "study_part", stop)
+        result = run("-o", tmp_path / "out", *words)
+    assert result.exit_code == 130
+    assert "finished parts are kept, go on with --resume" in result.stderr
+    assert not (tmp_path / "out" / "table.csv").exists()
+    assert run("-o", tmp_path / "out", *words, "--resume", "--workers", 2).exit_code == 0
+    for file in (tmp_path / "whole").glob("*.*"):
+        assert (tmp_path / "out" / file.name).read_bytes() == file.read_bytes(), file.name

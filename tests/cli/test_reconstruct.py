@@ -1,0 +1,156 @@
+"""The reconstruct command: what it prints, and how it stops."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import bayesrisk.experiments
+from bayesrisk.cli.app import app
+from bayesrisk.exceptions import ArgumentError, DataError, MissingDependencyError, OutputError
+from bayesrisk.experiments import read_reconstruction
+from bayesrisk.mechanisms import Identity
+from bayesrisk.reconstruction import make_solver
+from bayesrisk.tables import Records, schema, tabulate_records, workload
+
+RUNNER = CliRunner()
+BOTH = workload("sf1-block").union(workload("sf1-tract"))
+
+
+def records():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {
+            "block": rng.choice([f"01001020100100{i}" for i in range(4)], 80),
+            "sex": rng.integers(0, 2, 80),
+            "age": rng.integers(0, 90, 80),
+            "race": rng.choice([1, 2, 8], 80),
+            "hisp": rng.integers(0, 2, 80),
+        }
+    )
+    return Records.from_frame(frame, schema=schema("sf1-person"))
+
+
+def run(*arguments):
+    return RUNNER.invoke(app, ["reconstruct", *map(str, arguments)])
+
+
+@pytest.fixture
+def tables(tmp_path):
+    tabulate_records(records(), BOTH).write(tmp_path / "t")
+    return tmp_path / "t"
+
+
+def test_records_of_a_tract(tables, tmp_path):
+    out = tmp_path / "out"
+    done = run(tables, "-o", out, "--scope", "tract", "--variability", "tract-bounds")
+    assert done.exit_code == 0
+    assert done.stdout.startswith(f"80 records in {out}; blocks: ")
+    assert "reconstruct: 1 of 1 shards" in done.stderr
+    again = run(tables, "-o", out, "--scope", "tract", "--variability", "tract-bounds", "--resume")
+    assert "0 shards computed, 1 found finished" in again.stdout
+    made = read_reconstruction(out)
+    assert list(made.variability) == [
+        "block", "population", "lower", "upper", "status", "seconds",
+    ]  # fmt: skip
+    assert list(made.records) == ["block", "sex", "age", "agebin", "race", "hisp"]
+
+
+def test_json_and_options(tables, tmp_path):
+    options = ["--scope", "block", "--time-limit", "1/2", "--nearest", "--workers", "1", "--json"]
+    done = run(tables, "-o", tmp_path / "out", *options)
+    assert done.stderr == ""
+    summary = json.loads(done.stdout)
+    assert (summary["records"], summary["complete"], summary["conflicts"]) == (80, True, [])
+    config = read_reconstruction(tmp_path / "out").config
+    assert (config.time_limit, config.nearest, config.variability) == (0.5, True, None)
+
+
+def test_pulp_gives_the_same_statuses(tables, tmp_path):
+    for name in ("highs", "pulp:highs"):
+        done = run(tables, "-o", tmp_path / name[:4], "--scope", "block", "--solver", name, "-q")
+        assert (done.exit_code, done.stderr) == (0, "")
+    one, two = (read_reconstruction(tmp_path / name).blocks for name in ("high", "pulp"))
+    pd.testing.assert_frame_equal(one, two)
+
+
+def test_a_release_is_a_folder_of_tables(tmp_path):
+    Identity().release(records(), workload=BOTH, rng=1).write(tmp_path / "r")
+    assert run(tmp_path / "r", "-o", tmp_path / "out", "--scope", "tract").exit_code == 0
+    assert len(read_reconstruction(tmp_path / "out").records) == 80
+
+
+def test_conflicts_are_printed(tables, tmp_path):
+    part = tables / "part-00000.parquet"
+    frame = pd.read_parquet(part)
+    at = frame.index[(frame["table"] == "P1") & (frame["level"] == "block")][0]
+    frame.loc[at, "count"] += 1
+    frame.to_parquet(part, index=False)
+    manifest = json.loads((tables / "_manifest.json").read_text())
+    del manifest["seal"], manifest["parts"][0]["sha256"]  # as if written by hand
+    (tables / "_manifest.json").write_text(json.dumps(manifest))
+    done = run(tables, "-o", tmp_path / "out", "--scope", "block")
+    assert done.exit_code == 0
+    assert "1 infeasible" in done.stdout
+    assert f"no records fit: block {frame.loc[at, 'geoid']}: " in done.stdout
+
+
+def test_an_interrupt_says_how_to_go_on(tables, tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bayesrisk.experiments, "run_reconstruction", interrupted)
+    done = run(tables, "-o", tmp_path / "out", "--scope", "block")
+    assert done.exit_code == 130
+    assert "finished shards are kept, go on with --resume" in done.stderr
+
+
+def solver_is_missing(name):
+    try:
+        make_solver(name)
+    except MissingDependencyError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        (["--scope", "state"], ArgumentError, "scope must be one of tract, block"),
+        (["--scope", "block", "--variability", "all"], ArgumentError, "variability must be one"),
+        (["--scope", "block", "--time-limit", "-1"], ArgumentError, "time_limit must be > 0"),
+        (["--scope", "block", "--time-limit", "soon"], ArgumentError, "time_limit"),
+        (["--scope", "block", "--solver", "cbc"], ArgumentError, "solver must be one of"),
+        (["--scope", "block", "--solver", "pulp:nothing"], ArgumentError, "nothing"),
+    ],
+)
+def test_bad_options_make_nothing(tables, tmp_path, options, error, words):
+    done = run(tables, "-o", tmp_path / "out", *options)
+    assert isinstance(done.exception, error)
+    assert words in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_solver_that_is_not_installed(tables, tmp_path, monkeypatch):
+    import pulp
+
+    monkeypatch.setattr(pulp, "listSolvers", lambda onlyAvailable=False: (
+        [] if onlyAvailable else ["COIN_CMD", "PULP_CBC_CMD"]
+    ))  # fmt: skip
+    for solver in (pulp.COIN_CMD, getattr(pulp, "PULP_CBC_CMD", pulp.COIN_CMD)):
+        monkeypatch.setattr(solver, "available", lambda self: False)
+    assert solver_is_missing("pulp:cbc")
+    done = run(tables, "-o", tmp_path / "out", "--scope", "block", "--solver", "pulp:cbc")
+    assert isinstance(done.exception, MissingDependencyError)
+    assert "cbc" in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_folders_are_refused(tables, tmp_path):
+    missing = run(tmp_path / "none", "-o", tmp_path / "out", "--scope", "block")
+    assert isinstance(missing.exception, DataError)
+    used = run(tables, "-o", tmp_path, "--scope", "block")
+    assert isinstance(used.exception, OutputError)
+    assert "nothing was changed" in str(used.exception)

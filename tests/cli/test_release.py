@@ -1,0 +1,239 @@
+"""``bayesrisk release`` as a user runs it."""
+
+import json
+import sys
+
+import pandas as pd
+import pytest
+
+from bayesrisk import Release, make_mechanism, simulate_population
+from bayesrisk.cli.app import main
+from bayesrisk.cli.release import with_settings
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.tables import Microdata, workload
+
+SWAPPING = """
+mechanism = "swapping"
+tables = ["sf1-block"]
+only = ["P1", "P12"]
+
+[parameters]
+rate = "1/10"
+swap_key = ["size", "adults"]
+unique_by = ["race", "age"]
+within = "county"
+unique_within = "tract"
+unit = "household"
+"""
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the command in this process; return exit status, output and errors."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["bayesrisk", "release", *map(str, arguments)])
+        try:
+            main()
+            status = 0
+        except SystemExit as stop:
+            status = stop.code or 0
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def microdata(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("people") / "microdata"
+    simulate_population("tract", rng=1).write(folder)
+    return folder
+
+
+def test_the_command_releases_what_the_class_does(run, microdata, tmp_path):
+    out = tmp_path / "out"
+    settings = ["--set", "sensitivity=add-remove", "--set", "budgets.block.P12=1/10"]
+    tables = ["--tables", "sf1-block", "--only", "P12"]
+    status, text, _ = run(
+        microdata,
+        "--mechanism",
+        "discrete-gaussian",
+        *settings,
+        *tables,
+        "--simulation-seed",
+        7,
+        "-o",
+        out,
+    )
+    assert status == 0
+    assert "1 tables" in text
+    made = Release.read(out)
+    mechanism = make_mechanism(
+        "discrete-gaussian", budgets={"block": {"P12": "1/10"}}, sensitivity="add-remove"
+    )
+    asked = workload("sf1-block").select(tables=["P12"])
+    assert made == mechanism.release(Microdata.read(microdata), workload=asked, rng=7)
+    frame = pd.read_parquet(out)
+    assert frame.columns.tolist() == ["level", "geoid", "table", "cell", "count"]
+
+
+def test_a_file_of_settings(run, microdata, tmp_path):
+    config = tmp_path / "swap.toml"
+    config.write_text(SWAPPING, encoding="utf-8")
+    status, text, _ = run(
+        microdata, "--config", config, "--simulation-seed", 1, "-o", tmp_path / "a", "--json"
+    )
+    assert status == 0
+    document = json.loads(text)
+    assert document["mechanism"] == "swapping"
+    assert document["tables"] == 2
+    assert abs(document["diagnostics"]["realised_rate"] - 0.1) < 1e-3
+    # Options go before the file.
+    run(
+        microdata,
+        "--config",
+        config,
+        "--set",
+        "rate=0",
+        "--simulation-seed",
+        1,
+        "-o",
+        tmp_path / "b",
+    )
+    assert Release.read(tmp_path / "b").diagnostics == {"realised_rate": 0.0}
+    assert Release.read(tmp_path / "a").spec.parameters["rate"] == "1/10"
+
+
+def test_a_file_of_records(run, microdata, tmp_path):
+    file = tmp_path / "persons.parquet"
+    Microdata.read(microdata).persons.to_frame().to_parquet(file)
+    options = [
+        "--mechanism",
+        "identity",
+        "--tables",
+        "pl94",
+        "--level",
+        "tract",
+        "--simulation-seed",
+        0,
+    ]
+    status, _, _ = run(file, *options, "--schema", "sf1-person", "-o", tmp_path / "a")
+    assert status == 0
+    asked = workload("pl94", levels=["tract"])
+    expected = make_mechanism("identity").release(Microdata.read(microdata), workload=asked, rng=0)
+    assert Release.read(tmp_path / "a").tables == expected.tables
+
+
+def test_the_seed_and_the_truth_stay_home(run, microdata, tmp_path):
+    out = tmp_path / "out"
+    options = ["--mechanism", "rounding", "--set", "base=5", "--set", "method=random"]
+    run(microdata, *options, "--tables", "sf1-block", "--simulation-seed", 918273645, "-o", out)
+    files = sorted(p.name for p in out.iterdir())
+    assert files == [
+        "_geographies.parquet",
+        "_manifest.json",
+        "_release.json",
+        "part-00000.parquet",
+    ]
+    assert not any(b"918273645" in (out / name).read_bytes() for name in files)
+    counts = pd.read_parquet(out)["count"]
+    assert (counts % 5 == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "mechanism must be given"),
+        (["--mechanism", "identity"], "tables must be given"),
+        (["--mechanism", "none", "--tables", "sf1-block"], "mechanism must be one of"),
+        (["--mechanism", "identity", "--tables", "sf9"], "name must be one of"),
+        (["--mechanism", "identity", "--tables", "sf1-block", "--set", "x=1"], "'x'"),
+        (["--mechanism", "identity", "--tables", "sf1-block", "--set", "x"], "KEY=VALUE"),
+        (["--mechanism", "identity", "--tables", "sf1-block", "--only", "Q"], "tables must be one"),
+        (["--mechanism", "identity", "--tables", "sf1-block", "--schema", "pl94"], "names its own"),
+    ],
+)
+def test_mistakes_are_one_line(run, microdata, tmp_path, options, message):
+    status, _, err = run(microdata, *options, "--simulation-seed", 1, "-o", tmp_path / "out")
+    assert status == 2
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mechanism = 3", "mechanism must be a text, got 3"),
+        ("tables = 'pl94'", "tables must be a list of texts"),
+        ("levels = [1]", "levels must be a list of texts"),
+        ("parameters = 1", "parameters must be a table"),
+        ("seed = 1", "key 'seed' is unknown"),
+        ("mechanism", "cannot be read as TOML"),
+    ],
+)
+def test_bad_files_of_settings(run, microdata, tmp_path, text, message):
+    config = tmp_path / "bad.toml"
+    config.write_text(text, encoding="utf-8")
+    status, _, err = run(
+        microdata, "--config", config, "--simulation-seed", 1, "-o", tmp_path / "out"
+    )
+    assert status == 2
+    assert f"{config}: " in err
+    assert message in err
+
+
+def test_nothing_is_written_over(run, microdata, tmp_path):
+    (tmp_path / "mine").write_text("keep")
+    options = ["--mechanism", "identity", "--tables", "sf1-block", "--simulation-seed", 1]
+    status, _, err = run(microdata, *options, "-o", tmp_path)
+    assert status == 2
+    assert "nothing was changed" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("0.5", 0.5),
+        ("true", True),
+        ("1/10", "1/10"),
+        ("county", "county"),
+        ('"3"', "3"),
+        ('["size", "adults"]', ["size", "adults"]),
+        ("{ P12 = 2 }", {"P12": 2}),
+        ("1\nother = 2", "1\nother = 2"),
+        ("__import__('os')", "__import__('os')"),
+    ],
+)
+def test_values_are_read_by_their_form(text, value):
+    assert with_settings({}, [f"key={text}"]) == {"key": value}
+
+
+def test_dots_lead_into_mappings():
+    given = {"budgets": {"block": {"a": 1}}}
+    found = with_settings(given, ["budgets.block.b=2", "rho=1"])
+    assert found == {"budgets": {"block": {"a": 1, "b": 2}}, "rho": 1}
+    assert given == {"budgets": {"block": {"a": 1}}}
+    with pytest.raises(ArgumentError, match="'rho' is already 1"):
+        with_settings({"rho": 1}, ["rho.block=2"])
+
+
+def test_a_seed_is_for_simulation_and_both_sides_are_told(run, microdata, tmp_path):
+    options = ["--mechanism", "rounding", "--set", "base=5", "--set", "method=random"]
+    options += ["--tables", "sf1-block", "--only", "P1"]
+    status, _, err = run(microdata, *options, "--simulation-seed", 1, "-o", tmp_path / "a")
+    assert status == 0
+    assert err.startswith("Warning: this is a simulation, not a protected release.")
+    assert Release.read(tmp_path / "a").simulation
+    status, out, err = run(microdata, *options, "-o", tmp_path / "b", "--json")
+    assert (status, err) == (0, "")
+    assert json.loads(out)["simulation"] is False
+    assert not Release.read(tmp_path / "b").simulation
+    status, _, err = run(microdata, *options, "--seed", 1, "-o", tmp_path / "c")
+    assert status == 2
+    assert "No such option: --seed" in err
+    status, _, err = run(microdata, *options, "--set", "name=x", "-o", tmp_path / "c")
+    assert status == 2
+    assert "'name'" in err

@@ -1,0 +1,95 @@
+"""``bayesrisk simulate`` as a user runs it."""
+
+import json
+import sys
+
+import pytest
+
+from bayesrisk import simulate_population
+from bayesrisk.cli.app import main
+from bayesrisk.population import population_spec
+from bayesrisk.tables import Microdata
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the command in this process; return exit status, output and errors."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["bayesrisk", "simulate", *map(str, arguments)])
+        try:
+            main()
+            status = 0
+        except SystemExit as stop:
+            status = stop.code or 0
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+def test_folder_and_summary(run, tmp_path):
+    status, out, err = run("--blocks", 200, "--seed", 3, "-o", tmp_path / "p", "--set", "alpha=1/2")
+    assert (status, err) == (0, "")
+    population = simulate_population(population_spec("county", n_blocks=200, alpha=0.5), rng=3)
+    stored = Microdata.read(tmp_path / "p")
+    assert stored.persons.table == population.persons.table
+    lines = out.splitlines()
+    assert len(lines) == 12
+    assert lines[1].split() == ["population", "blocks", "people", "unique", "modal", "proportional"]
+    assert [line.split()[0] for line in lines[2:9]][::6] == ["1-9", "1000+"]
+    assert "(81.7)" in lines[2]
+    assert f"people: {len(stored.persons)};" in out
+
+
+def test_json(run, tmp_path):
+    status, out, _ = run("--preset", "tract", "--seed", 3, "-o", tmp_path / "p", "--json")
+    document = json.loads(out)
+    assert status == 0
+    assert document["all_blocks"] == 153
+    assert sum(document["people"]) == len(Microdata.read(tmp_path / "p").persons)
+    assert None in document["unique"]  # no block of 1000 or more among so few
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--set", "alpha"), "set must be NAME=VALUE, NAME one of n_blocks, "),
+        (("--set", "gamma=1"), "set must be NAME=VALUE"),
+        (("--set", "alpha=2"), "alpha must be <= 1, got 2"),
+        (("--set", "alpha=x"), "alpha"),
+        (("--set", "n_blocks=1/2"), "n_blocks must be a whole number, got 0.5"),
+        (("--set", "state=1"), "state must be two digits, got '1'"),
+        (("--blocks", "0"), "n_blocks must be >= 1, got 0"),
+        (("--preset", "city"), "name must be one of tract, county, state, got 'city'"),
+        (("--set", "occupied_blocks=0"), "nobody lives in any of the blocks"),
+    ],
+)
+def test_refusals_make_nothing(run, tmp_path, arguments, message):
+    status, out, err = run("--seed", 3, "-o", tmp_path / "p", *arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith("bayesrisk: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert not (tmp_path / "p").exists()
+
+
+def test_a_folder_of_something_else_is_left_alone(run, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    status, _, err = run("--preset", "tract", "--seed", 3, "-o", tmp_path)
+    assert status == 2
+    assert "notes.txt" in err
+    assert [f.name for f in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_microdata_are_replaced_only_when_asked(run, tmp_path):
+    folder, first = tmp_path / "p", ("--preset", "tract", "--blocks", 9, "-o", tmp_path / "p")
+    assert run(*first, "--seed", 1)[0] == 0
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    status, out, err = run(*first, "--seed", 2)
+    assert status != 0
+    assert out == ""
+    assert "holds microdata; add --replace to make them again" in err
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    assert run(*first, "--seed", 2, "--replace")[0] == 0
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} != before

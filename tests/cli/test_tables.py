@@ -1,0 +1,127 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from bayesrisk.cli.app import app
+from bayesrisk.exceptions import ArgumentError, DataError, OutputError
+from bayesrisk.tables import (
+    Microdata,
+    PublishedTables,
+    Records,
+    schema,
+    tabulate_records,
+    workload,
+)
+
+RUNNER = CliRunner()
+
+
+def people(count=300):
+    rng = np.random.default_rng(8)
+    return pd.DataFrame(
+        {
+            "block": rng.choice([10730051031000, 500010101001000], count),
+            "sex": rng.integers(0, 2, count),
+            "age": rng.integers(0, 111, count),
+            "race": rng.integers(1, 64, count),
+            "hisp": rng.integers(0, 2, count),
+            "gq": rng.integers(0, 8, count),
+        }
+    )
+
+
+def records():
+    return Records.from_frame(people(), schema=schema("sf1-person"))
+
+
+def run(*arguments):
+    return RUNNER.invoke(app, ["tabulate", *map(str, arguments)])
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "people.parquet"
+    people().to_parquet(path, index=False)
+    return path
+
+
+def test_tables_of_a_file(file, tmp_path):
+    done = run(file, "--tables", "sf1-block,sf1-tract", "-o", tmp_path / "t")
+    assert done.exit_code == 0
+    assert "34 tables of 4071 cells" in done.stdout
+    assert "300 records counted" in done.stderr
+    both = workload("sf1-block").union(workload("sf1-tract"))
+    assert PublishedTables.read(tmp_path / "t") == tabulate_records(records(), both)
+
+
+def test_csv_and_microdata_give_the_same(file, tmp_path):
+    people().assign(block=people()["block"].map("{:015d}".format)).to_csv(
+        tmp_path / "people.csv", index=False
+    )
+    Microdata(records()).write(tmp_path / "m")
+    for i, source in enumerate((file, tmp_path / "people.csv", tmp_path / "m")):
+        done = run(source, "--tables", "sf1-block", "-o", tmp_path / f"t{i}", "--quiet")
+        assert (done.exit_code, done.stderr) == (0, "")
+    contents = [{p.name: p.read_bytes() for p in (tmp_path / f"t{i}").iterdir()} for i in range(3)]
+    assert contents[0] == contents[1] == contents[2]
+
+
+def test_options(file, tmp_path):
+    options = ["--levels", "county", "--schema", "sf1-person", "--without", "detailed", "--json"]
+    done = run(file, "--tables", "pl94", "-o", tmp_path / "t", *options)
+    summary = json.loads(done.stdout)
+    assert done.stderr == ""
+    assert summary["places"] == {"county": 2}
+    assert summary["tables"] == 10
+    made = PublishedTables.read(tmp_path / "t")
+    assert made.count("county", "total", "01073").sum() == (people()["block"] < 10**14).sum()
+    assert summary["rows"] == len(made.to_frame())
+
+
+def test_folders_in_use(file, tmp_path):
+    assert run(file, "--tables", "sf1-block", "-o", tmp_path / "t").exit_code == 0
+    again = run(file, "--tables", "sf1-tract", "-o", tmp_path / "t")
+    assert isinstance(again.exception, OutputError)
+    assert "add --replace" in str(again.exception)
+    assert PublishedTables.read(tmp_path / "t").workload == workload("sf1-block")
+    assert run(file, "--tables", "sf1-tract", "-o", tmp_path / "t", "--replace").exit_code == 0
+    assert PublishedTables.read(tmp_path / "t").workload == workload("sf1-tract")
+    for replace in ([], ["--replace"]):
+        foreign = run(file, "--tables", "sf1-tract", "-o", tmp_path, *replace)
+        assert isinstance(foreign.exception, OutputError)
+        assert "nothing was changed" in str(foreign.exception)
+    (tmp_path / "t" / "_release.json").write_text("{}")
+    release = run(file, "--tables", "sf1-tract", "-o", tmp_path / "t", "--replace")
+    assert isinstance(release.exception, OutputError)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (["--tables", "sf2"], ArgumentError, "name must be one of"),
+        (["--tables", ","], ArgumentError, "tables must name at least one workload"),
+        (["--tables", "sf1-block,pl94"], ArgumentError, "schemas must be the same"),
+        (["--tables", "sf1-block", "--levels", "street"], ArgumentError, "level must be one of"),
+        (["--tables", "pl94"], DataError, "must have one column 'hhgq'"),
+        (["--tables", "sf1-block", "--without", "P99"], ArgumentError, "must be one of"),
+    ],
+)
+def test_bad_requests_write_nothing(file, tmp_path, arguments, error, message):
+    done = run(file, "-o", tmp_path / "t", *arguments)
+    assert isinstance(done.exception, error)
+    assert message in str(done.exception)
+    assert not (tmp_path / "t").exists()
+
+
+def test_bad_records_write_nothing(file, tmp_path):
+    people().assign(age=200).to_parquet(file, index=False)
+    done = run(file, "--tables", "sf1-block", "-o", tmp_path / "t")
+    assert isinstance(done.exception, DataError)
+    assert "people.parquet: row 1, column 'age'" in str(done.exception)
+    assert not (tmp_path / "t").exists()
+    Microdata(records()).write(tmp_path / "m")
+    done = run(tmp_path / "m", "--tables", "pl94", "--schema", "pl94", "-o", tmp_path / "t")
+    assert isinstance(done.exception, ArgumentError)

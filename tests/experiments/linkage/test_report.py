@@ -1,0 +1,218 @@
+"""The report of a re-identification: numbers, files, escaping, refusals."""
+
+import json
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesrisk.exceptions import ArgumentError, DataError, OutputError, PartFileError
+from bayesrisk.experiments import (
+    read_reconstruction,
+    run_reconstruction,
+    write_reidentification,
+)
+from bayesrisk.experiments.linkage.report import _proved
+from bayesrisk.risk import reidentification
+from bayesrisk.tables import Records, schema, tabulate_records, workload
+
+BOTH = workload("sf1-block").union(workload("sf1-tract"))
+BLOCKS = [f"0100102010{tract}100{i}" for tract in (0, 1) for i in range(4)]
+
+
+def truth():
+    rng = np.random.default_rng(4)
+    count = 200
+    return pd.DataFrame(
+        {
+            "block": rng.choice(BLOCKS, count, p=[0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.08, 0.02]),
+            "sex": rng.integers(0, 2, count),
+            "age": rng.integers(0, 90, count),
+            "race": rng.choice([1, 2, 8], count, p=[0.7, 0.2, 0.1]),
+            "hisp": (rng.random(count) < 0.2).astype(int),
+            "person": np.arange(count),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    people = truth()
+    records = Records.from_frame(people.drop(columns="person"), schema=schema("sf1-person"))
+    tabulate_records(records, BOTH).write(folder / "tables")
+    people.to_parquet(folder / "truth.parquet", index=False)
+    people[["block", "sex", "age", "person"]].to_csv(folder / "all.csv", index=False)
+    known = people.sample(80, random_state=1).drop(columns=["race", "hisp"])
+    known.to_parquet(folder / "some.parquet", index=False)
+    run_reconstruction(folder / "tables", folder / "out", scope="tract", variability="tract-bounds")
+    return folder
+
+
+def write(made, target, **changes):
+    options = {
+        "attackers": {"all": made / "all.csv", "some": made / "some.parquet"},
+        "truth": made / "truth.parquet",
+        "seed": 3,
+        **changes,
+    }
+    return write_reidentification(made / "out", target, **options)
+
+
+class Page(HTMLParser):
+    """Collects what a page loads, and the text of its cells."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.sources, self.cells, self._cell = [], [], False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.sources += [v for k, v in attributes if k in ("src", "href")]
+        self._cell = tag == "td"
+
+    def handle_data(self, data):
+        if self._cell:
+            self.cells.append(data)
+
+
+def test_rates_are_those_of_the_library(made, tmp_path):
+    done = write(made, tmp_path / "r")
+    frame = pd.DataFrame(done["rates"])
+    assert frame["source"].tolist() == ["reconstruction", "MDG", "PRG"] * 2
+    run = read_reconstruction(made / "out")
+    people = truth()
+    direct = reidentification(
+        {"reconstruction": run.records},
+        {"all": people},
+        truth=people,
+        baseline_from="reconstruction",
+        rng=3,
+    ).to_frame(by_size=False)
+    # Putative counts are forced; the modal guesser's confirmations too.
+    mine = frame[frame["attacker"] == "all"].reset_index(drop=True)
+    assert mine["putative"].tolist() == direct["putative"].tolist()
+    assert mine["confirmed"][1] == direct["confirmed"][1]
+    assert (frame["baseline_precision"] > 0).all()
+    rates = pd.read_csv(tmp_path / "r" / "rates.csv")
+    assert set(rates["panel"]) == {"all", "in-truth", "modal", "nonmodal", "nonmodal-unique"}
+    unique = rates.query(
+        "panel == 'nonmodal-unique' and blocks == 'proved' and block_size == 'All'"
+        " and source == 'reconstruction' and attacker == 'all'"
+    ).iloc[0]
+    assert unique["putative"] == unique["confirmed"] > 0
+
+
+def test_files_and_page(made, tmp_path):
+    done = write(made, tmp_path / "r")
+    names = sorted(p.stem for p in (tmp_path / "r" / "tables").iterdir())
+    assert names == [
+        "agreement", "agreement-baselines", "baselines", "leave-one-out", "linked-all",
+        "linked-modal", "linked-nonmodal",
+        "linked-nonmodal-proved", "linked-panels", "majority", "uniques", "variability",
+    ]  # fmt: skip
+    page = Page((tmp_path / "r" / "report.html").read_text(encoding="utf-8"))
+    assert page.sources
+    assert all(source.startswith("data:image/png;base64,") for source in page.sources)
+    assert {"MDG", "PRG", "reconstruction"} <= set(page.cells)
+    assert "nan" not in page.cells
+    agreed = pd.read_csv(tmp_path / "r" / "tables" / "agreement.csv")
+    assert agreed["Population"].iloc[0] == 200
+    assert len(agreed) == 3 * 8
+    assert done["report"] == str(tmp_path / "r" / "report.html")
+    manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
+    assert manifest["seed"] == 3
+    assert sorted(manifest["inputs"]) == ["attackers", "reconstruction", "truth"]
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_the_same_seed_gives_the_same_bytes(made, tmp_path):
+    for name in ("one", "two"):
+        write(made, tmp_path / name)
+    for file in sorted((tmp_path / "one").rglob("*")):
+        if file.is_file():
+            assert (
+                file.read_bytes()
+                == (tmp_path / "two" / file.relative_to(tmp_path / "one")).read_bytes()
+            )
+
+
+def test_names_are_escaped(made, tmp_path):
+    write(made, tmp_path / "r", attackers={"<script>alert(1)</script>": made / "all.csv"})
+    text = (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_without_variability_the_statuses_say_what_is_proved(made, tmp_path):
+    run_reconstruction(made / "tables", tmp_path / "out", scope="tract")
+    run = read_reconstruction(tmp_path / "out")
+    unique = run.blocks.loc[run.blocks["status"] == "unique", "block"].tolist()
+    assert _proved(run) == sorted(unique)
+    with_bounds = read_reconstruction(made / "out")
+    assert set(unique) <= set(_proved(with_bounds))
+    joint = tmp_path / "joint"
+    run_reconstruction(made / "tables", joint, scope="tract", variability="tract-joint")
+    assert set(_proved(read_reconstruction(joint))) >= set(unique)
+    options = {"attackers": {"a": made / "all.csv"}, "truth": made / "truth.parquet", "seed": 1}
+    write_reidentification(tmp_path / "out", tmp_path / "r", **options)
+    write_reidentification(joint, tmp_path / "j", **options)
+    for name in ("r", "j"):
+        assert not (tmp_path / name / "tables" / "variability.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"attackers": {}}, ArgumentError, "attackers must map at least one name"),
+        ({"seed": -1}, ArgumentError, "seed must be >= 0"),
+        ({"level": 1.0}, ArgumentError, "level must be < 1"),
+        ({"truth": "none.parquet"}, DataError, "none.parquet: is not a file"),
+    ],
+)
+def test_refusals_make_nothing(made, tmp_path, change, error, words):
+    with pytest.raises(error, match=words):
+        write(made, tmp_path / "r", **change)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: t.drop(columns="hisp"), "must have a column 'hisp'"),
+        (lambda t: t.assign(age=t["age"].where(t.index != 4, 111)), "row 5, column 'age'"),
+        (lambda t: t.assign(block="1"), "row 1, column 'block'"),
+        (lambda t: t.assign(person=1), "row 2, column 'person'"),
+    ],
+)
+def test_faults_of_the_truth_are_named(made, tmp_path, change, words):
+    bad = tmp_path / "bad.parquet"
+    change(truth()).to_parquet(bad, index=False)
+    with pytest.raises(DataError, match=words):
+        write(made, tmp_path / "r", truth=bad)
+    bad.write_bytes(b"no parquet")
+    with pytest.raises(DataError, match=r"bad.parquet: cannot be read"):
+        write(made, tmp_path / "r", truth=bad)
+    assert not (tmp_path / "r").exists()
+
+
+def test_folders_are_refused(made, tmp_path):
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "file").write_text("mine")
+    with pytest.raises(OutputError, match="nothing was changed"):
+        write(made, tmp_path / "used")
+    options = {"attackers": {"a": made / "all.csv"}, "truth": made / "truth.parquet", "seed": 1}
+    with pytest.raises(OutputError, match="holds no reconstruction"):
+        write_reidentification(tmp_path, tmp_path / "r", **options)
+    race = workload("census-1940", levels=["enumdist"])
+    rng = np.random.default_rng(1)
+    codes = {a.name: rng.integers(0, a.size, 9) + a.first for a in race.schema.attributes}
+    people = pd.DataFrame({"enumdist": ["0100100010001"] * 9, **codes})
+    records = Records.from_frame(people, schema=race.schema)
+    tabulate_records(records, race).write(tmp_path / "t")
+    run_reconstruction(tmp_path / "t", tmp_path / "out", scope="enumdist")
+    with pytest.raises(DataError, match="must hold records of persons"):
+        write_reidentification(tmp_path / "out", tmp_path / "r", **options)
+    with pytest.raises((OutputError, PartFileError)):
+        write_reidentification(made / "tables", tmp_path / "r", **options)

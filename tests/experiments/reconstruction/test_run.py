@@ -1,0 +1,358 @@
+"""Reconstruction in shards: the same records however it is run, resumed, and refused."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from peak_memory import run_and_measure
+from scipy import sparse
+
+from bayesrisk.exceptions import (
+    ArgumentError,
+    DataError,
+    OutputError,
+    PartFileError,
+)
+from bayesrisk.experiments import read_reconstruction, run_reconstruction
+from bayesrisk.experiments.reconstruction.folder import ReconstructionFolder
+from bayesrisk.experiments.reconstruction.shards import read_tables, shard_of_blocks
+from bayesrisk.population import population_spec, simulate_population
+from bayesrisk.reconstruction import reconstruct, record_form, solution_variability
+from bayesrisk.tables import PublishedTables, Records, schema, tabulate_records, workload
+
+BLOCKS = [f"010010201{tract}{block}" for tract in ("00", "01", "02") for block in range(1000, 1003)]
+FORM = ["block", "sex", "age", "agebin", "race", "hisp"]
+BOTH = workload("sf1-block").union(workload("sf1-tract"))
+
+
+def people(count=240, seed=1):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "block": rng.choice(BLOCKS, count),
+            "sex": rng.integers(0, 2, count),
+            "age": rng.integers(0, 100, count),
+            "race": rng.choice([1, 2, 3, 8], count, p=[0.6, 0.2, 0.1, 0.1]),
+            "hisp": rng.integers(0, 2, count),
+        }
+    )
+
+
+def published(**options):
+    records = Records.from_frame(people(**options), schema=schema("sf1-person"))
+    return tabulate_records(records, BOTH)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("input") / "tables"
+    published().write(path)
+    return path
+
+
+def contents(folder, *, but=()):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not any(word in path.name for word in but)
+    }
+
+
+def without_time(folder):
+    """Everything but how long the solver took, and the checksums of that."""
+    frame = pd.read_parquet(folder / "variability.parquet").drop(columns="seconds")
+    return contents(folder, but=("variability", "manifest")), frame
+
+
+def test_shards_give_what_one_call_gives(folder, tmp_path):
+    calls = []
+    summary = run_reconstruction(
+        folder,
+        tmp_path / "out",
+        scope="tract",
+        variability="tract-bounds",
+        blocks_per_shard=2,
+        progress=lambda *call: calls.append(call),
+    )
+    assert (summary.shards, summary.computed, summary.complete) == (3, 3, True)
+    assert calls == [(1, 3), (2, 3), (3, 3)]
+    made = read_reconstruction(tmp_path / "out")
+    whole = reconstruct(published(), scope="tract")
+    expected = record_form(whole)
+    assert list(made.records) == list(expected) == FORM
+    pd.testing.assert_frame_equal(made.records, expected, check_dtype=False)
+    pd.testing.assert_frame_equal(made.blocks, whole.blocks(), check_dtype=False)
+    bounds = solution_variability(published(), scope="tract-bounds", solution=whole).to_frame()
+    pd.testing.assert_frame_equal(
+        made.variability.drop(columns="seconds"), bounds.drop(columns="seconds"), check_dtype=False
+    )
+    assert summary.records == len(people())
+    assert sum(summary.statuses.values()) == len(made.blocks)
+    listed = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert sorted(listed["files"]) == ["blocks.parquet", "records.parquet", "variability.parquet"]
+    assert not list((tmp_path / "out").rglob("*.tmp"))
+
+
+def test_the_records_give_the_tables_back(folder, tmp_path):
+    run_reconstruction(folder, tmp_path / "out", scope="tract")
+    found = Records.read(tmp_path / "out" / "records.parquet", schema=schema("sf1-person"))
+    again = tabulate_records(found, BOTH, geoids=published().geoids["block"])
+    assert again == published()
+
+
+@pytest.mark.parametrize("variability", ["block", "tract-bounds", "tract-joint"])
+def test_blocks_alone_with_every_variability(folder, tmp_path, variability):
+    run_reconstruction(folder, tmp_path / "out", scope="block", variability=variability)
+    made = read_reconstruction(tmp_path / "out")
+    place = "tract" if variability == "tract-joint" else "block"
+    assert made.variability.columns[0] == place
+    assert len(made.variability) == len(published().geoids[place])
+    if variability == "block":
+        solved = reconstruct(published(), scope="block")
+        bounds = solution_variability(published(), scope="block", solution=solved)
+        np.testing.assert_array_equal(made.variability["upper"], bounds.upper)
+
+
+def test_shards_keep_places_together():
+    tables = published()
+    of_block = shard_of_blocks(tables, "block", 2)
+    assert of_block.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4]
+    of_tract = shard_of_blocks(tables, "tract", 2)
+    assert of_tract.tolist() == [0] * 3 + [1] * 3 + [2] * 3
+    assert set(shard_of_blocks(tables, "tract", 1000)) == {0}
+
+
+@pytest.mark.slow
+def test_same_bytes_for_any_number_of_workers(folder, tmp_path):
+    options = {"scope": "tract", "variability": "tract-bounds", "blocks_per_shard": 1}
+    for workers in (1, 2):
+        run_reconstruction(folder, tmp_path / str(workers), workers=workers, **options)
+    one, two = (without_time(tmp_path / str(workers)) for workers in (1, 2))
+    assert one[0] == two[0]
+    pd.testing.assert_frame_equal(one[1], two[1])
+
+
+class StoppedError(Exception):
+    pass
+
+
+def stop(done, total):
+    raise StoppedError
+
+
+def test_an_interrupted_run_goes_on_where_it_was(folder, tmp_path):
+    options = {"scope": "tract", "blocks_per_shard": 1}
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    run_reconstruction(folder, whole, **options)
+    with pytest.raises(StoppedError):
+        run_reconstruction(folder, broken, progress=stop, **options)
+    kept = ReconstructionFolder(broken, variability=False).part(0)
+    stamp = kept.stat().st_mtime_ns
+    assert not (broken / "records.parquet").exists()
+    with pytest.raises(PartFileError, match="is not finished"):
+        read_reconstruction(broken)
+    summary = run_reconstruction(folder, broken, resume=True, **options)
+    assert (summary.computed, summary.resumed) == (2, 1)
+    assert kept.stat().st_mtime_ns == stamp
+    assert contents(whole) == contents(broken)
+
+
+def test_a_shard_without_all_of_its_parts_is_computed_again(folder, tmp_path):
+    options = {"scope": "tract", "blocks_per_shard": 1}
+    out = tmp_path / "out"
+    run_reconstruction(folder, out, **options)
+    before = contents(out)
+    store = ReconstructionFolder(out, variability=False)
+    store.part(1).unlink()  # killed after the records, before the blocks
+    assert run_reconstruction(folder, out, resume=True, **options).computed == 1
+    assert contents(out) == before
+    store.part(1, "records").unlink()
+    with pytest.raises(PartFileError, match=r"records-000001\.parquet: is not a whole part"):
+        run_reconstruction(folder, out, resume=True, **options)
+
+
+@pytest.mark.slow
+def test_a_killed_process_loses_nothing(folder, tmp_path):
+    out = tmp_path / "out"
+    code = (
+        "import sys, time\n"
+        "from bayesrisk.experiments import run_reconstruction\n"
+        "run_reconstruction(sys.argv[1], sys.argv[2], scope='tract', blocks_per_shard=1,\n"
+        "                   progress=lambda done, total: time.sleep(1))\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(folder), str(out)])
+    deadline = time.monotonic() + 120.0
+    while not list((out / "parts").glob("blocks-*.parquet")):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    summary = run_reconstruction(folder, out, scope="tract", blocks_per_shard=1, resume=True)
+    assert summary.resumed >= 1
+    assert summary.complete
+
+
+class TestRefusals:
+    """Nothing is overwritten, and what cannot be done is said before a folder is made."""
+
+    def test_folders_in_use(self, folder, tmp_path):
+        out = tmp_path / "out"
+        run_reconstruction(folder, out, scope="tract")
+        before = contents(out)
+        with pytest.raises(OutputError, match="add --resume to go on"):
+            run_reconstruction(folder, out, scope="tract")
+        with pytest.raises(OutputError, match=r"another configuration \(other scope"):
+            run_reconstruction(folder, out, scope="block", resume=True)
+        other = tmp_path / "other"
+        published(seed=2).write(other)
+        with pytest.raises(OutputError, match=r"another configuration \(other tables\)"):
+            run_reconstruction(other, out, scope="tract", resume=True)
+        assert contents(out) == before
+        with pytest.raises(OutputError, match="must be empty or hold a reconstruction"):
+            run_reconstruction(folder, tmp_path, scope="tract")
+        with pytest.raises(OutputError, match="holds no reconstruction"):
+            read_reconstruction(tmp_path)
+
+    @pytest.mark.parametrize(
+        ("options", "error", "words"),
+        [
+            ({"scope": "county"}, ArgumentError, "scope must be one of tract, block"),
+            ({"variability": "tract"}, ArgumentError, "variability must be one of block"),
+            ({"solver": "simplex"}, ArgumentError, "solver must be one of highs, pulp"),
+            ({"solver": None}, ArgumentError, "solver must be a name"),
+            ({"solver": "pulp:nothing"}, ArgumentError, "nothing"),
+            ({"time_limit": 0.0}, ArgumentError, "time_limit must be > 0"),
+            ({"blocks_per_shard": 0}, ArgumentError, "blocks_per_shard must be >= 1"),
+            ({"workers": 0}, ArgumentError, "workers must be >= 1"),
+            ({"executor": "none"}, ArgumentError, "executor must be one of"),
+        ],
+    )
+    def test_bad_settings(self, folder, tmp_path, options, error, words):
+        with pytest.raises(error, match=words):
+            run_reconstruction(folder, tmp_path / "out", **{"scope": "block", **options})
+        assert not (tmp_path / "out").exists()
+
+    def test_tables_that_are_not_there(self, tmp_path):
+        with pytest.raises(DataError, match="must be a folder of tables"):
+            run_reconstruction(tmp_path / "none", tmp_path / "out", scope="block")
+        (tmp_path / "empty").mkdir()
+        with pytest.raises(DataError, match="is not the manifest of tables"):
+            run_reconstruction(tmp_path / "empty", tmp_path / "out", scope="block")
+        blocks = tmp_path / "blocks"
+        records = Records.from_frame(people(), schema=schema("sf1-person"))
+        tabulate_records(records, workload("sf1-block")).write(blocks)
+        for options in ({"scope": "tract"}, {"scope": "block", "variability": "tract-joint"}):
+            with pytest.raises(ArgumentError, match="tract"):
+                run_reconstruction(blocks, tmp_path / "out", **options)
+        assert not (tmp_path / "out").exists()
+
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            (lambda t: t.drop(columns="count"), "columns must be level, geoid, table, cell, count"),
+            (lambda t: t.assign(count=-t["count"]), "row 1, column 'count': must be >= 0"),
+            (lambda t: t.assign(count=t["count"] + 0.5), "row 1, column 'count': must be of type"),
+            (lambda t: t.assign(geoid="0" * 15), "column 'geoid': must be a place of its level"),
+            (lambda t: t.assign(cell="P0000001"), "column 'cell': must be a cell of its table"),
+            (lambda t: t.iloc[1:], "must have"),
+        ],
+    )
+    def test_damaged_tables(self, folder, tmp_path, change, words):
+        bad = tmp_path / "bad"
+        published().write(bad)
+        part = bad / "part-00000.parquet"
+        frame = pd.read_parquet(part)
+        change(frame).to_parquet(part, index=False)
+        manifest = json.loads((bad / "_manifest.json").read_text())
+        del manifest["seal"], manifest["parts"][0]["sha256"]  # as if written by hand
+        (bad / "_manifest.json").write_text(json.dumps(manifest))
+        with pytest.raises(DataError, match=words):
+            run_reconstruction(bad, tmp_path / "out", scope="block")
+        assert not (tmp_path / "out").exists()
+
+    def test_tables_that_change_in_between(self, folder):
+        with pytest.raises(DataError, match="must not change while it is read"):
+            read_tables(str(folder), "0" * 64)
+
+    def test_altered_results(self, folder, tmp_path):
+        out = tmp_path / "out"
+        run_reconstruction(folder, out, scope="block")
+        records = out / "records.parquet"
+        pq.write_table(pq.read_table(records).slice(1), records)
+        with pytest.raises(PartFileError, match=r"is not the file that manifest\.json lists"):
+            read_reconstruction(out)
+        records.unlink()
+        with pytest.raises(PartFileError, match="cannot be read"):
+            read_reconstruction(out)
+        (out / "config.json").write_text("[]")
+        with pytest.raises(OutputError, match="is not the configuration of a reconstruction"):
+            read_reconstruction(out)
+
+
+def conflicting():
+    """Tables in which one count of one block is one too high: P12 no longer adds up to P1."""
+    tables = published()
+    counts = dict(tables.counts)
+    matrix = sparse.lil_array(counts["block", "P1"])
+    matrix[4, 0] += 1
+    counts["block", "P1"] = sparse.csr_array(matrix)
+    return PublishedTables(tables.workload, dict(tables.geoids), counts)
+
+
+def test_tables_that_do_not_add_up_name_the_cell(tmp_path):
+    conflicting().write(tmp_path / "t")
+    summary = run_reconstruction(tmp_path / "t", tmp_path / "out", scope="block")
+    assert summary.statuses["infeasible"] == 1
+    block = published().geoids["block"][4]
+    assert f"block {block}" in summary.conflicts[0]
+    assert "P001" in summary.conflicts[0] or "P1" in summary.conflicts[0]
+    made = read_reconstruction(tmp_path / "out")
+    assert block not in set(made.records["block"])
+    assert made.blocks.set_index("block").loc[block, "detail"] == summary.conflicts[0]
+
+
+def test_nearest_records_where_none_fit(tmp_path):
+    conflicting().write(tmp_path / "t")
+    summary = run_reconstruction(
+        tmp_path / "t", tmp_path / "out", scope="block", nearest=True, variability="block"
+    )
+    made = read_reconstruction(tmp_path / "out")
+    row = made.blocks.iloc[4]
+    assert summary.statuses["nearest"] == 1
+    assert (row["status"], row["deviation"]) == ("nearest", 1)
+    assert (made.records["block"] == row["block"]).sum() == row["population"]
+    bounds = made.variability.iloc[4]
+    assert (bounds["status"], bounds["lower"], bounds["upper"]) == ("infeasible", 0.0, 1.0)
+
+
+def test_a_limit_is_reached_honestly(folder, tmp_path):
+    run_reconstruction(
+        folder, tmp_path / "out", scope="tract", variability="tract-joint", time_limit=1e-9
+    )
+    made = read_reconstruction(tmp_path / "out")
+    exact = solution_variability(published(), scope="tract-joint")
+    assert (made.variability["lower"] <= made.variability["upper"]).all()
+    known = made.variability["status"].isin(["proved", "feasible"]).to_numpy()
+    assert (made.variability["upper"].to_numpy()[known] >= exact.lower[known]).all()
+    assert set(made.blocks["status"]) <= {"unique", "feasible", "unknown"}
+
+
+@pytest.mark.slow
+def test_a_county_of_5000_blocks_stays_within_a_gigabyte(tmp_path):
+    county = simulate_population(population_spec("county", n_blocks=5000), rng=3)
+    tabulate_records(county, BOTH).write(tmp_path / "t")
+    code = (
+        "from bayesrisk.experiments import run_reconstruction\n"
+        "answer = run_reconstruction(sys.argv[1], sys.argv[2], scope='tract',\n"
+        "                          variability='tract-bounds', time_limit=2.0).records\n"
+    )
+    records, kilobytes = run_and_measure(code, tmp_path / "t", tmp_path / "out")
+    assert records == len(county.persons)
+    assert kilobytes < 2**20

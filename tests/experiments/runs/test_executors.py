@@ -1,0 +1,167 @@
+"""Executors: built-in, registered, and plug-ins that are broken."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from bayesrisk.exceptions import (
+    ArgumentError,
+    ArgumentTypeError,
+    BayesRiskWarning,
+    MissingDependencyError,
+    WorkerError,
+)
+from bayesrisk.experiments.runs import executors
+
+
+def _double(x):
+    return 2 * x
+
+
+def test_serial_keeps_the_order():
+    assert list(executors.make_executor("serial", 1).run(_double, [3, 1, 2])) == [6, 2, 4]
+
+
+@pytest.mark.slow
+def test_processes_do_all_the_work():
+    runner = executors.make_executor("processes", 2)
+    assert sorted(runner.run(abs, range(-20, 0))) == list(range(1, 21))
+
+
+@pytest.mark.parametrize(
+    ("task", "items", "match"),
+    [
+        (lambda x: x, [1, 2], "task must be something that can be sent"),
+        (MappingProxyType({}).get, [1], "task must be .*mappingproxy"),
+        (abs, [1, lambda: 2, 3], "item 1 must be something that can be sent"),
+    ],
+)
+def test_what_cannot_be_sent_is_named(task, items, match):
+    with pytest.raises(ArgumentTypeError, match=match):
+        list(executors.make_executor("processes", 2).run(task, items))
+
+
+def test_registered_executor(monkeypatch):
+    monkeypatch.setattr(executors, "_registered", {})
+    executors.register("mine", executors.SerialExecutor)
+    assert "mine" in executors.available()
+    assert list(executors.make_executor("mine", 1).run(_double, [1])) == [2]
+    with pytest.raises(ArgumentError, match="factory must be callable"):
+        executors.register("bad", None)
+
+
+def test_broken_plug_in_is_skipped_with_a_warning(monkeypatch):
+    class Broken:
+        name = "broken"
+
+        def load(self):
+            raise RuntimeError("boom")
+
+    monkeypatch.setattr(executors, "entry_points", lambda **_: [Broken()])
+    with (
+        pytest.warns(BayesRiskWarning, match="executor 'broken' is skipped: boom"),
+        pytest.raises(ArgumentError, match="cannot be loaded"),
+    ):
+        executors.make_executor("broken", 1)
+
+
+def test_dask_says_which_extra_it_needs(monkeypatch):
+    import sys
+
+    from bayesrisk.experiments.runs.executors_dask import DaskExecutor
+
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingDependencyError, match=r"bayesrisk\[dask\]"):
+        DaskExecutor(1)
+
+
+def _die(_):
+    os._exit(9)
+
+
+def test_a_worker_that_dies_is_an_error_of_ours():
+    with pytest.raises(WorkerError, match="ended before its work was done"):
+        list(executors.make_executor("processes", 1).run(_die, [1, 2]))
+
+
+_PARENT = """
+import os, sys, time
+from bayesrisk.experiments.executors import make_executor
+
+def work(folder):
+    open(os.path.join(folder, str(os.getpid())), "w").close()
+    time.sleep(120)
+
+if __name__ == "__main__":
+    list(make_executor("processes", 2).run(work, [sys.argv[1]] * 4))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is a signal of POSIX systems")
+def test_workers_end_with_their_parent(tmp_path):
+    script, folder = tmp_path / "parent.py", tmp_path / "pids"
+    script.write_text(_PARENT, encoding="utf-8")
+    folder.mkdir()
+    parent = subprocess.Popen([sys.executable, str(script), str(folder)])
+    try:
+        wait_until(lambda: len(list(folder.iterdir())) == 2, seconds=120)
+    finally:
+        parent.kill()
+        parent.wait()
+    workers = [int(file.name) for file in folder.iterdir()]
+    assert len(workers) == 2
+    wait_until(lambda: not any(alive(worker) for worker in workers), seconds=30)
+
+
+def wait_until(condition, *, seconds):
+    """Wait for a condition, at most so long; asking again is not what makes it true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.1)
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{pid}/stat")
+    return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+_DASK = """
+import pathlib, urllib.error, urllib.request
+import distributed
+from bayesrisk.experiments.executors import make_executor
+
+if __name__ == "__main__":
+    results = make_executor("dask", 1).run(abs, [-1, -2])
+    first = next(results)
+    client = distributed.get_client()
+    [port] = client.run_on_scheduler(lambda dask_scheduler: [dask_scheduler.http_server.port])
+    try:
+        page = urllib.request.urlopen(f"http://127.0.0.1:{port}/status").status
+    except urllib.error.HTTPError as error:
+        page = error.code
+    print(port, page, sorted([first, *results]))
+"""
+
+
+@pytest.mark.slow
+def test_a_dask_cluster_of_our_own_shows_no_pages(tmp_path):
+    script = tmp_path / "cluster.py"
+    script.write_text(_DASK, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=True, timeout=200
+    )
+    port, page, first, second = done.stdout.split()
+    assert port != "8787"
+    assert page == "404"
+    assert (first, second) == ("[1,", "2]")

@@ -1,0 +1,124 @@
+"""The report: self-contained, escaped, the same bytes twice."""
+
+import re
+
+import pytest
+
+from bayesrisk.exceptions import PartFileError
+from bayesrisk.experiments import load_config, parse_config, run_sweep, write_report
+from bayesrisk.experiments.sweep import report_words
+
+
+@pytest.fixture(scope="module")
+def page(shared_document, tmp_path_factory):
+    grid = shared_document["grid"] | {"sensitivity": ["add-remove", "change-one"]}
+    folder = tmp_path_factory.mktemp("report") / "out"
+    run_sweep(parse_config(shared_document | {"grid": grid}), folder)
+    return write_report(folder)
+
+
+def test_report_is_self_contained_and_escaped(page):
+    html = page.read_text(encoding="utf-8")
+    assert "<h1>small &lt;sweep&gt; &amp; more</h1>" in html
+    assert "<sweep>" not in html
+    assert not re.search(r'(src|href)="(?!data:)', html)
+    assert "<script" not in html
+    assert str(page.parent) not in html
+    assert html.count("data:image/png;base64,") == 2 * 9
+    assert "Everything else is exact" in html
+    assert "neighbours change one record" in html
+
+
+def test_report_shows_the_published_numbers(page):
+    """Table 5 of Kazan and Reiter, prior 1/2, and its budget."""
+    html = page.read_text(encoding="utf-8")
+    assert "block, as in the paper: rho = 0.09922635, sigma2 = 5.039" in html
+    assert "<td>1/2</td><td>0.52367</td><td>1.0473</td><td>1</td><td>0.58886</td>" in html
+    assert "block, as produced: rho = 0.09922635, sigma2 = 10.078" in html
+
+
+def test_a_budget_of_the_census_comes_with_both_of_its_noises(document, tmp_path):
+    """Also where the sweep has one sensitivity only; a budget of one's own has one noise."""
+    document["quantities"] = ["marginal_posterior", "marginal_risk"]
+    document["grid"]["rho"].append({"name": "mine", "value": "0.5"})
+    run_sweep(parse_config(document), tmp_path / "out")
+    html = write_report(tmp_path / "out").read_text(encoding="utf-8")
+    header = html[html.index("Two noises for one rho") :]
+    assert "<th>block, as in the paper (sigma2 5.039)</th>" in header
+    assert "<th>block, as produced (sigma2 10.08)</th>" in header
+    assert "<tr><td>1/2</td><td>1.0473</td><td>1.0242</td></tr>" in header
+    assert "<tr><td>1/864</td><td>1.2188</td><td>1.104</td></tr>" in header
+    assert "mine, as" not in html
+    document["grid"]["rho"] = [{"name": "mine", "value": "0.5"}]
+    run_sweep(parse_config(document), tmp_path / "own")
+    html = write_report(tmp_path / "own").read_text(encoding="utf-8")
+    assert "as produced" not in html
+
+
+def test_found_and_right_are_told_apart(document, tmp_path):
+    """At prior 1/5 the target is hardly found, and "no" without a release is right in 80 %."""
+    document["grid"]["prior"] = ["1/5"]
+    run_sweep(parse_config(document), tmp_path / "out")
+    html = write_report(tmp_path / "out").read_text(encoding="utf-8")
+    heads = "<th>found, if in the cell</th><th>right without a release</th><th>right with it</th>"
+    assert heads in html
+    assert "<td>8</td><td>0.0017522</td><td>0.8</td><td>0.80005</td>" in html
+    assert "correct decision probability" not in html
+    assert "could have been" not in html
+    assert "the target counts" not in html
+
+
+def test_the_granville_sweep_describes_its_own_adversary():
+    intro = report_words.summary(load_config("sample:granville-county-sweep"))
+    assert "everyone in the group" not in intro
+    assert "everyone in the area of the count but the target" in intro
+    assert "the area is the target's block, one of the blocks of a group" in intro
+    assert "Nobody in the other blocks is known to them" in intro
+    assert "also reads the noisy count of the group, and the total" in intro
+    # The sweep of one level has one adversary.
+    assert "other blocks" not in report_words.summary(load_config("sample:dare-county-sweep"))
+
+
+def test_figures_come_as_png_and_svg(page):
+    figures = page.parent / "figures"
+    names = {path.stem for path in figures.glob("*.png")}
+    assert names == {path.stem for path in figures.glob("*.svg")}
+    assert len(names) == 18
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in figures.glob("*.png"))
+
+
+def test_same_bytes_twice(page):
+    folder = page.parent
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    write_report(folder)
+    assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_target_names_are_escaped(document, tmp_path):
+    (tmp_path / "t.csv").write_text("who,count\n<script>alert(1)</script>,1\n", encoding="utf-8")
+    document["table"] = {"path": "t.csv"}
+    run_sweep(parse_config(document, folder=tmp_path), tmp_path / "out")
+    html = write_report(tmp_path / "out").read_text(encoding="utf-8")
+    assert "<script" not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+
+
+def test_report_with_few_quantities(document, tmp_path):
+    document["quantities"] = ["decision_threshold", "epsilon"]
+    run_sweep(parse_config(document), tmp_path / "out")
+    html = write_report(tmp_path / "out").read_text(encoding="utf-8")
+    assert "decision threshold" in html
+    assert "data:image" not in html
+
+
+def test_report_without_named_budgets(document, tmp_path):
+    document["grid"]["rho"] = [0.1, 0.2, 0.3]
+    run_sweep(parse_config(document), tmp_path / "out")
+    assert "rho = 0.2" in write_report(tmp_path / "out").read_text(encoding="utf-8")
+
+
+def test_unfinished_sweep_has_no_report(document, tmp_path):
+    run_sweep(parse_config(document), tmp_path / "out", shard=(1, 2))
+    with pytest.raises(PartFileError, match="missing"):
+        write_report(tmp_path / "out")
+    assert not (tmp_path / "out" / "report.html").exists()

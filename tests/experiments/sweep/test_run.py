@@ -1,0 +1,216 @@
+"""Runs: killed and resumed, split, damaged, for any number of workers."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+from bayesrisk.exceptions import ArgumentError, OutputError, PartFileError
+from bayesrisk.experiments import parse_config, read_results, run_sweep
+from bayesrisk.experiments.sweep.folder import SweepFolder
+
+
+def contents(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def config(document):
+    return parse_config(document)
+
+
+def test_a_run_and_its_results(config, tmp_path):
+    calls = []
+    summary = run_sweep(config, tmp_path / "out", progress=lambda *call: calls.append(call))
+    assert (summary.computed, summary.resumed, summary.complete) == (3, 0, True)
+    assert calls == [(1, 3), (2, 3), (3, 3)]
+    again, frame = read_results(tmp_path / "out")
+    assert again == config
+    assert len(frame) == config.rows == summary.rows
+    table = pd.read_csv(tmp_path / "out" / "results.csv")
+    pd.testing.assert_series_equal(table["value"], frame["value"], check_exact=True)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["complete"] is True
+    assert sum(part["rows"] for part in manifest["parts"]) == config.rows
+    assert not list((tmp_path / "out").rglob("*.tmp"))
+
+
+@pytest.mark.slow
+def test_same_bytes_for_any_number_of_workers(config, tmp_path):
+    run_sweep(config, tmp_path / "one")
+    run_sweep(config, tmp_path / "two", workers=2)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+@pytest.mark.slow
+def test_same_bytes_on_dask(config, tmp_path):
+    run_sweep(config, tmp_path / "one")
+    # In a process of its own: Dask's threads and sockets outlive their cluster.
+    code = (
+        "import json, sys\n"
+        "from bayesrisk.experiments import SweepConfig, run_sweep\n"
+        "if __name__ == '__main__':\n"
+        "    config = SweepConfig.from_dict(json.loads(sys.argv[1]))\n"
+        "    run_sweep(config, sys.argv[2], workers=2, executor='dask')\n"
+    )
+    script = tmp_path / "run.py"
+    script.write_text(code, encoding="utf-8")
+    subprocess.run(
+        [sys.executable, str(script), json.dumps(config.to_dict()), str(tmp_path / "dask")],
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
+    assert contents(tmp_path / "one") == contents(tmp_path / "dask")
+
+
+def test_resume_computes_what_is_missing_and_nothing_else(config, tmp_path):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    run_sweep(config, whole)
+
+    class KilledError(Exception):
+        pass
+
+    def kill(done, total):
+        raise KilledError
+
+    with pytest.raises(KilledError):
+        run_sweep(config, broken, progress=kill)
+    kept = SweepFolder(broken).part(0)
+    assert kept.exists()
+    assert not (broken / "results.csv").exists()
+    assert json.loads((broken / "manifest.json").read_text())["complete"] is False
+    stamp = kept.stat().st_mtime_ns
+    summary = run_sweep(config, broken, resume=True)
+    assert (summary.computed, summary.resumed) == (2, 1)
+    assert kept.stat().st_mtime_ns == stamp
+    assert contents(whole) == contents(broken)
+
+
+@pytest.mark.slow
+def test_a_process_killed_while_it_works_loses_nothing(document, tmp_path):
+    document["settings_per_shard"] = 1
+    document["grid"]["rho"] = [{"log": [0.001, 1.0], "points": 400}]
+    config = parse_config(document)
+    code = (
+        "import json, sys\n"
+        "from bayesrisk.experiments import SweepConfig, run_sweep\n"
+        "run_sweep(SweepConfig.from_dict(json.loads(sys.argv[1])), sys.argv[2])\n"
+    )
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", code, json.dumps(config.to_dict()), str(out)]
+    process = subprocess.Popen(command)
+    deadline = time.monotonic() + 120.0
+    while len(list((out / "parts").glob("*.parquet"))) < 5:
+        assert process.poll() is None, "the run ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    finished = SweepFolder(out).finished(config)
+    assert 5 <= len(finished) < config.shards
+    summary = run_sweep(config, out, resume=True)
+    assert summary.resumed == len(finished)
+    assert summary.complete
+
+
+def test_shards_of_several_machines_make_one_sweep(config, tmp_path):
+    run_sweep(config, tmp_path / "whole")
+    out = tmp_path / "split"
+    first = run_sweep(config, out, shard=(1, 2))
+    assert (first.computed, first.complete, first.rows) == (2, False, 0)
+    with pytest.raises(PartFileError, match="1 of 3 shards are missing, the first is 1"):
+        read_results(out)
+    second = run_sweep(config, out, shard=(2, 2))
+    assert (second.computed, second.complete) == (1, True)
+    assert contents(tmp_path / "whole") == contents(out)
+
+
+class TestRefusals:
+    """Nothing is overwritten."""
+
+    @pytest.fixture
+    def done(self, config, tmp_path):
+        run_sweep(config, tmp_path / "done")
+        return tmp_path / "done"
+
+    def test_finished_folder_without_resume(self, config, done):
+        before = contents(done)
+        with pytest.raises(OutputError, match="holds 3 shards of this run; add --resume"):
+            run_sweep(config, done)
+        assert contents(done) == before
+
+    def test_folder_of_another_configuration(self, document, done):
+        before = contents(done)
+        other = parse_config(document, seed=8)
+        for resume in (False, True):
+            with pytest.raises(OutputError, match=r"another configuration \(other seed\)"):
+                run_sweep(other, done, resume=resume)
+        assert contents(done) == before
+
+    def test_folder_with_other_files(self, config, tmp_path):
+        (tmp_path / "thesis.txt").write_text("precious", encoding="utf-8")
+        with pytest.raises(OutputError, match=r"holds 'thesis.txt'"):
+            run_sweep(config, tmp_path, resume=True)
+        assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+        with pytest.raises(OutputError, match="is a file"):
+            run_sweep(config, tmp_path / "thesis.txt")
+
+    @pytest.mark.parametrize("keep", [0, 3, 100, -1])
+    def test_truncated_part(self, config, done, keep):
+        part = SweepFolder(done).part(1)
+        part.write_bytes(part.read_bytes()[:keep])
+        before = contents(done)
+        for action in (lambda: run_sweep(config, done, resume=True), lambda: read_results(done)):
+            with pytest.raises(PartFileError, match=r"part-000001\.parquet: is not a whole part"):
+                action()
+        assert contents(done) == before
+        part.unlink()
+        assert run_sweep(config, done, resume=True).computed == 1
+
+    def test_altered_part(self, config, done):
+        part = SweepFolder(done).part(1)
+        data = bytearray(part.read_bytes())
+        data[200] ^= 0xFF  # inside a page, which the footer does not cover
+        part.write_bytes(bytes(data))
+        with pytest.raises(PartFileError, match=r"part-000001\.parquet: is not a whole part"):
+            read_results(done)
+
+    def test_foreign_part(self, config, done):
+        store = SweepFolder(done)
+        store.part(1).write_bytes(store.part(2).read_bytes())
+        with pytest.raises(PartFileError, match="not a part of this sweep"):
+            run_sweep(config, done, resume=True)
+
+    def test_folder_without_a_sweep(self, tmp_path):
+        with pytest.raises(OutputError, match="holds no sweep"):
+            read_results(tmp_path)
+        (tmp_path / "config.json").write_text('{"title": 1}', encoding="utf-8")
+        with pytest.raises(OutputError, match="not the configuration of a sweep"):
+            read_results(tmp_path)
+
+    def test_damaged_configuration(self, config, done):
+        (done / "config.json").write_text("{", encoding="utf-8")
+        with pytest.raises(OutputError, match="cannot be read"):
+            run_sweep(config, done, resume=True)
+
+    @pytest.mark.parametrize("shard", [(0, 2), (3, 2), (1, 0), (1.5, 2), "1/2", (1,)])
+    def test_bad_shard(self, config, tmp_path, shard):
+        with pytest.raises(ArgumentError, match="shard"):
+            run_sweep(config, tmp_path / "out", shard=shard)
+        assert not (tmp_path / "out").exists()
+
+    def test_bad_workers_and_executor(self, config, tmp_path):
+        with pytest.raises(ArgumentError, match="workers must be >= 1, got 0"):
+            run_sweep(config, tmp_path / "out", workers=0)
+        with pytest.raises(ArgumentError, match=r"executor must be one of .*processes.*serial"):
+            run_sweep(config, tmp_path / "out", executor="cloud")
+        assert not (tmp_path / "out").exists()

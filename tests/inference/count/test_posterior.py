@@ -1,0 +1,361 @@
+"""Posteriors against Bayes' theorem in 60 digits, their properties, and bad input."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mp
+from oracles import laws as oracles
+from refusals import NOT_COUNTS, NOT_POSITIVE, NOT_PRIORS, refuses
+
+from bayesrisk import (
+    ArgumentError,
+    ArgumentTypeError,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    FiniteLaw,
+    ShapeError,
+    count_posterior,
+    multilevel_posterior,
+    multilevel_risk_ratio,
+    posterior_probability,
+    risk_ratio,
+)
+
+EPS = 2**-52
+rhos = st.floats(-4, 1).map(lambda t: 10.0**t)
+priors = st.one_of(st.floats(1e-12, 1 - 1e-12), st.floats(-300, -1).map(lambda t: 10.0**t))
+counts = st.integers(-1000, 1000)
+
+
+def bound(y, rho, known_count=0):
+    """Return the documented relative error of a risk ratio."""
+    return (4 + 3 * abs(rho * (2 * (y - known_count) - 1))) * EPS
+
+
+def check(y, rho, prior, known_count=0):
+    """Assert that both functions are within their bound of Bayes' theorem."""
+    truth = oracles.posterior(y, rho, prior, known_count)
+    settings = {"rho": rho, "prior": prior, "known_count": known_count}
+    for function, expected in (
+        (posterior_probability, truth),
+        (risk_ratio, truth / oracles.exact(prior)),
+    ):
+        value = function(y, **settings)
+        if expected < 1e-292:
+            assert 0.0 <= value < 1.001e-292
+        else:
+            assert oracles.relative_error(value, expected) <= bound(y, rho, known_count), (
+                function.__name__,
+                y,
+                settings,
+            )
+
+
+def test_against_bayes_theorem():
+    rng = np.random.default_rng(1)
+    for _ in range(150):
+        rho = float(10 ** rng.uniform(-4, 1))
+        k = int(rng.integers(0, 500))
+        y = k + int(rng.normal(0, 3 / math.sqrt(rho)))
+        check(y, rho, float(rng.uniform(1e-6, 1)), k)
+
+
+@pytest.mark.parametrize("rho", [1e-12, 1e-3, 0.0992264, 1.0, 50.0, 1e6])
+@pytest.mark.parametrize("prior", [1e-300, 1e-9, 0.5, 1 - 1e-9, 1 - 2**-53])
+def test_extremes(rho, prior):
+    for y in (-(10**9), -7, 0, 1, 2, 12, 10**9):
+        check(y, rho, prior)
+    check(10**9 + 3, rho, prior, 10**9)
+
+
+@pytest.mark.parametrize("y", [-87, -88, -89])
+def test_where_the_exponential_is_near_its_overflow(y):
+    # exp(712) is no double, though (1 - p) exp(712) would be: the documented limit of 1e-292.
+    check(y, 4.0, 1 - 1e-9)
+
+
+def test_a_slip_in_the_noise_is_seen():
+    # Negative controls: rho halved, or the variance taken for the scale, is another posterior.
+    y, rho, prior = 3, 1.0, 0.1
+    right = oracles.posterior(y, rho, prior)
+    assert oracles.relative_error(posterior_probability(y, rho=rho / 2, prior=prior), right) > 0.01
+    scale = 0.2
+    variance = float(DiscreteGaussian(scale).var())
+    confused = posterior_probability(1, sigma2=variance, prior=prior)
+    assert oracles.relative_error(confused, oracles.posterior(1, 0.5 / scale, prior)) > 0.01
+
+
+@given(rhos, priors, counts, st.integers(0, 10**6))
+def test_only_the_difference_matters(rho, prior, y, k):
+    value = risk_ratio(y + k, rho=rho, prior=prior, known_count=k)
+    assert value == risk_ratio(y, rho=rho, prior=prior)
+
+
+@given(rhos, priors, counts)
+def test_bounds_and_monotonicity(rho, prior, y):
+    ratio, evidence = risk_ratio(y, rho=rho, prior=prior), rho * (2 * y - 1)
+    slack = 1 + bound(y, rho)
+    assert 0.0 <= ratio <= min(1 / prior, math.exp(min(max(evidence, 0.0), 700.0))) * slack
+    assert ratio <= risk_ratio(y + 1, rho=rho, prior=prior)
+    if y >= 1:
+        assert ratio >= 1 / slack
+        assert risk_ratio(y, rho=1.5 * rho, prior=prior) >= ratio / slack
+    else:
+        assert ratio <= slack
+    posterior = posterior_probability(y, rho=rho, prior=prior)
+    assert 0.0 <= posterior <= 1.0
+    assert posterior == pytest.approx(prior * ratio, rel=2 * bound(y, rho), abs=5e-324)
+
+
+def test_limits():
+    assert risk_ratio([-9, 1, 9], rho=1e-300, prior=0.3).tolist() == [1.0, 1.0, 1.0]
+    assert risk_ratio([0, 1], rho=1e5, prior=0.25).tolist() == [0.0, 4.0]
+    assert posterior_probability([0, 1], rho=1e5, prior=0.25).tolist() == [0.0, 1.0]
+    assert posterior_probability(5, rho=0.1, prior=1 - 2**-53) == pytest.approx(1.0)
+
+
+@given(rhos, st.floats(0.01, 0.99), st.integers(-20, 20), st.integers(-20, 20))
+def test_the_posterior_is_the_next_prior(rho, prior, y1, y2):
+    first = posterior_probability(y1, rho=rho, prior=prior)
+    if 1e-12 < first < 1 - 1e-12:
+        both = multilevel_posterior([y1, y2], rho=rho, prior=prior)
+        # 1 - first is rounded, which the next step magnifies by at most exp(evidence).
+        slack = 4 * (bound(y1, rho) + bound(y2, rho)) / (1 - first)
+        assert both == pytest.approx(
+            posterior_probability(y2, rho=rho, prior=first), rel=slack, abs=0
+        )
+        product = first / prior * risk_ratio(y2, rho=rho, prior=first)
+        assert multilevel_risk_ratio([y1, y2], rho=rho, prior=prior) == pytest.approx(
+            product, rel=slack, abs=0
+        )
+
+
+def test_many_levels_against_bayes_theorem():
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        levels = int(rng.integers(1, 5))
+        rho, y = 10 ** rng.uniform(-2, 0.3, levels), rng.integers(-6, 7, levels)
+        k, prior = rng.integers(0, 5, levels), float(rng.uniform(0.001, 0.999))
+        with mp.workdps(60):
+            odds = oracles.exact(prior) / (1 - oracles.exact(prior))
+            for r, n, m in zip(rho, y, k, strict=True):
+                s2 = 1 / (2 * oracles.exact(r))
+                odds *= oracles.gaussian_pmf(n, s2, m + 1) / oracles.gaussian_pmf(n, s2, m)
+            truth = odds / (1 + odds)
+        value = multilevel_posterior(y, rho=rho, prior=prior, known_count=k)
+        slack = (4 + levels + 3 * float((rho * np.abs(2 * (y - k) - 1)).sum())) * EPS
+        assert oracles.relative_error(value, truth) <= slack
+
+
+def test_one_level_is_the_simple_case():
+    y, rho = [[3], [-2]], [0.3]
+    one = posterior_probability([3, -2], rho=0.3, prior=0.2)
+    assert multilevel_posterior(y, rho=rho, prior=0.2).tolist() == one.tolist()
+
+
+def test_sigma2_and_sensitivity_say_the_same():
+    y = np.arange(-5, 9)
+    for value in (
+        risk_ratio(y, sigma2=10.0, prior=0.1),
+        risk_ratio(y, rho=0.1, sensitivity=2**0.5, prior=0.1),
+    ):
+        assert value == pytest.approx(risk_ratio(y, rho=0.05, prior=0.1), rel=1e-14, abs=0)
+
+
+def test_broadcasting_equals_a_loop():
+    y, k = np.array([[-1], [4]]), np.array([0, 2, 3])
+    rho, prior = np.array([[[0.1]], [[2.0]]]), np.array([0.01, 0.5, 0.9])
+    table = posterior_probability(y, rho=rho, prior=prior, known_count=k)
+    assert table.shape == (2, 2, 3)
+    for a, i, j in np.ndindex(2, 2, 3):
+        single = posterior_probability(
+            int(y[i, 0]), rho=float(rho[a, 0, 0]), prior=float(prior[j]), known_count=int(k[j])
+        )
+        assert table[a, i, j] == pytest.approx(single, rel=2 * bound(4, 2.0), abs=0)
+    levels = multilevel_posterior(np.ones((4, 1, 2)), rho=[0.1, 0.2], prior=[0.1, 0.2, 0.3])
+    assert levels.shape == (4, 3)
+    assert levels[2, 1] == multilevel_posterior([1, 1], rho=[0.1, 0.2], prior=0.2)
+
+
+def test_long_arrays_equal_their_parts():
+    # The common case runs in blocks of 8192; the seams must not show.
+    y = np.random.default_rng(2).integers(-50, 50, 3 * 8192 + 5)
+    whole = risk_ratio(y, rho=0.1, prior=0.1)
+    assert whole.tolist() == risk_ratio(y, rho=0.1, prior=np.full(y.size, 0.1)).tolist()
+    assert whole[8192] == risk_ratio(int(y[8192]), rho=0.1, prior=0.1)
+    flipped = np.asfortranarray(y[:-5].reshape(-1, 64))[::-1]
+    assert risk_ratio(flipped, rho=0.1, prior=0.1).shape == flipped.shape
+    assert risk_ratio(flipped, rho=0.1, prior=0.1)[0, 0] == risk_ratio(
+        int(flipped[0, 0]), rho=0.1, prior=0.1
+    )
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        list,
+        tuple,
+        pd.Series,
+        np.array,
+        lambda v: np.array(v, dtype=np.int8),
+        lambda v: np.array(v, float),
+    ],
+)
+def test_kinds_of_counts(kind):
+    expected = [risk_ratio(y, rho=0.1, prior=0.2) for y in (1, 2, 3)]
+    assert risk_ratio(kind([1, 2, 3]), rho=0.1, prior=0.2).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("dtype", "y"),
+    [
+        ("uint8", 255),
+        ("uint64", 10**9),
+        ("int32", 2**31 - 1),
+        ("float32", 2**24),
+        ("float16", 2047),
+    ],
+)
+def test_narrow_dtypes_are_widened(dtype, y):
+    # One half less than a count has one bit more than the count.
+    rho, prior = 1 / y, 1e-4
+    value = risk_ratio(np.array([y, 1], dtype=dtype), rho=rho, prior=prior)[0]
+    expected = oracles.posterior(y, rho, prior) / oracles.exact(prior)
+    assert oracles.relative_error(value, expected) <= bound(y, rho)
+
+
+def test_kinds_of_settings():
+    value = risk_ratio(3, rho=Fraction(1, 10), prior=Fraction(1, 864))
+    assert value == risk_ratio(3, rho=0.1, prior=1 / 864)
+    assert isinstance(value, float)
+    assert isinstance(multilevel_posterior([1, 2], rho=0.1, prior=0.1), float)
+    assert isinstance(posterior_probability(np.int64(3), rho=np.float32(0.5), prior=0.5), float)
+
+
+PMFS = [[0.5, 0.5], [0.2, 0.0, 0.8], [0.1, 0.2, 0.3, 0.4]]
+
+
+@pytest.mark.parametrize("pmf", PMFS)
+@pytest.mark.parametrize("noise", [DiscreteGaussian(5.0), DiscreteLaplace(2.0)], ids=repr)
+def test_any_prior_and_any_noise(pmf, noise):
+    mass = {
+        DiscreteGaussian: lambda x: oracles.gaussian_pmf(x, 5.0),
+        DiscreteLaplace: lambda x: oracles.laplace_pmf(x, 2.0),
+    }[type(noise)]
+    for y, k in ((0, 0), (7, 2), (-30, 0), (10**4, 0)):
+        joint = [oracles.exact(w) * mass(y - k - i) for i, w in enumerate(pmf)]
+        posterior = count_posterior(y, noise=noise, prior_pmf=pmf, known_count=k)
+        for value, weight in zip(posterior, joint, strict=True):
+            truth = weight / mp.fsum(joint)
+            # One rounded log-likelihood of size L costs L * 2**-52.
+            slack = (8 + 3 * abs(float(mp.log(max(joint))))) * EPS
+            assert truth < 1e-300 or oracles.relative_error(value, truth) < slack
+
+
+@given(st.integers(-30, 30), st.floats(0.001, 0.999), rhos)
+def test_two_counts_are_the_simple_case(y, prior, rho):
+    posterior = count_posterior(
+        y, noise=DiscreteGaussian.from_rho(rho), prior_pmf=[1 - prior, prior]
+    )
+    simple = posterior_probability(y, rho=rho, prior=prior)
+    assert posterior.sum() == pytest.approx(1.0, rel=1e-15, abs=0)
+    assert posterior[1] == pytest.approx(simple, rel=1e-12 * (1 + rho * y * y), abs=1e-300)
+
+
+def test_general_posteriors_broadcast():
+    pmf = np.array([[0.5, 0.5], [0.9, 0.1]])
+    table = count_posterior([[1], [2], [3]], noise=DiscreteGaussian(2.0), prior_pmf=pmf)
+    assert table.shape == (3, 2, 2)
+    one = count_posterior(3, noise=DiscreteGaussian(2.0), prior_pmf=pmf[1])
+    assert table[2, 1].tolist() == one.tolist()
+
+
+def test_noise_with_a_gap_rules_counts_out():
+    rounding = FiniteLaw(-1, [0.5, 0.0, 0.5])
+    assert count_posterior(3, noise=rounding, prior_pmf=[0, 0, 0.3, 0.3, 0.4]).tolist() == [
+        0.0,
+        0.0,
+        pytest.approx(3 / 7),
+        0.0,
+        pytest.approx(4 / 7),
+    ]
+    with pytest.raises(ArgumentError, match=r"noisy_count must be possible .* got 9"):
+        count_posterior(9, noise=rounding, prior_pmf=[0.5, 0.5])
+    with pytest.raises(ArgumentError, match="got 9 at index 1"):
+        count_posterior([1, 9], noise=rounding, prior_pmf=[0.5, 0.5])
+
+
+ONE = {"rho": 0.1, "prior": 0.5}
+
+
+@pytest.mark.parametrize("function", [posterior_probability, risk_ratio])
+def test_bad_arguments_for_one_count(function):
+    for bad in NOT_COUNTS:
+        assert refuses(lambda v: function(v, **ONE), "noisy_count", bad)
+    for bad in [*NOT_COUNTS, -1]:
+        assert refuses(lambda v: function(1, **ONE, known_count=v), "known_count", bad)
+    for bad in NOT_PRIORS:
+        assert refuses(lambda v: function(1, rho=0.1, prior=v), "prior", bad)
+    for bad in NOT_POSITIVE:
+        assert refuses(lambda v: function(1, rho=v, prior=0.5), "rho", bad)
+        assert refuses(lambda v: function(1, sigma2=v, prior=0.5), "sigma2", bad)
+        assert refuses(lambda v: function(1, **ONE, sensitivity=v), "sensitivity", bad)
+
+
+@pytest.mark.parametrize("function", [multilevel_posterior, multilevel_risk_ratio])
+def test_bad_arguments_for_many_counts(function):
+    for bad in NOT_COUNTS:
+        assert refuses(lambda v: function(v, **ONE), "noisy_counts", bad)
+    for bad in [*NOT_COUNTS, -1]:
+        assert refuses(lambda v: function([1, 2], **ONE, known_count=v), "known_count", bad)
+    for bad in NOT_PRIORS:
+        assert refuses(lambda v: function([1, 2], rho=0.1, prior=v), "prior", bad)
+    for bad in NOT_POSITIVE:
+        assert refuses(lambda v: function([1, 2], rho=v, prior=0.5), "rho", bad)
+        assert refuses(lambda v: function([1, 2], sigma2=v, prior=0.5), "sigma2", bad)
+    with pytest.raises(ShapeError, match="noisy_counts must have an axis of levels"):
+        function(1, **ONE)
+
+
+@pytest.mark.parametrize(
+    "function", [posterior_probability, risk_ratio, multilevel_posterior, multilevel_risk_ratio]
+)
+def test_noise_is_given_exactly_once(function):
+    for noise in ({}, {"rho": 0.1, "sigma2": 5.0}):
+        with pytest.raises(ArgumentError, match="exactly one of rho and sigma2 must be given, got"):
+            function([1, 2], prior=0.5, **noise)
+    with pytest.raises(ArgumentError, match=r"sensitivity belongs with rho.* got 2"):
+        function([1, 2], prior=0.5, sigma2=5.0, sensitivity=2)
+    with pytest.raises(ShapeError, match="do not broadcast"):
+        function([1, 2], rho=[0.1, 0.2, 0.3], prior=0.5)
+    with pytest.raises(ShapeError, match="do not broadcast"):
+        function([[1, 2], [3, 4]], rho=0.1, prior=[0.1, 0.2, 0.3])
+
+
+def test_bad_arguments_of_the_general_form():
+    law = DiscreteGaussian(1.0)
+    for bad in (None, 3, "law", object()):
+        with pytest.raises(ArgumentTypeError, match="noise must have a logpmf method, got"):
+            count_posterior(1, noise=bad, prior_pmf=[0.5, 0.5])
+    for bad in ([0.5, 0.6], [0.5], [1.5, -0.5], [math.nan, 1], [], 1.0, "ab", None, [[1.0], [0.5]]):
+        with pytest.raises(ArgumentError, match="prior_pmf must"):
+            count_posterior(1, noise=law, prior_pmf=bad)
+    for bad in NOT_COUNTS:
+        assert refuses(
+            lambda v: count_posterior(v, noise=law, prior_pmf=[0.5, 0.5]), "noisy_count", bad
+        )
+    for bad in [*NOT_COUNTS, -1]:
+        assert refuses(
+            lambda v: count_posterior(1, noise=law, prior_pmf=[1.0], known_count=v),
+            "known_count",
+            bad,
+        )
+    with pytest.raises(ShapeError, match="do not broadcast"):
+        count_posterior([1, 2], noise=law, prior_pmf=[[1.0]] * 3)
+    with pytest.raises(ShapeError, match="do not broadcast"):
+        count_posterior([1, 2], noise=DiscreteGaussian([1.0, 2.0, 3.0]), prior_pmf=[0.5, 0.5])

@@ -1,0 +1,220 @@
+"""The path sampler against enumeration, its limits, and bad input."""
+
+import numpy as np
+import pytest
+from oracles import samplers as slow
+from refusals import NOT_PRIORS, refuses
+
+from bayesrisk import (
+    ArgumentError,
+    FiniteLaw,
+    ShapeError,
+    posterior_probability,
+    sample_hierarchy,
+    sample_path,
+)
+from bayesrisk.inference.tree.path import path_posterior
+
+RUN = {"draws": 10_000, "warmup": 100, "chains": 4, "rng": 7}
+
+
+def worst(samples, laws, rare=2e-3):
+    """Return the largest gap to exact probabilities in Monte Carlo standard errors."""
+    scores = []
+    if rare < laws[0][1] < 1.0 - rare:
+        scores.append((samples.target_probability - laws[0][1]) / samples.target_error)
+    else:
+        assert abs(samples.target_probability - laws[0][1]) < 2 * rare
+        scores.append(0.0)
+    for label, law in zip(samples.labels[1:], laws[1:], strict=True):
+        pmf = samples.pmf(label)
+        drawn = pmf[(pmf["error"] > 0.0) & (pmf["probability"] > rare)]
+        scores += list((drawn["probability"] - law[drawn.index]) / drawn["error"])
+    return max(map(abs, scores))
+
+
+def random_case(seed):
+    rng = np.random.default_rng(100 + seed)
+    levels, k = int(rng.integers(2, 5)), int(rng.integers(0, 3))
+    rho = rng.choice([0.1, 0.25, 0.6, 1.5], levels)
+    if seed % 3 == 0:
+        rho[rng.integers(0, levels - 1)] = 0.0  # no release at one level
+    m = rng.integers(1, 6, levels - 1)
+    if seed % 5 == 0:
+        m[rng.integers(0, levels - 1)] = 0  # an only child
+    priors = [None] * (levels - 1)
+    if seed % 2:
+        priors[-1] = FiniteLaw(k + 1, rng.dirichlet(np.ones(8)))
+    if seed % 4 == 3:
+        law = rng.dirichlet(np.ones(9)) * (rng.random(9) < 0.7)
+        priors[0] = FiniteLaw(k, law / law.sum())
+    return {
+        "noisy": k + rng.integers(-3, 7, levels),
+        "totals": rng.integers(-3, 7, levels - 1),
+        "m": m,
+        "rho": rho,
+        "p": float(rng.uniform(0.1, 0.9)),
+        "k": k,
+    }, priors
+
+
+def sampled(case, priors, **changes):
+    setting = {"rho": case["rho"], "n_siblings": case["m"], "prior": case["p"], **RUN, **changes}
+    return sample_path(
+        case["noisy"], case["totals"], known_count=case["k"], count_priors=priors, **setting
+    )
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_draws_follow_the_enumerated_posterior(seed):
+    case, priors = random_case(seed)
+    tables = [None if law is None else (lambda c, law=law: float(law.logpmf(c))) for law in priors]
+    laws = slow.path(**case, log_priors=tables)
+    assert worst(sampled(case, priors), laws) < 4.0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_exact_posterior_agrees(seed):
+    case, priors = random_case(seed)
+    exact = path_posterior(
+        case["noisy"],
+        case["totals"],
+        n_siblings=case["m"],
+        rho=case["rho"],
+        prior=case["p"],
+        known_count=case["k"],
+        count_priors=priors,
+    )
+    samples = sampled(case, priors)
+    laws = [[1 - exact.target_probability, exact.target_probability]]
+    for level in range(1, len(samples.labels)):
+        pmf = exact.pmf(level)
+        laws.append(pmf.reindex(range(int(pmf.index.max()) + 1), fill_value=0.0).to_numpy())
+    assert worst(samples, laws) < 4.0
+
+
+def test_the_comparison_can_fail():
+    """A law for another budget is seen to be another law."""
+    case, priors = random_case(4)
+    laws = slow.path(**(case | {"rho": case["rho"] * 1.5}))
+    assert worst(sampled(case, priors), laws) > 8.0
+
+
+GRANVILLE = {"n_siblings": 27, "rho": [0.0992264, 0.2464845], "prior": 0.5}
+
+
+def test_two_levels_are_a_path():
+    samples = sample_path([2, 1], [-1], **GRANVILLE, **RUN)
+    assert abs(samples.target_probability - 0.503288) < 4 * samples.target_error
+    two = sample_hierarchy(
+        2, 1, -1, n_siblings=27, rho_block=0.0992264, rho_group=0.2464845, prior=0.5, **RUN
+    )
+    gap = samples.target_probability - two.target_probability
+    assert abs(gap) < 4 * np.hypot(samples.target_error, two.target_error)
+
+
+def test_a_deeper_path_without_budget_changes_nothing():
+    """Levels above the last release: one is known through its children only, others not at all."""
+    setting = {"n_siblings": 27, "prior": 0.5, **RUN}
+    deep = sample_path([2, 1, 9, 99], [-1, 5, 50], rho=[0.0992264, 0.2464845, 0, 0], **setting)
+    assert deep.labels == ("level_0", "level_1", "level_2")
+    assert abs(deep.target_probability - 0.503288) < 4 * deep.target_error
+
+
+def test_draws_are_nested_and_labelled():
+    samples = sample_path(
+        [2, 1, 4],
+        [-1, 2],
+        n_siblings=[27, 3],
+        rho=0.2,
+        prior=0.3,
+        known_count=1,
+        levels=["block", "group", "tract"],
+        **RUN,
+    )
+    assert samples.labels == ("block", "group", "tract")
+    assert np.all(np.diff(samples.counts, axis=2) >= 0)
+    assert set(np.unique(samples.of("block"))) == {1, 2}
+
+
+def test_draws_do_not_depend_on_the_number_of_threads():
+    runs = [sample_path([2, 1], [-1], **GRANVILLE, **RUN, threads=t) for t in (1, 2)]
+    np.testing.assert_array_equal(runs[0].counts, runs[1].counts)
+
+
+def test_point_prior_at_the_known_count():
+    priors = [None, FiniteLaw(0, [1.0])]
+    setting = {"n_siblings": 3, "rho": 0.2, "prior": 0.5, **RUN}
+    assert not sample_path([2, 1, 1], [0, 0], count_priors=priors, **setting).counts.any()
+
+
+def test_nothing_released_leaves_the_prior():
+    samples = sample_path([2, 1], [0], n_siblings=3, rho=0, prior=0.3, **RUN)
+    assert samples.labels == ("level_0",)
+    assert abs(samples.target_probability - 0.3) < 4 * samples.target_error
+
+
+def test_an_only_child_has_its_parents_count():
+    """Two releases of one count are a release at the weighted mean: here of the block itself."""
+    samples = sample_path([4, 1, 9], [0, 2], n_siblings=[0, 3], rho=0.2, prior=0.3, **RUN)
+    np.testing.assert_array_equal(samples.of("level_0"), samples.of("level_1"))
+    only = sample_path([4, 1], [5], n_siblings=0, rho=0.2, prior=0.3, **RUN)
+    exact = posterior_probability([4], rho=0.2, prior=posterior_probability(1, rho=0.2, prior=0.3))
+    assert abs(only.target_probability - exact[0]) < 4 * only.target_error
+
+
+def run(noisy=(2, 1), totals=(-1,), **changes):
+    setting = {**GRANVILLE, "draws": 10, "warmup": 1, "chains": 2, "rng": 1, **changes}
+    return sample_path(noisy, totals, **setting)
+
+
+@pytest.mark.parametrize("bad", NOT_PRIORS)
+def test_bad_priors(bad):
+    assert refuses(lambda value: run(prior=value), "prior", bad)
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("n_siblings", -1),
+        ("rho", -1),
+        ("sensitivity", 0),
+        ("known_count", -1),
+        ("noisy", 0.5),
+        ("totals", "x"),
+        ("draws", 0),
+        ("chains", 0),
+        ("rng", None),
+        ("count_priors", [3]),
+        ("levels", ("a", "a")),
+    ],
+)
+def test_bad_settings(name, bad):
+    label = {"noisy": "noisy_counts", "totals": "siblings"}
+    with pytest.raises(ArgumentError, match=label.get(name, name)):
+        run(**{name: bad})
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"noisy": [1]}, "noisy_counts"),
+        ({"noisy": 1}, "noisy_counts"),
+        ({"totals": [1, 2]}, "siblings"),
+        ({"n_siblings": [1, 2]}, "n_siblings"),
+        ({"rho": [0.1, 0.1, 0.1]}, "rho"),
+        ({"sibling_rho": [0.1, 0.1]}, "sibling_rho"),
+        ({"count_priors": [None, None]}, "count_priors"),
+        ({"levels": ["a"]}, "levels"),
+    ],
+)
+def test_numbers_of_levels_that_do_not_agree(changes, name):
+    with pytest.raises(ShapeError, match=name):
+        run(**changes)
+
+
+def test_priors_that_exclude_everything():
+    with pytest.raises(ArgumentError, match="known_count = 2"):
+        run(count_priors=[FiniteLaw(0, [1.0])], known_count=2)
+    with pytest.raises(ArgumentError, match="known_count = 0"):
+        run((2, 1, 1), (0, 0), rho=0.2, count_priors=[FiniteLaw(3, [1.0]), FiniteLaw(0, [0.5] * 2)])

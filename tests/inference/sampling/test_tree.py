@@ -1,0 +1,257 @@
+"""The tree sampler against enumeration, with and without pair moves, under any prior."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from oracles import samplers as slow
+from scipy import stats
+
+from bayesrisk import (
+    ArgumentError,
+    ArgumentTypeError,
+    DataError,
+    FiniteLaw,
+    LeafPrior,
+    ShapeError,
+    Tree,
+    sample_tree,
+    tree_posterior,
+)
+from bayesrisk.inference.sampling import _tree_kernels as kernels
+from bayesrisk.inference.sampling.chains import standard_error
+
+RUN = {"draws": 10_000, "warmup": 200, "chains": 4, "rng": 3}
+PARENTS = {"c": None, "g": "c", "h": "c", "a": "g", "b": "g", "d": "h", "e": "h"}
+LEAVES = ["a", "b", "d", "e"]
+
+
+def make(noisy, rho, parents=PARENTS, **columns):
+    frame = pd.DataFrame(
+        {"node": list(parents), "parent": list(parents.values()), "noisy_count": noisy, "rho": rho}
+    )
+    return Tree.from_frame(frame.assign(**columns))
+
+
+def worst(samples, laws, rare=2e-3):
+    scores = []
+    for label in samples.labels:
+        pmf = samples.pmf(label)
+        drawn = pmf[(pmf["error"] > 0.0) & (pmf["probability"] > rare)]
+        scores += list((drawn["probability"] - laws[label][drawn.index]) / drawn["error"])
+    return max(map(abs, scores))
+
+
+def enumerated(tree, log_prior, parents=PARENTS):
+    at = {name: tree.index(name) for name in parents}
+    return slow.tree(
+        parents,
+        {name: tree.noisy[i] for name, i in at.items()},
+        {name: tree.precision[i] for name, i in at.items()},
+        log_prior,
+    )
+
+
+def hurdle(_, count):
+    return math.log(0.7) if count == 0 else math.log(0.3) + stats.geom.logpmf(count, 0.5)
+
+
+PRIORS = {
+    "flat": (LeafPrior.flat(), lambda _, c: 0.0),
+    "poisson": (LeafPrior.poisson(1.3), lambda _, c: stats.poisson.logpmf(c, 1.3)),
+    "negative binomial": (
+        LeafPrior.negative_binomial(2.0, dispersion=0.8),
+        lambda _, c: stats.nbinom.logpmf(c, 1 / 0.8, 1 / (1 + 0.8 * 2.0)),
+    ),
+    "hurdle": (LeafPrior.hurdle(0.3, mean=2.0), hurdle),
+    "finite": (FiniteLaw(1, [0.2, 0.0, 0.5, 0.3]), lambda _, c: dict_log(c)),
+    # Two separate peaks and no closed form.
+    "any": (
+        lambda c: np.where(c < 2, 0.0, -6.0) + 5.5 * np.exp(-((c - 5) ** 2)),
+        lambda _, c: (0.0 if c < 2 else -6.0) + 5.5 * math.exp(-((c - 5) ** 2)),
+    ),
+}
+
+
+def dict_log(count):
+    return math.log({1: 0.2, 3: 0.5, 4: 0.3}.get(count, 1e-300))
+
+
+@pytest.mark.parametrize("name", PRIORS)
+@pytest.mark.parametrize("pair_moves", [True, False])
+def test_draws_follow_the_enumerated_posterior(name, pair_moves):
+    prior, log_prior = PRIORS[name]
+    tree = make([5, 2, 2, 1, 1, -1, 3], [0.5, 0.25, 0.0, 0.3, 0.3, 0.3, 0.3])
+    samples = sample_tree(tree, leaf_prior=prior, pair_moves=pair_moves, **RUN)
+    assert worst(samples, enumerated(tree, log_prior)) < 4.0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_trees(seed):
+    rng = np.random.default_rng(seed)
+    parents = {"r": None}
+    inner = ["r"]
+    for i in range(int(rng.integers(4, 8))):  # at most four leaves: the twin visits them all
+        chosen = inner[int(rng.integers(len(inner)))]
+        parents[f"n{i}"] = chosen
+        leaves = [v for v in parents if v not in parents.values()]
+        inner = [*inner, f"n{i}"] if len(leaves) < 4 else [v for v in parents if v not in leaves]
+        if len(leaves) == 4:
+            break
+    rho = rng.choice([0.0, 0.3, 0.8, 2.0], len(parents))
+    rho[0] = 0.5
+    tree = make(rng.integers(-2, 5, len(parents)), rho, parents)
+    log_prior = PRIORS["poisson"][1]
+    samples = sample_tree(tree, leaf_prior=LeafPrior.poisson(1.3), **RUN)
+    assert worst(samples, enumerated(tree, log_prior, parents)) < 4.0
+
+
+def test_the_comparison_can_fail():
+    tree = make([5, 2, 2, 1, 1, -1, 3], [0.5, 0.25, 0.0, 0.3, 0.3, 0.3, 0.3])
+    samples = sample_tree(tree, leaf_prior=LeafPrior.flat(), **RUN)
+    assert worst(samples, enumerated(tree, PRIORS["poisson"][1])) > 8.0
+
+
+def test_each_leaf_its_own_prior():
+    tree = make([5, 2, 2, 1, 1, -1, 3], [0.5, 0.25, 0.0, 0.3, 0.3, 0.3, 0.3])
+    means = dict(zip(LEAVES, [1.5, 0.5, 3.0, 1.0], strict=True))
+    samples = sample_tree(tree, leaf_prior=LeafPrior.poisson(list(means.values())), **RUN)
+    laws = enumerated(tree, lambda leaf, count: stats.poisson.logpmf(count, means[leaf]))
+    assert worst(samples, laws) < 4.0
+
+    def log_prior(leaf, count):  # leaf d holds the target
+        if leaf == "d":
+            return math.log({1: 0.8, 2: 0.2}.get(count, 1e-300))
+        return stats.poisson.logpmf(count, 0.5)
+
+    other = LeafPrior.poisson(0.5)
+    target = FiniteLaw(1, [0.8, 0.2])
+    samples = sample_tree(tree, leaf_prior=[other, other, target, other], **RUN)
+    assert worst(samples, enumerated(tree, log_prior)) < 4.0
+    assert set(np.unique(samples.of("d"))) == {1, 2}
+
+
+def test_counts_are_additive_and_start_apart():
+    tree = make([60, 30, 30, 10, 20, 15, 15], 0.2)
+    samples = sample_tree(tree, leaf_prior=LeafPrior.flat(), draws=50, warmup=0, chains=3, rng=1)
+    assert np.all(samples.counts >= 0)
+    for parent, children in [("c", "gh"), ("g", "ab"), ("h", "de")]:
+        total = sum(samples.of(child) for child in children)
+        np.testing.assert_array_equal(samples.of(parent), total)
+    assert len({int(first) for first in samples.of("a")[:, 0]}) > 1
+
+
+def test_pairs_mix_where_the_total_is_known_better_than_its_parts():
+    tree = make([40, 20, 20, 10, 10, 10, 10], [50.0, 50.0, 50.0, 0.001, 0.001, 0.001, 0.001])
+    setting = {"leaf_prior": LeafPrior.flat(), "draws": 2000, "warmup": 200, "chains": 4, "rng": 1}
+    with_pairs = sample_tree(tree, **setting).pmf("a")["error"].max()
+    without = sample_tree(tree, pair_moves=False, **setting).pmf("a")["error"].max()
+    assert with_pairs < 0.03
+    assert not without < 2 * with_pairs  # NaN where nothing moved
+
+
+def test_a_single_node_is_a_tree():
+    tree = make([3], [0.4], {"r": None})
+    samples = sample_tree(tree, leaf_prior=LeafPrior.flat(), **RUN)
+    assert worst(samples, enumerated(tree, PRIORS["flat"][1], {"r": None})) < 4.0
+
+
+def test_kept_nodes_and_threads():
+    tree = make([5, 2, 2, 1, 1, -1, 3], 0.3)
+    setting = {"leaf_prior": LeafPrior.flat(), "draws": 100, "warmup": 5, "chains": 3, "rng": 1}
+    whole = sample_tree(tree, threads=1, **setting)
+    some = sample_tree(tree, threads=2, nodes=["e", "c"], **setting)
+    assert some.labels == ("e", "c")
+    for label in some.labels:
+        np.testing.assert_array_equal(some.of(label), whole.of(label))
+    assert some.target is None
+    assert list(some.to_frame()) == ["chain", "draw", "e", "c"]
+
+
+def test_releases_that_contradict_each_other_are_sampled():
+    """A prior's tail is tabulated as far as a distant release can pull a count."""
+    tree = make([900, 0, 0, 0, 0, 0, 0], [5.0, 0.0, 0.0, 0.001, 0.001, 0.001, 0.001])
+    samples = sample_tree(
+        tree, leaf_prior=LeafPrior.poisson(2.0), draws=500, warmup=1500, chains=2, rng=1
+    )
+    assert 500 < samples.of("c").mean() < 900
+
+
+def test_plain_python_gives_the_same_draws(monkeypatch):
+    compiled = kernels.fill_tree
+    tree = make([5, 2, 2, 1, 1, -1, 3], 0.3)
+    setting = {"leaf_prior": LeafPrior.poisson(1.0), "draws": 20, "warmup": 2, "chains": 1}
+    fast = sample_tree(tree, rng=1, **setting)
+    monkeypatch.setattr(kernels, "_move", kernels._move.py_func)
+    monkeypatch.setattr(kernels, "fill_tree", compiled.py_func)
+    plain = sample_tree(tree, rng=1, **setting)
+    np.testing.assert_array_equal(fast.counts, plain.counts)
+
+
+def run(tree=None, **changes):
+    tree = make([5, 2, 2, 1, 1, -1, 3], 0.3) if tree is None else tree
+    setting = {
+        "leaf_prior": LeafPrior.flat(),
+        "draws": 5,
+        "warmup": 1,
+        "chains": 2,
+        "rng": 1,
+        **changes,
+    }
+    return sample_tree(tree, **setting)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"tree": "tree"}, ArgumentTypeError, "tree"),
+        ({"draws": 0}, ArgumentError, "draws"),
+        ({"rng": "x"}, ArgumentTypeError, "rng"),
+        ({"leaf_prior": None}, ArgumentTypeError, "leaf_prior"),
+        ({"leaf_prior": 3}, ArgumentTypeError, "leaf_prior"),
+        ({"leaf_prior": "round"}, ArgumentError, "leaf_prior"),
+        ({"leaf_prior": [LeafPrior.flat()] * 3}, ShapeError, "4 leaves, got 3"),
+        ({"leaf_prior": [3] * 4}, ArgumentTypeError, "leaf_prior"),
+        ({"leaf_prior": LeafPrior.poisson([1.0, 2.0])}, ShapeError, "4 leaves, got 2"),
+        ({"leaf_prior": lambda c: 0.0}, ArgumentError, "one number for each"),
+        ({"leaf_prior": lambda c: c * np.nan}, ArgumentError, "NaN"),
+        ({"leaf_prior": lambda c: np.full(c.shape, -np.inf)}, ArgumentError, "must allow"),
+        ({"leaf_prior": FiniteLaw(-3, [0.5, 0.5])}, ArgumentError, "negative counts"),
+        ({"nodes": ["x"]}, DataError, "no node 'x'"),
+        ({"nodes": []}, ArgumentError, "nodes"),
+        ({"pair_moves": 1}, ArgumentTypeError, "pair_moves"),
+    ],
+)
+def test_bad_input(changes, error, message):
+    with pytest.raises(error, match=message):
+        run(**changes)
+
+
+def test_leaves_that_nothing_speaks_of():
+    silent = make([5, 2, 2, 1, 1, -1, 3], [0.0, 0.0, 0.3, 0.3, 0.0, 0.3, 0.3])
+    for prior in (LeafPrior.flat(), LeafPrior.poisson(1.0)):
+        with pytest.raises(ArgumentError, match="leaf 'b'"):
+            run(silent, leaf_prior=prior)
+    samples = run(silent, leaf_prior=FiniteLaw(0, [0.5, 0.5]), draws=4000, chains=4)
+    pmf = samples.pmf("b")
+    assert abs(pmf["probability"][1] - 0.5) < 4 * pmf["error"][1]
+
+
+def test_a_larger_tree_agrees_with_the_exact_posterior():
+    """Means of 211 nodes, each within its Monte Carlo error, and as spread as errors are."""
+    rng = np.random.default_rng(9)
+    parents = {"root": None} | {f"g{i}": "root" for i in range(10)}
+    parents |= {f"b{i}": f"g{i % 10}" for i in range(200)}
+    noisy = np.concatenate(([300], rng.poisson(30, 10), rng.integers(-3, 8, 200)))
+    rho = [0.05] + [0.25] * 10 + [0.1] * 200
+    tree = make(noisy, rho, parents)
+    prior = LeafPrior.hurdle(0.4, mean=3.0)
+    samples = sample_tree(tree, leaf_prior=prior, draws=2000, warmup=300, chains=4, rng=1)
+    exact = tree_posterior(tree, leaf_prior=prior)
+    errors = np.array([standard_error(samples.of(label)) for label in samples.labels])
+    scores = (samples.counts.mean(axis=(0, 1)) - exact.mean) / errors
+    assert np.abs(scores).max() < 4.0
+    assert 0.85 < np.sqrt(np.mean(scores**2)) < 1.2
+    other = tree_posterior(tree, leaf_prior=LeafPrior.hurdle(0.3, mean=3.0))
+    assert np.abs((samples.counts.mean(axis=(0, 1)) - other.mean) / errors).max() > 8.0

@@ -1,0 +1,402 @@
+"""The two-level posterior against enumeration, its invariances, and what it refuses."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import two_levels as oracle
+from refusals import NOT_COUNTS, NOT_PRIORS, NOT_REAL, refuses
+
+from bayesrisk import (
+    ArgumentError,
+    ArgumentTypeError,
+    DiscreteGaussian,
+    FiniteLaw,
+    IncompatibleConditionalsWarning,
+    ShapeError,
+    TruncatedLaw,
+    hierarchical_posterior,
+    posterior_probability,
+    sibling_approximation_cost,
+)
+
+GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
+FLAT = dict.fromkeys(range(400), 0.0)
+
+
+def published(*args, **kwargs):
+    with pytest.warns(IncompatibleConditionalsWarning, match="no joint law"):
+        return hierarchical_posterior(*args, **kwargs, conditionals="as-published")
+
+
+def model(**change):
+    base = {"m": 27, "a": 0.0992264, "b": 0.2464845, "p": 0.5, "k": 0, "group_log_prior": FLAT}
+    return base | change
+
+
+def random_case(rng):
+    k, m = int(rng.integers(0, 4)), int(rng.integers(1, 40))
+    a, b = 10 ** rng.uniform(-1.5, 0.7, 2)
+    true = k + int(rng.integers(0, 9))
+    y, n, S = (
+        int(np.rint(centre + rng.normal() * 2.0 * math.sqrt(0.5 * v)))
+        for centre, v in ((k + 1, 1 / a), (true, 1 / b), (true - k, m / a))
+    )
+    p = float(rng.uniform(0.02, 0.98))
+    arguments = {"n_siblings": m, "rho_block": a, "rho_group": b, "prior": p, "known_count": k}
+    return (y, n, S), arguments, model(m=m, a=a, b=b, p=p, k=k)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_flat_prior_against_enumeration(seed):
+    releases, arguments, twin = random_case(np.random.default_rng(seed))
+    for solve, ask in ((oracle.coherent, hierarchical_posterior), (oracle.published, published)):
+        target, group = solve(*releases, **twin)
+        result = ask(*releases, **arguments)
+        assert float(result.target_probability) == pytest.approx(target, rel=0, abs=1e-12)
+        pmf = result.group_pmf
+        assert pmf.sum() == pytest.approx(1.0, abs=1e-13)
+        assert pmf.to_numpy() == pytest.approx([group.get(N, 0.0) for N in pmf.index], abs=1e-12)
+        assert 0.0 < result.truncation_bound < 1e-17
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_any_prior_against_enumeration(seed):
+    rng = np.random.default_rng(1000 + seed)
+    releases, arguments, twin = random_case(rng)
+    k = twin["k"]
+    start, size = int(rng.integers(0, k + 2)), int(rng.integers(k + 2, 30))
+    weights = rng.exponential(size=size) * (rng.random(size) < 0.8)
+    weights[-1] = 1.0  # allows a count above k
+    weights /= weights.sum()
+    law = FiniteLaw(start, weights)
+    twin["group_log_prior"] = {
+        start + i: math.log(w) if w else -math.inf for i, w in enumerate(weights)
+    }
+    for solve, ask in ((oracle.coherent, hierarchical_posterior), (oracle.published, published)):
+        if solve is oracle.published and not any(w for w in weights[max(k + 1 - start, 0) :]):
+            continue
+        target, group = solve(*releases, **twin)
+        result = ask(*releases, **arguments, group_prior=law)
+        assert float(result.target_probability) == pytest.approx(target, rel=0, abs=1e-12)
+        pmf = result.group_pmf
+        assert pmf.to_numpy() == pytest.approx([group.get(N, 0.0) for N in pmf.index], abs=1e-12)
+        assert result.truncation_bound == 0.0
+
+
+@pytest.mark.parametrize(("rho", "m"), [(0.3, 4), (1.0, 2), (1.0, 5), (3.0, 3), (6.0, 7)])
+def test_exact_sibling_noise_against_enumeration(rho, m):
+    noise = oracle.sum_pmf(rho, m, 12)
+    twin = model(m=m, a=rho, p=0.3, noise=noise)
+    arguments = GRANVILLE | {"n_siblings": m, "rho_block": rho, "prior": 0.3}
+    differs = False
+    for releases in [(1, 1, 0), (1, 4, 1), (0, 2, -1), (2, 5, 6), (-1, -2, -2)]:
+        for solve, ask in (
+            (oracle.coherent, hierarchical_posterior),
+            (oracle.published, published),
+        ):
+            target, group = solve(*releases, **twin)
+            result = ask(*releases, **arguments, sibling_noise="exact")
+            assert float(result.target_probability) == pytest.approx(target, rel=0, abs=1e-12)
+            pmf = result.group_pmf
+            expected = [group.get(N, 0.0) for N in pmf.index]
+            assert pmf.to_numpy() == pytest.approx(expected, abs=1e-12)
+            close = ask(*releases, **arguments)
+            differs |= abs(float(close.target_probability) - target) > 1e-6
+    assert differs or rho < 0.5
+
+
+def test_the_published_chain_has_the_stationary_law_that_is_claimed():
+    twin = {"m": 27, "a": 0.0992264, "b": 0.2464845, "p": 0.5, "k": 0}
+    steps = 8000
+    for keep, expected in ((True, 0.503288), (False, 0.577702)):
+        xs, _ = oracle.chain(2, 1, -1, steps=steps, seed=5, keep_indicator=keep, **twin)
+        # The chain of x mixes fast: batch means give the error.
+        batches = xs[: steps // 50 * 50].reshape(50, -1).mean(axis=1)
+        error = batches.std(ddof=1) / math.sqrt(50)
+        assert abs(xs.mean() - expected) < 4 * error
+    # The control: the sampler that drops the indicator is far from the coherent posterior.
+    assert abs(xs.mean() - 0.503288) > 8 * error
+
+
+def test_many_releases_are_the_releases_one_by_one():
+    rng = np.random.default_rng(3)
+    y, n, S = rng.integers(-4, 9, 20), rng.integers(-3, 9, 20), rng.integers(-20, 30, 20)
+    m, k = rng.integers(1, 30, 20), rng.integers(0, 4, 20)
+    prior, a, b = rng.uniform(0.1, 0.9, 20), rng.uniform(0, 1, 20), rng.uniform(0, 1, 20)
+    a[:3] = b[2:5] = 0.0
+    law = FiniteLaw(0, np.full(40, 1 / 40))
+    for change in ({}, {"group_prior": law}, {"sibling_noise": "exact"}):
+        for ask in (hierarchical_posterior, published):
+            many = ask(
+                y,
+                n,
+                S,
+                n_siblings=m,
+                rho_block=a,
+                rho_group=b,
+                prior=prior,
+                known_count=k,
+                **change,
+            )
+            one = [
+                float(
+                    ask(
+                        y[i],
+                        n[i],
+                        S[i],
+                        n_siblings=m[i],
+                        rho_block=a[i],
+                        rho_group=b[i],
+                        prior=prior[i],
+                        known_count=k[i],
+                        **change,
+                    ).target_probability
+                )
+                for i in range(20)
+            ]
+            np.testing.assert_allclose(many.target_probability, one, rtol=1e-14, atol=1e-15)
+
+
+def test_broadcasting_and_frames():
+    result = hierarchical_posterior([[0], [2]], [1, 4, 9], -1, **GRANVILLE)
+    assert result.target_probability.shape == (2, 3)
+    frame = result.to_frame()
+    assert list(frame["group"]) == [1, 4, 9] * 2
+    np.testing.assert_array_equal(frame["target_probability"], result.target_probability.ravel())
+    np.testing.assert_allclose(frame["risk_ratio"], frame["target_probability"] / 0.5)
+    long = result.group_frame()
+    assert long.groupby("release")["probability"].sum().to_list() == pytest.approx([1.0] * 6)
+    with pytest.raises(ShapeError, match="group_frame"):
+        _ = result.group_pmf
+
+
+counts = st.integers(-60, 60)
+rhos = st.floats(0.01, 5.0)
+
+
+@given(
+    counts, counts, st.integers(-200, 200), st.integers(1, 60), rhos, rhos, st.integers(1, 10**6)
+)
+def test_shift_of_the_known_count(y, n, S, m, a, b, shift):
+    # With the flat prior only y - k, n - k and S matter.
+    settings = {"n_siblings": m, "rho_block": a, "rho_group": b, "prior": 0.3}
+    here = hierarchical_posterior(y, n, S, **settings)
+    there = hierarchical_posterior(y + shift, n + shift, S, **settings, known_count=shift)
+    assert float(here.target_probability) == float(there.target_probability)
+
+
+@given(counts, counts, st.integers(-200, 200), st.integers(1, 60), rhos, rhos)
+def test_monotone_in_the_block(y, n, S, m, a, b):
+    settings = {"n_siblings": m, "rho_block": a, "rho_group": b, "prior": 0.3}
+    steps = np.arange(y, y + 4)
+    for ask in (hierarchical_posterior, published):
+        values = ask(steps, n, S, **settings).target_probability
+        assert (np.diff(values) >= -1e-15).all()
+    # In the coherent model each step of y adds 2 rho to the log odds.
+    values = hierarchical_posterior(steps, n, S, **settings).target_probability
+    inside = (values > 1e-9) & (values < 1 - 1e-6)
+    odds = np.log(values[inside]) - np.log1p(-values[inside])
+    assert np.diff(odds) == pytest.approx(2.0 * a, abs=1e-8)
+
+
+@given(st.lists(counts, min_size=2, max_size=6), st.randoms(use_true_random=False))
+def test_exchange_of_siblings(siblings, random):
+    # Only the total enters, so their order cannot.
+    shuffled = list(siblings)
+    random.shuffle(shuffled)
+    settings = GRANVILLE | {"n_siblings": len(siblings)}
+    before, after = (
+        hierarchical_posterior(1, 3, sum(values), **settings) for values in (siblings, shuffled)
+    )
+    assert float(before.target_probability) == float(after.target_probability)
+
+
+@given(counts, st.integers(-200, 200), st.integers(1, 60), rhos)
+def test_without_group_release_the_flat_prior_gives_the_block_posterior(y, S, m, a):
+    settings = {"n_siblings": m, "rho_block": a, "prior": 0.3}
+    alone = posterior_probability(y, rho=a, prior=0.3)
+    silent = hierarchical_posterior(y, 12345, S, rho_group=0, **settings)
+    assert float(silent.target_probability) == pytest.approx(float(alone), rel=1e-14)
+    assert silent.block_probability == silent.target_probability
+    # And as the limit.
+    tiny = hierarchical_posterior(y, 3, S, rho_group=1e-13, **settings)
+    assert float(tiny.target_probability) == pytest.approx(float(alone), abs=1e-9)
+
+
+def test_without_group_release_a_proper_prior_still_couples_block_and_siblings():
+    # N - x has another law for x = 0 than for x = 1, so S speaks of x: not the block's posterior.
+    settings = GRANVILLE | {"rho_group": 0}
+    proper = hierarchical_posterior(2, 0, -9, **settings, group_prior=FiniteLaw(3, [1.0]))
+    alone = posterior_probability(2, rho=0.0992264, prior=0.5)
+    assert abs(float(proper.target_probability) - alone) > 0.01
+    # Nor is it under the published conditionals.
+    replica = published(2, 0, -1, **settings)
+    assert abs(float(replica.target_probability) - alone) > 0.005
+
+
+def test_without_block_release_the_group_alone_speaks():
+    settings = GRANVILLE | {"rho_block": 0}
+    result = hierarchical_posterior(77, 0, -55, **settings)
+    # N >= 1 against N >= 0, given n = 0.
+    weights = np.exp(-0.2464845 * np.arange(60.0) ** 2)
+    expected = weights[1:].sum() / (weights.sum() + weights[1:].sum())
+    assert float(result.target_probability) == pytest.approx(expected, rel=1e-13)
+    assert float(result.block_probability) == 0.5
+    replica = published(77, 0, -55, **settings)
+    assert float(replica.target_probability) == pytest.approx(0.5, rel=1e-14)
+
+
+def test_nothing_released():
+    result = hierarchical_posterior(1, 1, 1, n_siblings=3, rho_block=0, rho_group=0, prior=0.3)
+    assert float(result.target_probability) == 0.3
+    with pytest.raises(ArgumentError, match="proper group_prior"):
+        _ = result.group_pmf
+    law = FiniteLaw(0, [0.25] * 4)
+    proper = hierarchical_posterior(
+        1, 1, 1, n_siblings=3, rho_block=0, rho_group=0, prior=0.5, group_prior=law
+    )
+    assert float(proper.target_probability) == pytest.approx(3 / 7)
+    assert proper.group_pmf.to_list() == pytest.approx([1 / 7, 2 / 7, 2 / 7, 2 / 7])
+
+
+def test_sensitivity_scales_both_budgets():
+    wide = hierarchical_posterior(2, 1, -1, **GRANVILLE, sensitivity=2**0.5)
+    halved = GRANVILLE | {"rho_block": 0.0992264 / 2, "rho_group": 0.2464845 / 2}
+    assert float(wide.target_probability) == pytest.approx(
+        float(hierarchical_posterior(2, 1, -1, **halved).target_probability), rel=1e-14
+    )
+
+
+def test_extreme_releases_and_budgets_stay_finite():
+    big = 2**50
+    for y, n, S in [(big, -big, big), (-big, big, -big), (0, big, -big), (0, -big, -big)]:
+        for a in (1e-300, 1e-12, 1e-4, 1.0, 1e6, 1e100):
+            for b in (1e-300, 1e-12, 1e-4, 1.0, 1e6, 1e100):
+                value = float(
+                    hierarchical_posterior(
+                        y, n, S, n_siblings=9, rho_block=a, rho_group=b, prior=0.2
+                    ).target_probability
+                )
+                assert 0.0 <= value <= 1.0
+
+
+@pytest.mark.parametrize("a", [1e-6, 0.5, 1e3, 1e90])
+@pytest.mark.parametrize("b", [0.0, 1e-6, 0.5, 1e3, 1e90])
+def test_extreme_releases_under_every_option(a, b):
+    big = 2**50
+    law = FiniteLaw(0, np.full(50, 1 / 50))
+    releases = np.array([(0, 0, 0), (big, -big, big), (-big, big, -big), (0, big, -big)]).T
+    for change in ({}, {"group_prior": law}, {"sibling_noise": "exact"}):
+        settings = {"n_siblings": 9, "rho_block": a, "rho_group": b, "prior": 0.2}
+        for ask in (hierarchical_posterior, published):
+            values = ask(*releases, **settings, **change).target_probability
+            assert ((values >= 0.0) & (values <= 1.0)).all(), (ask, change, values)
+
+
+def test_point_prior_at_the_known_count_settles_it():
+    result = hierarchical_posterior(9, 9, 0, **GRANVILLE, group_prior=FiniteLaw(0, [1.0]))
+    assert float(result.target_probability) == 0.0
+    assert result.group_pmf.to_list() == [1.0]
+    with pytest.raises(ArgumentError, match="as-published"):
+        hierarchical_posterior(
+            9, 9, 0, **GRANVILLE, group_prior=FiniteLaw(0, [1.0]), conditionals="as-published"
+        )
+
+
+def test_truncated_laws_are_priors_too():
+    table = FiniteLaw(0, np.full(30, 1 / 30))
+    law = TruncatedLaw(DiscreteGaussian(50.0, 3), 0, 20)
+    weights = law.pmf(np.arange(21))
+    one, two = (
+        hierarchical_posterior(2, 1, -1, **GRANVILLE, group_prior=prior)
+        for prior in (law, FiniteLaw(0, weights / weights.sum()))
+    )
+    assert float(one.target_probability) == pytest.approx(float(two.target_probability), rel=1e-13)
+    far = hierarchical_posterior(2, 1, -1, **GRANVILLE, group_prior=table)
+    flat = hierarchical_posterior(2, 1, -1, **GRANVILLE)
+    assert float(far.target_probability) == pytest.approx(float(flat.target_probability), abs=1e-12)
+
+
+def test_cost_of_the_approximation():
+    cost = sibling_approximation_cost([2, 0], 1, [[-1], [3]], **GRANVILLE)
+    assert np.abs(cost.target_difference).max() < 1e-14
+    assert cost.noise_total_variation < 1e-13
+    noisy = GRANVILLE | {"rho_block": 2.0, "n_siblings": 4}
+    cost = sibling_approximation_cost([1, 0], [3, 1], [2, -1], **noisy)
+    frame = cost.to_frame()
+    assert (frame["approximate"] - frame["exact"]).abs().max() > 1e-3
+    pmf = [result.group_pmf_of(0) for result in (cost.approximate, cost.exact)]
+    expected = 0.5 * pmf[0].sub(pmf[1], fill_value=0.0).abs().sum()
+    assert cost.group_total_variation[0] == pytest.approx(expected)
+    law, close = oracle.sum_pmf(2.0, 4, 8), DiscreteGaussian(1.0)
+    distance = 0.5 * sum(abs(p - close.pmf(d)) for d, p in law.items())
+    assert cost.noise_total_variation == pytest.approx(distance, abs=1e-12)
+    mixed = sibling_approximation_cost(1, 3, 2, **(noisy | {"rho_block": [0.5, 2.0]}))
+    assert math.isnan(mixed.noise_total_variation)
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("block", NOT_COUNTS),
+        ("group", NOT_COUNTS),
+        ("siblings", NOT_COUNTS),
+        ("n_siblings", [*NOT_COUNTS, 0, -3]),
+        ("known_count", [*NOT_COUNTS, -1]),
+        ("prior", NOT_PRIORS),
+        ("rho_block", [*NOT_REAL, None, -1, 1e101]),
+        ("rho_group", [*NOT_REAL, None, -1, 1e101]),
+        ("sensitivity", [*NOT_REAL, None, 0, -1]),
+        ("conditionals", ["gibbs", None, 1]),
+        ("sibling_noise", ["none", None]),
+    ],
+)
+def test_bad_arguments_are_named(name, bad):
+    for value in bad:
+
+        def call(v):
+            arguments = {"block": 2, "group": 1, "siblings": -1, **GRANVILLE, name: v}
+            releases = [arguments.pop(r) for r in ("block", "group", "siblings")]
+            return hierarchical_posterior(*releases, **arguments)
+
+        if value == 1e101:
+            with pytest.raises(ArgumentError, match=name):
+                call(value)
+        else:
+            assert refuses(call, name, value)
+
+
+@pytest.mark.parametrize(
+    ("law", "message"),
+    [
+        (FiniteLaw(-5, [0.5, 0.5]), "count >= 0"),
+        (FiniteLaw(0, [0.5, 0.5]), "known_count = 4"),
+        (FiniteLaw(3, [1.0, 0.0, 0.0]), "known_count = 4"),
+        (DiscreteGaussian(1.0), "values >= 0"),
+        (DiscreteGaussian([1.0, 2.0]), "single law"),
+    ],
+)
+def test_bad_priors_are_refused(law, message):
+    with pytest.raises(ArgumentError, match=message):
+        hierarchical_posterior(5, 5, 1, **GRANVILLE, known_count=4, group_prior=law)
+
+
+def test_a_prior_must_be_a_law():
+    with pytest.raises(ArgumentTypeError, match="CountLaw"):
+        hierarchical_posterior(5, 5, 1, **GRANVILLE, group_prior=[0.5, 0.5])
+
+
+def test_sums_that_would_never_end_are_refused():
+    tiny = GRANVILLE | {"rho_block": 1e-20, "rho_group": 1e-20}
+    with pytest.raises(ArgumentError, match="rho_group"):
+        published_without_match(tiny)
+    value = hierarchical_posterior(2, 1, -1, **tiny).target_probability
+    assert float(value) == pytest.approx(0.5)
+
+
+def published_without_match(settings):
+    with pytest.warns(IncompatibleConditionalsWarning):
+        hierarchical_posterior(2, 1, -1, **settings, conditionals="as-published")

@@ -1,0 +1,244 @@
+"""Suppression against brute force: what is withheld, and what anybody can still work out."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from oracles.mechanisms import (
+    AGES,
+    PEOPLE,
+    SEX,
+    TOTAL,
+    people_workload,
+    population,
+    possible_counts,
+)
+from scipy import sparse
+
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.mechanisms import Suppression, audit_suppression
+from bayesrisk.tables import PublishedTables, Records, Table, tabulate_records
+
+# Men and women by block, with a total of each block and of the tract: a two-way table.
+TWO_WAY = people_workload(SEX, levels=("tract", "block"))
+SUMS = [
+    *(
+        ((place, "all"), [(place, "men"), (place, "women")])
+        for place in ("10", "100", "101", "102")
+    ),
+    *((("10", cell), [(b, cell) for b in ("100", "101", "102")]) for cell in SEX.cells),
+]
+
+
+def two_way(inner, hidden=()):
+    """Return published tables of three blocks from counts (blocks, sexes), some cells hidden."""
+    counts = np.array(inner, dtype=np.int64)
+    blocks = np.column_stack([counts.sum(axis=1), counts])
+    every = {"block": blocks, "tract": blocks.sum(axis=0, keepdims=True)}
+    places = {"tract": np.array(["10"]), "block": np.array(["100", "101", "102"])}
+    masks = {level: np.zeros(c.shape, dtype=bool) for level, c in every.items()}
+    for place, cell in hidden:
+        level = "tract" if len(place) == 2 else "block"
+        masks[level][places[level].tolist().index(place), SEX.cells.index(cell)] = True
+    tables = PublishedTables(
+        TWO_WAY,
+        places,
+        {
+            (level, "sex"): sparse.csr_array(np.where(masks[level], 0, c))
+            for level, c in every.items()
+        },
+        {(level, "sex"): sparse.csr_array(mask) for level, mask in masks.items()},
+    )
+    named = {
+        (place, cell): None if masks[level][i, j] else int(every[level][i, j])
+        for level, of_level in places.items()
+        for i, place in enumerate(of_level.tolist())
+        for j, cell in enumerate(SEX.cells)
+    }
+    return tables, named
+
+
+small = st.lists(st.lists(st.integers(0, 4), min_size=2, max_size=2), min_size=3, max_size=3)
+_SEXES = np.repeat(np.eye(2, dtype=np.int64), 3, axis=0)
+_AGES = np.tile(AGES.factors["age"], (2, 1))
+cells = st.tuples(st.sampled_from(["10", "100", "101", "102"]), st.sampled_from(SEX.cells))
+
+
+@settings(max_examples=60)
+@given(small, st.sets(cells, max_size=4))
+def test_the_audit_agrees_with_brute_force(inner, hidden):
+    tables, published = two_way(inner, hidden)
+    limit = 40
+    possible = possible_counts(published, SUMS, limit) if hidden else {}
+    frame = audit_suppression(tables).to_frame()
+    assert len(frame) == len(hidden)
+    for row in frame.itertuples():
+        counts = possible[row.geoid, row.cell]
+        assert row.lower == min(counts)
+        if np.isfinite(row.upper):
+            assert row.upper == max(counts)
+        else:
+            assert max(counts) == limit - 1 or len(counts) > 10
+
+
+@settings(max_examples=40)
+@given(small, st.integers(2, 4), st.integers(1, 3))
+def test_nothing_can_be_recovered(inner, threshold, protection):
+    tables, _ = two_way(inner)
+    protected = Suppression(threshold=threshold, protection=protection).suppress(tables)
+    for key, counts in tables.counts.items():
+        true, hidden = counts.toarray(), protected.hidden(*key).toarray()
+        assert np.all(hidden[(true > 0) & (true < threshold)])
+        assert np.array_equal(protected.counts[key].toarray(), np.where(hidden, 0, true))
+    ranges = audit_suppression(protected)
+    assert not ranges.recovered.any()
+    assert np.all(ranges.upper - ranges.lower >= protection)
+    for row in ranges.to_frame().itertuples():
+        level = protected.row(row.level, row.geoid), SEX.cells.index(row.cell)
+        assert row.lower <= tables.counts[row.level, "sex"].toarray()[level] <= row.upper
+
+
+def test_primary_alone_gives_counts_away():
+    tables, _ = two_way([[2, 9], [8, 7], [6, 5]])
+    bare = Suppression(threshold=3, complementary=False).suppress(tables)
+    ranges = audit_suppression(bare)
+    assert ranges.to_frame().to_dict("records") == [
+        {
+            "level": "block",
+            "geoid": "100",
+            "table": "sex",
+            "cell": "men",
+            "lower": 2.0,
+            "upper": 2.0,
+            "proved": True,
+        }
+    ]
+    assert ranges.recovered.tolist() == [True]
+    whole = Suppression(threshold=3).suppress(tables)
+    assert len(audit_suppression(whole).lower) == 4  # the smallest rectangle around it
+
+
+def test_one_sum_alone_does_not_settle_a_two_way_table():
+    # Every row and column has two hidden cells, yet the two zeros and their sums say it all.
+    hidden = [("100", "men"), ("100", "women"), ("101", "men"), ("101", "women")]
+    tables, _ = two_way([[0, 2], [0, 3], [5, 5]], hidden)
+    ranges = audit_suppression(tables)
+    assert ranges.recovered.all()
+    assert ranges.lower.tolist() == [0.0, 2.0, 0.0, 3.0]
+    protected = Suppression(threshold=4).suppress(two_way([[0, 2], [0, 3], [5, 5]])[0])
+    assert not audit_suppression(protected).recovered.any()
+
+
+def test_without_a_sum_nothing_more_is_hidden():
+    people = Records(PEOPLE, population(1).persons.table)
+    tables = tabulate_records(people, people_workload(AGES, levels=("block",)))
+    one = Suppression(threshold=4, complementary=False).suppress(tables)
+    two = Suppression(threshold=4).suppress(tables)
+    assert one == two
+    ranges = audit_suppression(one)
+    assert np.all(ranges.lower == 0)
+    assert np.all(np.isinf(ranges.upper))
+
+
+@settings(max_examples=40)
+@given(small, st.integers(2, 3))
+def test_brute_force_finds_another_count_too(inner, threshold):
+    tables, _ = two_way(inner)
+    protected = Suppression(threshold=threshold).suppress(tables)
+    frame = audit_suppression(protected).to_frame()
+    hidden = list(zip(frame["geoid"], frame["cell"], strict=True))
+    _, true = two_way(inner)
+    # All counts tried are below 13: the true ones, and those one further, are among them.
+    assume(0 < len(hidden) <= 4 and max(true[cell] for cell in hidden) <= 11)
+    _, published = two_way(inner, hidden)
+    possible = possible_counts(published, SUMS, 13)
+    assert all(len(counts) > 1 for counts in possible.values())
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 6), st.integers(1, 4), st.integers(3, 40))
+def test_nothing_can_be_recovered_from_several_tables(seed, threshold, protection, households):
+    both = Table("pairs", tuple("abcdef"), {"sex": _SEXES, "age": _AGES})
+    asked = people_workload(TOTAL, SEX, AGES, both)
+    truth = tabulate_records(population(seed, blocks=6, households=households), asked)
+    protected = Suppression(threshold=threshold, protection=protection).suppress(truth)
+    ranges = audit_suppression(protected)
+    assert np.all(ranges.upper - ranges.lower >= protection - 1e-6)
+    assert not ranges.recovered.any()
+    for key, counts in truth.counts.items():
+        true, hidden = counts.toarray(), protected.hidden(*key).toarray()
+        assert np.all(hidden[(true > 0) & (true < threshold)])
+        assert not hidden[true == 0].any()  # a zero is never needed
+
+
+def test_what_is_no_true_table_is_refused():
+    tables, _ = two_way([[2, 9], [8, 7], [6, 5]])
+    for place, change, match in ((1, 1, "contradict"), (0, -99, "must be >= 0")):
+        counts = dict(tables.counts)
+        wrong = counts["tract", "sex"].toarray()
+        wrong[0, place] += change
+        counts["tract", "sex"] = sparse.csr_array(wrong)
+        with pytest.raises(DataError, match=match):
+            Suppression(threshold=3).suppress(PublishedTables(TWO_WAY, tables.geoids, counts))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_three_levels_and_two_tables(seed):
+    asked = people_workload(TOTAL, SEX, AGES)
+    truth = tabulate_records(population(seed, blocks=9, households=25), asked)
+    protected = Suppression(threshold=5).suppress(truth)
+    ranges = audit_suppression(protected)
+    assert len(ranges.lower) == sum(m.nnz for m in protected.suppressed.values())
+    assert not ranges.recovered.any()
+    for row in ranges.to_frame().itertuples():
+        cell = asked.tables[row.level, row.table].cells.index(row.cell)
+        count = truth.counts[row.level, row.table].toarray()[truth.row(row.level, row.geoid), cell]
+        assert row.lower <= count <= row.upper
+
+
+def test_tables_that_contradict_themselves_are_refused():
+    tables, _ = two_way([[2, 9], [8, 7], [6, 5]], [("100", "men")])
+    counts = dict(tables.counts)
+    wrong = counts["tract", "sex"].toarray()
+    wrong[0, 1] += 1
+    counts["tract", "sex"] = sparse.csr_array(wrong)
+    noisy = PublishedTables(TWO_WAY, tables.geoids, counts, tables.suppressed)
+    with pytest.raises(DataError, match="contradict"):
+        audit_suppression(noisy)
+
+
+def test_release():
+    data, asked = population(3), people_workload(SEX, AGES)
+    made = Suppression(threshold=3).release(data, workload=asked, rng=0)
+    hidden = sum(m.nnz for m in made.tables.suppressed.values())
+    assert made.diagnostics == {"suppressed_cells": float(hidden)}
+    assert hidden > 0
+    assert made.spec.count_likelihood(1, 1, level="block", table="sex") is None
+    assert Suppression(**made.spec.parameters).spec == made.spec
+    assert made.tables == Suppression(threshold=3).release(data, workload=asked, rng=9).tables
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        ({"threshold": 1}, "threshold must be >= 2"),
+        ({"threshold": 3, "protection": 0}, "protection must be >= 1"),
+        ({"threshold": 3, "complementary": "no"}, "complementary must be true or false"),
+    ],
+)
+def test_parameters_are_checked(parameters, match):
+    with pytest.raises(ArgumentError, match=match):
+        Suppression(**parameters)
+
+
+def test_arguments_are_checked():
+    with pytest.raises(ArgumentTypeError, match="tables must be PublishedTables"):
+        audit_suppression({})
+    with pytest.raises(ArgumentTypeError, match="tables must be PublishedTables"):
+        Suppression(threshold=3).suppress({})
+
+
+def test_the_brute_force_itself():
+    published = {"a": 5, "b": None, "c": None}
+    found = possible_counts(published, [("a", ["b", "c"])], 9)
+    assert found == {"b": set(range(6)), "c": set(range(6))}

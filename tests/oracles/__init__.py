@@ -1,0 +1,1 @@
+"""Slow, obvious twins; each shares no algorithm with the package."""

@@ -1,0 +1,169 @@
+"""Attacks by name, and reconstruction as one of them."""
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskWarning
+from bayesrisk.interfaces import Attack
+from bayesrisk.mechanisms import Identity
+from bayesrisk.reconstruction import (
+    AGE_BIN_STARTS,
+    Reconstruction,
+    ReconstructionAttack,
+    available_attacks,
+    make_attack,
+    reconstruct,
+    record_form,
+    register_attack,
+    registry,
+)
+from bayesrisk.tables import PublishedTables, Records, schema, tabulate_records, workload
+
+PROJECT = Path(__file__).parents[3] / "pyproject.toml"
+
+
+@pytest.fixture(autouse=True)
+def _own_registry(monkeypatch):
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+def release(ages=(7, 31, 52)):
+    people = pd.DataFrame({"block": "010010201001000", "sex": 0, "age": ages, "race": 1, "hisp": 0})
+    records = Records.from_frame(people, schema=schema("sf1-person"))
+    both = workload("sf1-block").union(workload("sf1-tract"))
+    return Identity().release(records, workload=both, rng=1)
+
+
+def test_the_names_are_those_of_the_entry_points():
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+    assert project["entry-points"]["bayesrisk.attacks"] == registry._OWN
+    assert set(registry._OWN) <= set(available_attacks())
+
+
+def test_reconstruction_reads_a_release():
+    attack = make_attack("reconstruction", scope="block")
+    assert isinstance(attack, Attack)
+    found = attack.run(release())
+    assert isinstance(found, Reconstruction)
+    assert found.status == ("unique",)
+    same = reconstruct(release().tables, scope="block")
+    assert (found.histogram() != same.histogram()).nnz == 0
+
+
+def test_nearest_is_passed_on():
+    made = release()
+    counts = dict(made.tables.counts)
+    counts["block", "P1"] = sparse.csr_array(np.array([[9]]))
+    tables = PublishedTables(made.tables.workload, dict(made.tables.geoids), counts)
+    noisy = type(made)(made.spec, tables)
+    for nearest, status in ((False, "infeasible"), (True, "nearest")):
+        found = make_attack("reconstruction", scope="block", nearest=nearest).run(noisy)
+        assert found.status == (status,)
+
+
+def test_registered_attack():
+    class Nothing:
+        name = "nothing"
+
+        def run(self, release):
+            return None
+
+    register_attack("nothing", Nothing)
+    assert "nothing" in available_attacks()
+    assert make_attack("nothing").run(None) is None
+    register_attack("dictionary", dict)
+    with pytest.raises(ArgumentTypeError, match=r"must have name and run\(\)"):
+        make_attack("dictionary")
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "error", "words"),
+    [
+        ("guess", {}, ArgumentError, "attack must be one of"),
+        ("reconstruction", {}, ArgumentError, "missing a required"),
+        ("reconstruction", {"scope": "block", "speed": 1}, ArgumentError, "'speed'"),
+        ("reconstruction", {"scope": ""}, ArgumentError, "scope must be a level"),
+        ("reconstruction", {"scope": "block", "time_limit": 0}, ArgumentError, "time_limit"),
+        ("reconstruction", {"scope": "block", "solver": "abacus"}, ArgumentError, "solver"),
+    ],
+)
+def test_making_is_checked(name, parameters, error, words):
+    with pytest.raises(error, match=words):
+        make_attack(name, **parameters)
+
+
+@pytest.mark.parametrize(
+    ("name", "factory", "error", "words"),
+    [
+        ("reconstruction", dict, ArgumentError, "package's own attacks"),
+        ("mine", 3, ArgumentTypeError, "factory must be callable"),
+        (None, dict, ArgumentTypeError, "name must be text"),
+    ],
+)
+def test_registering_is_checked(name, factory, error, words):
+    with pytest.raises(error, match=words):
+        register_attack(name, factory)
+
+
+def test_broken_plug_in_is_skipped_with_a_warning(monkeypatch):
+    class Broken:
+        name = "broken"
+
+        def load(self):
+            raise RuntimeError("boom")
+
+    monkeypatch.setattr(registry, "entry_points", lambda **_: [Broken()])
+    with (
+        pytest.warns(BayesRiskWarning, match="attack 'broken' is skipped: boom"),
+        pytest.raises(ArgumentError, match="cannot be loaded"),
+    ):
+        make_attack("broken")
+
+
+def test_only_a_release_is_read():
+    with pytest.raises(ArgumentTypeError, match="release must be a Release, got PublishedTables"):
+        ReconstructionAttack(scope="block").run(release().tables)
+
+
+def test_records_in_the_common_form():
+    tables = release().tables
+    alone = record_form(reconstruct(tables, scope="block"))
+    assert list(alone) == ["block", "sex", "age", "agebin", "race", "hisp"]
+    assert alone["age"].tolist() == [7, 30, 50]
+    assert alone["age"].isin(AGE_BIN_STARTS).all()
+    assert record_form(reconstruct(tables, scope="tract"))["age"].tolist() == [7, 31, 52]
+    with pytest.raises(ArgumentTypeError, match="found must be a Reconstruction"):
+        record_form(tables)
+
+
+def test_groups_of_races_become_their_first():
+    people = pd.DataFrame(
+        {"block": "010010201001000", "sex": [0, 1], "age": 4, "race": [1, 7], "hisp": 0}
+    )
+    records = Records.from_frame(people, schema=schema("sf1-person"))
+    six = workload("sf1-block").select(tables=["P1", "P12", "P12A", "P12B", "P12G"])
+    made = record_form(reconstruct(tabulate_records(records, six), scope="block"))
+    assert {"race", "hisp", "age"} <= set(made)
+    assert made["race"].between(1, 63).all()
+    assert made.loc[made["sex"] == 0, "race"].item() == 1
+
+
+def test_no_records_keep_their_columns():
+    tables = tabulate_records(
+        Records.from_frame(
+            pd.DataFrame({"block": ["010010201001000"], "sex": 0, "age": 4, "race": 1, "hisp": 0}),
+            schema=schema("sf1-person"),
+        ),
+        workload("sf1-block"),
+    )
+    empty = PublishedTables(
+        tables.workload, dict(tables.geoids), {k: v * 0 for k, v in tables.counts.items()}
+    )
+    made = record_form(reconstruct(empty, scope="block"))
+    assert list(made) == ["block", "sex", "age", "agebin", "race", "hisp"]
+    assert made.empty

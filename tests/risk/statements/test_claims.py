@@ -1,0 +1,237 @@
+"""Priors, precision of certainty and statements of claims, against direct counting."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesrisk import (
+    ArgumentError,
+    ArgumentTypeError,
+    MechanismSpec,
+    certainty_precision,
+    claim_examples,
+    claim_priors,
+    claim_statements,
+    claims,
+    count_claims,
+    make_mechanism,
+    records_identified,
+    tabulate_records,
+    workload,
+)
+from bayesrisk import datasets as samples
+from bayesrisk.risk.intervals import clustered_interval
+
+COLUMNS = ["tenure", "size", "race", "hhage", "under_18"]
+
+
+@pytest.fixture(scope="module")
+def sample():
+    data = samples.microdata("fifty-blocks")
+    blocks = data.blocks.loc[data.blocks["chosen"], "block"].to_numpy(dtype="U15")[:6]
+    own = data.households.take(np.flatnonzero(np.isin(data.households.geoids, blocks)))
+    found = claims(tabulate_records(own, workload("household-dhc")), columns=COLUMNS)
+    return data, own, found
+
+
+def agrees(row, frame):
+    """Whether records agree with a claim, renters of both kinds being one."""
+    match = np.ones(len(frame), bool)
+    for name in COLUMNS:
+        code = getattr(row, name)
+        if not pd.isna(code):
+            values = frame[name].replace(4, 3) if name == "tenure" else frame[name]
+            match &= (values == code).to_numpy()
+    return match
+
+
+def test_verified_claims_are_true_and_counted_right(sample):
+    _, own, found = sample
+    truth = own.to_frame()
+    chosen = found.to_frame().sample(300, random_state=1)
+    counts = count_claims(found, chosen, own)
+    for row, count in zip(chosen.itertuples(index=False), counts, strict=True):
+        here = truth[(truth["block"] == row.block) & (truth["vacancy"] == 0)]
+        assert agrees(row, here).sum() == count == row.multiplicity
+
+
+@pytest.mark.parametrize(("level", "width"), [("tract", 11), ("state", 2)])
+def test_priors_are_binomial(sample, level, width):
+    data, _, found = sample
+    everybody = data.households.to_frame()
+    everybody = everybody[everybody["vacancy"] == 0]
+    priors = claim_priors(found, data.households, level=level)
+    assert len(priors) == len(found.to_frame(readable="here")) > 20
+    size = found.blocks.set_index("block")["records"]
+    for row in priors.sample(min(60, len(priors)), random_state=2).itertuples(index=False):
+        area = everybody[everybody["block"].str[:width] == row.block[:width]]
+        p, n, m = agrees(row, area).mean(), int(size[row.block]), row.multiplicity
+        expected = math.comb(n, m) * p**m * (1 - p) ** (n - m)
+        assert row.share == p
+        assert row.prior == pytest.approx(expected, rel=1e-12)
+        assert row.ratio == pytest.approx(1 / expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("level", "width"), [("tract", 11), ("state", 2)])
+def test_priors_without_the_targets_record_remove_it(sample, level, width):
+    data, _, found = sample
+    everybody = data.households.to_frame()
+    everybody = everybody[everybody["vacancy"] == 0]
+    counted = claim_priors(found, data.households, level=level)
+    priors = claim_priors(found, data.households, level=level, leave_out=True)
+    assert set(counted["baseline"]) == {"own record counted, as published"}
+    assert set(priors["baseline"]) == {"own record left out"}
+    size = found.blocks.set_index("block")["records"]
+    for row in priors.sample(min(60, len(priors)), random_state=2).itertuples(index=False):
+        own = everybody[everybody["block"] == row.block]
+        target = own.index[agrees(row, own)][0]
+        area = everybody[everybody["block"].str[:width] == row.block[:width]].drop(index=target)
+        p, n, m = agrees(row, area).mean(), int(size[row.block]), row.multiplicity
+        expected = math.comb(n, m) * p**m * (1 - p) ** (n - m)
+        assert row.share == pytest.approx(p, rel=1e-14)
+        assert row.prior == pytest.approx(expected, rel=1e-12)
+    assert (priors["share"] <= counted["share"]).all()
+    assert (priors["share"] < counted["share"]).any()
+    rows = claim_statements(
+        found,
+        spec=MechanismSpec("identity", {}, {}),
+        records=data.households,
+        level=level,
+        leave_out=True,
+    )
+    np.testing.assert_array_equal(rows["prior"], priors["prior"])
+
+
+def test_a_false_claim_has_no_record_to_leave_out(sample):
+    """The target of a claim that is true of nobody in its block is not in the larger place."""
+    data, _, found = sample
+    everybody = data.households
+    block = found.to_frame(readable="here")["block"].iloc[0]
+    elsewhere = everybody.take(np.flatnonzero(everybody.geoids != block))
+    counted, without = (
+        claim_priors(found, elsewhere, level="state", leave_out=leave) for leave in (False, True)
+    )
+    here = (counted["block"] == block).to_numpy()
+    assert here.any()
+    np.testing.assert_array_equal(without["share"][here], counted["share"][here])
+    assert (without["share"][~here] < counted["share"][~here]).any()
+
+
+def test_a_prior_of_nobody_is_zero(sample):
+    data, own, found = sample
+    row = claim_priors(found, data.households, level="tract").iloc[0]
+    other = own.to_frame().assign(size=7, race=7, tenure=1, hhage=9, under_18=1)
+    only = type(own).from_frame(other[other["vacancy"] == 0], schema=own.schema)
+    priors = claim_priors(found, only, level="tract")
+    same = priors[(priors["block"] == row["block"])]
+    assert (same["prior"] == 0).any()
+    assert np.isinf(same["ratio"][same["prior"] == 0]).all()
+    elsewhere = own.take(np.flatnonzero(own.geoids == own.geoids[0]))
+    with pytest.raises(ArgumentError, match="records must be there for tract"):
+        claim_priors(found, elsewhere, level="tract")
+
+
+def test_claims_of_true_counts_are_true_and_of_swapped_ones_not_all(sample):
+    data, own, found = sample
+    precise = certainty_precision(found, own)
+    assert (precise["precision"] == 1.0).all()
+    total = precise[(precise["kind"] == "any") & (precise["columns"] == 0)].iloc[0]
+    assert total["claims"] == len(found.to_frame())
+    mechanism = make_mechanism(
+        "swapping", rate=0.5, swap_key=["size"], unique_by=["size", "race", "hhage"],
+        within="state", unique_within="tract", unit="household",
+    )  # fmt: skip
+    release = mechanism.release(data, workload=workload("household-dhc"), rng=3)
+    inside = np.isin(release.tables.geoids["block"], found.blocks["block"].to_numpy(dtype="U15"))
+    tables = type(release.tables)(
+        release.tables.workload,
+        {"block": release.tables.geoids["block"][inside]},
+        {k: v[inside] for k, v in release.tables.counts.items()},
+    )
+    swapped = claims(tables, columns=COLUMNS)
+    result = certainty_precision(swapped, own)
+    line = result[(result["kind"] == "any") & (result["columns"] == 0)].iloc[0]
+    verified = swapped.to_frame()
+    right = count_claims(swapped, verified, own) == verified["multiplicity"]
+    assert line["true"] == right.sum() < line["claims"] == len(verified)
+    by_block = right.groupby(verified["block"]).all()
+    assert (line["blocks"], line["all_true"]) == (len(by_block), by_block.sum())
+    assert line["lower"] < line["precision"] < line["upper"]
+    assert line["block_lower"] <= line["block_share"] <= line["block_upper"]
+    rows = claim_statements(
+        swapped, spec=release.spec, records=data.households, level="tract", truth=own
+    )
+    assert set(rows["status"]) == {"estimated"}
+    assert (rows["posterior"] < 1).any()
+    for columns, line in rows.groupby("n_columns"):
+        same = swapped.to_frame(readable="here")
+        same = same[same["n_columns"] == columns]
+        true = count_claims(swapped, same, own) == same["multiplicity"].to_numpy()
+        assert set(line["posterior"]) == {true.mean()}
+        bounds = clustered_interval(true, same["block"], level=0.95)
+        assert (set(line["lower"]), set(line["upper"])) == ({bounds[0]}, {bounds[1]})
+    unsure = claim_statements(swapped, spec=release.spec, records=data.households, level="tract")
+    assert set(unsure["status"]) == {"unverified"}
+    assert unsure["posterior"].isna().all()
+
+
+def test_statements_of_true_counts_are_certain(sample):
+    data, _, found = sample
+    spec = MechanismSpec("identity", {}, {})
+    rows = claim_statements(found, spec=spec, records=data.households, level="state")
+    priors = claim_priors(found, data.households, level="state")
+    assert (rows["posterior"] == 1.0).all()
+    assert np.array_equal(rows["ratio"], priors["ratio"])
+    assert np.array_equal(rows["people"], priors["multiplicity"])
+    assert rows["statement"].str.endswith(".").all()
+    assert list(rows)[:5] == ["attack", "protection", "target", "statement", "people"]
+
+
+def test_records_identified_counts_households(sample):
+    _, own, found = sample
+    truth = own.to_frame()
+    truth = truth[truth["vacancy"] == 0]
+    table = records_identified(found, truth=own)
+    single = found.to_frame(readable="here").query("multiplicity == 1")
+    for k in range(1, len(COLUMNS) + 1):
+        covered = np.zeros(len(truth), bool)
+        for row in single[single["n_columns"] == k].itertuples(index=False):
+            covered |= agrees(row, truth) & (truth["block"] == row.block).to_numpy()
+        assert table.loc["total", k] == covered.sum()
+    assert table.loc["total", "n"] == len(truth)
+    assert table.loc["average", "n"] == pytest.approx(len(truth) / 6)
+    # The data set that was found is another, and the claims describe it as well.
+    assert records_identified(found).loc["total", "n"] == len(truth)
+
+
+def test_examples_say_most_first(sample):
+    *_, found = sample
+    examples = claim_examples(found, n=3)
+    assert examples["columns"].is_monotonic_decreasing
+    assert examples["block"].is_unique
+    assert examples["claim"].str.startswith("One household").all()
+
+
+def test_other_things_are_refused(sample):
+    data, own, found = sample
+    people = samples.microdata("synthetic-county").persons
+    with pytest.raises(ArgumentError, match="truth must be of schema 'household-dhc'"):
+        certainty_precision(found, people)
+    with pytest.raises(ArgumentTypeError, match="found must be Claims"):
+        claim_priors(3, own, level="tract")
+    with pytest.raises(ArgumentTypeError, match="records must be Records"):
+        claim_priors(found, 3, level="tract")
+    with pytest.raises(ArgumentError, match="level must be one of"):
+        claim_priors(found, own, level="village")
+    with pytest.raises(ArgumentTypeError, match="spec must be a MechanismSpec"):
+        claim_statements(found, spec="identity", records=data.households, level="tract")
+    with pytest.raises(ArgumentError, match="n must be"):
+        claim_examples(found, n=0)
+    with pytest.raises(ArgumentTypeError, match="found must be Claims"):
+        records_identified(3)
+    with pytest.raises(ArgumentTypeError, match="found must be Claims"):
+        claim_examples(3)
+    with pytest.raises(ArgumentError, match="count must be one of"):
+        certainty_precision(found, own, count="columns")
