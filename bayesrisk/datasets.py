@@ -24,11 +24,12 @@ def _folder() -> Path:
     return installed if installed.is_dir() else here.parent / "data" / "samples"
 
 
-def _catalogue() -> dict[str, dict[str, Any]]:
-    catalogue: dict[str, dict[str, Any]] = json.loads(
+def catalogue() -> dict[str, dict[str, Any]]:
+    """Return what is known of every sample: file, checksum, kind, source and licence."""
+    found: dict[str, dict[str, Any]] = json.loads(
         (_folder() / "catalogue.json").read_text(encoding="utf-8")
     )
-    return catalogue
+    return found
 
 
 def names() -> list[str]:
@@ -50,7 +51,7 @@ def names() -> list[str]:
     ['dare-county-28-21', 'dare-county-sweep', 'fifty-blocks', 'granville-county-sweep',
      'noisy-measurements', 'synthetic-county']
     """
-    return sorted(_catalogue())
+    return sorted(catalogue())
 
 
 def path(name: str) -> Path:
@@ -73,10 +74,10 @@ def path(name: str) -> Path:
     DataError
         If a file does not have the checksum in the catalogue.
     """
-    catalogue = _catalogue()
-    check.choice(name, "name", tuple(sorted(catalogue)))
-    found = _folder() / str(catalogue[name]["file"])
-    wanted = catalogue[name]["sha256"]
+    entries = catalogue()
+    check.choice(name, "name", tuple(sorted(entries)))
+    found = _folder() / str(entries[name]["file"])
+    wanted = entries[name]["sha256"]
     for file, known in (
         {found / part: known for part, known in wanted.items()}
         if isinstance(wanted, dict)
@@ -108,9 +109,9 @@ def source(name: str) -> str:
     ArgumentError
         If there is no such sample.
     """
-    catalogue = _catalogue()
-    check.choice(name, "name", tuple(sorted(catalogue)))
-    return f"{catalogue[name]['source']} Licence: {catalogue[name]['licence']}"
+    known = catalogue()
+    check.choice(name, "name", tuple(sorted(known)))
+    return f"{known[name]['source']} Licence: {known[name]['licence']}"
 
 
 def load(name: str) -> pd.DataFrame:

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
+
+from bayesrisk.distributions.interfaces import NoiseLaw
 
 if TYPE_CHECKING:
     from bayesrisk.release import MechanismSpec, Release
@@ -14,24 +15,6 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 __all__ = ["Attack", "Executor", "Mechanism", "NoiseLaw", "SolverBackend"]
-
-
-@runtime_checkable
-class NoiseLaw(Protocol):
-    """A law of integer noise, as an adversary must know it to read a release.
-
-    ``logpmf`` is all that a posterior given one release needs; averages over releases also need
-    the quantiles ``ppf`` and ``isf``, which bound the releases that are summed.
-    """
-
-    def logpmf(self, x: ArrayLike) -> Any:
-        """Return the natural logarithm of the probability of noise ``x``."""
-
-    def ppf(self, q: ArrayLike) -> Any:
-        """Return the smallest ``x`` whose cumulative probability is at least ``q``."""
-
-    def isf(self, q: ArrayLike) -> Any:
-        """Return the smallest ``x`` whose upper-tail probability is at most ``q``."""
 
 
 class Executor(Protocol):

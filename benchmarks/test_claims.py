@@ -8,12 +8,13 @@ import pandas as pd
 import pytest
 from oracles import claims as oracle
 
-from bayesrisk import claims, tabulate_records, workload
 from bayesrisk import datasets as samples
-from bayesrisk.reconstruction import make_solver
+from bayesrisk import tabulate_records
+from bayesrisk.reconstruction import claims, make_solver
 from bayesrisk.reconstruction.claims.options import about_claims
 from bayesrisk.reconstruction.claims.search.lattice import matches
 from bayesrisk.reconstruction.claims.search.problem import block_system
+from bayesrisk.tables import workload
 
 
 @pytest.fixture(scope="module")

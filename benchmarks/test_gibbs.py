@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk import LeafPrior, Tree, sample_hierarchy, sample_path, sample_tree
+from bayesrisk import Tree, sample_hierarchy, sample_tree
+from bayesrisk.inference import LeafPrior, sample_path
 
 Y, N, S, M, RHO1, RHO2, PRIOR = 2, 1, -1, 27, 0.0992264, 0.2464845, 0.5
 SLOW_DRAWS = 20_000

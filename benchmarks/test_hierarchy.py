@@ -10,11 +10,8 @@ import time
 import numpy as np
 import pytest
 
-from bayesrisk import (
-    FiniteLaw,
-    hierarchical_correct_decision_probability,
-    hierarchical_posterior,
-)
+from bayesrisk import FiniteLaw, hierarchical_posterior
+from bayesrisk.risk import hierarchical_correct_decision_probability
 
 GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
 RELEASES = 200_000

@@ -5,7 +5,8 @@ The limit is two exponentials for each of at most 33 terms.
 
 import numpy as np
 
-from bayesrisk import marginal_posterior, multilevel_marginal_posterior
+from bayesrisk import marginal_posterior
+from bayesrisk.risk import multilevel_marginal_posterior
 
 PAIRS = 10_000
 RNG = np.random.default_rng(3)

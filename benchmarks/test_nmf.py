@@ -9,8 +9,9 @@ import pytest
 from pyarrow import parquet
 from scipy import special
 
-from bayesrisk import NoisyMeasurements, block_geocode, noisy_measurement_risk
+from bayesrisk.experiments import noisy_measurement_risk
 from bayesrisk.inference.count.measurement_tables import MeasurementTables
+from bayesrisk.readers import NoisyMeasurements, block_geocode
 
 UNITS, CELLS, PRIOR = 2600, 2016, 0.1
 SIGMA2 = float(np.float32(10.09))  # as a file holds it

@@ -18,25 +18,25 @@ NAMES = (
 @pytest.fixture(scope="module")
 def homes():
     """Households of 400 blocks, those with a property among them."""
-    spec = br.population_spec(
+    spec = br.population.population_spec(
         "county", n_blocks=400, occupied_blocks=1.0, quarters_blocks=0.0, subsidised_blocks=1.0
     )
-    return br.simulate_population(spec, rng=61).for_schema(br.schema("household-occupancy"))
+    return br.simulate_population(spec, rng=61).for_schema(br.tables.schema("household-occupancy"))
 
 
 @pytest.fixture(scope="module")
 def law():
     """The law of a sample of another population."""
-    spec = br.population_spec("county", n_blocks=2000, occupied_blocks=1.0)
-    other = br.simulate_population(spec, rng=62).for_schema(br.schema("household-occupancy"))
-    return br.household_law(other.to_frame(), smoothing=0.5)
+    spec = br.population.population_spec("county", n_blocks=2000, occupied_blocks=1.0)
+    other = br.simulate_population(spec, rng=62).for_schema(br.tables.schema("household-occupancy"))
+    return br.reconstruction.household_law(other.to_frame(), smoothing=0.5)
 
 
 def statistics_of(homes, mechanism, **options):
     release = br.make_mechanism(mechanism, **options).release(
-        homes, workload=br.workload("household-occupancy"), rng=63
+        homes, workload=br.tables.workload("household-occupancy"), rng=63
     )
-    blocks = br.occupancy_statistics(release.tables)
+    blocks = br.reconstruction.occupancy_statistics(release.tables)
     return blocks.take(np.flatnonzero(blocks.hud_households > 0))
 
 
@@ -56,11 +56,11 @@ def mean_seconds(benchmark, blocks):
 
 def test_detection_beside_a_fresh_program(compare, blocks):
     """Aim: 0.5 ms a block; the twin builds one program for each block, presolve off."""
-    found = br.detect_occupancy(blocks)
+    found = br.reconstruction.detect_occupancy(blocks)
     rows = [{name: getattr(blocks, name)[i].tolist() for name in NAMES} for i in range(20)]
     assert [oracle.detect_by_program(row, adults=1) for row in rows] == list(found.status[:20])
     compare(
-        lambda: br.detect_occupancy(blocks),
+        lambda: br.reconstruction.detect_occupancy(blocks),
         lambda: [oracle.detect_by_program(row, adults=1) for row in rows],
         aim="10 times faster, 500,000 ns",
         ours_units=len(blocks),
@@ -97,7 +97,10 @@ def test_variability(benchmark, blocks, law, attributes):
     some = blocks.take(np.arange(60))
     found = br.reconstruct_occupancy(some, law, rng=1)
     answer = benchmark.pedantic(
-        br.occupancy_variability, (some, found, law), {"attributes": attributes}, rounds=1
+        br.reconstruction.occupancy_variability,
+        (some, found, law),
+        {"attributes": attributes},
+        rounds=1,
     )
     assert set(answer.status) == {"proved"}
     if not benchmark.disabled:

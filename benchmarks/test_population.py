@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from bayesrisk import population_spec, simulate_population
+from bayesrisk import simulate_population
 from bayesrisk.population import _national as national
+from bayesrisk.population import population_spec
 from bayesrisk.population._laws import group_law, household_law, tenure_law
 
 TWIN = 300  # blocks

@@ -6,7 +6,8 @@ one for each pair of noise values.
 
 import numpy as np
 
-from bayesrisk import postprocessed_marginal_posterior, postprocessed_posterior
+from bayesrisk.inference import postprocessed_posterior
+from bayesrisk.risk import postprocessed_marginal_posterior
 
 RHO, SIBLINGS, GROUP = 0.0992264, 27, 20
 GRID = {

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk import (
+from bayesrisk.readers import (
     iter_ipums_1940,
     iter_ppmf,
     iter_record_form,

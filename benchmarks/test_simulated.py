@@ -17,7 +17,7 @@ def noisy(hypothesis, rng, size):
 
 
 def likelihood(draws, rng, streams="common"):
-    return br.simulated_likelihood(
+    return br.inference.simulated_likelihood(
         noisy, hypotheses=2, draws=draws, batch=draws, rng=rng, streams=streams
     )
 
@@ -25,7 +25,7 @@ def likelihood(draws, rng, streams="common"):
 def averages(streams, runs=200):
     return np.array(
         [
-            br.simulated_marginal_posterior(
+            br.risk.simulated_marginal_posterior(
                 likelihood(1000, seed, streams), prior_pmf=PRIOR, truth=1
             ).marginal_posterior
             for seed in range(runs)
@@ -63,7 +63,7 @@ def test_average(compare):
     ours = _estimates(few.codes, np.array(PRIOR), 1, 0.5, len(few.values))[0]
     assert ours == pytest.approx(leave_one_out(drawn), rel=1e-11)
     compare(
-        lambda: br.simulated_marginal_posterior(many, prior_pmf=PRIOR, truth=1),
+        lambda: br.risk.simulated_marginal_posterior(many, prior_pmf=PRIOR, truth=1),
         lambda: leave_one_out(drawn),
         aim="at least 10 times faster, with twenty jackknife runs inside",
         ours_units=DRAWS,
@@ -72,11 +72,11 @@ def test_average(compare):
 
 
 def test_drawing_in_batches(compare):
-    single = br.simulated_likelihood(noisy, hypotheses=2, draws=SOME, rng=1)
+    single = br.inference.simulated_likelihood(noisy, hypotheses=2, draws=SOME, rng=1)
     assert single.counts.sum() == 2 * SOME
     compare(
         lambda: likelihood(DRAWS, 1),
-        lambda: br.simulated_likelihood(noisy, hypotheses=2, draws=SOME, rng=1),
+        lambda: br.inference.simulated_likelihood(noisy, hypotheses=2, draws=SOME, rng=1),
         aim="at least 20 times faster than a stream for each draw",
         ours_units=DRAWS,
         twin_units=SOME,

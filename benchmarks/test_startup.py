@@ -12,7 +12,7 @@ start = time.perf_counter()
 import bayesrisk
 bayesrisk.marginal_posterior(rho=0.1, prior=0.5)
 bayesrisk.DiscreteGaussian(5.0).rvs(10, 1)
-bayesrisk.discrete_gaussian_delta(1.0, sigma2=5.0)
+bayesrisk.accounting.discrete_gaussian_delta(1.0, sigma2=5.0)
 print(time.perf_counter() - start)
 """
 

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk import DiscreteGaussian, LeafPrior, Tree, target_posteriors, tree_posterior
+from bayesrisk import DiscreteGaussian, Tree, tree_posterior
+from bayesrisk.inference import LeafPrior, target_posteriors
 
 RHO = {"county": 0.0513777, "tract": 0.0504162, "group": 0.2464845, "block": 0.0992264}
 PRIORS = {

@@ -16,6 +16,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
 )
 
+from sphinx.util.nodes import make_refnode  # noqa: E402
+
 from bayesrisk._version import __version__  # noqa: E402
 
 project = "bayesrisk"
@@ -35,8 +37,6 @@ exclude_patterns = ["_build", "_templates", "**.ipynb_checkpoints"]
 
 # Reference: docstrings carry the types, so signatures do not repeat them.
 autosummary_generate = True
-# A class and a function whose names differ in case only need two files on every file system.
-autosummary_filename_map = {"bayesrisk.Scenario": "bayesrisk.Scenario-class"}
 autodoc_typehints = "none"
 autodoc_member_order = "groupwise"
 numpydoc_show_class_members = False
@@ -72,6 +72,20 @@ def copy_notebooks(app: object) -> None:
             shutil.copyfile(path, copy)
 
 
+def by_last_name(app, env, node, content):
+    """Resolve a role that gives a public name without the module in which it is documented."""
+    if node.get("refdomain") != "py":
+        return None
+    target = node["reftarget"].removeprefix("bayesrisk.")
+    domain = env.get_domain("py")
+    found = [name for name in domain.objects if name.endswith(f".{target}")]
+    if len(found) != 1:
+        return None
+    entry = domain.objects[found[0]]
+    return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, content)
+
+
 def setup(app: object) -> None:
     """Copy the notebooks before Sphinx looks for sources."""
+    app.connect("missing-reference", by_last_name)  # type: ignore[attr-defined]
     app.connect("builder-inited", copy_notebooks)  # type: ignore[attr-defined]

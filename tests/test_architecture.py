@@ -13,42 +13,62 @@ import bayesrisk
 
 ROOT = Path(bayesrisk.__file__).parent
 ZONES = [
-    {"exceptions", "_version"},
-    {"_parse"},
-    {"_text", "_parquet"},
-    {"_files", "_highs", "_validation", "_numba", "_plugins", "_random", "interfaces"},
+    {"exceptions", "_version", "_highs"},
+    {"_files", "_numba", "_random"},
+    {"_plugins", "_validation"},
     {"distributions"},
     {"accounting"},
     {"tables"},
-    {"_release_io"},
     {"release"},
+    {"interfaces"},
     {"readers"},
     {"population"},
     {"mechanisms"},
     {"inference"},
     {"reconstruction"},
     {"risk"},
-    {"samples", "plotting"},
+    {"datasets", "plotting"},
     {"experiments"},
-    {"cli_data", "cli_progress"},
-    {
-        "cli_claims",
-        "cli_convert_file",
-        "cli_hierarchy",
-        "cli_nmf",
-        "cli_reconstruct",
-        "cli_reidentify",
-        "cli_release",
-        "cli_occupancy",
-        "cli_simulate",
-        "cli_tables",
-    },
     {"cli"},
 ]
+# The order of the rooms, files or folders, inside a zone: each may know those before it.
+ROOMS = {
+    "_files": "parse | parquet seal text | leftovers | writing",
+    "accounting": "budget | conversion | one_count",
+    "cli": (
+        "_data _progress simulate | claims convert_file hierarchy nmf occupancy reconstruct"
+        " reidentify release tables | app"
+    ),
+    "distributions": (
+        "_base interfaces kernels | discrete_gaussian discrete_laplace finite scipy_adapter"
+        " | sums truncated"
+    ),
+    "experiments": (
+        "runs | hierarchy measurements | reconstruction sweep | claims linkage occupancy"
+    ),
+    "inference": "count simulated | two_levels | tree | sampling",
+    "mechanisms": "registry tabulation | topdown identity noise rounding suppression swapping",
+    "plotting": (
+        "_canvas | block claims diagnostics hierarchy mechanisms noisy_measurements occupancy"
+        " postprocessing reidentification statements"
+    ),
+    "population": (
+        "_national | _laws spec | _geography _groups | _households _quarters subsidy"
+        " | _columns summary | _assemble | simulate"
+    ),
+    "readers": "text geocodes | hud ipums nmf ppmf record_form summary_files",
+    "reconstruction": "registry solvers | constraints linkage | records | claims occupancy",
+    "release": "_folder | release",
+    "risk": "intervals | count mechanism | linkage two_levels | statements | occupancy",
+    "tables": (
+        "schema | _columns _grammar household | _table records"
+        " | _definitions _sensitivity histogram recode | microdata workload | exchange | published"
+    ),
+}
 RANK = {name: rank for rank, zone in enumerate(ZONES) for name in zone}
 # Code of the adversary, and what it must not know: who holds records, who draws, who judges.
 ADVERSARY = {"inference", "reconstruction"}
-CUSTODIAN = {"readers", "population", "mechanisms", "risk", "samples", "plotting", "experiments"}
+CUSTODIAN = {"readers", "population", "mechanisms", "risk", "datasets", "plotting", "experiments"}
 MICRODATA = {
     f"tables.{name}"
     for name in (
@@ -155,12 +175,130 @@ def dangers(source):
 
 def test_every_module_has_a_zone():
     assert {zone_of(name) for name in MODULES} - ROOT_MODULES <= set(RANK)
-    assert {"distributions.convolution", "risk.block", "inference.posterior"} <= set(MODULES)
+    assert {"distributions.sums", "risk.count.averages", "inference.count.posterior"} <= set(
+        MODULES
+    )
 
 
 @pytest.mark.parametrize("name", sorted(set(MODULES) - ROOT_MODULES))
 def test_imports_run_one_way(name):
     assert violations(name, MODULES[name]) == set()
+
+
+def steps(order):
+    """Return the number of every room in an order."""
+    return {room: step for step, rooms in enumerate(order.split(" | ")) for room in rooms.split()}
+
+
+def backwards(name, source, order):
+    """Return the rooms of its own zone that a module imports though they do not come before."""
+    zone, room, *_ = [*name.split("."), ""]
+    rank = steps(order)
+    found = set()
+    for imported_name in imported(source):
+        package, own, *inside = [*imported_name.split("."), ""][:3]
+        if (package, own) == ("bayesrisk", zone) and inside and inside[0] in rank:
+            found |= {inside[0]} if inside[0] != room and rank[inside[0]] >= rank[room] else set()
+    return found
+
+
+def rooms(zone):
+    return {name.split(".")[1] for name in MODULES if name.startswith(f"{zone}.")}
+
+
+@pytest.mark.parametrize("zone", sorted(z for z in RANK if rooms(z)))
+def test_every_room_has_its_place(zone):
+    assert set(steps(ROOMS[zone])) == rooms(zone)
+    assert sum(name.count(".") == 1 for name in MODULES if name.startswith(f"{zone}.")) <= 15
+
+
+@pytest.mark.parametrize("name", sorted(n for n in MODULES if "." in n))
+def test_rooms_stand_in_order(name):
+    assert backwards(name, MODULES[name], ROOMS[zone_of(name)]) == set()
+
+
+def test_the_order_of_rooms_can_be_broken():
+    source = "from bayesrisk.risk.occupancy.blocks import occupancy_block_risk"
+    assert backwards("risk.count.averages", source, ROOMS["risk"]) == {"occupancy"}
+    assert backwards("risk.occupancy.linkage", source, ROOMS["risk"]) == set()
+
+
+def targets(name):
+    """Return the modules that a module imports, by type checkers too."""
+    found = set()
+    for node in ast.walk(ast.parse(MODULES[name])):
+        if isinstance(node, ast.ImportFrom):
+            own = (node.module or "").removeprefix("bayesrisk").removeprefix(".")
+            if (node.module or "").split(".")[0] == "bayesrisk":
+                for alias in node.names:
+                    full = f"{own}.{alias.name}".removeprefix(".")
+                    found.add(full if full in MODULES else own)
+    return found
+
+
+def circles(arrows):
+    """Return the modules that can be reached from themselves."""
+    reached = {name: set(others) for name, others in arrows.items()}
+    for middle in reached:
+        for others in reached.values():
+            if middle in others:
+                others |= reached[middle]
+    return {name for name, others in reached.items() if name in others}
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    assert circles({name: targets(name) & set(MODULES) for name in MODULES}) == set()
+
+
+def test_circles_are_seen():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == {"a", "b", "c"}
+
+
+def private_doors(name, source):
+    """Return what a module takes from underscored modules, or underscored names, of others."""
+    here = name.rpartition(".")[0] if name in MODULES and not is_folder(name) else name
+    found = set()
+    aliases = {}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bayesrisk"):
+            own = node.module.removeprefix("bayesrisk").removeprefix(".")
+            for alias in node.names:
+                path = f"{own}.{alias.name}".removeprefix(".").split(".")
+                if ".".join(path) in MODULES:
+                    aliases[alias.asname or alias.name] = ".".join(path)
+                for i, part in enumerate(path):
+                    owner = ".".join(path[:i])
+                    if owner in MODULES and not is_folder(owner):
+                        owner = owner.rpartition(".")[0]  # a name of a file
+                    private = part.startswith("_") and not part.startswith("__")
+                    # The floor that all stand on, and the module's own folder, are no other's.
+                    if private and owner not in ("", here) and not here.startswith(f"{owner}."):
+                        found.add(".".join(path))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            home = aliases.get(node.value.id, "")
+            private = node.attr.startswith("_") and not node.attr.startswith("__")
+            if home and private and home.rpartition(".")[0] != here:
+                found.add(f"{home}.{node.attr}")
+    return found
+
+
+def is_folder(name):
+    return (ROOT / name.replace(".", "/")).is_dir()
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_private_names_stay_in_their_folder(name):
+    assert private_doors(name, MODULES[name]) == set()
+
+
+def test_private_doors_are_seen():
+    source = "from bayesrisk.inference.tree._plan import Plan"
+    assert private_doors("risk.count.averages", source) == {"inference.tree._plan.Plan"}
+    assert private_doors("inference.tree.path", source) == set()
+    source = "from bayesrisk.inference.tree import path\npath._read()"
+    assert private_doors("inference.sampling.path", source) == {"inference.tree.path._read"}
+    assert private_doors("inference.tree.targets", source) == set()
 
 
 def test_the_adversary_never_sees_the_truth():
@@ -186,17 +324,21 @@ def test_the_leak_check_sees_leaks(source, seen):
 @pytest.mark.parametrize(
     ("name", "source", "caught"),
     [
-        ("inference.posterior", "from bayesrisk.risk.block import marginal_risk", {"risk"}),
-        ("inference.posterior", "def f():\n    import bayesrisk.risk", {"risk"}),
-        ("inference.posterior", "from bayesrisk import risk", {"risk"}),
-        ("distributions.finite", "from bayesrisk.accounting import compose_rho", {"accounting"}),
-        ("samples", "import bayesrisk.plotting", {"plotting"}),
-        ("risk.block", "from bayesrisk import marginal_risk", {""}),
-        ("risk.block", "import bayesrisk", {""}),
-        ("risk.block", "from bayesrisk import _validation as check", set()),
-        ("risk.block", "from bayesrisk.risk import _kernels\nimport numpy", set()),
         (
-            "risk.block",
+            "inference.count.posterior",
+            "from bayesrisk.risk.count.averages import marginal_risk",
+            {"risk"},
+        ),
+        ("inference.count.posterior", "def f():\n    import bayesrisk.risk", {"risk"}),
+        ("inference.count.posterior", "from bayesrisk import risk", {"risk"}),
+        ("distributions.finite", "from bayesrisk.accounting import compose_rho", {"accounting"}),
+        ("datasets", "import bayesrisk.plotting", {"plotting"}),
+        ("risk.count.averages", "from bayesrisk import marginal_risk", {""}),
+        ("risk.count.averages", "import bayesrisk", {""}),
+        ("risk.count.averages", "from bayesrisk import _validation as check", set()),
+        ("risk.count.averages", "from bayesrisk.risk.count import kernels\nimport numpy", set()),
+        (
+            "risk.count.averages",
             "if TYPE_CHECKING:\n    from bayesrisk.experiments import SweepConfig",
             set(),
         ),

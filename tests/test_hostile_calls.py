@@ -11,10 +11,10 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskError, ShapeError
 
-PLACES = br.Geography("towns", ("county", "block"), (1, 3))
-SEX = br.Attribute("sex", 2)
-SCHEMA = br.Schema("people", (SEX, br.Attribute("age", 3)), PLACES)
-TABLE = br.Table("sex", ("men", "women"), {"sex": np.eye(2, dtype=np.int64)})
+PLACES = br.tables.Geography("towns", ("county", "block"), (1, 3))
+SEX = br.tables.Attribute("sex", 2)
+SCHEMA = br.Schema("people", (SEX, br.tables.Attribute("age", 3)), PLACES)
+TABLE = br.tables.Table("sex", ("men", "women"), {"sex": np.eye(2, dtype=np.int64)})
 WORKLOAD = br.Workload(SCHEMA, {("block", "sex"): TABLE})
 RECORDS = br.Records.from_frame(
     pd.DataFrame({"block": ["100", "101", "101"], "sex": [0, 1, 1], "age": [0, 1, 2]}),
@@ -62,21 +62,21 @@ def _view(value=1):
 
 #: An argument, and a call that takes it.
 CALLS = {
-    "Attribute name": ("name", lambda v: br.Attribute(v, 2)),
-    "Attribute size": ("size", lambda v: br.Attribute("sex", v)),
-    "Attribute first": ("first", lambda v: br.Attribute("sex", 2, v)),
-    "Attribute labels": ("labels", lambda v: br.Attribute("sex", 2, 0, v)),
-    "Geography levels": ("levels", lambda v: br.Geography("towns", v, (1, 3))),
-    "Geography widths": ("widths", lambda v: br.Geography("towns", ("a", "b"), v)),
+    "Attribute name": ("name", lambda v: br.tables.Attribute(v, 2)),
+    "Attribute size": ("size", lambda v: br.tables.Attribute("sex", v)),
+    "Attribute first": ("first", lambda v: br.tables.Attribute("sex", 2, v)),
+    "Attribute labels": ("labels", lambda v: br.tables.Attribute("sex", 2, 0, v)),
+    "Geography levels": ("levels", lambda v: br.tables.Geography("towns", v, (1, 3))),
+    "Geography widths": ("widths", lambda v: br.tables.Geography("towns", ("a", "b"), v)),
     "Schema attributes": ("attributes", lambda v: br.Schema("people", v, PLACES)),
     "Schema geography": ("geography", lambda v: br.Schema("people", (SEX,), v)),
-    "Table cells": ("cells", lambda v: br.Table("sex", v, {})),
-    "Table factors": ("factors", lambda v: br.Table("sex", ("men",), v)),
+    "Table cells": ("cells", lambda v: br.tables.Table("sex", v, {})),
+    "Table factors": ("factors", lambda v: br.tables.Table("sex", ("men",), v)),
     "Workload schema": ("schema", lambda v: br.Workload(v, {("block", "sex"): TABLE})),
     "Workload tables": ("tables", lambda v: br.Workload(SCHEMA, v)),
-    "Histogram schema": ("schema", lambda v: br.Histogram(v, "block", ["100"], np.eye(1))),
-    "Histogram geoids": ("geoids", lambda v: br.Histogram(SCHEMA, "block", v, np.eye(1))),
-    "Histogram counts": ("counts", lambda v: br.Histogram(SCHEMA, "block", ["100"], v)),
+    "Histogram schema": ("schema", lambda v: br.tables.Histogram(v, "block", ["100"], np.eye(1))),
+    "Histogram geoids": ("geoids", lambda v: br.tables.Histogram(SCHEMA, "block", v, np.eye(1))),
+    "Histogram counts": ("counts", lambda v: br.tables.Histogram(SCHEMA, "block", ["100"], v)),
     "PublishedTables workload": ("workload", lambda v: br.PublishedTables(v, {}, {})),
     "PublishedTables geoids": ("geoids", lambda v: br.PublishedTables(WORKLOAD, v, {})),
     "PublishedTables counts": (
@@ -104,25 +104,25 @@ CALLS = {
     "Release diagnostics": ("diagnostics", lambda v: br.Release(SPEC, TABLES, v)),
     "match_records left": (
         "left",
-        lambda v: br.match_records(v, COLUMNS, keys=[("block",)], rng=1),
+        lambda v: br.reconstruction.match_records(v, COLUMNS, keys=[("block",)], rng=1),
     ),
     "match_records keys": (
         "keys",
-        lambda v: br.match_records(COLUMNS, COLUMNS, keys=v, rng=1),
+        lambda v: br.reconstruction.match_records(COLUMNS, COLUMNS, keys=v, rng=1),
     ),
-    "claims among": ("among", lambda v: br.claims(TABLES, among={"sex": v})),
-    "claims columns": ("columns", lambda v: br.claims(TABLES, columns=v)),
-    "statement_summary statements": ("statements", lambda v: br.statement_summary(v)),
+    "claims among": ("among", lambda v: br.reconstruction.claims(TABLES, among={"sex": v})),
+    "claims columns": ("columns", lambda v: br.reconstruction.claims(TABLES, columns=v)),
+    "statement_summary statements": ("statements", lambda v: br.risk.statement_summary(v)),
     "statement_summary thresholds": (
         "thresholds",
-        lambda v: br.statement_summary(STATEMENTS, thresholds=v),
+        lambda v: br.risk.statement_summary(STATEMENTS, thresholds=v),
     ),
     "as_rv_discrete": (
         "name",
-        lambda v: br.as_rv_discrete(br.DiscreteGaussian(sigma2=1.0), name=v),
+        lambda v: br.distributions.as_rv_discrete(br.DiscreteGaussian(sigma2=1.0), name=v),
     ),
-    "parse_config document": ("document", lambda v: br.parse_config(v, folder=".")),
-    "workload levels": ("levels", lambda v: br.workload("pl94", levels=v)),
+    "parse_config document": ("document", lambda v: br.experiments.parse_config(v, folder=".")),
+    "workload levels": ("levels", lambda v: br.tables.workload("pl94", levels=v)),
     "sample_tree nodes": (
         "node",
         lambda v: br.sample_tree(
@@ -208,14 +208,14 @@ def test_columns_of_text_and_missing_values_are_kept():
 @pytest.mark.parametrize("total", [Fraction(10**400), Fraction(1, 10**400), 10**400])
 def test_budgets_of_the_census_are_doubles(total):
     with pytest.raises(ArgumentError, match=r"total_rho must be in \[1e-100, 1e100\]"):
-        br.census_2020_budget("pl94", total_rho=total)
+        br.accounting.census_2020_budget("pl94", total_rho=total)
 
 
 @pytest.mark.parametrize("rho", [1e-300, 1e-320])
 def test_releases_of_a_path_say_something(rho):
     """Counts beyond 2**61 were drawn for ever, or did not fit an integer."""
     with pytest.raises(ArgumentError, match=r"rho / sensitivity\*\*2 must be 0 or >= 1e-30"):
-        br.sample_path(
+        br.inference.sample_path(
             [2, 1], [-1], n_siblings=3, rho=rho, prior=0.5, draws=9, warmup=1, chains=1, rng=1
         )
 
@@ -226,9 +226,11 @@ def test_no_places_are_no_places_of_the_records():
 
 
 def test_sequences_of_the_constructors_become_tuples():
-    made = br.Schema("people", [SEX], br.Geography("towns", ["block"], [np.int64(3)]))
-    assert hash(made) == hash(br.Schema("people", (SEX,), br.Geography("towns", ("block",), (3,))))
-    assert br.Attribute("sex", np.int64(2), labels=["m", "f"]).labels == ("m", "f")
+    made = br.Schema("people", [SEX], br.tables.Geography("towns", ["block"], [np.int64(3)]))
+    assert hash(made) == hash(
+        br.Schema("people", (SEX,), br.tables.Geography("towns", ("block",), (3,)))
+    )
+    assert br.tables.Attribute("sex", np.int64(2), labels=["m", "f"]).labels == ("m", "f")
 
 
 def test_messages_quote_whatever_they_can():

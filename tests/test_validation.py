@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesrisk import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk import ArgumentError
 from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentTypeError, ShapeError
 
 
 @pytest.mark.parametrize(

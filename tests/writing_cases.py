@@ -16,11 +16,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bayesrisk import _files, write_nmf
+from bayesrisk import _files
 from bayesrisk import datasets as samples
 from bayesrisk.cli.app import main
 from bayesrisk.experiments import OccupancyConfig
 from bayesrisk.experiments.occupancy.study import synthetic_households
+from bayesrisk.readers import write_nmf
 from bayesrisk.tables import tabulate_records, workload
 
 SWEEP = """

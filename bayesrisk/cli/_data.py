@@ -63,7 +63,7 @@ def data_path(given: Path, kind: str, part: str = "") -> Path:
 def _kind(name: str) -> str:
     from bayesrisk import datasets as samples
 
-    file = Path(str(samples._catalogue()[name]["file"]))
+    file = Path(str(samples.catalogue()[name]["file"]))
     return _KINDS[file.suffix]
 
 

@@ -44,7 +44,7 @@ def _midpoint_coefficients() -> list[float]:
     return coefficients
 
 
-_MIDPOINT = _midpoint_coefficients()
+MIDPOINT = _midpoint_coefficients()
 
 
 def _series(sigma2: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -98,7 +98,7 @@ def _smooth_ratio(middle: Any, sigma2: Any) -> Any:
     slope = middle / sigma2
     total = sigma * np.sqrt(np.pi / 2.0) * special.erfcx(middle / (sigma * np.sqrt(2.0)))
     before, hermite = np.ones_like(slope), slope  # He_n(z) / sigma**n, z = middle / sigma
-    for k, coefficient in enumerate(_MIDPOINT, start=1):
+    for k, coefficient in enumerate(MIDPOINT, start=1):
         total = total + coefficient * hermite
         for n in (2 * k - 1, 2 * k):
             before, hermite = hermite, slope * hermite - n * before / sigma2

@@ -68,7 +68,8 @@ def iter_record_form(
 
     Examples
     --------
-    >>> from bayesrisk import DataError, iter_record_form
+    >>> from bayesrisk import DataError
+    >>> from bayesrisk.readers import iter_record_form
     >>> try:
     ...     list(iter_record_form("no-such-file.csv"))
     ... except DataError as error:
@@ -108,7 +109,7 @@ def read_record_form(path: str | Path, *, state: str | None = None) -> Records:
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from bayesrisk import read_record_form
+    >>> from bayesrisk.readers import read_record_form
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "records.csv")
     ...     _ = file.write_text("block,sex,age,race,hisp\n10730051031000,1,30,3,0\n")
@@ -230,7 +231,8 @@ def write_record_form(records: Records | Iterable[Records], path: str | Path) ->
 
     Examples
     --------
-    >>> from bayesrisk import ArgumentError, write_record_form
+    >>> from bayesrisk import ArgumentError
+    >>> from bayesrisk.readers import write_record_form
     >>> try:
     ...     write_record_form([], "records.txt")
     ... except ArgumentError as error:

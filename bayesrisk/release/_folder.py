@@ -23,7 +23,7 @@ RELEASE_FILE = "_release.json"
 def write_release(folder: Path, tables: PublishedTables, document: Mapping[str, Any]) -> Path:
     """Write tables and document as one folder, whole or not at all."""
     with _files.whole_folder(folder, _files.new_folder) as made:
-        _exchange.fill(tables, made)
+        _exchange.fill(tables.content, made)
         _files.write_bytes(made / RELEASE_FILE, _files.sealed(document))
     return folder
 

@@ -20,8 +20,8 @@ from bayesrisk._files.parse import shown
 from bayesrisk._version import __version__
 from bayesrisk.accounting import exact_number
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
+from bayesrisk.distributions.interfaces import NoiseLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.interfaces import NoiseLaw
 from bayesrisk.release._folder import RELEASE_FILE, plain, same_keys, write_release
 from bayesrisk.tables.published import PublishedTables
 

@@ -7,43 +7,42 @@ by branch and bound: attributes are settled one after the other, and what every 
 add, each by itself, bounds the rest.  Nothing has the size of the schema.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk.exceptions import ArgumentError
-
-if TYPE_CHECKING:
-    from bayesrisk.tables.workload import Table, Workload
+from bayesrisk.tables._table import Table
+from bayesrisk.tables.schema import Schema
 
 IntArray = NDArray[np.int64]
-Tables = list[tuple["Table", int]]
+Tables = list[tuple[Table, int]]
+ByKey = Mapping[tuple[str, str], Table]
 _MAX_ENTRIES = 2**24  # entries of a term's array: pairs of about 4,000 classes
 _SHARED_ENTRIES = 2**22  # entries up to which tables of one scope share a term
 
 
-def largest_change(workload: "Workload", kind: str, *, norm: int) -> int:
+def largest_change(schema: Schema, tables: ByKey, kind: str, *, norm: int) -> int:
     """Return the largest change of all counts (its square for norm 2)."""
-    geography = workload.schema.geography
+    geography = schema.geography
     root = {
         level for level, width in zip(geography.levels, geography.widths, strict=True) if not width
     }
     moves = kind == "change-one"
     # A record that moves leaves one place and enters another, but at the root there is but one.
-    apart = _merged(workload, lambda level: moves and level not in root)
-    together = _merged(workload, lambda level: not moves or level in root)
+    apart = _merged(tables, lambda level: moves and level not in root)
+    together = _merged(tables, lambda level: not moves or level in root)
     if moves and not together:
-        return 2 * largest_change(workload, "add-remove", norm=norm)
+        return 2 * largest_change(schema, tables, "add-remove", norm=norm)
     mode = "single" if kind == "add-remove" else "pair"
-    order = _order(workload, [*apart, *together])
+    order = _order(schema.names, [*apart, *together])
     terms = [
         term
-        for tables, how in ((apart, "apart"), (together, mode))
-        for group in _grouped(tables, pairs=how != "single")
+        for part, how in ((apart, "apart"), (together, mode))
+        for group in _grouped(part, pairs=how != "single")
         for term in [_Term(group, order, mode=how, norm=norm)]
     ]
     fixed = sum(int(term.bounds[0]) for term in terms if not term.scope)
@@ -51,20 +50,20 @@ def largest_change(workload: "Workload", kind: str, *, norm: int) -> int:
     return fixed + _Search(free, order, pairs=kind != "add-remove").run()
 
 
-def _order(workload: "Workload", tables: Tables) -> list[str]:
+def _order(names: Sequence[str], tables: Tables) -> list[str]:
     """Return the attributes that matter, fewest classes first: settling those costs least."""
     sizes = {}
-    for name in workload.schema.names:
+    for name in names:
         maps = [table.classes[name][1] for table, _ in tables if name in table.factors]
         if maps:
             sizes[name] = int(_numbered(maps).max())
     return sorted(sizes, key=lambda name: sizes[name])
 
 
-def _merged(workload: "Workload", keep: Callable[[str], bool]) -> Tables:
+def _merged(tables: ByKey, keep: Callable[[str], bool]) -> Tables:
     """Return the different tables with the number of levels (of those kept) that have each."""
     found: dict[str, Tables] = {}
-    for (level, name), table in workload.tables.items():
+    for (level, name), table in tables.items():
         if not keep(level):
             continue
         same = found.setdefault(name, [])

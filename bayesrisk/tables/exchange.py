@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,6 @@ from bayesrisk._files.parquet import read_table
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 from bayesrisk.tables.workload import Workload
-
-if TYPE_CHECKING:
-    from bayesrisk.tables.published import PublishedTables
 
 MANIFEST = "_manifest.json"
 GEOGRAPHIES = "_geographies.parquet"
@@ -40,6 +37,16 @@ _SLICE = 2**20  # rows turned into text at a time
 Key = tuple[str, str]
 
 
+class Content(NamedTuple):
+    """What published tables state: counts by key, and which cells are suppressed."""
+
+    workload: Workload
+    geoids: Mapping[str, NDArray[Any]]
+    counts: Mapping[Key, Any]
+    hidden: Mapping[Key, Any]
+    signed: bool
+
+
 def _repeated(text: str, count: int) -> pa.Array:
     codes = pa.array(np.zeros(count, dtype=np.int32))
     return pa.DictionaryArray.from_arrays(codes, pa.array([text])).cast(pa.string())
@@ -49,9 +56,9 @@ def _texts(values: Any, index: NDArray[np.int64]) -> pa.Array:
     return pa.array(list(values), pa.string()).take(pa.array(index))
 
 
-def entries(tables: "PublishedTables", key: Key) -> tuple[NDArray[Any], ...]:
+def entries(tables: Content, key: Key) -> tuple[NDArray[Any], ...]:
     """Return rows, columns, counts and a mask of suppression of what a table must state."""
-    counts, hidden = tables.counts[key].tocoo(), tables.hidden(*key).tocoo()
+    counts, hidden = tables.counts[key].tocoo(), tables.hidden[key].tocoo()
     rows = np.concatenate([counts.coords[0], hidden.coords[0]]).astype(np.int64)
     cells = np.concatenate([counts.coords[1], hidden.coords[1]]).astype(np.int64)
     values = np.concatenate([counts.data, np.zeros(hidden.nnz, dtype=np.int64)])
@@ -60,13 +67,13 @@ def entries(tables: "PublishedTables", key: Key) -> tuple[NDArray[Any], ...]:
     return rows[order], cells[order], values[order], missing[order]
 
 
-def rows_of(tables: "PublishedTables", key: Key) -> pa.Table:
+def rows_of(tables: Content, key: Key) -> pa.Table:
     """Return the rows of a table, places first."""
     pieces = list(_slices(tables, key))
     return pa.concat_tables(pieces) if pieces else ROWS.empty_table()
 
 
-def _slices(tables: "PublishedTables", key: Key) -> Iterator[pa.Table]:
+def _slices(tables: Content, key: Key) -> Iterator[pa.Table]:
     rows, cells, values, missing = entries(tables, key)
     places = pa.array(tables.geoids[key[0]].tolist(), pa.string())
     names = pa.array(list(tables.workload.tables[key].cells), pa.string())
@@ -85,7 +92,7 @@ def _slices(tables: "PublishedTables", key: Key) -> Iterator[pa.Table]:
         )
 
 
-def write(tables: "PublishedTables", folder: Path, *, replace: bool) -> None:
+def write(tables: Content, folder: Path, *, replace: bool) -> None:
     """Write the folder, whole or as before."""
 
     def check(target: Path) -> None:
@@ -95,7 +102,7 @@ def write(tables: "PublishedTables", folder: Path, *, replace: bool) -> None:
         fill(tables, made)
 
 
-def fill(tables: "PublishedTables", folder: Path) -> None:
+def fill(tables: Content, folder: Path) -> None:
     """Write tables into a folder that is being made."""
     parts: list[dict[str, Any]] = []
     waiting: list[pa.Table] = []

@@ -105,6 +105,12 @@ class PublishedTables:
         """Whether a count is negative, as noisy counts can be."""
         return any(v.nnz and int(v.data.min()) < 0 for v in self.counts.values())
 
+    @property
+    def content(self) -> _exchange.Content:
+        """What the tables state, as the exchange form writes it."""
+        hidden = {key: self.hidden(*key) for key in self.workload.tables}
+        return _exchange.Content(self.workload, self.geoids, self.counts, hidden, self.signed)
+
     def hidden(self, level: str, table: str) -> sparse.csr_array:
         """Return which cells of a table are suppressed, (places, cells) of bool."""
         key = self._key(level, table)
@@ -141,7 +147,8 @@ class PublishedTables:
             Columns ``level``, ``geoid``, ``table``, ``cell`` and ``count`` (``Int64``; missing
             where suppressed), in the order of levels, tables, places and cells.
         """
-        pieces = [_exchange.rows_of(self, key).to_pandas() for key in self.workload.tables]
+        content = self.content
+        pieces = [_exchange.rows_of(content, key).to_pandas() for key in self.workload.tables]
         frame: pd.DataFrame = pd.concat(pieces, ignore_index=True)
         return frame.astype({"count": "Int64"})
 
@@ -162,7 +169,7 @@ class PublishedTables:
         OutputError
             If the folder holds anything else, or cannot be written; nothing is changed then.
         """
-        _exchange.write(self, check.path(folder, "folder"), replace=replace)
+        _exchange.write(self.content, check.path(folder, "folder"), replace=replace)
 
     @classmethod
     def read(cls, folder: str | Path) -> "PublishedTables":

@@ -192,7 +192,7 @@ class Workload:
         check.choice(kind, "kind", _KINDS)
         if norm not in (1, 2):
             raise ArgumentError(f"norm must be 1 or 2, got {shown(norm)}")
-        return largest_change(self, kind, norm=norm)
+        return largest_change(self.schema, self.tables, kind, norm=norm)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the workload as plain values, in the grammar of the definition files.

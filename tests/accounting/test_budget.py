@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesrisk import ArgumentError, census_2020_budget, compose_rho, exact_number, split_rho
+from bayesrisk import ArgumentError
+from bayesrisk.accounting import census_2020_budget, compose_rho, exact_number, split_rho
 
 positive = st.fractions(Fraction(1, 10**9), 10**9)
 

@@ -12,17 +12,15 @@ from mpmath import mp
 from oracles import laws as oracles
 from refusals import NOT_REAL, refuses
 
-from bayesrisk import (
-    ArgumentError,
-    ShapeError,
+from bayesrisk import ArgumentError, epsilon_to_rho, rho_to_epsilon
+from bayesrisk.accounting import (
     discrete_gaussian_delta,
     discrete_gaussian_epsilon,
-    epsilon_to_rho,
     rho_from_sigma2,
     rho_to_delta,
-    rho_to_epsilon,
     sigma2_from_rho,
 )
+from bayesrisk.exceptions import ShapeError
 
 NORMAL = 2.0**-1022
 EXACT_DELTA = 1e-14  # documented, relative

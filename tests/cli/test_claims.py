@@ -8,12 +8,14 @@ import pandas as pd
 import pytest
 
 import bayesrisk.experiments
-from bayesrisk import PublishedTables, claims, tabulate_records, workload
+from bayesrisk import PublishedTables, tabulate_records
 from bayesrisk import datasets as samples
 from bayesrisk.cli.app import main
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 from bayesrisk.experiments import claims as claims_run
 from bayesrisk.experiments import run_claims
+from bayesrisk.reconstruction import claims
+from bayesrisk.tables import workload
 
 
 @pytest.fixture(scope="module")

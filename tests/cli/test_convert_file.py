@@ -9,8 +9,10 @@ import pytest
 from oracles import readers as oracle
 from typer.testing import CliRunner
 
-from bayesrisk import (
-    DataError,
+from bayesrisk import DataError
+from bayesrisk.cli.app import app
+from bayesrisk.exceptions import ArgumentError, OutputError
+from bayesrisk.readers import (
     write_ipums_1940,
     write_nhgis,
     write_ppmf,
@@ -18,8 +20,6 @@ from bayesrisk import (
     write_record_form,
     write_sf1,
 )
-from bayesrisk.cli.app import app
-from bayesrisk.exceptions import ArgumentError, OutputError
 from bayesrisk.tables import PublishedTables, Records, schema, tabulate_records, workload
 
 RNG = np.random.default_rng(7)

@@ -16,7 +16,7 @@ from bayesrisk.cli.app import main
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):
-    return br.write_nmf(tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD", rng=41)
+    return br.readers.write_nmf(tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD", rng=41)
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_counts_are_taken_as_before(run):
 
 @pytest.mark.slow
 def test_an_interrupt_leaves_nothing(tmp_path):
-    sample = br.write_nmf(
+    sample = br.readers.write_nmf(
         tmp_path / "nmf", rng=1, counties=1, tracts=(1, 1), block_groups=(9, 9), blocks=(120, 120)
     )
     folder = tmp_path / "out"

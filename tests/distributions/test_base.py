@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from bayesrisk import ArgumentError, CountLaw, DiscreteGaussian, NoiseLaw
+from bayesrisk import ArgumentError, DiscreteGaussian
 from bayesrisk._random import generator
+from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions._base import _first_true, whole_size
+from bayesrisk.interfaces import NoiseLaw
 
 
 class Uniform(CountLaw):

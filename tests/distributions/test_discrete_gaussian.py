@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from oracles import laws as oracles
 from refusals import finite_or_refused
 
-from bayesrisk import ArgumentError, DiscreteGaussian, DiscreteLaplace, FiniteLaw, ShapeError
+from bayesrisk import ArgumentError, DiscreteGaussian, DiscreteLaplace, FiniteLaw
+from bayesrisk.exceptions import ShapeError
 
 BOUND = 1e-13  # documented, relative, for pmf, cdf, sf and their logarithms
 NORMAL = 2.3e-308

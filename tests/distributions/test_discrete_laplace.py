@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import laws as oracles
 
-from bayesrisk import ArgumentError, DiscreteLaplace, ShapeError
+from bayesrisk import ArgumentError, DiscreteLaplace
+from bayesrisk.exceptions import ShapeError
 
 SCALES = [1e-3, 0.05, 0.3, 1.0, 3.7, 100.0, 1e6, 1e12]
 scales = st.floats(-2, 10).map(lambda t: 10.0**t)

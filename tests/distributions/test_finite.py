@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesrisk import ArgumentError, DiscreteGaussian, FiniteLaw, ShapeError, tabulate
+from bayesrisk import ArgumentError, DiscreteGaussian, FiniteLaw
+from bayesrisk.distributions import tabulate
+from bayesrisk.exceptions import ShapeError
 
 weights = st.lists(st.integers(1, 1000), min_size=1, max_size=12)
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayesrisk import ArgumentError, DiscreteGaussian, DiscreteLaplace, FiniteLaw, TruncatedLaw
+from bayesrisk import ArgumentError, DiscreteGaussian, DiscreteLaplace, FiniteLaw
+from bayesrisk.distributions import TruncatedLaw
 from bayesrisk.distributions import kernels as _kernels
 
 DRAWS = 200_000

@@ -4,14 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayesrisk import (
-    ArgumentError,
-    ArgumentTypeError,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    FiniteLaw,
-    as_rv_discrete,
-)
+from bayesrisk import ArgumentError, DiscreteGaussian, DiscreteLaplace, FiniteLaw
+from bayesrisk.distributions import as_rv_discrete
+from bayesrisk.exceptions import ArgumentTypeError
 
 LAWS = [
     DiscreteGaussian(4.0),

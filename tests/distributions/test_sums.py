@@ -8,11 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import laws as oracles
 
-from bayesrisk import (
-    ArgumentError,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    FiniteLaw,
+from bayesrisk import ArgumentError, DiscreteGaussian, DiscreteLaplace, FiniteLaw
+from bayesrisk.distributions import (
     TruncatedLaw,
     convolve,
     sum_approximation,

@@ -10,14 +10,9 @@ from hypothesis import strategies as st
 from mpmath import mp
 from oracles import laws as oracles
 
-from bayesrisk import (
-    ArgumentError,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    FiniteLaw,
-    ShapeError,
-    TruncatedLaw,
-)
+from bayesrisk import ArgumentError, DiscreteGaussian, DiscreteLaplace, FiniteLaw
+from bayesrisk.distributions import TruncatedLaw
+from bayesrisk.exceptions import ShapeError
 
 INTERVALS = [
     (1.0, 0, 3),

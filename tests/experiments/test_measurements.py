@@ -10,22 +10,23 @@ from pyarrow import parquet
 from refusals import NOT_COUNTS, NOT_POSITIVE, NOT_PRIORS, refuses
 
 import bayesrisk as br
-from bayesrisk import ArgumentError, DataError, OutputError
+from bayesrisk import ArgumentError, DataError
+from bayesrisk.exceptions import OutputError
 from bayesrisk.inference.count import _measurement_kernels
 from bayesrisk.inference.count import measurement_tables as _measurement_tables
 from bayesrisk.readers.nmf import reader
 
-BUDGET = br.census_2020_budget("pl94")
+BUDGET = br.accounting.census_2020_budget("pl94")
 
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):
-    return br.write_nmf(tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD", rng=31)
+    return br.readers.write_nmf(tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD", rng=31)
 
 
 @pytest.fixture(scope="module")
 def source(sample):
-    return br.NoisyMeasurements.open(sample.folder, budget=BUDGET)
+    return br.readers.NoisyMeasurements.open(sample.folder, budget=BUDGET)
 
 
 def expected(sample, level, query, **settings):
@@ -62,7 +63,7 @@ def expected(sample, level, query, **settings):
     ],
 )
 def test_every_cell(sample, source, tmp_path, level, query, prior, known_count):
-    result = br.noisy_measurement_risk(
+    result = br.experiments.noisy_measurement_risk(
         source, tmp_path / "r.parquet", prior=prior, known_count=known_count,
         level=level, query=query, exceeds=[1.05, 1.5],
     )  # fmt: skip
@@ -89,7 +90,7 @@ def test_every_cell(sample, source, tmp_path, level, query, prior, known_count):
 def test_what_the_noise_alone_gives(sample, source, tmp_path):
     """The expectation by adding up the pmf over every noise value that exceeds."""
     limits = [0.5, 0.97, 1.0, 1.2, 1.5, 2.0, 5.0, 9.99]
-    result = br.noisy_measurement_risk(
+    result = br.experiments.noisy_measurement_risk(
         source, tmp_path / "r.parquet", prior=0.1, known_count=2, level="Tract", exceeds=limits
     )
     noise = np.arange(-1500, 1501)
@@ -112,7 +113,7 @@ def test_what_the_noise_alone_gives(sample, source, tmp_path):
 
 def test_a_file_of_noise_alone_is_within_its_error(tmp_path):
     """Nobody lives here: what exceeds is noise; with one more in every cell it would not fit."""
-    sample = br.write_nmf(tmp_path / "nmf", rng=8, blocks=(6, 9), block_groups=(2, 2))
+    sample = br.readers.write_nmf(tmp_path / "nmf", rng=8, blocks=(6, 9), block_groups=(2, 2))
     files = sorted((sample.folder / "Block.parquet" / "DPQuery").rglob("*.parquet"))
     truth = dict(zip(sample.geocodes["Block"].tolist(), sample.counts["Block"], strict=True))
     for file in files:
@@ -124,7 +125,7 @@ def test_a_file_of_noise_alone_is_within_its_error(tmp_path):
         ]
         place = rows.schema.get_field_index("value")
         parquet.write_table(rows.set_column(place, "value", [[v.tolist() for v in noise]]), file)
-    result = br.noisy_measurement_risk(
+    result = br.experiments.noisy_measurement_risk(
         sample.folder, tmp_path / "r.parquet", prior=0.1, exceeds=[1.2, 1.5, 2.0]
     )
     for row in result.exceedance.itertuples():
@@ -134,9 +135,9 @@ def test_a_file_of_noise_alone_is_within_its_error(tmp_path):
 
 def test_batches_do_not_matter(source, tmp_path, monkeypatch):
     settings = {"prior": 0.1, "level": "Block_Group", "query": "votingage * cenrace"}
-    whole = br.noisy_measurement_risk(source, tmp_path / "a.parquet", **settings)
+    whole = br.experiments.noisy_measurement_risk(source, tmp_path / "a.parquet", **settings)
     monkeypatch.setattr(reader, "BATCH_CELLS", 300)
-    parts = br.noisy_measurement_risk(source, tmp_path / "b.parquet", **settings)
+    parts = br.experiments.noisy_measurement_risk(source, tmp_path / "b.parquet", **settings)
     pd.testing.assert_frame_equal(whole.curve, parts.curve)
     a, b = pd.read_parquet(whole.output), pd.read_parquet(parts.output)
     pd.testing.assert_frame_equal(a.astype({"geocode": str}), b.astype({"geocode": str}))
@@ -146,7 +147,7 @@ def test_batches_do_not_matter(source, tmp_path, monkeypatch):
 
 def test_the_file_says_what_it_is(source, tmp_path):
     seen = []
-    result = br.noisy_measurement_risk(
+    result = br.experiments.noisy_measurement_risk(
         source, tmp_path / "r.parquet", prior=0.25, known_count=1, level="County",
         progress=lambda *position: seen.append(position),
     )  # fmt: skip
@@ -169,7 +170,9 @@ def test_a_folder_without_constraints(sample, tmp_path):
 
     folder = tmp_path / "nmf"
     shutil.copytree(sample.folder / "Tract.parquet" / "DPQuery", folder / "Tract.parquet/DPQuery")
-    result = br.noisy_measurement_risk(folder, tmp_path / "r.parquet", prior=0.1, level="Tract")
+    result = br.experiments.noisy_measurement_risk(
+        folder, tmp_path / "r.parquet", prior=0.1, level="Tract"
+    )
     assert result.unmeasured is None
 
 
@@ -221,7 +224,7 @@ def test_the_kernel_without_its_compiler():
 def test_bad_arguments(source, tmp_path):
     def call(**settings):
         path = tmp_path / "r.parquet"
-        return br.noisy_measurement_risk(source, path, **{"prior": 0.1, **settings})
+        return br.experiments.noisy_measurement_risk(source, path, **{"prior": 0.1, **settings})
 
     for bad in NOT_PRIORS:
         assert refuses(lambda bad: call(prior=bad), "prior", bad)
@@ -246,7 +249,7 @@ def test_bad_outputs(source, tmp_path):
         (tmp_path / "no" / "r.parquet", OutputError, "folder .* does not exist"),
     ):
         with pytest.raises(kind, match=text):
-            br.noisy_measurement_risk(source, path, prior=0.1)
+            br.experiments.noisy_measurement_risk(source, path, prior=0.1)
     assert (tmp_path / "mine.parquet").read_text(encoding="utf-8") == "mine"
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -258,7 +261,9 @@ def test_nothing_is_left_half_written(source, tmp_path, stop):
 
     kind = OutputError if isinstance(stop, OSError) else stop
     with pytest.raises(kind):
-        br.noisy_measurement_risk(source, tmp_path / "r.parquet", prior=0.1, progress=interrupt)
+        br.experiments.noisy_measurement_risk(
+            source, tmp_path / "r.parquet", prior=0.1, progress=interrupt
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -270,5 +275,5 @@ def test_a_bad_row_at_the_end_leaves_nothing(sample, tmp_path):
     last = max((folder / "Block.parquet").rglob("*.parquet"))
     last.write_bytes(last.read_bytes()[:-40])
     with pytest.raises(DataError, match=last.name):
-        br.noisy_measurement_risk(folder, tmp_path / "r.parquet", prior=0.1)
+        br.experiments.noisy_measurement_risk(folder, tmp_path / "r.parquet", prior=0.1)
     assert [p.name for p in tmp_path.iterdir()] == ["nmf"]

@@ -73,9 +73,9 @@ def ppmf(vintage, name):
             else oracle.pl94_records(rng, ROWS)
         )
         plain = folder / "people.csv"
-        br.write_ppmf(records, plain, vintage=vintage)
+        br.readers.write_ppmf(records, plain, vintage=vintage)
         return Example(
-            [_packed(plain, folder / name)], lambda: _length(br.iter_ppmf(folder / name))
+            [_packed(plain, folder / name)], lambda: _length(br.readers.iter_ppmf(folder / name))
         )
 
     return make
@@ -97,15 +97,15 @@ def _packed(plain, target):
 def ppmf_units(folder):
     records = oracle.household_records(np.random.default_rng(1), ROWS)
     file = folder / "units.csv"
-    br.write_ppmf_units(records, file, vintage="2020")
-    return Example([file], lambda: _length(br.iter_ppmf_units(file)))
+    br.readers.write_ppmf_units(records, file, vintage="2020")
+    return Example([file], lambda: _length(br.readers.iter_ppmf_units(file)))
 
 
 def form(ending):
     def make(folder):
         file = folder / f"form.{ending}"
-        br.write_record_form(people(), file)
-        return Example([file], lambda: _length(br.iter_record_form(file)))
+        br.readers.write_record_form(people(), file)
+        return Example([file], lambda: _length(br.readers.iter_record_form(file)))
 
     return make
 
@@ -113,51 +113,51 @@ def form(ending):
 def ipums_fixed(folder):
     records = oracle.records_1940(np.random.default_rng(1), 5)
     file = folder / "EXT1940USCB.dat"
-    br.write_ipums_1940(records, file)
-    return Example([file], lambda: _length(br.iter_ipums_1940(file)))
+    br.readers.write_ipums_1940(records, file)
+    return Example([file], lambda: _length(br.readers.iter_ipums_1940(file)))
 
 
 def ipums_csv(folder):
     records = oracle.records_1940(np.random.default_rng(1), 5)
     file = folder / "usa.csv"
-    br.write_ipums_1940(records, file)
-    return Example([file], lambda: _length(br.iter_ipums_1940(file)))
+    br.readers.write_ipums_1940(records, file)
+    return Example([file], lambda: _length(br.readers.iter_ipums_1940(file)))
 
 
 def ipums_ddi(folder):
     records = oracle.records_1940(np.random.default_rng(1), 5)
     file, book = folder / "usa.dat", folder / "usa.xml"
-    br.write_ipums_1940(records, file, ddi=book)
-    return Example([book, file], lambda: _length(br.iter_ipums_1940(file, ddi=book)))
+    br.readers.write_ipums_1940(records, file, ddi=book)
+    return Example([book, file], lambda: _length(br.readers.iter_ipums_1940(file, ddi=book)))
 
 
 def sf1_zip(folder):
     file = folder / "vt2010.sf1.zip"
-    br.write_sf1(tables(), file)
-    return Example([file], lambda: br.read_sf1(file, workload=P1))
+    br.readers.write_sf1(tables(), file)
+    return Example([file], lambda: br.readers.read_sf1(file, workload=P1))
 
 
 def sf1_folder(folder):
-    br.write_sf1(tables(), folder / "vt2010.sf1.zip")
+    br.readers.write_sf1(tables(), folder / "vt2010.sf1.zip")
     place = folder / "vt"
     with zipfile.ZipFile(folder / "vt2010.sf1.zip") as archive:
         archive.extractall(place)
-    return Example(sorted(place.iterdir()), lambda: br.read_sf1(place, workload=P1))
+    return Example(sorted(place.iterdir()), lambda: br.readers.read_sf1(place, workload=P1))
 
 
 def nhgis_zip(folder):
     file = folder / "nhgis0001_csv.zip"
-    br.write_nhgis(tables(), file, described=True)
-    return Example([file], lambda: br.read_nhgis(file, workload=P1))
+    br.readers.write_nhgis(tables(), file, described=True)
+    return Example([file], lambda: br.readers.read_nhgis(file, workload=P1))
 
 
 def nhgis_folder(folder):
-    br.write_nhgis(tables(), folder / "nhgis0001_csv.zip")
+    br.readers.write_nhgis(tables(), folder / "nhgis0001_csv.zip")
     with zipfile.ZipFile(folder / "nhgis0001_csv.zip") as archive:
         for info in archive.infolist():
             (folder / info.filename.rsplit("/", 1)[-1]).write_bytes(archive.read(info))
     (data,) = folder.glob("*.csv")
-    return Example([data, *folder.glob("*.txt")], lambda: br.read_nhgis(data, workload=P1))
+    return Example([data, *folder.glob("*.txt")], lambda: br.readers.read_nhgis(data, workload=P1))
 
 
 HUD = """\
@@ -169,7 +169,7 @@ Quarter,States,SumLevel,Name,Code,Total_Units,Pct_Occupied,Number_Reported,Pct_F
 
 def hud_csv(folder):
     file = _text_of(folder / "TRACT_2020.csv", HUD)
-    return Example([file], lambda: br.read_hud(file, level="tract"))
+    return Example([file], lambda: br.readers.read_hud(file, level="tract"))
 
 
 LINK = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -231,11 +231,11 @@ def write_workbook(file, rows):
 
 def hud_xlsx(folder):
     file = write_workbook(folder / "TRACT_2020.xlsx", HUD_ROWS)
-    return Example([file], lambda: br.read_hud(file, level="tract"))
+    return Example([file], lambda: br.readers.read_hud(file, level="tract"))
 
 
 def nmf(folder):
-    sample = br.write_nmf(folder / "US_Unit_PL_PROD", universe="unit", rng=1)
+    sample = br.readers.write_nmf(folder / "US_Unit_PL_PROD", universe="unit", rng=1)
     state = "State=" + min(p.name for p in (sample.folder / "Block.parquet/DPQuery").iterdir())[6:]
     files = [
         next((sample.folder / "Block.parquet/DPQuery" / state).glob("*.parquet")),
@@ -445,7 +445,9 @@ def statistics(folder):
     file = folder / "statistics.parquet"
     about = workload("household-occupancy")
     homes = Records.from_frame(_homes(), schema=about.schema)
-    br.occupancy_statistics(tabulate_records(homes, about)).to_frame().to_parquet(file)
+    br.reconstruction.occupancy_statistics(tabulate_records(homes, about)).to_frame().to_parquet(
+        file
+    )
 
     def read():
         attack._statistics.cache_clear()

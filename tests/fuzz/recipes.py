@@ -79,12 +79,12 @@ def _constructors() -> list[Recipe]:
     places = bayesrisk.Geography("towns", ("county", "block"), (1, 3))
     attributes = (bayesrisk.Attribute("sex", 2), bayesrisk.Attribute("age", 3))
     schema = bayesrisk.Schema("people", attributes, places)
-    table = bayesrisk.Table("sex", ("men", "women"), {"sex": np.eye(2, dtype=np.int64)})
+    table = bayesrisk.tables.Table("sex", ("men", "women"), {"sex": np.eye(2, dtype=np.int64)})
     workload = bayesrisk.Workload(schema, {("block", "sex"): table})
     frame = pd.DataFrame({"block": ["100", "101", "101"], "sex": [0, 1, 1], "age": [0, 1, 2]})
     records = bayesrisk.Records.from_frame(frame, schema=schema)
     tables = bayesrisk.tabulate_records(records, workload)
-    histogram = bayesrisk.Histogram(
+    histogram = bayesrisk.tables.Histogram(
         schema, "block", tables.geoids["block"], np.zeros((2, 6), dtype=np.int64)
     )
     nodes = {"node": ["g", "a", "b"], "parent": ["", "g", "g"], "noisy_count": [3, 2, 1]}

@@ -34,8 +34,8 @@ OTHERS = {
     "sweep": lambda file: load_config(file),
     "releases": lambda file: add_columns(Path(file), Path(file + ".out.csv"), None, {}),
     "known": lambda file: _read(Path(file), ("block", "sex", "age", "person")),
-    "hud": lambda file: bayesrisk.read_hud(file, level="tract"),
-    "ddi": lambda file: list(bayesrisk.iter_ipums_1940(file, ddi=file)),
+    "hud": lambda file: bayesrisk.readers.read_hud(file, level="tract"),
+    "ddi": lambda file: list(bayesrisk.readers.iter_ipums_1940(file, ddi=file)),
 }
 answer = 0
 for case in sys.argv[1:]:

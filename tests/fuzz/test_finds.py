@@ -140,8 +140,8 @@ def test_a_workbook_of_shared_texts(tmp_path):
         [text.lstrip("0") if text.isdigit() else text for text in row] for row in HUD_ROWS
     ]
     (tmp_path / "a.csv").write_text("".join(",".join(row) + "\n" for row in HUD_ROWS))
-    expected = br.read_hud(tmp_path / "a.csv", level="tract")
-    pd.testing.assert_frame_equal(br.read_hud(file, level="tract"), expected)
+    expected = br.readers.read_hud(tmp_path / "a.csv", level="tract")
+    pd.testing.assert_frame_equal(br.readers.read_hud(file, level="tract"), expected)
 
 
 DEEP = "[" * 100_000

@@ -9,14 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bayesrisk import (
-    ArgumentError,
-    BayesRiskError,
-    Tree,
-    hierarchical_posterior,
-    path_posterior,
-    tree_posterior,
-)
+from bayesrisk import ArgumentError, BayesRiskError, Tree, hierarchical_posterior, tree_posterior
+from bayesrisk.inference import path_posterior
 from bayesrisk.inference.tree import _kernels as kernels
 from bayesrisk.inference.tree import _sum_product as engine
 from bayesrisk.inference.tree import _tilting as tilts

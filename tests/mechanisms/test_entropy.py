@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 from oracles.mechanisms import AGES, PEOPLE, SEX, TOTAL, people_workload, population
 
-from bayesrisk import make_attack, make_mechanism
+from bayesrisk import make_mechanism
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms import TopDown
+from bayesrisk.reconstruction import make_attack
 from bayesrisk.release import Release
 from bayesrisk.tables import Microdata, Records, tabulate_records
 

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk import ArgumentError, plot_claims
+from bayesrisk import ArgumentError
+from bayesrisk.plotting import plot_claims
 
 COVERAGE = pd.DataFrame(
     {"block": ["a", "a", "b", "b"], "columns": [1, 2, 1, 2], "claims": [3, 0, 1, 0]}

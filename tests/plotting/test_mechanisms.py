@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk import ArgumentError, plot_mechanisms
+from bayesrisk import ArgumentError
+from bayesrisk.plotting import plot_mechanisms
 
 
 def frame(largest=2.0):

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk import ArgumentError, plot_noisy_measurements
+from bayesrisk import ArgumentError
+from bayesrisk.plotting import plot_noisy_measurements
 
 
 @pytest.fixture

@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk import ArgumentError, compare_postprocessing, plot_postprocessing
+from bayesrisk import ArgumentError
+from bayesrisk.plotting import plot_postprocessing
+from bayesrisk.risk import compare_postprocessing
 
 
 def frame(group_count, rho, n_siblings=1):

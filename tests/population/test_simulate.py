@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from bayesrisk import ArgumentError, ArgumentTypeError
+from bayesrisk import ArgumentError
 from bayesrisk import datasets as samples
+from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.population import population_spec, simulate_population
 
 

@@ -5,7 +5,8 @@ from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
 
-from bayesrisk import ArgumentError, PopulationSpec, population_presets, population_spec
+from bayesrisk import ArgumentError
+from bayesrisk.population import PopulationSpec, population_presets, population_spec
 
 SPEC = population_spec("tract")
 BAD = {

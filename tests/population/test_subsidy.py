@@ -8,7 +8,8 @@ import pytest
 from refusals import NOT_COUNTS, refuses
 from scipy.stats import chi2
 
-from bayesrisk import ArgumentError, ShapeError
+from bayesrisk import ArgumentError
+from bayesrisk.exceptions import ShapeError
 from bayesrisk.population import _national as national
 from bayesrisk.population import (
     draw_bedrooms,

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.population import summary_by_hand
 
-from bayesrisk import ArgumentTypeError, DataError, __version__
+from bayesrisk import DataError, __version__
+from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.population import _national as national
 from bayesrisk.population import population_summary
 from bayesrisk.tables import Microdata, Records, schema

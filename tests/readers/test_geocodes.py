@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bayesrisk as br
-from bayesrisk import ArgumentError, ArgumentTypeError, DataError, ShapeError
+from bayesrisk import ArgumentError, DataError
+from bayesrisk.exceptions import ArgumentTypeError, ShapeError
 
 GROUP = "057100011000101"
 BLOCK = GROUP + "5700102030011004"
@@ -18,17 +19,17 @@ digits = st.text("0123456789", min_size=15, max_size=15)
 def test_there_and_back(rows):
     groups = [flag + geoid[:2] + group[3:] for flag, group, geoid in rows]
     geoids = [geoid for _, _, geoid in rows]
-    codes = br.block_geocode(groups, geoids)
-    assert br.block_geoid(codes).tolist() == geoids
-    assert br.spine_ancestor(codes, "Block_Group").tolist() == groups
-    assert br.is_tribal(codes).tolist() == [flag == "1" for flag, _, _ in rows]
+    codes = br.readers.block_geocode(groups, geoids)
+    assert br.readers.block_geoid(codes).tolist() == geoids
+    assert br.readers.spine_ancestor(codes, "Block_Group").tolist() == groups
+    assert br.readers.is_tribal(codes).tolist() == [flag == "1" for flag, _, _ in rows]
     for code, geoid in zip(codes, geoids, strict=True):
         # As it is written down: 16 characters, of which the 12th is left out.
         assert code[15:][:11] + code[15:][12:] == geoid
 
 
 def test_ancestors_are_prefixes_of_the_published_widths():
-    assert dict(br.SPINE_WIDTHS) == {
+    assert dict(br.readers.SPINE_WIDTHS) == {
         "US": 0,
         "State": 3,
         "County": 9,
@@ -36,20 +37,20 @@ def test_ancestors_are_prefixes_of_the_published_widths():
         "Block_Group": 15,
         "Block": 31,
     }
-    for level, width in list(br.SPINE_WIDTHS.items())[1:]:
-        assert br.spine_ancestor([BLOCK], level).tolist() == [BLOCK[:width]]
+    for level, width in list(br.readers.SPINE_WIDTHS.items())[1:]:
+        assert br.readers.spine_ancestor([BLOCK], level).tolist() == [BLOCK[:width]]
 
 
 def test_blocks_of_water_move_once():
-    assert len(br.WATER_BLOCKS_2020) == 15
-    for water, land in br.WATER_BLOCKS_2020.items():
+    assert len(br.readers.WATER_BLOCKS_2020) == 15
+    for water, land in br.readers.WATER_BLOCKS_2020.items():
         assert len(water) == len(land) == 15
         assert water[:2] == land[:2]
-        codes = br.block_geocode([f"0{water[:2]}100011000101"], [water])
-        assert br.block_geoid(codes).tolist() == [water]
-        assert br.block_geoid(codes, water_blocks="published").tolist() == [land]
-    assert set(br.WATER_BLOCKS_2020).isdisjoint(br.WATER_BLOCKS_2020.values())
-    assert br.block_geoid([BLOCK], water_blocks="published").tolist() == ["570010203001004"]
+        codes = br.readers.block_geocode([f"0{water[:2]}100011000101"], [water])
+        assert br.readers.block_geoid(codes).tolist() == [water]
+        assert br.readers.block_geoid(codes, water_blocks="published").tolist() == [land]
+    assert set(br.readers.WATER_BLOCKS_2020).isdisjoint(br.readers.WATER_BLOCKS_2020.values())
+    assert br.readers.block_geoid([BLOCK], water_blocks="published").tolist() == ["570010203001004"]
 
 
 @pytest.mark.parametrize(
@@ -67,31 +68,31 @@ def test_blocks_of_water_move_once():
 )
 def test_bad_blocks_are_named_with_their_row(code, rule):
     with pytest.raises(DataError, match=f"geocodes: row 2: must have {rule}") as caught:
-        br.block_geoid([BLOCK, code])
+        br.readers.block_geoid([BLOCK, code])
     assert repr(code) in str(caught.value)
 
 
 def test_bad_arguments():
     with pytest.raises(ArgumentError, match="water_blocks must be one of measured, published"):
-        br.block_geoid([BLOCK], water_blocks="both")
+        br.readers.block_geoid([BLOCK], water_blocks="both")
     with pytest.raises(ArgumentTypeError, match="geocodes must be an array of strings, got '05"):
-        br.block_geoid(BLOCK)
+        br.readers.block_geoid(BLOCK)
     with pytest.raises(ArgumentTypeError, match="geocodes must be an array of strings, got dtype"):
-        br.block_geoid([57100011])
+        br.readers.block_geoid([57100011])
     with pytest.raises(ShapeError, match=r"geocodes must have one axis, got shape \(1, 1\)"):
-        br.block_geoid(np.array([[BLOCK]]))
+        br.readers.block_geoid(np.array([[BLOCK]]))
     with pytest.raises(ShapeError, match="geoids must be as many as block_groups, 1, got 2"):
-        br.block_geocode([GROUP], ["1" * 15] * 2)
+        br.readers.block_geocode([GROUP], ["1" * 15] * 2)
     with pytest.raises(DataError, match="geoids: row 1: must have 15 digits, got '57'"):
-        br.block_geocode([GROUP], ["57"])
+        br.readers.block_geocode([GROUP], ["57"])
     with pytest.raises(DataError, match="the same state"):
-        br.block_geocode([GROUP], ["580010203001004"])
+        br.readers.block_geocode([GROUP], ["580010203001004"])
     with pytest.raises(DataError, match="row 1: must have 13 characters or more for level Tract"):
-        br.spine_ancestor(["057"], "Tract")
+        br.readers.spine_ancestor(["057"], "Tract")
     with pytest.raises(ArgumentError, match="level must be one of State, County"):
-        br.spine_ancestor([BLOCK], "US")
+        br.readers.spine_ancestor([BLOCK], "US")
 
 
 def test_nothing_of_nothing():
-    assert br.block_geoid(np.empty(0, dtype=str)).tolist() == []
-    assert br.is_tribal(np.array([BLOCK, "157"], dtype=object)).tolist() == [False, True]
+    assert br.readers.block_geoid(np.empty(0, dtype=str)).tolist() == []
+    assert br.readers.is_tribal(np.array([BLOCK, "157"], dtype=object)).tolist() == [False, True]

@@ -7,8 +7,8 @@ import pytest
 from oracles import readers as oracle
 from peak_memory import run_and_measure
 
-from bayesrisk import (
-    DataError,
+from bayesrisk import DataError
+from bayesrisk.readers import (
     iter_ppmf,
     iter_record_form,
     write_ipums_1940,

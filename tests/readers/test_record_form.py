@@ -12,13 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import readers as oracle
 
-from bayesrisk import (
-    ArgumentError,
-    DataError,
-    iter_record_form,
-    read_record_form,
-    write_record_form,
-)
+from bayesrisk import ArgumentError, DataError
+from bayesrisk.readers import iter_record_form, read_record_form, write_record_form
 
 GOLDEN = """\
 geoid_block,sex,age,white,black,aian,asian,nhopi,sor,hisp,pik

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bayesrisk import census_2020_budget
+from bayesrisk.accounting import census_2020_budget
 
 FORMATS = Path(__file__).parents[3] / "shared" / "data" / "formats"
 

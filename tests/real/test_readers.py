@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk import DataError, read_record_form, read_sf1, write_record_form, write_sf1
+from bayesrisk import DataError
+from bayesrisk.readers import read_record_form, read_sf1, write_record_form, write_sf1
 from bayesrisk.readers.ppmf._layouts import RACE_MASKS
 from bayesrisk.readers.summary_files._sf1_cells import cell_number, codebook
 from bayesrisk.tables import tabulate_records, workload

@@ -69,8 +69,8 @@ def test_published_epsilon_of_the_redistricting_data():
 
 
 def test_deltas_of_the_block_query():
-    assert br.rho_to_delta(0.0992, 1.0) == pytest.approx(0.0086916, abs=0.5e-7)
-    exact = br.discrete_gaussian_delta(1.0, sigma2=5.04)
+    assert br.accounting.rho_to_delta(0.0992, 1.0) == pytest.approx(0.0086916, abs=0.5e-7)
+    exact = br.accounting.discrete_gaussian_delta(1.0, sigma2=5.04)
     assert exact == pytest.approx(0.00328048, abs=0.5e-8)
 
 
@@ -83,11 +83,13 @@ def test_deltas_of_the_block_query():
     ],
 )
 def test_total_budgets_are_exact(product, universe, rho):
-    assert sum(br.census_2020_budget(product, universe=universe)["rho"]) == rho
+    assert sum(br.accounting.census_2020_budget(product, universe=universe)["rho"]) == rho
 
 
 def test_dhc_households_and_units_share_a_budget():
-    parts = [br.census_2020_budget("dhc", universe=u)["rho"] for u in ("household", "unit")]
+    parts = [
+        br.accounting.census_2020_budget("dhc", universe=u)["rho"] for u in ("household", "unit")
+    ]
     assert sum(map(sum, parts)) == Fraction(15401, 2000)
 
 
@@ -107,7 +109,7 @@ def test_published_epsilon_of_the_unit_data():
 
 @pytest.mark.parametrize("level", PL94_PERSON_SIGMA2)
 def test_sigma2_of_the_person_queries(level):
-    budget = br.census_2020_budget("pl94").set_index(["level", "query"])["sigma2"]
+    budget = br.accounting.census_2020_budget("pl94").set_index(["level", "query"])["sigma2"]
     printed = PL94_PERSON_SIGMA2[level].split()
     for query, text in zip(QUERIES, printed, strict=True):
         if text == "-":
@@ -118,7 +120,7 @@ def test_sigma2_of_the_person_queries(level):
 
 @pytest.mark.parametrize("region", PL94_UNIT_SIGMA2)
 def test_sigma2_of_the_unit_queries(region):
-    budget = br.census_2020_budget("pl94", universe="unit", region=region)
+    budget = br.accounting.census_2020_budget("pl94", universe="unit", region=region)
     printed = PL94_UNIT_SIGMA2[region]
     assert set(budget["query"]) == {"detailed"}
     assert [matches(v, t) for v, t in zip(budget["sigma2"], printed, strict=True)] == [True] * len(
@@ -128,11 +130,13 @@ def test_sigma2_of_the_unit_queries(region):
 
 @pytest.mark.parametrize("level", DHC_PERSON_DETAILED_SIGMA2)
 def test_sigma2_of_the_dhc_person_detail(level):
-    budget = br.census_2020_budget("dhc").set_index(["level", "query"])["sigma2"]
+    budget = br.accounting.census_2020_budget("dhc").set_index(["level", "query"])["sigma2"]
     assert matches(budget[level, "detailed"], DHC_PERSON_DETAILED_SIGMA2[level])
 
 
 def test_the_two_neighbour_conventions_differ_by_two():
-    rho = br.census_2020_budget("pl94").set_index(["level", "query"])["rho"]["Block", "detailed"]
-    assert float(br.sigma2_from_rho(rho, 2**0.5)) == pytest.approx(10.09, abs=0.005)
-    assert float(br.sigma2_from_rho(rho, 1)) == pytest.approx(5.05, abs=0.005)
+    rho = br.accounting.census_2020_budget("pl94").set_index(["level", "query"])["rho"][
+        "Block", "detailed"
+    ]
+    assert float(br.accounting.sigma2_from_rho(rho, 2**0.5)) == pytest.approx(10.09, abs=0.005)
+    assert float(br.accounting.sigma2_from_rho(rho, 1)) == pytest.approx(5.05, abs=0.005)

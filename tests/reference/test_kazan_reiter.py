@@ -108,7 +108,7 @@ def test_probability_of_a_correct_decision():
 @pytest.mark.parametrize("level", TABLE_2)
 def test_table_2(level):
     level_share, query_share, rho = TABLE_2[level]
-    budget = br.census_2020_budget("pl94", total_rho="2.56").query("query == 'detailed'")
+    budget = br.accounting.census_2020_budget("pl94", total_rho="2.56").query("query == 'detailed'")
     row = budget[budget["level"] == level].iloc[0]
     assert row["rho"] == Fraction("2.56") * Fraction(level_share) * Fraction(query_share)
     assert row["level_share"] == Fraction(level_share)
@@ -117,15 +117,17 @@ def test_table_2(level):
 
 
 def test_table_2_adds_up():
-    assert sum(br.census_2020_budget("pl94", total_rho="2.56")["rho"]) == Fraction(64, 25)
+    assert sum(br.accounting.census_2020_budget("pl94", total_rho="2.56")["rho"]) == Fraction(
+        64, 25
+    )
 
 
 def test_sums_of_block_noise_are_close_to_discrete_gaussian():
     # Supplement S2: excellent for the block query of a block group with 27 other blocks.
-    result = br.sum_approximation(br.DiscreteGaussian.from_rho(0.0992), 27)
+    result = br.distributions.sum_approximation(br.DiscreteGaussian.from_rho(0.0992), 27)
     assert result.total_variation <= 1e-14 + result.error_bound
     # The same statement does not hold for precise releases.
-    assert br.sum_approximation(br.DiscreteGaussian(0.1), 27).total_variation > 1e-2
+    assert br.distributions.sum_approximation(br.DiscreteGaussian(0.1), 27).total_variation > 1e-2
 
 
 def test_noise_of_the_published_counts_is_wider():

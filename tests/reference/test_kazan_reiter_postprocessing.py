@@ -31,7 +31,7 @@ def table(**change):
         "n_siblings": np.array([*MARGINAL_POSTERIOR])[:, None],
         **change,
     }
-    return br.postprocessed_marginal_posterior(**setting).round(5)
+    return br.risk.postprocessed_marginal_posterior(**setting).round(5)
 
 
 @pytest.mark.parametrize("rho", [RHO, 0.0992264])
@@ -53,14 +53,14 @@ def test_marginal_posteriors_are_not_those_of_the_usual_slips(slip):
 
 def test_s6_1_to_s6_3():
     # (N + y - S) / 2, kept within [0, N], rounded: y = 2, S = -1 of Table 7 with N = 1.
-    assert br.postprocess(2, -1, group_count=1) == 1
-    assert br.postprocess([3, 3], [2, 1], group_count=4).tolist() == [3, 3]
+    assert br.inference.postprocess(2, -1, group_count=1) == 1
+    assert br.inference.postprocess([3, 3], [2, 1], group_count=4).tolist() == [3, 3]
 
 
 @pytest.mark.parametrize("n_siblings", [1, 5, 27])
 def test_text_the_marginal_risk_is_bounded_by_that_without_post_processing(n_siblings):
     rho = np.geomspace(1e-3, 20, 60)[:, None]
-    result = br.compare_postprocessing(
+    result = br.risk.compare_postprocessing(
         group_count=[1, 2, 5, 10, 20, 50], n_siblings=n_siblings, rho=rho, prior=0.5
     )
     assert (result.margin >= -result.error_bound).all()
@@ -71,6 +71,6 @@ def test_text_the_marginal_risk_is_bounded_by_that_without_post_processing(n_sib
 def test_text_the_reduction_is_minor_only_for_few_siblings():
     # "The reduction in disclosure risk due to the post-processing is minor": true of the posterior
     # for one sibling; with the 27 of Section 4.3 most of what was to be learned is gone.
-    result = br.compare_postprocessing(group_count=50, n_siblings=[1, 27], rho=RHO, prior=0.5)
+    result = br.risk.compare_postprocessing(group_count=50, n_siblings=[1, 27], rho=RHO, prior=0.5)
     learned = (result.after - 0.5) / (result.before - 0.5)
     assert learned.round(2).tolist() == [0.86, 0.12]

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._validation import Number
+from bayesrisk.distributions.interfaces import NoiseLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
-from bayesrisk.interfaces import NoiseLaw
 
 __all__ = [
     "count_posterior",
@@ -27,7 +27,7 @@ __all__ = [
 _BLOCK = 8192  # elements per pass: three arrays of doubles stay in the first-level cache
 
 
-def _bayes(
+def bayes_rule(
     minus_evidence: NDArray[np.float64], prior: Any, numerator: Any, out: NDArray[np.float64]
 ) -> None:
     """Fill ``out`` with numerator / (p + (1 - p) exp(-evidence)).
@@ -67,9 +67,9 @@ def _one_count(
             part = flat_out[start : start + _BLOCK]
             np.subtract(flat_y[start : start + _BLOCK], shift, out=part)
             part *= slope
-            _bayes(part, one_p, numerator, part)
+            bayes_rule(part, one_p, numerator, part)
     else:
-        _bayes((-2.0 * precision) * ((y - k) - 0.5), p, 1.0 if as_ratio else p, out)
+        bayes_rule((-2.0 * precision) * ((y - k) - 0.5), p, 1.0 if as_ratio else p, out)
     return out[()]
 
 
@@ -203,7 +203,7 @@ def _many_counts(
     levels = check.broadcast(noisy_counts=y, known_count=k, rho=precision)
     evidence = np.broadcast_to((2.0 * precision) * ((y - k) - 0.5), levels).sum(axis=-1)
     out: NDArray[np.float64] = np.empty(check.broadcast(noisy_counts=evidence, prior=p))
-    _bayes(-evidence, p, 1.0 if as_ratio else p, out)
+    bayes_rule(-evidence, p, 1.0 if as_ratio else p, out)
     return out[()]
 
 

@@ -14,7 +14,7 @@ from bayesrisk._validation import Number
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.count import postprocessed_kernels as kernels
 from bayesrisk.inference.count.noise_differences import MAX_SIBLINGS, exact_wanted, sum_laws
-from bayesrisk.inference.count.posterior import _bayes
+from bayesrisk.inference.count.posterior import bayes_rule
 
 __all__ = ["postprocess", "postprocessed_posterior", "postprocessed_risk_ratio"]
 
@@ -122,7 +122,7 @@ def _after_release(
         change.reshape(-1),
     )
     out = np.empty(shape)
-    _bayes(-change, p, 1.0 if as_ratio else p, out)
+    bayes_rule(-change, p, 1.0 if as_ratio else p, out)
     return out[()]
 
 

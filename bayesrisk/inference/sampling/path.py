@@ -227,7 +227,7 @@ def sample_path(
     """
     k = check.integer(known_count, "known_count", lower=0)
     p = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")
-    path = model._read(
+    path = model.read_path(
         noisy_counts, siblings, n_siblings, rho, sibling_rho, count_priors, sensitivity
     )
     weak = (path.precision > 0.0) & (path.precision < _LEAST_PRECISION)

@@ -239,7 +239,9 @@ def path_posterior(
     check.scalar(tail, "tail", lower=0.0, upper=1e-3, bounds="(]")
     k = check.integer(known_count, "known_count", lower=0)
     p = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")
-    path = _read(noisy_counts, siblings, n_siblings, rho, sibling_rho, count_priors, sensitivity)
+    path = read_path(
+        noisy_counts, siblings, n_siblings, rho, sibling_rho, count_priors, sensitivity
+    )
     levels = path.informed()
     plan, nodes = _plan(path, levels, k, p, exact=sibling_noise == "exact")
     m = engine.run(plan, tail=tail)
@@ -264,7 +266,7 @@ def path_posterior(
     )
 
 
-def _read(
+def read_path(
     noisy_counts: Any,
     siblings: Any,
     n_siblings: Any,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayesrisk._numba import elementwise, kernel
-from bayesrisk.distributions.discrete_gaussian import _MIDPOINT
+from bayesrisk.distributions.discrete_gaussian import MIDPOINT
 
 #: exp(-REACH) = 1.6e-18 bounds each relative tail beyond a window.
 REACH = 41.0
@@ -26,7 +26,7 @@ _STEEP = 0.5
 FAR = 2.0**52
 #: Log odds this close to 0 are a tie, which rounding must not decide.
 TIE = 1e-10
-_COEFFICIENTS = np.array(_MIDPOINT)
+_COEFFICIENTS = np.array(MIDPOINT)
 
 
 @kernel

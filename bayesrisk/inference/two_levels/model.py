@@ -19,7 +19,7 @@ from bayesrisk.exceptions import (
     ArgumentTypeError,
     IncompatibleConditionalsWarning,
 )
-from bayesrisk.inference.count.posterior import _bayes
+from bayesrisk.inference.count.posterior import bayes_rule
 from bayesrisk.inference.two_levels import _kernels as kernels
 from bayesrisk.inference.two_levels.sibling_noise import NO_RIPPLE, log_ripple
 
@@ -269,7 +269,7 @@ def block_probability(settings: TwoLevels, d: FloatArray) -> FloatArray:
     """Return the posterior probability of X = k + 1 given the block alone."""
     evidence = block_evidence(settings, d)
     out: FloatArray = np.empty(np.broadcast_shapes(evidence.shape, settings.prior.shape))
-    _bayes(-np.broadcast_to(evidence, out.shape), settings.prior, settings.prior, out)
+    bayes_rule(-np.broadcast_to(evidence, out.shape), settings.prior, settings.prior, out)
     return out
 
 
@@ -292,10 +292,10 @@ def target_probability(
         p = settings.prior
         odds = np.asarray(np.log(p) - np.log1p(-p) + block_evidence(settings, d))
         log_odds = _run_kernel(kernels.published_log_odds, settings, shape, (odds,), n, total)
-        _bayes(-log_odds, 0.5, 0.5, out)
+        bayes_rule(-log_odds, 0.5, 0.5, out)
         return out
     evidence = block_evidence(settings, d) + group_evidence(settings, n, total)
-    _bayes(-np.broadcast_to(evidence, shape), settings.prior, settings.prior, out)
+    bayes_rule(-np.broadcast_to(evidence, shape), settings.prior, settings.prior, out)
     return out
 
 

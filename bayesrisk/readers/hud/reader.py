@@ -62,7 +62,8 @@ def iter_hud(path: str | Path, *, level: str, chunk: int = CHUNK) -> Iterator[pd
 
     Examples
     --------
-    >>> from bayesrisk import DataError, iter_hud
+    >>> from bayesrisk import DataError
+    >>> from bayesrisk.readers import iter_hud
     >>> try:
     ...     list(iter_hud("no-such-file.csv", level="tract"))
     ... except DataError as error:
@@ -105,7 +106,7 @@ def read_hud(path: str | Path, *, level: str) -> pd.DataFrame:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from bayesrisk import read_hud
+    >>> from bayesrisk.readers import read_hud
     >>> text = "CODE,NUMBER_REPORTED,PCT_FEMALE_HEAD,PCT_BED1\n1073000100,320,77,-4\n"
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "TRACT_2020.csv")
@@ -278,7 +279,8 @@ def write_hud(frame: pd.DataFrame | Iterable[pd.DataFrame], path: str | Path) ->
 
     Examples
     --------
-    >>> from bayesrisk import ArgumentError, write_hud
+    >>> from bayesrisk import ArgumentError
+    >>> from bayesrisk.readers import write_hud
     >>> try:
     ...     write_hud([], "TRACT_2020.xlsx")
     ... except ArgumentError as error:

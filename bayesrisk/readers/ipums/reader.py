@@ -112,7 +112,8 @@ def iter_ipums_1940(
 
     Examples
     --------
-    >>> from bayesrisk import DataError, iter_ipums_1940
+    >>> from bayesrisk import DataError
+    >>> from bayesrisk.readers import iter_ipums_1940
     >>> try:
     ...     list(iter_ipums_1940("no-such-file.dat"))
     ... except DataError as error:
@@ -156,7 +157,7 @@ def read_ipums_1940(path: str | Path, *, ddi: str | Path | None = None) -> Recor
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from bayesrisk import read_ipums_1940
+    >>> from bayesrisk.readers import read_ipums_1940
     >>> text = ("YEAR,SERIAL,PERNUM,STATEFIP,COUNTYICP,SUPDIST,ENUMDIST,GQ,GQTYPE,SEX,AGE,RACE,"
     ...         "HISPAN\n1940,7,1,37,550,1,21,1,0,2,41,2,0\n")
     >>> with tempfile.TemporaryDirectory() as folder:

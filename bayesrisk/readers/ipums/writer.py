@@ -57,7 +57,8 @@ def write_ipums_1940(
 
     Examples
     --------
-    >>> from bayesrisk import ArgumentError, write_ipums_1940
+    >>> from bayesrisk import ArgumentError
+    >>> from bayesrisk.readers import write_ipums_1940
     >>> try:
     ...     write_ipums_1940([], "usa.txt")
     ... except ArgumentError as error:

@@ -61,7 +61,7 @@ def iter_ppmf(
     --------
     >>> from tempfile import TemporaryDirectory
     >>> import pandas as pd
-    >>> from bayesrisk import iter_ppmf, write_ppmf
+    >>> from bayesrisk.readers import iter_ppmf, write_ppmf
     >>> from bayesrisk.tables import Records, schema
     >>> frame = pd.DataFrame({"block": ["500010001001000"] * 3, "hhgq": 0, "votingage": [0, 1, 1],
     ...                       "hispanic": 0, "cenrace": [0, 0, 62]})
@@ -113,7 +113,8 @@ def read_ppmf(path: str | Path, *, state: str | None = None) -> Records:
 
     Examples
     --------
-    >>> from bayesrisk import DataError, read_ppmf
+    >>> from bayesrisk import DataError
+    >>> from bayesrisk.readers import read_ppmf
     >>> try:
     ...     read_ppmf("no-such-file.csv")
     ... except DataError as error:
@@ -203,7 +204,8 @@ def write_ppmf(records: Records | Iterable[Records], path: str | Path, *, vintag
 
     Examples
     --------
-    >>> from bayesrisk import ArgumentError, write_ppmf
+    >>> from bayesrisk import ArgumentError
+    >>> from bayesrisk.readers import write_ppmf
     >>> try:
     ...     write_ppmf([], "new.csv", vintage="2000")
     ... except ArgumentError as error:

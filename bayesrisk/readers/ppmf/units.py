@@ -51,7 +51,8 @@ def iter_ppmf_units(
 
     Examples
     --------
-    >>> from bayesrisk import DataError, iter_ppmf_units
+    >>> from bayesrisk import DataError
+    >>> from bayesrisk.readers import iter_ppmf_units
     >>> try:
     ...     list(iter_ppmf_units("no-such-file.csv"))
     ... except DataError as error:
@@ -100,7 +101,8 @@ def read_ppmf_units(path: str | Path, *, state: str | None = None) -> Records:
 
     Examples
     --------
-    >>> from bayesrisk import DataError, read_ppmf_units
+    >>> from bayesrisk import DataError
+    >>> from bayesrisk.readers import read_ppmf_units
     >>> try:
     ...     read_ppmf_units("no-such-file.csv")
     ... except DataError as error:
@@ -165,7 +167,8 @@ def write_ppmf_units(
 
     Examples
     --------
-    >>> from bayesrisk import ArgumentError, write_ppmf_units
+    >>> from bayesrisk import ArgumentError
+    >>> from bayesrisk.readers import write_ppmf_units
     >>> try:
     ...     write_ppmf_units([], "new.csv", vintage="2000")
     ... except ArgumentError as error:

@@ -95,7 +95,8 @@ def iter_nhgis(
 
     Examples
     --------
-    >>> from bayesrisk import DataError, iter_nhgis
+    >>> from bayesrisk import DataError
+    >>> from bayesrisk.readers import iter_nhgis
     >>> from bayesrisk.tables import workload
     >>> try:
     ...     list(iter_nhgis("no-such-file.csv", workload=workload("sf1-block")))
@@ -166,7 +167,7 @@ def read_nhgis(
     --------
     >>> from tempfile import TemporaryDirectory
     >>> import pandas as pd
-    >>> from bayesrisk import read_nhgis, write_nhgis
+    >>> from bayesrisk.readers import read_nhgis, write_nhgis
     >>> from bayesrisk.tables import Records, schema, tabulate_records, workload
     >>> people = pd.DataFrame({"block": ["500010001001000"] * 2, "sex": [0, 1], "age": [30, 4],
     ...                        "race": [1, 3], "hisp": [0, 0]})

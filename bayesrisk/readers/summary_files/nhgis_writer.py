@@ -62,7 +62,8 @@ def write_nhgis(tables: PublishedTables, path: str | Path, *, described: bool = 
 
     Examples
     --------
-    >>> from bayesrisk import ArgumentError, write_nhgis
+    >>> from bayesrisk import ArgumentError
+    >>> from bayesrisk.readers import write_nhgis
     >>> try:
     ...     write_nhgis(None, "extract.csv")
     ... except ArgumentError as error:

@@ -73,7 +73,8 @@ def iter_sf1(
 
     Examples
     --------
-    >>> from bayesrisk import DataError, iter_sf1
+    >>> from bayesrisk import DataError
+    >>> from bayesrisk.readers import iter_sf1
     >>> from bayesrisk.tables import workload
     >>> try:
     ...     list(iter_sf1("no-such-file.zip", workload=workload("sf1-block")))
@@ -127,7 +128,7 @@ def read_sf1(path: str | Path, *, workload: Workload) -> PublishedTables:
     --------
     >>> from tempfile import TemporaryDirectory
     >>> import pandas as pd
-    >>> from bayesrisk import read_sf1, write_sf1
+    >>> from bayesrisk.readers import read_sf1, write_sf1
     >>> from bayesrisk.tables import Records, schema, tabulate_records, workload
     >>> people = pd.DataFrame({"block": ["500010001001000"] * 2, "sex": [0, 1], "age": [30, 4],
     ...                        "race": [1, 3], "hisp": [0, 0]})

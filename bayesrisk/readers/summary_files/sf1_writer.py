@@ -49,7 +49,8 @@ def write_sf1(tables: PublishedTables, path: str | Path) -> None:
 
     Examples
     --------
-    >>> from bayesrisk import ArgumentError, write_sf1
+    >>> from bayesrisk import ArgumentError
+    >>> from bayesrisk.readers import write_sf1
     >>> from bayesrisk.tables import PublishedTables, workload
     >>> from scipy import sparse
     >>> nothing = workload("sf1-block").select(tables=["P1"])

@@ -14,10 +14,10 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._validation import Number
 from bayesrisk.distributions import DiscreteGaussian
+from bayesrisk.distributions.interfaces import NoiseLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.inference.count.decision import threshold_offset
 from bayesrisk.inference.count.posterior import count_posterior
-from bayesrisk.interfaces import NoiseLaw
 from bayesrisk.risk.count import kernels as _kernels
 
 __all__ = [

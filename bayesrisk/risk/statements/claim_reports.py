@@ -6,7 +6,7 @@ import pandas as pd
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.reconstruction import Claims, claim_sentences
-from bayesrisk.risk.statements.claims import _records
+from bayesrisk.risk.statements.claims import claim_records
 from bayesrisk.tables import Records
 
 __all__ = ["claim_examples", "records_identified"]
@@ -116,7 +116,7 @@ def records_identified(
         raise ArgumentTypeError(f"found must be Claims, got {type(found).__name__}")
     rows = None
     if truth is not None:
-        rows = _records(found, truth, "truth").rename(columns={"_place": found.level})
+        rows = claim_records(found, truth, "truth").rename(columns={"_place": found.level})
     covered = found.covered(rows=rows, singletons=singletons, count=count, readable=readable)
     by_columns = covered.groupby("columns")[["records", "covered"]].sum()
     n = int(by_columns["records"].max()) if len(by_columns) else 0

@@ -23,7 +23,7 @@ from bayesrisk.tables import Records
 __all__ = ["certainty_precision", "claim_priors", "claim_statements", "count_claims"]
 
 
-def _records(found: Claims, records: Records, name: str) -> pd.DataFrame:
+def claim_records(found: Claims, records: Records, name: str) -> pd.DataFrame:
     """Return the records that claims can be about, with their places."""
     if not isinstance(found, Claims):
         raise ArgumentTypeError(f"found must be Claims, got {type(found).__name__}")
@@ -90,7 +90,7 @@ def count_claims(found: Claims, claims: pd.DataFrame, truth: Records) -> NDArray
     >>> count_claims(found, found.claims, records).tolist()
     [1, 1]
     """
-    people = _records(found, truth, "truth")
+    people = claim_records(found, truth, "truth")
     check.frame(claims, "claims", (found.level, *found.columns))
     counts = np.zeros(len(claims), np.int64)
     rows = found.coded(people)
@@ -173,7 +173,7 @@ def claim_priors(
     """
     from scipy.stats import binom  # slow to import
 
-    people = _records(found, records, "records")
+    people = claim_records(found, records, "records")
     geography = records.schema.geography
     geography.rank(level)
     chosen = found.to_frame(status=status, readable=readable)

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from bayesrisk import ArgumentError, MechanismSpec, Release, exact_number
+from bayesrisk import ArgumentError, MechanismSpec, Release
+from bayesrisk.accounting import exact_number
 from bayesrisk.tables import as_microdata, tabulate_records
 
 

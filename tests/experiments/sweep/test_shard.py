@@ -10,18 +10,20 @@ from bayesrisk import (
     correct_decision_probability,
     count_posterior,
     decision_accuracy,
-    decision_threshold,
-    hierarchical_correct_decision_probability,
-    hierarchical_decision_accuracy,
-    marginal_count_posterior,
     marginal_posterior,
     marginal_risk,
-    multilevel_marginal_posterior,
     posterior_probability,
     rho_to_epsilon,
 )
 from bayesrisk.experiments import parse_config
 from bayesrisk.experiments.sweep.shard import SCHEMA, compute_shard
+from bayesrisk.inference import decision_threshold
+from bayesrisk.risk import (
+    hierarchical_correct_decision_probability,
+    hierarchical_decision_accuracy,
+    marginal_count_posterior,
+    multilevel_marginal_posterior,
+)
 from bayesrisk.risk.count.laplace import (
     laplace_accuracy,
     laplace_correct_decision,

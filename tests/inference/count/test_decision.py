@@ -9,13 +9,9 @@ from oracles import laws as oracles
 from refusals import NOT_COUNTS, NOT_POSITIVE, NOT_PRIORS, refuses
 from scipy import special
 
-from bayesrisk import (
-    ArgumentError,
-    ShapeError,
-    bayes_decision,
-    decision_threshold,
-    posterior_probability,
-)
+from bayesrisk import ArgumentError, bayes_decision, posterior_probability
+from bayesrisk.exceptions import ShapeError
+from bayesrisk.inference import decision_threshold
 
 rhos = st.floats(-6, 2).map(lambda t: 10.0**t)
 priors = st.one_of(st.floats(1e-9, 1 - 1e-9), st.floats(-300, -1).map(lambda t: 10.0**t))

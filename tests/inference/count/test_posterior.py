@@ -14,17 +14,15 @@ from refusals import NOT_COUNTS, NOT_POSITIVE, NOT_PRIORS, refuses
 
 from bayesrisk import (
     ArgumentError,
-    ArgumentTypeError,
     DiscreteGaussian,
     DiscreteLaplace,
     FiniteLaw,
-    ShapeError,
     count_posterior,
-    multilevel_posterior,
-    multilevel_risk_ratio,
     posterior_probability,
     risk_ratio,
 )
+from bayesrisk.exceptions import ArgumentTypeError, ShapeError
+from bayesrisk.inference import multilevel_posterior, multilevel_risk_ratio
 
 EPS = 2**-52
 rhos = st.floats(-4, 1).map(lambda t: 10.0**t)

@@ -10,15 +10,10 @@ from mpmath import mp
 from oracles import postprocessing as twin
 from refusals import NOT_COUNTS, NOT_POSITIVE, NOT_PRIORS, refuses
 
-from bayesrisk import (
-    ArgumentError,
-    DiscreteGaussian,
-    ShapeError,
-    convolve,
-    postprocess,
-    postprocessed_posterior,
-    postprocessed_risk_ratio,
-)
+from bayesrisk import ArgumentError, DiscreteGaussian
+from bayesrisk.distributions import convolve
+from bayesrisk.exceptions import ShapeError
+from bayesrisk.inference import postprocess, postprocessed_posterior, postprocessed_risk_ratio
 from bayesrisk.inference.count import noise_differences as _difference
 from bayesrisk.inference.count import postprocessed_kernels as _postprocessed_kernels
 

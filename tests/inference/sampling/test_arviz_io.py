@@ -12,18 +12,15 @@ from scipy import stats
 
 from bayesrisk import (
     ArgumentError,
-    ArgumentTypeError,
     FiniteLaw,
-    Samples,
-    ShapeError,
     Tree,
-    diagnose,
     plotting,
     sample_hierarchy,
-    sample_path,
     sample_tree,
     to_arviz,
 )
+from bayesrisk.exceptions import ArgumentTypeError, ShapeError
+from bayesrisk.inference import Samples, diagnose, sample_path
 from bayesrisk.inference.sampling import arviz_io
 
 GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}

@@ -7,7 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from bayesrisk import ArgumentError, Samples, sample_hierarchy, sample_path
+from bayesrisk import ArgumentError, sample_hierarchy
+from bayesrisk.inference import Samples, sample_path
 from bayesrisk.inference.sampling import arviz_io, chains
 from bayesrisk.inference.sampling.chains import effective_size, run_chains, spawn, standard_error
 

@@ -5,14 +5,9 @@ import pytest
 from oracles import samplers as slow
 from refusals import NOT_PRIORS, refuses
 
-from bayesrisk import (
-    ArgumentError,
-    FiniteLaw,
-    ShapeError,
-    posterior_probability,
-    sample_hierarchy,
-    sample_path,
-)
+from bayesrisk import ArgumentError, FiniteLaw, posterior_probability, sample_hierarchy
+from bayesrisk.exceptions import ShapeError
+from bayesrisk.inference import sample_path
 from bayesrisk.inference.tree.path import path_posterior
 
 RUN = {"draws": 10_000, "warmup": 100, "chains": 4, "rng": 7}

@@ -8,17 +8,9 @@ import pytest
 from oracles import samplers as slow
 from scipy import stats
 
-from bayesrisk import (
-    ArgumentError,
-    ArgumentTypeError,
-    DataError,
-    FiniteLaw,
-    LeafPrior,
-    ShapeError,
-    Tree,
-    sample_tree,
-    tree_posterior,
-)
+from bayesrisk import ArgumentError, DataError, FiniteLaw, Tree, sample_tree, tree_posterior
+from bayesrisk.exceptions import ArgumentTypeError, ShapeError
+from bayesrisk.inference import LeafPrior
 from bayesrisk.inference.sampling import _tree_kernels as kernels
 from bayesrisk.inference.sampling.chains import standard_error
 

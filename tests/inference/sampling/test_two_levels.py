@@ -8,14 +8,8 @@ import pytest
 from oracles import samplers as slow
 from refusals import NOT_COUNTS, NOT_PRIORS, NOT_REAL, refuses
 
-from bayesrisk import (
-    ArgumentError,
-    ArgumentTypeError,
-    FiniteLaw,
-    IncompatibleConditionalsWarning,
-    hierarchical_posterior,
-    sample_hierarchy,
-)
+from bayesrisk import ArgumentError, FiniteLaw, hierarchical_posterior, sample_hierarchy
+from bayesrisk.exceptions import ArgumentTypeError, IncompatibleConditionalsWarning
 
 GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
 RELEASE = (2, 1, -1)

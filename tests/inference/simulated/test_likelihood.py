@@ -229,9 +229,13 @@ def test_bad_simulators(simulate, message):
 
 def test_bad_observations():
     result = simulated_likelihood(pairs, hypotheses=2, draws=10, rng=0)
-    with pytest.raises(br.ShapeError, match=r"observation must have 2 cells, got shape \(\)"):
+    with pytest.raises(
+        br.exceptions.ShapeError, match=r"observation must have 2 cells, got shape \(\)"
+    ):
         result.probability(1)
-    with pytest.raises(br.ShapeError, match=r"prior_pmf must have shape \(2,\), got \(3,\)"):
+    with pytest.raises(
+        br.exceptions.ShapeError, match=r"prior_pmf must have shape \(2,\), got \(3,\)"
+    ):
         result.posterior([1, 1], prior_pmf=[0.5, 0.3, 0.2])
     with pytest.raises(br.ArgumentError, match="observation must be a whole number"):
         result.probability([0.5, 1])

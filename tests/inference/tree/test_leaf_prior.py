@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayesrisk import ArgumentError, LeafPrior, ShapeError
+from bayesrisk import ArgumentError
+from bayesrisk.exceptions import ShapeError
+from bayesrisk.inference import LeafPrior
 
 X = np.arange(40)
 

@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from bayesrisk import (
     ArgumentError,
-    ArgumentTypeError,
     DiscreteGaussian,
     FiniteLaw,
-    ShapeError,
     hierarchical_posterior,
-    path_posterior,
     posterior_probability,
 )
+from bayesrisk.exceptions import ArgumentTypeError, ShapeError
+from bayesrisk.inference import path_posterior
 
 GRANVILLE = {"n_siblings": 27, "rho": [0.0992264, 0.2464845], "prior": 0.5}
 

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import trees as oracle
 
-from bayesrisk import FiniteLaw, LeafPrior, Tree, tree_posterior
+from bayesrisk import FiniteLaw, Tree, tree_posterior
+from bayesrisk.inference import LeafPrior
 from bayesrisk.inference.tree import _sum_product as engine
 
 TOLERANCE = 1e-12

@@ -4,16 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk import (
-    ArgumentError,
-    ArgumentTypeError,
-    DataError,
-    FiniteLaw,
-    LeafPrior,
-    ShapeError,
-    Tree,
-    tree_posterior,
-)
+from bayesrisk import ArgumentError, DataError, FiniteLaw, Tree, tree_posterior
+from bayesrisk.exceptions import ArgumentTypeError, ShapeError
+from bayesrisk.inference import LeafPrior
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk import ArgumentError, ArgumentTypeError, DataError, Tree
+from bayesrisk import ArgumentError, DataError, Tree
+from bayesrisk.exceptions import ArgumentTypeError
 
 GOOD = pd.DataFrame(
     {

@@ -9,13 +9,12 @@ from bayesrisk import (
     ArgumentError,
     DataError,
     FiniteLaw,
-    LeafPrior,
     Tree,
     hierarchical_posterior,
     posterior_probability,
-    target_posteriors,
     tree_posterior,
 )
+from bayesrisk.inference import LeafPrior, target_posteriors
 
 FRAME = pd.DataFrame(
     {

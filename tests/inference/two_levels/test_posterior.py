@@ -11,16 +11,14 @@ from refusals import NOT_COUNTS, NOT_PRIORS, NOT_REAL, refuses
 
 from bayesrisk import (
     ArgumentError,
-    ArgumentTypeError,
     DiscreteGaussian,
     FiniteLaw,
-    IncompatibleConditionalsWarning,
-    ShapeError,
-    TruncatedLaw,
     hierarchical_posterior,
     posterior_probability,
-    sibling_approximation_cost,
 )
+from bayesrisk.distributions import TruncatedLaw
+from bayesrisk.exceptions import ArgumentTypeError, IncompatibleConditionalsWarning, ShapeError
+from bayesrisk.inference import sibling_approximation_cost
 
 GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
 FLAT = dict.fromkeys(range(400), 0.0)

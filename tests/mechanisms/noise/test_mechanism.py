@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from oracles.mechanisms import AGES, SEX, TOTAL, people_workload, population
 from scipy import stats
 
-from bayesrisk import census_2020_budget
+from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms import Identity, make_mechanism

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracles import topdown as oracle
 from scipy import stats
 
-from bayesrisk import census_2020_budget
+from bayesrisk.accounting import census_2020_budget
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.mechanisms import TopDown, make_mechanism

@@ -7,13 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayesrisk import (
-    ArgumentError,
-    DataError,
-    iter_hud,
-    read_hud,
-    write_hud,
-)
+from bayesrisk import ArgumentError, DataError
+from bayesrisk.readers import iter_hud, read_hud, write_hud
 from bayesrisk.readers.hud.reader import share_bounds
 
 TEXT = """\

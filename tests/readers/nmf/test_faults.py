@@ -13,7 +13,7 @@ STATE = ("Block.parquet", "DPQuery", "State=057")
 
 @pytest.fixture
 def sample(tmp_path):
-    return br.write_nmf(
+    return br.readers.write_nmf(
         tmp_path / "US_Person_PL_PROD", rng=2, states=["057", "058"], counties=1, tracts=(1, 1),
         block_groups=(2, 2), blocks=(3, 3)
     )  # fmt: skip
@@ -26,7 +26,7 @@ def file(sample):
 
 
 def read_all(sample, level="Block", query="detailed", budget=None):
-    source = br.NoisyMeasurements.open(sample.folder, budget=budget)
+    source = br.readers.NoisyMeasurements.open(sample.folder, budget=budget)
     return sum(batch.values.shape[0] for batch in source.iter_values(level, query))
 
 
@@ -214,13 +214,13 @@ def test_unknown_queries_and_levels(sample):
     ):
         read_all(sample, query="age")
     with pytest.raises(ArgumentError, match=r"query must be one of hhgq_total_lb; .* got 'total'"):
-        next(br.NoisyMeasurements.open(sample.folder).iter_constraints("Block", "total"))
+        next(br.readers.NoisyMeasurements.open(sample.folder).iter_constraints("Block", "total"))
     with pytest.raises(ArgumentError, match=r"level must be one of US, State, .* got 'Prim'"):
         read_all(sample, level="Prim")
 
 
 def test_a_variance_that_the_budget_does_not_give(sample, file):
-    budget = br.census_2020_budget("pl94")
+    budget = br.accounting.census_2020_budget("pl94")
     assert read_all(sample, budget=budget) == 6
     row = detailed_row(file, 1)
     change(file, "variance", edit_at(row, 10.0))
@@ -232,7 +232,7 @@ def test_a_variance_that_the_budget_does_not_give(sample, file):
 def test_constraints_with_another_sign(sample):
     (file,) = (sample.folder / "Block.parquet" / "Constraint" / "State=057").iterdir()
     change(file, "sign", edit_at(0, "<"))
-    source = br.NoisyMeasurements.open(sample.folder)
+    source = br.readers.NoisyMeasurements.open(sample.folder)
     name = source.constraints("Block")
     first = parquet.read_table(file, partitioning=None).column("query_name")[0].as_py()
     assert first.removesuffix("_con") in name
@@ -244,7 +244,7 @@ def test_constraints_with_another_sign(sample):
 
 
 def test_folders_that_are_none(tmp_path, sample):
-    open_ = br.NoisyMeasurements.open
+    open_ = br.readers.NoisyMeasurements.open
     with pytest.raises(DataError, match="must be a folder of noisy measurements"):
         open_(tmp_path / "nowhere")
     with pytest.raises(DataError, match="got none; the folder 'US_Person_PL_PROD' in it does"):

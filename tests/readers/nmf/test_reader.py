@@ -17,12 +17,12 @@ LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):
-    return br.write_nmf(tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD", rng=11)
+    return br.readers.write_nmf(tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD", rng=11)
 
 
 @pytest.fixture(scope="module")
 def source(sample):
-    return br.NoisyMeasurements.open(sample.folder)
+    return br.readers.NoisyMeasurements.open(sample.folder)
 
 
 def read(source, level, query):
@@ -65,7 +65,9 @@ def test_units_and_those_without_an_answer(sample, source):
         units = source.units(level)
         np.testing.assert_array_equal(units, sample.geocodes[level])
         silent = set(units.tolist()) - set(read(source, level, "detailed"))
-        parents = {code[: br.SPINE_WIDTHS[LEVELS[LEVELS.index(level) - 1]]] for code in silent}
+        parents = {
+            code[: br.readers.SPINE_WIDTHS[LEVELS[LEVELS.index(level) - 1]]] for code in silent
+        }
         assert len(parents) == len(silent)  # each is an only child
     assert silent
 
@@ -101,8 +103,8 @@ def test_constraints(sample, source):
 
 
 def test_exact_scales_from_the_budget(sample, source):
-    budget = br.census_2020_budget("pl94")
-    exact = br.NoisyMeasurements.open(sample.folder, budget=budget)
+    budget = br.accounting.census_2020_budget("pl94")
+    exact = br.readers.NoisyMeasurements.open(sample.folder, budget=budget)
     for level in LEVELS[1:]:
         for query in ("total", "detailed"):
             rho = dict(zip(sample.geocodes[level], sample.rho[level, query], strict=True))
@@ -138,9 +140,9 @@ def test_rows_of_files(sample, source):
 
 
 def test_units_of_housing(tmp_path):
-    sample = br.write_nmf(tmp_path / "US_Unit_PL_PROD", universe="unit", rng=5)
-    budget = br.census_2020_budget("pl94", universe="unit")
-    source = br.NoisyMeasurements.open(sample.folder, budget=budget)
+    sample = br.readers.write_nmf(tmp_path / "US_Unit_PL_PROD", universe="unit", rng=5)
+    budget = br.accounting.census_2020_budget("pl94", universe="unit")
+    source = br.readers.NoisyMeasurements.open(sample.folder, budget=budget)
     assert source.universe.name == "pl94-unit"
     assert source.queries("Block") == ("detailed",)
     assert read(source, "Block", "detailed") == values_of(sample.folder, "Block", "detailed")
@@ -188,7 +190,7 @@ def test_demographic_files_by_county(tmp_path):
         tables.append(dhc_table(codes, rng, lists))
         parquet.write_table(tables[-1], place / "part-0.parquet")
     (place / "_SUCCESS.parquet").write_text("", encoding="utf-8")  # not data
-    source = br.NoisyMeasurements.open(folder)
+    source = br.readers.NoisyMeasurements.open(folder)
     assert (source.universe.name, source.levels) == ("dhc-person", ("Tract_Subset",))
     assert len(source.queries("Tract_Subset")) == 5
     frame = pd.concat([t.to_pandas() for t in tables])
@@ -217,7 +219,7 @@ def test_axes_that_nobody_told_us_of(tmp_path):
         }
     )
     parquet.write_table(table, place / "part-0.parquet")
-    (batch,) = br.NoisyMeasurements.open(tmp_path / "new").iter_values("County", "tenure")
+    (batch,) = br.readers.NoisyMeasurements.open(tmp_path / "new").iter_values("County", "tenure")
     assert batch.values.tolist() == [[1, -2, 3], [4, 5, 6]]
     assert batch.sigma2[0] > 0.5  # the scale parameter is above the variance
     assert br.DiscreteGaussian(batch.sigma2).var() == pytest.approx([0.5, 20.0], rel=1e-13)
@@ -236,7 +238,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         writer = None
         for copy in range(copies):
             flat = pa.array(rng.integers(-9, 9, n * 2016))
-            codes = br.block_geocode(
+            codes = br.readers.block_geocode(
                 ["057100011000101"] * n, [f"5700102{copy:02d}{i:06d}" for i in range(n)]
             )
             columns = {"geocode": pa.array(codes.tolist()), "query_name": ["detailed_dpq"] * n}
@@ -251,7 +253,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         writer.close()
         del table, columns, flat
         before, cells, peak = pa.total_allocated_bytes(), 0, 0
-        for batch in br.NoisyMeasurements.open(folder).iter_values("Block", "detailed"):
+        for batch in br.readers.NoisyMeasurements.open(folder).iter_values("Block", "detailed"):
             cells += batch.values.size
             peak = max(peak, pa.total_allocated_bytes() - before)
         assert cells == copies * n * 2016

@@ -12,17 +12,18 @@ from oracles.noisy_measurements import frame_of, pmf, recount, values_of, varian
 from scipy import stats
 
 import bayesrisk as br
-from bayesrisk import ArgumentError, OutputError
+from bayesrisk import ArgumentError
 from bayesrisk import datasets as samples
+from bayesrisk.exceptions import OutputError
 
-BUDGET = br.census_2020_budget("pl94")
+BUDGET = br.accounting.census_2020_budget("pl94")
 LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
-WIDTH = dict(br.SPINE_WIDTHS)
+WIDTH = dict(br.readers.SPINE_WIDTHS)
 
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):
-    return br.write_nmf(tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD", rng=21)
+    return br.readers.write_nmf(tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD", rng=21)
 
 
 def rho_of(level, query):
@@ -123,7 +124,7 @@ def digests(folder):
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path):
     small = {"states": ["057", "157"], "counties": 1, "tracts": (1, 2)}
-    folders = [br.write_nmf(tmp_path / f"{i}", rng=seed, **small).folder for i, seed in
+    folders = [br.readers.write_nmf(tmp_path / f"{i}", rng=seed, **small).folder for i, seed in
                enumerate([4, np.random.default_rng(4), 5])]  # fmt: skip
     first, same, other = map(digests, folders)
     assert first == same
@@ -142,7 +143,7 @@ def test_a_sparse_population_with_one_dominant_cell(sample):
 
 
 def test_units_of_housing_have_their_total(tmp_path):
-    sample = br.write_nmf(tmp_path / "unit", universe="unit", rng=3)
+    sample = br.readers.write_nmf(tmp_path / "unit", universe="unit", rng=3)
     totals = values_of(sample.folder, "Block", "total", "Constraint", "_con")
     expected = dict(zip(sample.geocodes["Block"], sample.counts["Block"].sum(axis=1), strict=True))
     assert {code: value for code, (value, _) in totals.items()} == {
@@ -151,15 +152,15 @@ def test_units_of_housing_have_their_total(tmp_path):
 
 
 def test_noise_of_large_budgets_has_its_variance_in_the_file(tmp_path):
-    budget = br.census_2020_budget("pl94", universe="unit", total_rho=200)
-    sample = br.write_nmf(tmp_path / "unit", universe="unit", rng=3, budget=budget)
+    budget = br.accounting.census_2020_budget("pl94", universe="unit", total_rho=200)
+    sample = br.readers.write_nmf(tmp_path / "unit", universe="unit", rng=3, budget=budget)
     sigma2 = float(1 / budget[budget["level"] == "Block_Group"].rho.item())
     assert sigma2 < 0.05
     frame = frame_of(sample.folder, "Block_Group")
     assert frame["variance"].max() == np.float32(variance(sigma2))
     for source in (
-        br.NoisyMeasurements.open(sample.folder),
-        br.NoisyMeasurements.open(sample.folder, budget=budget),
+        br.readers.NoisyMeasurements.open(sample.folder),
+        br.readers.NoisyMeasurements.open(sample.folder, budget=budget),
     ):
         found = [s for b in source.iter_values("Block_Group", "detailed") for s in b.sigma2]
         # Rounding of the variance shrinks: d log sigma2 = 2 sigma2 d log variance, about.
@@ -184,17 +185,17 @@ def test_noise_of_large_budgets_has_its_variance_in_the_file(tmp_path):
 )
 def test_bad_arguments(tmp_path, settings, text):
     with pytest.raises(ArgumentError) as caught:
-        br.write_nmf(tmp_path / "new", **{"rng": 1, **settings})
+        br.readers.write_nmf(tmp_path / "new", **{"rng": 1, **settings})
     assert text in str(caught.value)
     assert not (tmp_path / "new").exists()
 
 
 def test_nothing_is_written_over(tmp_path):
     with pytest.raises(OutputError, match="exists already"):
-        br.write_nmf(tmp_path, rng=1)
+        br.readers.write_nmf(tmp_path, rng=1)
     (tmp_path / "file").write_text("mine", encoding="utf-8")
     with pytest.raises(OutputError, match="cannot be written"):
-        br.write_nmf(tmp_path / "file" / "nmf", rng=1)
+        br.readers.write_nmf(tmp_path / "file" / "nmf", rng=1)
 
 
 def test_the_sample_that_ships(tmp_path):
@@ -202,7 +203,7 @@ def test_the_sample_that_ships(tmp_path):
     recipe = json.loads((samples._folder() / "catalogue.json").read_text(encoding="utf-8"))
     with zipfile.ZipFile(samples.path("noisy-measurements")) as archive:
         archive.extractall(tmp_path / "shipped")
-    made = br.write_nmf(tmp_path / "made", **recipe["noisy-measurements"]["recipe"])
+    made = br.readers.write_nmf(tmp_path / "made", **recipe["noisy-measurements"]["recipe"])
     shipped = tmp_path / "shipped" / "US_Person_PL_PROD"
     files = {f.relative_to(shipped) for f in shipped.rglob("part-*")}
     assert files == {f.relative_to(made.folder) for f in made.folder.rglob("part-*")}
@@ -213,5 +214,5 @@ def test_the_sample_that_ships(tmp_path):
             for column in ours:
                 plain = [[np.asarray(v).tolist() for v in f[column]] for f in (ours, theirs)]
                 assert plain[0] == plain[1]
-    source = br.NoisyMeasurements.open(shipped, budget=BUDGET)
+    source = br.readers.NoisyMeasurements.open(shipped, budget=BUDGET)
     assert sum(b.values.size for b in source.iter_values("Block", "detailed")) > 80_000

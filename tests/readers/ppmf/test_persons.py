@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import readers as oracle
 
-from bayesrisk import (
-    ArgumentError,
-    DataError,
-    OutputError,
+from bayesrisk import ArgumentError, DataError
+from bayesrisk.exceptions import OutputError
+from bayesrisk.readers import (
     iter_ppmf,
     iter_ppmf_units,
     read_ppmf,

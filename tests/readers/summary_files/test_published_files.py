@@ -10,17 +10,9 @@ from hypothesis import strategies as st
 from oracles import readers as oracle
 from scipy import sparse
 
-from bayesrisk import (
-    ArgumentError,
-    CodebookWarning,
-    DataError,
-    iter_nhgis,
-    iter_sf1,
-    read_nhgis,
-    read_sf1,
-    write_nhgis,
-    write_sf1,
-)
+from bayesrisk import ArgumentError, DataError
+from bayesrisk.exceptions import CodebookWarning
+from bayesrisk.readers import iter_nhgis, iter_sf1, read_nhgis, read_sf1, write_nhgis, write_sf1
 from bayesrisk.readers.summary_files._nhgis_codebook import built_in_columns
 from bayesrisk.readers.summary_files._sf1_cells import cell_number, codebook
 from bayesrisk.tables import PublishedTables, tabulate_records, workload

@@ -10,24 +10,23 @@ import scipy.sparse as sp
 from claims_cases import as_patterns, odd_case
 from oracles import claims as oracle
 
-from bayesrisk import (
-    ArgumentTypeError,
-    Release,
-    available_mechanisms,
+from bayesrisk import Release, make_mechanism, simulate_population, tabulate_records
+from bayesrisk import datasets as samples
+from bayesrisk.exceptions import ArgumentTypeError
+from bayesrisk.mechanisms import available_mechanisms
+from bayesrisk.population import population_spec
+from bayesrisk.reconstruction import (
+    IntegerModel,
+    available_attacks,
     claim_sentences,
     claims,
-    household_cells,
-    make_mechanism,
-    population_spec,
-    simulate_population,
-    tabulate_records,
-    workload,
+    make_attack,
+    make_solver,
 )
-from bayesrisk import datasets as samples
-from bayesrisk.reconstruction import IntegerModel, available_attacks, make_attack, make_solver
 from bayesrisk.reconstruction.claims.search import decide as _decide
 from bayesrisk.reconstruction.solvers import Raw
 from bayesrisk.reconstruction.solvers.highs import HighsSolver
+from bayesrisk.tables import household_cells, workload
 
 DHC = workload("household-dhc")
 NAMES = DHC.schema.names

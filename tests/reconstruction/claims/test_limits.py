@@ -7,13 +7,15 @@ import pandas as pd
 import pytest
 from peak_memory import run_and_measure
 
-from bayesrisk import claims, tabulate_records, workload
 from bayesrisk import datasets as samples
+from bayesrisk import tabulate_records
+from bayesrisk.reconstruction import claims
 from bayesrisk.reconstruction.claims.search import decide as _decide
 from bayesrisk.reconstruction.claims.search import decide_block as _study
 from bayesrisk.reconstruction.claims.search import exchange as _exchange
 from bayesrisk.reconstruction.solvers import deadline, make_solver
 from bayesrisk.reconstruction.solvers import highs as _highs
+from bayesrisk.tables import workload
 
 DHC = workload("household-dhc")
 

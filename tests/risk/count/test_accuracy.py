@@ -74,7 +74,7 @@ def test_bad_arguments():
         assert refuses(lambda v: br.decision_accuracy(rho=v, prior=0.5), "rho", bad)
     with pytest.raises(br.ArgumentError, match="exactly one of rho and sigma2"):
         br.decision_accuracy(prior=0.5)
-    with pytest.raises(br.ShapeError, match="do not broadcast"):
+    with pytest.raises(br.exceptions.ShapeError, match="do not broadcast"):
         br.decision_accuracy(rho=[0.1, 0.2], prior=[0.1, 0.2, 0.3])
 
 
@@ -90,7 +90,7 @@ def test_two_levels_against_a_triple_sum():
         oracle.correct_decision(group, block, solve=solve, reach=(6, 8, 6), **twin)[0]
         for block, group in ((k + 1, N), (k, N - 1))  # the same people in the other blocks
     )
-    result = br.hierarchical_decision_accuracy(
+    result = br.risk.hierarchical_decision_accuracy(
         n_siblings=m, rho_block=a, rho_group=b, prior=p, known_count=k, group_count=N
     )
     assert float(result.value) == pytest.approx(p * found + (1 - p) * cleared, abs=1e-10)
@@ -102,20 +102,20 @@ def test_two_levels_against_a_triple_sum():
 
 def test_two_levels_drawn_and_broadcast():
     question = GRANVILLE | {"prior": [[0.5], [0.2]], "group_count": [1, 3, 10]}
-    exact = br.hierarchical_decision_accuracy(**question)
+    exact = br.risk.hierarchical_decision_accuracy(**question)
     assert exact.value.shape == (2, 3)
     assert exact.quantity == "decision accuracy"
-    drawn = br.hierarchical_decision_accuracy(
+    drawn = br.risk.hierarchical_decision_accuracy(
         **question, method="monte-carlo", releases=20_000, rng=3
     )
     assert (np.abs(drawn.value - exact.value) < 4.0 * drawn.standard_error).all()
     assert (drawn.standard_error > 0).all()
-    again = br.hierarchical_decision_accuracy(
+    again = br.risk.hierarchical_decision_accuracy(
         **question, method="monte-carlo", releases=20_000, rng=3
     )
     assert again.to_frame().equals(drawn.to_frame())
     # What misleads about the one who is there pays for those who are not: right more often.
-    found = br.hierarchical_correct_decision_probability(**GRANVILLE, group_count=1)
+    found = br.risk.hierarchical_correct_decision_probability(**GRANVILLE, group_count=1)
     assert float(found.value) < 0.32
     assert exact.value[0, 0] == pytest.approx(0.603731, abs=1e-6)
     assert exact.value[0, 0] > exact.without_hierarchy[0, 0] > exact.without_release[0, 0] == 0.5

@@ -14,20 +14,18 @@ from refusals import NOT_POSITIVE, NOT_PRIORS, finite_or_refused, refuses
 
 from bayesrisk import (
     ArgumentError,
-    ArgumentTypeError,
     DiscreteGaussian,
     DiscreteLaplace,
     FiniteLaw,
-    ShapeError,
-    compose_risk,
     correct_decision_probability,
-    marginal_count_posterior,
     marginal_posterior,
     marginal_risk,
-    multilevel_risk_ratio,
     posterior_probability,
     risk_ratio,
 )
+from bayesrisk.exceptions import ArgumentTypeError, ShapeError
+from bayesrisk.inference import multilevel_risk_ratio
+from bayesrisk.risk import compose_risk, marginal_count_posterior
 from bayesrisk.risk.count import kernels as _kernels
 
 EPS = 2**-52

@@ -19,7 +19,7 @@ def test_columns_are_the_functions(noise):
         "posterior": br.posterior_probability(Y, known_count=K, **settings),
         "risk_ratio": br.risk_ratio(Y, known_count=K, **settings),
         "decision": br.bayes_decision(Y, known_count=K, **settings),
-        "decision_threshold": br.decision_threshold(known_count=K, **settings),
+        "decision_threshold": br.inference.decision_threshold(known_count=K, **settings),
         "marginal_posterior": br.marginal_posterior(**settings),
         "marginal_risk": br.marginal_risk(**settings),
         "correct_decision_probability": br.correct_decision_probability(**settings),
@@ -42,14 +42,14 @@ def test_frame():
     assert len(frame) == 4
     assert frame["noisy_count"].tolist() == [3, 3, -1, -1]
     assert frame["prior"].tolist() == [0.1, 0.5, 0.1, 0.5]
-    names = [f.name for f in fields(br.BlockRisk)]
+    names = [f.name for f in fields(br.risk.BlockRisk)]
     assert list(frame) == [n for n in names if n not in ("scenario", "status", "version")]
     assert br.block_risk(3, rho=0.1, prior=0.5).to_frame().shape == (1, len(frame.columns))
 
 
 def test_labels():
     result = br.block_risk(3, rho=0.1, prior=0.5, scenario_name="membership")
-    assert result.scenario is br.SCENARIOS["membership"]
+    assert result.scenario is br.risk.SCENARIOS["membership"]
     assert (result.status, result.version) == ("exact", br.__version__)
     assert result.posterior.shape == ()
     with pytest.raises(FrozenInstanceError):
@@ -72,7 +72,7 @@ def test_bad_arguments():
             br.block_risk(1, prior=0.5, **noise)
     with pytest.raises(br.ArgumentError, match=r"scenario must be one of .* got 'theft'"):
         br.block_risk(1, rho=0.1, prior=0.5, scenario_name="theft")
-    with pytest.raises(br.ShapeError, match="do not broadcast"):
+    with pytest.raises(br.exceptions.ShapeError, match="do not broadcast"):
         br.block_risk([1, 2], rho=0.1, prior=[0.1, 0.2, 0.3])
 
 
@@ -80,5 +80,5 @@ def test_bad_arguments():
 def test_shapes_that_clash_only_in_the_result(name):
     # Each single function may accept its own arguments; together they must broadcast too.
     settings = {"rho": [0.1, 0.2], "prior": 0.5, name: {"known_count": 1, "prior": 0.5}[name]}
-    with pytest.raises(br.ShapeError, match="do not broadcast"):
+    with pytest.raises(br.exceptions.ShapeError, match="do not broadcast"):
         br.block_risk([1, 2, 3], **settings)

@@ -11,18 +11,15 @@ from hypothesis import strategies as st
 from oracles import postprocessing as twin
 from refusals import NOT_COUNTS, NOT_POSITIVE, NOT_PRIORS, refuses
 
-from bayesrisk import (
-    ArgumentError,
-    DiscreteGaussian,
+from bayesrisk import ArgumentError, DiscreteGaussian, marginal_posterior
+from bayesrisk.exceptions import ShapeError
+from bayesrisk.inference import postprocess, postprocessed_posterior
+from bayesrisk.risk import (
     PostprocessingComparison,
-    ShapeError,
     compare_postprocessing,
-    marginal_posterior,
     multilevel_marginal_posterior,
-    postprocess,
     postprocessed_marginal_posterior,
     postprocessed_marginal_risk,
-    postprocessed_posterior,
     unprocessed_marginal_posterior,
     unprocessed_marginal_risk,
 )

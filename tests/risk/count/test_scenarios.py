@@ -4,7 +4,8 @@ from dataclasses import FrozenInstanceError, astuple
 
 import pytest
 
-from bayesrisk import SCENARIOS, ArgumentError, block_risk, scenario
+from bayesrisk import ArgumentError, block_risk
+from bayesrisk.risk import SCENARIOS, scenario
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -10,15 +10,10 @@ from hypothesis import strategies as st
 from oracles import laws as oracles
 from refusals import NOT_POSITIVE, NOT_PRIORS, refuses
 
-from bayesrisk import (
-    ArgumentError,
-    DiscreteGaussian,
-    ShapeError,
-    marginal_risk,
-    multilevel_marginal_posterior,
-    multilevel_marginal_risk,
-    multilevel_risk_ratio,
-)
+from bayesrisk import ArgumentError, DiscreteGaussian, marginal_risk
+from bayesrisk.exceptions import ShapeError
+from bayesrisk.inference import multilevel_risk_ratio
+from bayesrisk.risk import multilevel_marginal_posterior, multilevel_marginal_risk
 
 EPS = 2**-52
 rhos = st.lists(st.floats(-4, 1.5).map(lambda t: 10.0**t), min_size=1, max_size=6)

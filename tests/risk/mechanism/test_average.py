@@ -239,7 +239,9 @@ def test_bad_arguments(change, message):
 
 
 def test_bad_likelihoods():
-    with pytest.raises(br.ArgumentTypeError, match="likelihood must be a SimulatedLikelihood"):
+    with pytest.raises(
+        br.exceptions.ArgumentTypeError, match="likelihood must be a SimulatedLikelihood"
+    ):
         simulated_marginal_posterior(None, prior_pmf=[0.5, 0.5], truth=1)
     few = simulated([{0: 1.0}, {1: 1.0}], draws=39, rng=0)
     with pytest.raises(br.ArgumentError, match="at least 40 draws, got 39"):

@@ -96,9 +96,9 @@ def test_bad_comparisons(mechanisms, targets, message):
 def test_bad_utility():
     with pytest.raises(br.ArgumentError, match="draws must be >= 2, got 1"):
         release_utility(county(), noise(), workload=BLOCK, draws=1, rng=0)
-    with pytest.raises(br.ArgumentTypeError, match="mechanism must have spec"):
+    with pytest.raises(br.exceptions.ArgumentTypeError, match="mechanism must have spec"):
         release_utility(county(), 3, workload=BLOCK, draws=2, rng=0)
-    with pytest.raises(br.ArgumentTypeError, match="workload must be a Workload"):
+    with pytest.raises(br.exceptions.ArgumentTypeError, match="workload must be a Workload"):
         release_utility(county(), noise(), workload=3, draws=2, rng=0)
 
 
@@ -131,7 +131,7 @@ def test_postprocessing_never_tells_more(rho, alternative):
     assert effect.measured_cells == 4 * moved
     # sigma2 = Delta**2 / (2 rho) with Delta**2 = 2, so 1 / (2 sigma2) = rho / 2 in every cell.
     each = eval_fraction(rho) / 2.0
-    exact = br.multilevel_marginal_posterior(rho=[each] * effect.measured_cells, prior=0.3)
+    exact = br.risk.multilevel_marginal_posterior(rho=[each] * effect.measured_cells, prior=0.3)
     assert abs(effect.before - exact) < 5 * effect.before_error + 1e-12
     assert effect.before_lower <= effect.before <= effect.before_upper
     # The data-processing inequality, within the error: the interval of what is left begins below.
@@ -149,7 +149,9 @@ def eval_fraction(text):
 
 def test_postprocessing_needs_measurements():
     settings = {"workload": BLOCK, "draws": 40, "rng": 1, **ASK}
-    with pytest.raises(br.ArgumentTypeError, match="mechanism must have measurement_noise"):
+    with pytest.raises(
+        br.exceptions.ArgumentTypeError, match="mechanism must have measurement_noise"
+    ):
         postprocessing_effect(county(), ByHand(leaks), 0, **settings)
     part = {**settings, "workload": TREE.select(tables=["colour"]), "draws": 40}
     with pytest.raises(br.ArgumentError, match=r"(?i)measurements|budget"):

@@ -6,23 +6,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk import (
-    ArgumentError,
-    ArgumentTypeError,
-    MechanismSpec,
+from bayesrisk import ArgumentError, MechanismSpec, make_mechanism, tabulate_records
+from bayesrisk import datasets as samples
+from bayesrisk.exceptions import ArgumentTypeError
+from bayesrisk.reconstruction import claims
+from bayesrisk.risk import (
     certainty_precision,
     claim_examples,
     claim_priors,
     claim_statements,
-    claims,
     count_claims,
-    make_mechanism,
     records_identified,
-    tabulate_records,
-    workload,
 )
-from bayesrisk import datasets as samples
 from bayesrisk.risk.intervals import clustered_interval
+from bayesrisk.tables import workload
 
 COLUMNS = ["tenure", "size", "race", "hhage", "under_18"]
 

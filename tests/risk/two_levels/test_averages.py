@@ -10,16 +10,17 @@ from oracles import two_levels as oracle
 
 from bayesrisk import (
     ArgumentError,
-    ArgumentTypeError,
     DiscreteGaussian,
     FiniteLaw,
-    IncompatibleConditionalsWarning,
     correct_decision_probability,
+    hierarchical_posterior,
+    marginal_posterior,
+)
+from bayesrisk.exceptions import ArgumentTypeError, IncompatibleConditionalsWarning
+from bayesrisk.risk import (
     hierarchical_correct_decision_probability,
     hierarchical_gain,
     hierarchical_marginal_posterior,
-    hierarchical_posterior,
-    marginal_posterior,
 )
 from bayesrisk.risk.two_levels import _grid as grid
 
