@@ -14,7 +14,7 @@ from bayesrisk.reconstruction import claims, make_solver
 from bayesrisk.reconstruction.claims.options import about_claims
 from bayesrisk.reconstruction.claims.search.lattice import matches
 from bayesrisk.reconstruction.claims.search.problem import block_system
-from bayesrisk.tables import workload
+from bayesrisk.tables import Workload
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def blocks():
     sizes = pd.Series(occupied.geoids).value_counts().sort_index()
     chosen = sizes[(sizes >= 9) & (sizes <= 12)].index[:40]
     inside = [np.flatnonzero(households.geoids == block) for block in chosen]
-    about = workload("household-dhc")
+    about = Workload.named("household-dhc")
     some = [tabulate_records(households.take(own), about) for own in inside]
     return tabulate_records(households.take(np.concatenate(inside)), about), some
 
@@ -109,7 +109,7 @@ def test_large_blocks_beside_integer_programs(compare, size):
     sizes = pd.Series(households.geoids[households.codes("vacancy") == 0]).value_counts()
     nearest = (sizes.sort_index() - size).abs()
     inside = np.flatnonzero(households.geoids == nearest.index[int(np.argmin(nearest))])
-    tables = tabulate_records(households.take(inside), workload("household-dhc"))
+    tables = tabulate_records(households.take(inside), Workload.named("household-dhc"))
     about = about_claims(tables)
     space = about.study.space
     system = block_system(space, *next(about.blocks(tables)))

@@ -21,20 +21,20 @@ def homes():
     spec = br.population.population_spec(
         "county", n_blocks=400, occupied_blocks=1.0, quarters_blocks=0.0, subsidised_blocks=1.0
     )
-    return br.simulate_population(spec, rng=61).for_schema(br.tables.schema("household-occupancy"))
+    return br.simulate_population(spec, rng=61).for_schema(br.Schema.named("household-occupancy"))
 
 
 @pytest.fixture(scope="module")
 def law():
     """The law of a sample of another population."""
     spec = br.population.population_spec("county", n_blocks=2000, occupied_blocks=1.0)
-    other = br.simulate_population(spec, rng=62).for_schema(br.tables.schema("household-occupancy"))
+    other = br.simulate_population(spec, rng=62).for_schema(br.Schema.named("household-occupancy"))
     return br.reconstruction.household_law(other.to_frame(), smoothing=0.5)
 
 
 def statistics_of(homes, mechanism, **options):
     release = br.make_mechanism(mechanism, **options).release(
-        homes, workload=br.tables.workload("household-occupancy"), rng=63
+        homes, workload=br.Workload.named("household-occupancy"), rng=63
     )
     blocks = br.reconstruction.occupancy_statistics(release.tables)
     return blocks.take(np.flatnonzero(blocks.hud_households > 0))

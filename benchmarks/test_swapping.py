@@ -6,7 +6,7 @@ import pytest
 
 from bayesrisk import make_mechanism
 from bayesrisk.mechanisms import Swapping
-from bayesrisk.tables import Microdata, Records, schema, workload
+from bayesrisk.tables import Microdata, Records, Schema, Workload
 
 SETTINGS = {
     "rate": "1/10",
@@ -35,7 +35,7 @@ def population(households, blocks):
         }
     )
     centres = pd.DataFrame({"block": names, "x": rng.random(blocks), "y": rng.random(blocks)})
-    return Microdata(Records.from_frame(frame, schema=schema("sf1-person")), None, centres)
+    return Microdata(Records.from_frame(frame, schema=Schema.named("sf1-person")), None, centres)
 
 
 def household_columns(data):
@@ -99,7 +99,7 @@ def test_swapping(compare):
 @pytest.mark.parametrize("name", ["discrete-gaussian", "discrete-laplace"])
 def test_noise(compare, name):
     data = population(20_000, 10_000)
-    asked = workload("sf1-block").select(tables=["P12"])
+    asked = Workload.named("sf1-block").select(tables=["P12"])
     mechanism = make_mechanism(name, budgets={"block": {"P12": 1}}, sensitivity="add-remove")
     identity = make_mechanism("identity")
     made = mechanism.release(data, workload=asked, rng=1)

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk.tables import Histogram, PublishedTables, Records, schema, tabulate_records, workload
+from bayesrisk.tables import Histogram, PublishedTables, Records, Schema, Workload, tabulate_records
 
 _RACES = [1, 2, 4, 8, 16, 32, 3, 9, 33, 7, 63]
 _SHARES = [0.7, 0.12, 0.01, 0.05, 0.01, 0.06, 0.02, 0.01, 0.01, 0.005, 0.005]
-BLOCKS = workload("sf1-block")
+BLOCKS = Workload.named("sf1-block")
 
 
 def people(count: int) -> pd.DataFrame:
@@ -65,7 +65,7 @@ def test_block_person_tables(compare, count):
 
 def test_histogram(compare):
     frame = people(1_000_000)
-    about = schema("sf1-person")
+    about = Schema.named("sf1-person")
     records = Records.from_frame(frame, schema=about)
     found = Histogram.from_records(records)
     grouped = frame.groupby(["block", "sex", "age", "race", "hisp"]).size()

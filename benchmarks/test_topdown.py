@@ -12,7 +12,7 @@ from scipy import optimize, sparse
 from bayesrisk.mechanisms import TopDown
 from bayesrisk.mechanisms.topdown import _children as families
 from bayesrisk.mechanisms.topdown._least_squares import solve
-from bayesrisk.tables import Microdata, Records, schema, workload
+from bayesrisk.tables import Microdata, Records, Schema, Workload
 
 LEVELS = ["county", "tract", "block_group", "block"]
 
@@ -41,7 +41,7 @@ def county(blocks, *, people=50, seed=0):
         )
     frame = pd.concat(pieces, ignore_index=True)
     known = pd.DataFrame({"block": sorted(places), "x": 0.0, "y": 0.0})
-    return Microdata(Records.from_frame(frame, schema=schema("pl94")), None, known)
+    return Microdata(Records.from_frame(frame, schema=Schema.named("pl94")), None, known)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def problems():
 
     families.solve = keep
     try:
-        tables = workload("pl94", levels=LEVELS)
+        tables = Workload.named("pl94", levels=LEVELS)
         TopDown().prepare(county(120), workload=tables).histograms(1)
     finally:
         families.solve = plain
@@ -131,7 +131,7 @@ def test_family(compare, problems, peer, aim):
 def test_county(benchmark, blocks):
     """Seconds for one draw of every level and table; the aim is below 180 for 1,000 blocks."""
     people = county(blocks)
-    prepared = TopDown().prepare(people, workload=workload("pl94", levels=LEVELS))
+    prepared = TopDown().prepare(people, workload=Workload.named("pl94", levels=LEVELS))
     start = time.perf_counter()
     found = benchmark.pedantic(lambda: prepared.histograms(1), rounds=1)
     seconds = time.perf_counter() - start

@@ -11,13 +11,12 @@ from bayesrisk.tables import (
     Records,
     Schema,
     Workload,
-    schema,
     tabulate_records,
 )
 
 BLOCKS = [f"50001010100100{i}" for i in range(4)]
 COUNTY = Schema(
-    "colours", (Attribute("colour", 3), Attribute("shape", 2)), schema("sf1-person").geography
+    "colours", (Attribute("colour", 3), Attribute("shape", 2)), Schema.named("sf1-person").geography
 )
 
 

@@ -122,7 +122,7 @@ CALLS = {
         lambda v: br.distributions.as_rv_discrete(br.DiscreteGaussian(sigma2=1.0), name=v),
     ),
     "parse_config document": ("document", lambda v: br.experiments.parse_config(v, folder=".")),
-    "workload levels": ("levels", lambda v: br.tables.workload("pl94", levels=v)),
+    "workload levels": ("levels", lambda v: br.Workload.named("pl94", levels=v)),
     "sample_tree nodes": (
         "node",
         lambda v: br.sample_tree(

@@ -22,7 +22,7 @@ from bayesrisk.cli.app import main
 from bayesrisk.experiments import OccupancyConfig
 from bayesrisk.experiments.occupancy.study import synthetic_households
 from bayesrisk.readers import write_nmf
-from bayesrisk.tables import tabulate_records, workload
+from bayesrisk.tables import Workload, tabulate_records
 
 SWEEP = """
 title = "small"
@@ -61,7 +61,7 @@ def inputs(folder):
     chosen = data.blocks.loc[data.blocks["chosen"], "block"].to_numpy(dtype="U15")[:2]
     own = data.households.take(np.flatnonzero(np.isin(data.households.geoids, chosen)))
     own.write(folder / "households.parquet")
-    tabulate_records(own, workload("household-dhc")).write(folder / "household-tables")
+    tabulate_records(own, Workload.named("household-dhc")).write(folder / "household-tables")
     rng = np.random.default_rng(2)
     people = pd.DataFrame(
         {
@@ -78,7 +78,9 @@ def inputs(folder):
     people.drop(columns="person").to_parquet(folder / "people.parquet", index=False)
     homes = synthetic_households(OccupancyConfig(seeds=(5,), blocks=4), 5)[0].households
     homes.write(folder / "homes.parquet")
-    tabulate_records(homes, workload("household-occupancy")).write(folder / "occupancy-tables")
+    tabulate_records(homes, Workload.named("household-occupancy")).write(
+        folder / "occupancy-tables"
+    )
     pd.DataFrame({"block": [1, 2], "group": [3, 4], "siblings": [2, 2]}).to_csv(
         folder / "releases.csv", index=False
     )

@@ -93,11 +93,11 @@ def convert_file(
 
 
 def _workload(name: str | None, tables: list[str] | None, levels: list[str] | None) -> "Workload":
-    from bayesrisk.tables import workload
+    from bayesrisk.tables import Workload
 
     if name is None:
         raise ArgumentError("--workload must be given for tables, such as sf1-block")
-    chosen = workload(name, levels=levels or None)
+    chosen = Workload.named(name, levels=levels or None)
     return chosen.select(tables=tables) if tables else chosen
 
 

@@ -152,17 +152,17 @@ def _read_config(file: Path) -> dict[str, Any]:
 
 def _workload(document: Mapping[str, Any]) -> "Workload":
     """Return the union of the built-in workloads, restricted as asked."""
-    from bayesrisk.tables import workload
+    from bayesrisk.tables import Workload
 
     levels, place = document.get("levels"), document.get("geography")
-    parts = [workload(name, levels=levels, geography=place) for name in document["tables"]]
+    parts = [Workload.named(name, levels=levels, geography=place) for name in document["tables"]]
     whole = parts[0].union(*parts[1:])
     return whole.select(tables=document["only"]) if document.get("only") else whole
 
 
 def _read(path: Path, document: Mapping[str, Any], workload: "Workload") -> "Microdata | Records":
     """Return the microdata of a folder, or the records of a file."""
-    from bayesrisk.tables import Microdata, Records, schema
+    from bayesrisk.tables import Microdata, Records, Schema
 
     if path.is_dir():
         if document.get("schema"):
@@ -170,5 +170,5 @@ def _read(path: Path, document: Mapping[str, Any], workload: "Workload") -> "Mic
         return Microdata.read(path)
     about = workload.schema
     if document.get("schema"):
-        about = schema(document["schema"], geography=document.get("geography"))
+        about = Schema.named(document["schema"], geography=document.get("geography"))
     return Records.read(path, schema=about)

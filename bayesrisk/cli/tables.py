@@ -88,12 +88,12 @@ def _check_output(folder: Path, *, replace: bool) -> None:
 def _workload(
     names: list[str], levels: str | None, without: list[str], geography: str | None
 ) -> "Workload":
-    from bayesrisk.tables import workload
+    from bayesrisk.tables import Workload
 
     if not names:
         raise ArgumentError("tables must name at least one workload, got none")
     places = None if levels is None else _names(levels)
-    first, *others = [workload(name, levels=places, geography=geography) for name in names]
+    first, *others = [Workload.named(name, levels=places, geography=geography) for name in names]
     return first.union(*others).select(without=without)
 
 
@@ -101,13 +101,17 @@ def _source(
     path: Path, wanted: "Workload", name: str | None, counter: "_Progress"
 ) -> "Microdata | Iterator[Records]":
     """Return microdata of a folder, or the pieces of a file in the schema that is counted."""
-    from bayesrisk.tables import Microdata, as_microdata, iter_records, schema
+    from bayesrisk.tables import Microdata, Schema, as_microdata, iter_records
 
     if path.is_dir():
         if name is not None:
             raise ArgumentError("schema goes with a file of records; microdata name their own")
         return Microdata.read(path)
-    about = wanted.schema if name is None else schema(name, geography=wanted.schema.geography.name)
+    about = (
+        wanted.schema
+        if name is None
+        else Schema.named(name, geography=wanted.schema.geography.name)
+    )
     pieces = counter.counted(iter_records(path, schema=about))
     return (as_microdata(piece).for_schema(wanted.schema) for piece in pieces)
 

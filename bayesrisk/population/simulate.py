@@ -11,7 +11,7 @@ from bayesrisk.population._assemble import Arrays, make_arrays
 from bayesrisk.population.spec import PopulationSpec, population_spec
 from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.records import Records
-from bayesrisk.tables.schema import schema
+from bayesrisk.tables.schema import Schema
 
 __all__ = ["simulate_population"]
 
@@ -76,8 +76,8 @@ def simulate_population(spec: PopulationSpec | str, *, rng: Seed) -> Microdata:
     blocks = pd.DataFrame(
         {"block": arrays.places.geoids, "x": arrays.places.x, "y": arrays.places.y}
     )
-    persons = Records(schema("sf1-person"), _table(arrays, arrays.people, _PERSON))
-    units = Records(schema("household-dhc"), _table(arrays, arrays.units, _UNIT))
+    persons = Records(Schema.named("sf1-person"), _table(arrays, arrays.people, _PERSON))
+    units = Records(Schema.named("household-dhc"), _table(arrays, arrays.units, _UNIT))
     return Microdata(persons, units, blocks)
 
 

@@ -24,7 +24,7 @@ from bayesrisk.readers.text.places import check_state, state_code
 from bayesrisk.readers.text.record_pieces import joined, pieces_of
 from bayesrisk.readers.text.source import Source, one_source
 from bayesrisk.readers.text.write import new_file, write_table
-from bayesrisk.tables import Records, schema
+from bayesrisk.tables import Records, Schema
 
 __all__ = ["iter_record_form", "read_record_form", "write_record_form"]
 
@@ -203,7 +203,7 @@ def _records(piece: Piece, names: Mapping[str, str], state: str | None) -> Recor
     kept = {k: v if k == "block" else pa.array(v.astype(np.int16)) for k, v in columns.items()}
     if "pik" in names:
         kept["pik"] = piece.table.column(names["pik"]).cast(pa.string())
-    return Records(schema("sf1-person"), pa.table(kept))
+    return Records(Schema.named("sf1-person"), pa.table(kept))
 
 
 def write_record_form(records: Records | Iterable[Records], path: str | Path) -> None:

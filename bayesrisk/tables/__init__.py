@@ -10,8 +10,8 @@ from bayesrisk.tables.microdata import Microdata, as_microdata
 from bayesrisk.tables.published import PublishedTables, tabulate_records
 from bayesrisk.tables.published import tabulate as tabulate
 from bayesrisk.tables.records import Records, iter_records
-from bayesrisk.tables.schema import Attribute, Geography, Schema, schema, schema_names
-from bayesrisk.tables.workload import Table, Workload, workload, workload_names
+from bayesrisk.tables.schema import Attribute, Geography, Schema
+from bayesrisk.tables.workload import Table, Workload
 
 __all__ = [
     "Attribute",
@@ -27,9 +27,5 @@ __all__ = [
     "household_cells",
     "household_valid",
     "iter_records",
-    "schema",
-    "schema_names",
     "tabulate_records",
-    "workload",
-    "workload_names",
 ]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesrisk.tables.schema import IntArray, Schema, schema
+from bayesrisk.tables.schema import IntArray, Schema
 
 __all__ = ["household_cells", "household_valid"]
 
@@ -69,7 +69,7 @@ def household_valid(codes: Mapping[str, ArrayLike]) -> BoolArray:
     >>> household_valid(unit).tolist()
     [True, False]
     """
-    about = schema("household-dhc")
+    about = Schema.named("household-dhc")
     cells = about.cell_index(codes)
     return _valid(about, cells)
 
@@ -87,7 +87,7 @@ def household_cells() -> IntArray:
     >>> len(household_cells())
     106519
     """
-    about = schema("household-dhc")
+    about = Schema.named("household-dhc")
     tied = np.meshgrid(*(np.arange(1, about.attribute(n).size) for n in TIED), indexing="ij")
     codes = {name: axis.ravel() for name, axis in zip(TIED, tied, strict=True)}
     keep = _composed(codes)

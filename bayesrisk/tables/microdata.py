@@ -15,7 +15,7 @@ from bayesrisk._files.parse import named
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
 from bayesrisk.tables.recode import recoded
 from bayesrisk.tables.records import Records
-from bayesrisk.tables.schema import Schema, schema
+from bayesrisk.tables.schema import Schema
 
 __all__ = ["Microdata", "as_microdata"]
 
@@ -184,7 +184,7 @@ def as_microdata(data: Records | Microdata) -> Microdata:
     --------
     >>> import pandas as pd
     >>> person = {"block": ["500010101001000"], "sex": [1], "age": [34], "race": [1], "hisp": [0]}
-    >>> records = Records.from_frame(pd.DataFrame(person), schema=schema("sf1-person"))
+    >>> records = Records.from_frame(pd.DataFrame(person), schema=Schema.named("sf1-person"))
     >>> as_microdata(records).persons
     Records(schema='sf1-person', rows=1)
     """
@@ -277,7 +277,7 @@ def _read_unit(file: Path, listed: dict[str, str] | None) -> Records | None:
     try:
         with named(str(file)):
             name, place = about[_NAME].decode(), about[_PLACE].decode()
-        target = schema(name, geography=place)
+        target = Schema.named(name, geography=place)
     except ArgumentError as error:
         raise DataError(f"{file}: schema: {error}") from error
     return Records(target, read_table(file), source=str(file))

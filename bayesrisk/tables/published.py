@@ -241,11 +241,11 @@ def tabulate_records(
 
     Examples
     --------
-    >>> from bayesrisk.tables import schema, workload
+    >>> from bayesrisk.tables import Schema, Workload
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [30, 4],
     ...                        "race": [1, 3], "hisp": [0, 0]})
-    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
-    >>> tables = tabulate_records(records, workload("sf1-block"))
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> tables = tabulate_records(records, Workload.named("sf1-block"))
     >>> tables.count("block", "P6", "500010101001000").tolist()
     [2, 1, 0, 0, 0, 0]
     """

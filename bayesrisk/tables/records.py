@@ -196,12 +196,12 @@ def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Ite
     Examples
     --------
     >>> import tempfile
-    >>> from bayesrisk.tables import schema
+    >>> from bayesrisk.tables import Schema
     >>> units = {"block": ["500010101001000"] * 2 + ["500010101001001"], "h1": [1, 0, 1]}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "units.csv"
     ...     pd.DataFrame(units).to_csv(file, index=False)
-    ...     [len(piece) for piece in iter_records(file, schema=schema("pl94-units"), chunk=2)]
+    ...     [len(piece) for piece in iter_records(file, schema=Schema.named("pl94-units"), chunk=2)]
     [2, 1]
     """
     file = check.path(path, "path")

@@ -16,7 +16,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ShapeError
 
-__all__ = ["Attribute", "Geography", "Schema", "schema", "schema_names"]
+__all__ = ["Attribute", "Geography", "Schema"]
 
 IntArray = NDArray[np.int64]
 TextArray = NDArray[np.str_]
@@ -277,6 +277,56 @@ class Schema:
         except (KeyError, TypeError, AttributeError) as error:
             raise ArgumentError(f"schema must hold name, attributes, geography: {error}") from error
 
+    @staticmethod
+    def available() -> list[str]:
+        """Return the names of the built-in schemas.
+
+        Returns
+        -------
+        list of str
+            Sorted names.
+
+        Examples
+        --------
+        >>> Schema.available()[:3]
+        ['census-1940', 'household-dhc', 'household-occupancy']
+        """
+        return definition_names()
+
+    @classmethod
+    def named(cls, name: str, *, geography: str | None = None) -> "Schema":
+        """Return a built-in schema.
+
+        Parameters
+        ----------
+        name : str
+            One of :meth:`available`.
+        geography : str, optional
+            ``census``, ``spine-2020`` or ``enumeration-1940``, instead of the usual one.
+
+        Returns
+        -------
+        Schema
+            Its attributes and geography.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such schema or geography.
+
+        Examples
+        --------
+        >>> pl94 = Schema.named("pl94")
+        >>> pl94.shape, pl94.size, pl94.geography.finest
+        ((8, 2, 2, 63), 2016, 'block')
+        >>> int(pl94.cell_index({"hhgq": 0, "votingage": 1, "hispanic": 0, "cenrace": 2}))
+        128
+        """
+        check.choice(name, "name", tuple(definition_names()))
+        if geography is not None:
+            check.choice(geography, "geography", tuple(geography_names()))
+        return _built_in(name, geography)
+
 
 def _all(values: Any, name: str, kind: type) -> tuple[Any, ...]:
     """Return entries of a document that are all of one type."""
@@ -297,56 +347,6 @@ def _geographies() -> dict[str, Geography]:
 def geography_names() -> Sequence[str]:
     """Return the names of the built-in geographies."""
     return tuple(sorted(_geographies()))
-
-
-def schema_names() -> list[str]:
-    """Return the names of the built-in schemas.
-
-    Returns
-    -------
-    list of str
-        Sorted names.
-
-    Examples
-    --------
-    >>> schema_names()[:3]
-    ['census-1940', 'household-dhc', 'household-occupancy']
-    """
-    return definition_names()
-
-
-def schema(name: str, *, geography: str | None = None) -> Schema:
-    """Return a built-in schema.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`schema_names`.
-    geography : str, optional
-        ``census``, ``spine-2020`` or ``enumeration-1940``, instead of the usual one.
-
-    Returns
-    -------
-    Schema
-        Its attributes and geography.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no such schema or geography.
-
-    Examples
-    --------
-    >>> pl94 = schema("pl94")
-    >>> pl94.shape, pl94.size, pl94.geography.finest
-    ((8, 2, 2, 63), 2016, 'block')
-    >>> int(pl94.cell_index({"hhgq": 0, "votingage": 1, "hispanic": 0, "cenrace": 2}))
-    128
-    """
-    check.choice(name, "name", tuple(definition_names()))
-    if geography is not None:
-        check.choice(geography, "geography", tuple(geography_names()))
-    return _built_in(name, geography)
 
 
 @cache

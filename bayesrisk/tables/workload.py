@@ -16,9 +16,9 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.tables._definitions import described, parsed
 from bayesrisk.tables._sensitivity import largest_change
 from bayesrisk.tables._table import Table
-from bayesrisk.tables.schema import Schema, definition, definition_names, schema
+from bayesrisk.tables.schema import Schema, definition, definition_names
 
-__all__ = ["Table", "Workload", "workload", "workload_names"]
+__all__ = ["Table", "Workload"]
 
 IntArray = NDArray[np.int64]
 Key = tuple[str, str]
@@ -230,78 +230,78 @@ class Workload:
         """
         return cls(*parsed(values))
 
+    @staticmethod
+    def available() -> list[str]:
+        """Return the names of the built-in workloads.
 
-def workload_names() -> list[str]:
-    """Return the names of the built-in workloads.
+        Returns
+        -------
+        list of str
+            Sorted names.
 
-    Returns
-    -------
-    list of str
-        Sorted names.
+        Examples
+        --------
+        >>> Workload.available()[-2:]
+        ['sf1-block', 'sf1-tract']
+        """
+        return sorted(_homes())
 
-    Examples
-    --------
-    >>> workload_names()[-2:]
-    ['sf1-block', 'sf1-tract']
-    """
-    return sorted(_homes())
+    @classmethod
+    def named(
+        cls, name: str, *, levels: Sequence[str] | None = None, geography: str | None = None
+    ) -> "Workload":
+        """Return a built-in workload.
+
+        Parameters
+        ----------
+        name : str
+            One of :meth:`available`.
+        levels : sequence of str, optional
+            Levels at which every table is published, instead of the usual ones.
+        geography : str, optional
+            Geography instead of the usual one; see :meth:`Schema.named`.
+
+        Returns
+        -------
+        Workload
+            Its tables.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such workload, geography or level.
+
+        Examples
+        --------
+        >>> blocks = Workload.named("sf1-block")
+        >>> len(blocks.tables), blocks.n_cells
+        (18, 775)
+        >>> Workload.named("pl94", levels=["tract", "block"]).sensitivity("change-one", norm=1)
+        Fraction(44, 1)
+        """
+        homes = _homes()
+        home = homes[check.choice(name, "name", tuple(sorted(homes)))]
+        values = definition(home)
+        about = Schema.named(home, geography=geography)
+        entry = values["workloads"][name]
+        if levels is None:
+            levels = [n for n in entry["levels"] if n in about.geography.levels]
+        levels = list(check.texts(levels, "levels"))
+        if not levels:
+            raise ArgumentError("levels must be at least one, got none")
+        for level in levels:
+            about.geography.rank(level)
+        return cls.from_dict(
+            {
+                "schema": about.to_dict(),
+                "recodes": values.get("recodes", {}),
+                "iterations": values.get("iterations", {}),
+                "levels": levels,
+                "tables": entry["tables"],
+            }
+        )
 
 
 def _homes() -> dict[str, str]:
     """Return the definition file of every built-in workload."""
     return {w: name for name in definition_names() for w in definition(name)["workloads"]}
-
-
-def workload(
-    name: str, *, levels: Sequence[str] | None = None, geography: str | None = None
-) -> Workload:
-    """Return a built-in workload.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`workload_names`.
-    levels : sequence of str, optional
-        Levels at which every table is published, instead of the usual ones.
-    geography : str, optional
-        Geography instead of the usual one; see :func:`schema`.
-
-    Returns
-    -------
-    Workload
-        Its tables.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no such workload, geography or level.
-
-    Examples
-    --------
-    >>> blocks = workload("sf1-block")
-    >>> len(blocks.tables), blocks.n_cells
-    (18, 775)
-    >>> workload("pl94", levels=["tract", "block"]).sensitivity("change-one", norm=1)
-    Fraction(44, 1)
-    """
-    homes = _homes()
-    home = homes[check.choice(name, "name", tuple(sorted(homes)))]
-    values = definition(home)
-    about = schema(home, geography=geography)
-    entry = values["workloads"][name]
-    if levels is None:
-        levels = [n for n in entry["levels"] if n in about.geography.levels]
-    levels = list(check.texts(levels, "levels"))
-    if not levels:
-        raise ArgumentError("levels must be at least one, got none")
-    for level in levels:
-        about.geography.rank(level)
-    return Workload.from_dict(
-        {
-            "schema": about.to_dict(),
-            "recodes": values.get("recodes", {}),
-            "iterations": values.get("iterations", {}),
-            "levels": levels,
-            "tables": entry["tables"],
-        }
-    )

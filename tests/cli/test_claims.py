@@ -15,7 +15,7 @@ from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 from bayesrisk.experiments import claims as claims_run
 from bayesrisk.experiments import run_claims
 from bayesrisk.reconstruction import claims
-from bayesrisk.tables import workload
+from bayesrisk.tables import Workload
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def tables(tmp_path_factory):
     chosen = data.blocks.loc[data.blocks["chosen"], "block"].to_numpy(dtype="U15")[:5]
     own = data.households.take(np.flatnonzero(np.isin(data.households.geoids, chosen)))
     folder = tmp_path_factory.mktemp("tables") / "T"
-    tabulate_records(own, workload("household-dhc")).write(folder)
+    tabulate_records(own, Workload.named("household-dhc")).write(folder)
     return folder
 
 

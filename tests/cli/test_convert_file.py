@@ -20,7 +20,7 @@ from bayesrisk.readers import (
     write_record_form,
     write_sf1,
 )
-from bayesrisk.tables import PublishedTables, Records, schema, tabulate_records, workload
+from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate_records
 
 RNG = np.random.default_rng(7)
 
@@ -53,15 +53,15 @@ def test_records_of_every_form(tmp_path):
         output = tmp_path / f"{form}-{file}.parquet"
         text = run(tmp_path / file, "--from", form, "-o", output, "--json", *options)
         assert json.loads(text)["rows"] == (rows or len(persons_1940))
-        assert len(Records.read(output, schema=schema(name))) == (rows or len(persons_1940))
-    found = Records.read(tmp_path / "records-r.csv.parquet", schema=schema("sf1-person"))
+        assert len(Records.read(output, schema=Schema.named(name))) == (rows or len(persons_1940))
+    found = Records.read(tmp_path / "records-r.csv.parquet", schema=Schema.named("sf1-person"))
     assert oracle.same(found, people)
 
 
 def test_tables(tmp_path):
     blocks = ["500010001001000", "500010001001001"] * 10
     people = oracle.person_records(RNG, 20).replace(block=blocks)
-    tables = tabulate_records(people, workload("sf1-block"))
+    tables = tabulate_records(people, Workload.named("sf1-block"))
     write_sf1(tables, tmp_path / "vt2010.sf1.zip")
     write_nhgis(tables, tmp_path / "nhgis.zip", described=True)
     for form, file in (("sf1", "vt2010.sf1.zip"), ("nhgis", "nhgis.zip")):

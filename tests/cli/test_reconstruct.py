@@ -13,10 +13,10 @@ from bayesrisk.exceptions import ArgumentError, DataError, MissingDependencyErro
 from bayesrisk.experiments import read_reconstruction
 from bayesrisk.mechanisms import Identity
 from bayesrisk.reconstruction import make_solver
-from bayesrisk.tables import Records, schema, tabulate_records, workload
+from bayesrisk.tables import Records, Schema, Workload, tabulate_records
 
 RUNNER = CliRunner()
-BOTH = workload("sf1-block").union(workload("sf1-tract"))
+BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 
 
 def records():
@@ -30,7 +30,7 @@ def records():
             "hisp": rng.integers(0, 2, 80),
         }
     )
-    return Records.from_frame(frame, schema=schema("sf1-person"))
+    return Records.from_frame(frame, schema=Schema.named("sf1-person"))
 
 
 def run(*arguments):

@@ -10,7 +10,7 @@ from bayesrisk import Release, make_mechanism, simulate_population
 from bayesrisk.cli.app import main
 from bayesrisk.cli.release import with_settings
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.tables import Microdata, workload
+from bayesrisk.tables import Microdata, Workload
 
 SWAPPING = """
 mechanism = "swapping"
@@ -72,7 +72,7 @@ def test_the_command_releases_what_the_class_does(run, microdata, tmp_path):
     mechanism = make_mechanism(
         "discrete-gaussian", budgets={"block": {"P12": "1/10"}}, sensitivity="add-remove"
     )
-    asked = workload("sf1-block").select(tables=["P12"])
+    asked = Workload.named("sf1-block").select(tables=["P12"])
     assert made == mechanism.release(Microdata.read(microdata), workload=asked, rng=7)
     frame = pd.read_parquet(out)
     assert frame.columns.tolist() == ["level", "geoid", "table", "cell", "count"]
@@ -120,7 +120,7 @@ def test_a_file_of_records(run, microdata, tmp_path):
     ]
     status, _, _ = run(file, *options, "--schema", "sf1-person", "-o", tmp_path / "a")
     assert status == 0
-    asked = workload("pl94", levels=["tract"])
+    asked = Workload.named("pl94", levels=["tract"])
     expected = make_mechanism("identity").release(Microdata.read(microdata), workload=asked, rng=0)
     assert Release.read(tmp_path / "a").tables == expected.tables
 

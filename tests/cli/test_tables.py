@@ -7,14 +7,7 @@ from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
-from bayesrisk.tables import (
-    Microdata,
-    PublishedTables,
-    Records,
-    schema,
-    tabulate_records,
-    workload,
-)
+from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Workload, tabulate_records
 
 RUNNER = CliRunner()
 
@@ -34,7 +27,7 @@ def people(count=300):
 
 
 def records():
-    return Records.from_frame(people(), schema=schema("sf1-person"))
+    return Records.from_frame(people(), schema=Schema.named("sf1-person"))
 
 
 def run(*arguments):
@@ -53,7 +46,7 @@ def test_tables_of_a_file(file, tmp_path):
     assert done.exit_code == 0
     assert "34 tables of 4071 cells" in done.stdout
     assert "300 records counted" in done.stderr
-    both = workload("sf1-block").union(workload("sf1-tract"))
+    both = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
     assert PublishedTables.read(tmp_path / "t") == tabulate_records(records(), both)
 
 
@@ -86,9 +79,9 @@ def test_folders_in_use(file, tmp_path):
     again = run(file, "--tables", "sf1-tract", "-o", tmp_path / "t")
     assert isinstance(again.exception, OutputError)
     assert "add --replace" in str(again.exception)
-    assert PublishedTables.read(tmp_path / "t").workload == workload("sf1-block")
+    assert PublishedTables.read(tmp_path / "t").workload == Workload.named("sf1-block")
     assert run(file, "--tables", "sf1-tract", "-o", tmp_path / "t", "--replace").exit_code == 0
-    assert PublishedTables.read(tmp_path / "t").workload == workload("sf1-tract")
+    assert PublishedTables.read(tmp_path / "t").workload == Workload.named("sf1-tract")
     for replace in ([], ["--replace"]):
         foreign = run(file, "--tables", "sf1-tract", "-o", tmp_path, *replace)
         assert isinstance(foreign.exception, OutputError)

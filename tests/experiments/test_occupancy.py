@@ -13,7 +13,7 @@ from bayesrisk.experiments.occupancy.config import PROTECTIONS
 from bayesrisk.experiments.occupancy.report import read_households, read_sample
 from bayesrisk.experiments.occupancy.study import synthetic_households
 from bayesrisk.population import population_spec, simulate_population
-from bayesrisk.tables import Records, schema
+from bayesrisk.tables import Records, Schema
 
 SMALL = OccupancyConfig(seeds=(3, 4), blocks=12, solutions=3, noisy_solutions=2, sample_blocks=200)
 
@@ -110,7 +110,7 @@ def test_a_simulated_population_is_a_sample(tmp_path):
     population = simulate_population(population_spec("tract", n_blocks=20), rng=8)
     population.households.write(tmp_path / "households.parquet")
     sample = read_sample(tmp_path / "households.parquet")
-    homes = population.for_schema(schema("household-occupancy")).to_frame()
+    homes = population.for_schema(Schema.named("household-occupancy")).to_frame()
     assert list(sample) == ["size", "race_ethnicity", "children"]
     pd.testing.assert_frame_equal(sample, homes[list(sample)])
 
@@ -159,7 +159,7 @@ def test_bad_settings(tmp_path):
     homes = pd.DataFrame(
         {"block": ["500010101001000"], "size": 1, "race_ethnicity": 0, "children": 0}
     ).assign(bedrooms=0, subsidised=0)
-    records = Records.from_frame(homes, schema=schema("household-occupancy"))
+    records = Records.from_frame(homes, schema=Schema.named("household-occupancy"))
     with pytest.raises(DataError, match="households: must hold subsidised ones, got none"):
         run_occupancy(SMALL, households=records)
     homes.drop(columns="bedrooms").to_parquet(tmp_path / "bad.parquet")

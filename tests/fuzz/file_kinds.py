@@ -31,15 +31,15 @@ from bayesrisk.tables import (
     Microdata,
     PublishedTables,
     Records,
+    Schema,
+    Workload,
     iter_records,
-    schema,
     tabulate_records,
-    workload,
 )
 
 ROWS = 12
 BLOCKS = ["500010001001000", "500010001001001", "500010002002000"]
-P1 = workload("sf1-block").select(tables=["P1", "P7", "P12"])
+P1 = Workload.named("sf1-block").select(tables=["P1", "P7", "P12"])
 
 Example = namedtuple("Example", "files read")
 
@@ -285,7 +285,7 @@ def records(ending):
             people().to_frame().assign(note="a, b").to_csv(file, index=False)
         else:
             people().write(file)
-        about = schema("sf1-person")
+        about = Schema.named("sf1-person")
         return Example([file], lambda: _length(iter_records(file, schema=about, chunk=5)))
 
     return make
@@ -443,7 +443,7 @@ def sample(folder):
 
 def statistics(folder):
     file = folder / "statistics.parquet"
-    about = workload("household-occupancy")
+    about = Workload.named("household-occupancy")
     homes = Records.from_frame(_homes(), schema=about.schema)
     br.reconstruction.occupancy_statistics(tabulate_records(homes, about)).to_frame().to_parquet(
         file

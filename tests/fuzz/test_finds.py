@@ -16,9 +16,9 @@ from bayesrisk.exceptions import ConfigError, DataError, OutputError
 from bayesrisk.experiments import load_config
 from bayesrisk.experiments.sweep.folder import SweepFolder
 from bayesrisk.readers.text.fixed import parse_whole
-from bayesrisk.tables import PublishedTables, Records, schema
+from bayesrisk.tables import PublishedTables, Records, Schema
 
-PERSON = schema("sf1-person")
+PERSON = Schema.named("sf1-person")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from bayesrisk.tables import Records, schema
+from bayesrisk.tables import Records, Schema
 
 STATES = ["01", "50", "72"]
 RACES = ["white", "black", "aian", "asian", "nhopi", "sor"]
@@ -30,7 +30,7 @@ def records(name, columns):
         else pa.array(np.broadcast_to(values, rows).astype(np.int64))
         for key, values in columns.items()
     }
-    return Records(schema(name), pa.table(typed))
+    return Records(Schema.named(name), pa.table(typed))
 
 
 def pl94_records(rng, n):

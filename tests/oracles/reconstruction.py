@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from bayesrisk.tables import Records, schema, tabulate_records, workload
+from bayesrisk.tables import Records, Schema, Workload, tabulate_records
 
 RACES = [1, 2, 4, 8, 16, 32, 3, 5, 9, 33, 6, 34, 7]
 
@@ -131,10 +131,10 @@ def person_tables(columns, *, tract=True, without=()):
     """Return the published tables of such records."""
     import pandas as pd
 
-    asked = workload("sf1-block")
+    asked = Workload.named("sf1-block")
     if without:
         asked = asked.select(without=without)
     if tract:
-        asked = asked.union(workload("sf1-tract"))
-    records = Records.from_frame(pd.DataFrame(columns), schema=schema("sf1-person"))
+        asked = asked.union(Workload.named("sf1-tract"))
+    records = Records.from_frame(pd.DataFrame(columns), schema=Schema.named("sf1-person"))
     return tabulate_records(records, asked)

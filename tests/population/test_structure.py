@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from oracles.population import combinations, household_faults
 
 from bayesrisk.population import population_spec, simulate_population
-from bayesrisk.tables import Microdata, schema
+from bayesrisk.tables import Microdata, Schema
 
 COLUMNS = ("size", "type", "detailed_type", "under_18", "over_65", "hhage")
 
@@ -121,9 +121,9 @@ def test_vacant_units_have_a_status_and_nothing_else(county):
 
 
 def test_records_can_be_counted_in_every_schema_of_theirs(county):
-    redistricting = county.for_schema(schema("pl94"))
+    redistricting = county.for_schema(Schema.named("pl94"))
     assert (np.bincount(redistricting.codes("hhgq"), minlength=8) > 0).sum() >= 3
-    occupancy = county.for_schema(schema("household-occupancy"))
+    occupancy = county.for_schema(Schema.named("household-occupancy"))
     assert len(occupancy) == (county.households.codes("vacancy") == 0).sum()
 
 

@@ -11,7 +11,7 @@ from bayesrisk import DataError, __version__
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.population import _national as national
 from bayesrisk.population import population_summary
-from bayesrisk.tables import Microdata, Records, schema
+from bayesrisk.tables import Microdata, Records, Schema
 
 PERSON = st.tuples(
     st.integers(0, 4), st.integers(0, 1), st.integers(0, 110), st.integers(1, 63), st.integers(0, 1)
@@ -20,7 +20,7 @@ PERSON = st.tuples(
 
 def records(people):
     frame = pd.DataFrame(people, columns=["block", "sex", "age", "race", "hisp"])
-    return Records.from_frame(frame, schema=schema("sf1-person"))
+    return Records.from_frame(frame, schema=Schema.named("sf1-person"))
 
 
 def check(people):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from bayesrisk.reconstruction import reconstruct, solution_variability
-from bayesrisk.tables import Records, schema, tabulate_records, workload
+from bayesrisk.tables import Records, Schema, Workload, tabulate_records
 
 PERSON = Path(__file__).parents[3] / "shared" / "data" / "person"
 KEY = ["block", "sex", "agebin", "race", "hisp"]
@@ -21,8 +21,8 @@ def load(name):
     frame = pd.read_parquet(PERSON / f"{name}_dev.parquet")
     frame["block"] = frame["block"].astype(str).str.zfill(15)
     columns = ["block", "sex", "age", "race", "hisp"]
-    asked = workload("sf1-block").union(workload("sf1-tract"))
-    records = Records.from_frame(frame[columns], schema=schema("sf1-person"))
+    asked = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
+    records = Records.from_frame(frame[columns], schema=Schema.named("sf1-person"))
     return frame, tabulate_records(records, asked)
 
 

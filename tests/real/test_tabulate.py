@@ -6,14 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk.tables import (
-    Histogram,
-    PublishedTables,
-    Records,
-    schema,
-    tabulate_records,
-    workload,
-)
+from bayesrisk.tables import Histogram, PublishedTables, Records, Schema, Workload, tabulate_records
 
 PERSON = Path(__file__).parents[3] / "shared" / "data" / "person"
 FORMATS = PERSON.parent / "formats"
@@ -21,7 +14,7 @@ FORMATS = PERSON.parent / "formats"
 pytestmark = pytest.mark.skipif(
     not PERSON.is_dir(), reason=f"needs the shared data folder, {PERSON} is absent"
 )
-ABOUT = schema("sf1-person")
+ABOUT = Schema.named("sf1-person")
 FILES = ["rhdf_dev.parquet", "rmdf_dev.parquet"]
 _LETTERS = "ABCDEFGHI"
 
@@ -58,7 +51,7 @@ def test_every_cell_and_predicate_equals_the_published_list():
     listed = cells()
     seen = set()
     for level, name in (("block", "sf1-block"), ("tract", "sf1-tract")):
-        made = workload(name)
+        made = Workload.named(name)
         of_level = listed[listed["level"] == level]
         assert set(made.at(level)) == set(of_level["table"])
         for table_name, rows in of_level.groupby("table", sort=False):
@@ -78,7 +71,9 @@ def test_counts_equal_direct_counting(file):
     frame = pd.read_parquet(PERSON / file)
     frame["geoid"] = frame["block"].map("{:015d}".format)
     listed = cells()
-    made = tabulate_records(read(file), workload("sf1-block").union(workload("sf1-tract")))
+    made = tabulate_records(
+        read(file), Workload.named("sf1-block").union(Workload.named("sf1-tract"))
+    )
     rng = np.random.default_rng(6)
     for level, width, share in (("block", 15, 775), ("tract", 11, 150)):
         of_level = listed[listed["level"] == level].sample(share, random_state=rng)
@@ -95,7 +90,7 @@ def test_counts_equal_direct_counting(file):
 @pytest.mark.parametrize("file", FILES)
 def test_tracts_are_the_sums_of_their_blocks(file):
     records = read(file)
-    both = workload("sf1-block", levels=["block", "tract", "county"])
+    both = Workload.named("sf1-block", levels=["block", "tract", "county"])
     made = tabulate_records(records, both)
     for level in ("tract", "county"):
         width = ABOUT.geography.width(level)
@@ -105,7 +100,7 @@ def test_tracts_are_the_sums_of_their_blocks(file):
             np.add.at(sums, parent, made.counts["block", table].toarray())
             assert np.array_equal(sums, made.counts[level, table].toarray())
     # The tract tables by single years add up to the block tables by groups of years.
-    tract = tabulate_records(records, workload("sf1-tract"))
+    tract = tabulate_records(records, Workload.named("sf1-tract"))
     for letter in ("", *_LETTERS):
         single = tract.counts["tract", f"PCT12{letter}"].sum()
         assert single == made.counts["block", f"P12{letter}"].sum()
@@ -114,7 +109,7 @@ def test_tracts_are_the_sums_of_their_blocks(file):
 @pytest.mark.parametrize("file", FILES)
 def test_folders_and_histograms_give_the_records_back(file, tmp_path):
     records = read(file)
-    made = tabulate_records(records, workload("sf1-block"))
+    made = tabulate_records(records, Workload.named("sf1-block"))
     made.write(tmp_path / "t")
     assert PublishedTables.read(tmp_path / "t") == made
     back = Histogram.from_records(records).to_records()
@@ -127,7 +122,7 @@ def test_race_codes_equal_the_published_list():
     listed = pd.read_csv(FORMATS / "cenrace63.csv")
     bits = ["white", "black", "aian", "asian", "nhopi", "sor"]
     masks = sum(listed[name] * 2**i for i, name in enumerate(bits))
-    p8 = workload("sf1-block").tables["block", "P8"]
+    p8 = Workload.named("sf1-block").tables["block", "P8"]
     assert listed["p8_cell"].tolist() == list(p8.cells)
     assert (p8.factors["race"].argmax(axis=1) + 1).tolist() == masks.tolist()
 
@@ -135,6 +130,6 @@ def test_race_codes_equal_the_published_list():
 def test_cells_of_the_household_tables_exist():
     """The cells of Summary File 1 that the occupancy tables name are published ones."""
     listed = set(pd.read_csv(FORMATS / "sf1_2010_cells.csv", dtype=str)["cell"])
-    for (_, name), table in workload("household-occupancy").tables.items():
+    for (_, name), table in Workload.named("household-occupancy").tables.items():
         if not name.startswith("HUD"):
             assert set(table.cells) <= listed

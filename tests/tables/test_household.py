@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.tables import household_cells, household_valid, schema, workload
+from bayesrisk.tables import Schema, Workload, household_cells, household_valid
 
-ABOUT = schema("household-dhc")
+ABOUT = Schema.named("household-dhc")
 CELLS = household_cells()
 
 
@@ -103,7 +103,7 @@ def test_missing_columns_are_named():
 
 def test_rank_and_partition_of_the_tables():
     """The paper's system: rank 391; each table counts a valid unit at most once."""
-    made = workload("household-dhc")
+    made = Workload.named("household-dhc")
     matrix = made.incidence(CELLS, level="block")
     assert matrix.shape == (626, 106_519)
     gram = (matrix @ matrix.T).toarray().astype(float)

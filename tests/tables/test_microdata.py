@@ -12,15 +12,14 @@ from bayesrisk.tables import (
     Microdata,
     Records,
     Schema,
+    Workload,
     as_microdata,
     household_cells,
-    schema,
     tabulate_records,
-    workload,
 )
 
 BLOCK = "500010101001000"
-PERSON, UNIT = schema("sf1-person"), schema("household-dhc")
+PERSON, UNIT = Schema.named("sf1-person"), Schema.named("household-dhc")
 
 
 def persons(**changes):
@@ -79,18 +78,18 @@ def test_a_smaller_population_replaces_the_larger(tmp_path):
 
 
 def test_blocks_without_people_are_published_zeros():
-    made = tabulate_records(Microdata(persons(), blocks=blocks()), workload("sf1-block"))
+    made = tabulate_records(Microdata(persons(), blocks=blocks()), Workload.named("sf1-block"))
     assert made.geoids["block"].tolist() == sorted(blocks()["block"])
     assert made.count("block", "P1", "500010101001002").tolist() == [0]
 
 
 def test_persons_of_the_redistricting_file():
-    records = Microdata(persons()).for_schema(schema("pl94"))
+    records = Microdata(persons()).for_schema(Schema.named("pl94"))
     assert records.codes("hhgq").tolist() == [0, 0, 3]
     assert records.codes("votingage").tolist() == [0, 1, 1]
     assert records.codes("hispanic").tolist() == [0, 1, 0]
     assert records.codes("cenrace").tolist() == [0, 6, 62]
-    assert set(records.columns) == {"block", "household", *schema("pl94").names, "gq"}
+    assert set(records.columns) == {"block", "household", *Schema.named("pl94").names, "gq"}
     same = Microdata(persons())
     assert same.for_schema(PERSON) is same.persons
 
@@ -102,25 +101,25 @@ def test_race_codes_agree_with_the_race_tables(masks):
     columns = {name: [0] * len(masks) for name in ("sex", "age", "hisp", "gq")}
     frame = pd.DataFrame({"block": [BLOCK] * len(masks), "race": masks, **columns})
     data = Microdata(Records.from_frame(frame, schema=PERSON))
-    block_tables = tabulate_records(data, workload("sf1-block"))
-    redistricting = tabulate_records(data, workload("pl94", levels=["block"]))
+    block_tables = tabulate_records(data, Workload.named("sf1-block"))
+    redistricting = tabulate_records(data, Workload.named("pl94", levels=["block"]))
     p8 = block_tables.count("block", "P8", BLOCK)
     assert p8.tolist() == redistricting.count("block", "cenrace", BLOCK).tolist()
 
 
 def test_units_and_occupancy():
     source = households()
-    units = Microdata(households=source).for_schema(schema("pl94-units"))
+    units = Microdata(households=source).for_schema(Schema.named("pl94-units"))
     occupied = source.codes("vacancy") == 0
     assert units.codes("h1").tolist() == occupied.astype(int).tolist()
-    found = Microdata(households=source).for_schema(schema("household-occupancy"))
+    found = Microdata(households=source).for_schema(Schema.named("household-occupancy"))
     frame = source.to_frame()[occupied].reset_index(drop=True)
     assert len(found) == len(frame)
     assert found.codes("size").tolist() == frame["size"].tolist()
     assert found.codes("children").tolist() == frame["children"].clip(upper=6).tolist()
     expected = frame["race"] - 1 + 7 * (frame["hispanic"] - 1)
     assert found.codes("race_ethnicity").tolist() == expected.tolist()
-    tables = tabulate_records(found, workload("household-occupancy"))
+    tables = tabulate_records(found, Workload.named("household-occupancy"))
     subsidised = frame[frame["subsidised"] == 1]
     assert tables.count("block", "P1", BLOCK).tolist() == [frame["size"].sum()]
     assert tables.count("block", "P16", BLOCK).tolist() == [frame["children"].clip(upper=6).sum()]
@@ -149,19 +148,19 @@ def test_what_cannot_be_recoded():
     with pytest.raises(ArgumentError, match="households must be given for schema 'household-dhc'"):
         only.for_schema(UNIT)
     with pytest.raises(ArgumentError, match="cannot be counted as 'census-1940'"):
-        only.for_schema(schema("census-1940"))
+        only.for_schema(Schema.named("census-1940"))
     with pytest.raises(ArgumentError, match="cannot be counted as 'pl94' \\(spine-2020\\)"):
-        only.for_schema(schema("pl94", geography="spine-2020"))
+        only.for_schema(Schema.named("pl94", geography="spine-2020"))
     bare = Microdata(Records(PERSON, persons().table.drop_columns(["gq"])))
     with pytest.raises(DataError, match="must have a column 'gq'"):
-        bare.for_schema(schema("pl94"))
+        bare.for_schema(Schema.named("pl94"))
     with pytest.raises(DataError, match=r"row 2, column 'gq': must be in \[0, 7\], got 8"):
-        Microdata(persons(gq=[0, 8, 0])).for_schema(schema("pl94"))
+        Microdata(persons(gq=[0, 8, 0])).for_schema(Schema.named("pl94"))
     with pytest.raises(DataError, match="column 'gq': must be whole numbers"):
-        Microdata(persons(gq=[0.0, 1.0, 0.0])).for_schema(schema("pl94"))
+        Microdata(persons(gq=[0.0, 1.0, 0.0])).for_schema(Schema.named("pl94"))
     with pytest.raises(DataError, match="column 'children': must be >= 0, got -1"):
         Microdata(households=households(children=[-1] * 50)).for_schema(
-            schema("household-occupancy")
+            Schema.named("household-occupancy")
         )
 
 

@@ -17,11 +17,11 @@ from bayesrisk.exceptions import (
     OutputError,
     ShapeError,
 )
-from bayesrisk.tables import PublishedTables, Records, Workload, schema, tabulate_records, workload
+from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate_records
 from bayesrisk.tables import exchange as _exchange
 
-PERSON = schema("sf1-person")
-SMALL = workload("sf1-block", levels=["tract", "block"]).select(tables=["P1", "P6", "P12"])
+PERSON = Schema.named("sf1-person")
+SMALL = Workload.named("sf1-block", levels=["tract", "block"]).select(tables=["P1", "P6", "P12"])
 
 
 def people(count=200, seed=3):
@@ -100,7 +100,7 @@ def test_places_without_records():
     with pytest.raises(ArgumentError, match="geoids must have 15 digits"):
         tabulate_records(records, SMALL, geoids=["01"])
     with pytest.raises(ArgumentError, match="records must be of schema 'pl94'"):
-        tabulate_records(records, workload("pl94"))
+        tabulate_records(records, Workload.named("pl94"))
 
 
 @settings(max_examples=50)

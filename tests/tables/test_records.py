@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from table_strategies import records as rows_of
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
-from bayesrisk.tables import Histogram, Records, Schema, iter_records, schema
+from bayesrisk.tables import Histogram, Records, Schema, iter_records
 
-PERSON = schema("sf1-person")
+PERSON = Schema.named("sf1-person")
 TOY = {
     "name": "toy",
     "attributes": [{"name": "a", "size": 3, "first": 1}, {"name": "b", "size": 2, "first": 0}],

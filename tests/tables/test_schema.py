@@ -6,9 +6,9 @@ from oracles.tables import every_record
 from table_strategies import schemas
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
-from bayesrisk.tables import Attribute, Geography, Schema, schema, schema_names
+from bayesrisk.tables import Attribute, Geography, Schema
 
-CENSUS = schema("sf1-person").geography
+CENSUS = Schema.named("sf1-person").geography
 
 
 @given(schemas())
@@ -35,17 +35,17 @@ def test_cells_are_numbered_as_records_are_listed(document):
     ],
 )
 def test_built_in_schemas(name, shape, finest):
-    about = schema(name)
+    about = Schema.named(name)
     assert about.shape == shape
     assert about.geography.finest == finest
-    assert name in schema_names()
+    assert name in Schema.available()
     assert Schema.from_dict(about.to_dict()) == about
 
 
 def test_the_detail_histograms_have_the_published_sizes():
-    assert schema("pl94").size == 2016
-    assert schema("census-1940").size == 864
-    pl94 = schema("pl94")
+    assert Schema.named("pl94").size == 2016
+    assert Schema.named("census-1940").size == 864
+    pl94 = Schema.named("pl94")
     for h, v, i, c in [(0, 1, 0, 2), (7, 1, 1, 62), (3, 0, 1, 40)]:
         cell = pl94.cell_index({"hhgq": h, "votingage": v, "hispanic": i, "cenrace": c})
         assert cell == ((h * 2 + v) * 2 + i) * 63 + c
@@ -55,8 +55,8 @@ def test_geographies():
     assert CENSUS.width("county") == 5
     assert CENSUS.parent("block") == "block_group"
     assert CENSUS.parent("nation") is None
-    assert schema("pl94", geography="spine-2020").geography.widths == (0, 3, 9, 13, 15, 31)
-    assert schema("census-1940").geography.widths == (0, 2, 6, 9, 13)
+    assert Schema.named("pl94", geography="spine-2020").geography.widths == (0, 3, 9, 13, 15, 31)
+    assert Schema.named("census-1940").geography.widths == (0, 2, 6, 9, 13)
     blocks = ["010730051031000", "500010101002001"]
     assert CENSUS.ancestors(blocks, "tract").tolist() == ["01073005103", "50001010100"]
     assert CENSUS.ancestors(blocks, "nation").tolist() == ["", ""]
@@ -90,17 +90,21 @@ def test_ancestors_are_prefixes(blocks):
             ArgumentError,
             "fewer than 2\\*\\*62",
         ),
-        (lambda: schema("sf2"), ArgumentError, "name must be one of"),
-        (lambda: schema("pl94", geography="spine"), ArgumentError, "geography must be one of"),
+        (lambda: Schema.named("sf2"), ArgumentError, "name must be one of"),
+        (
+            lambda: Schema.named("pl94", geography="spine"),
+            ArgumentError,
+            "geography must be one of",
+        ),
         (lambda: CENSUS.width("street"), ArgumentError, "level must be one of"),
         (lambda: CENSUS.ancestors(["01"], "tract"), ArgumentError, "at least 11 digits"),
-        (lambda: schema("pl94-units").cell_index({}), ArgumentError, "codes must be of h1"),
+        (lambda: Schema.named("pl94-units").cell_index({}), ArgumentError, "codes must be of h1"),
         (
-            lambda: schema("pl94-units").cell_index({"h1": [0, 2]}),
+            lambda: Schema.named("pl94-units").cell_index({"h1": [0, 2]}),
             ArgumentError,
             "h1 must be <= 1, got 2 at index 1",
         ),
-        (lambda: schema("pl94-units").codes([2]), ArgumentError, "cells must be <= 1, got 2"),
+        (lambda: Schema.named("pl94-units").codes([2]), ArgumentError, "cells must be <= 1, got 2"),
         (lambda: Schema.from_dict({}), ArgumentError, "schema must hold"),
     ],
 )

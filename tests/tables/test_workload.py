@@ -19,10 +19,7 @@ from bayesrisk.tables import (
     Schema,
     Table,
     Workload,
-    schema,
     tabulate_records,
-    workload,
-    workload_names,
 )
 from bayesrisk.tables import _sensitivity as search
 
@@ -102,9 +99,9 @@ def test_round_trip_of_tables_made_from_factors(document):
         assert (ours != theirs).nnz == 0
 
 
-@pytest.mark.parametrize("name", workload_names())
+@pytest.mark.parametrize("name", Workload.available())
 def test_built_in_workloads_round_trip(name):
-    made = workload(name)
+    made = Workload.named(name)
     assert Workload.from_dict(json.loads(json.dumps(made.to_dict()))) == made
     assert len({cell for t in made.tables.values() for cell in t.cells}) > 0
 
@@ -122,7 +119,7 @@ def test_built_in_workloads_round_trip(name):
     ],
 )
 def test_sizes(name, tables, cells):
-    made = workload(name)
+    made = Workload.named(name)
     assert (len(made.tables), made.n_cells) == (tables, cells)
 
 
@@ -142,7 +139,7 @@ def test_sizes(name, tables, cells):
     ],
 )
 def test_known_sensitivities(name, add_remove, change_one, in_place):
-    made = workload(name)
+    made = Workload.named(name)
     assert made.sensitivity("change-one", norm=1) == change_one
     assert made.sensitivity("change-in-place", norm=1) == in_place
     assert made.sensitivity("add-remove", norm=1) == add_remove
@@ -152,7 +149,7 @@ def test_known_sensitivities(name, add_remove, change_one, in_place):
 @pytest.mark.parametrize("kind", ["add-remove", "change-in-place"])
 def test_sensitivity_of_real_tables_by_enumeration(name, kind):
     """Every cell of the schema (for pairs: a sample of them against all others)."""
-    made = workload(name, levels=workload(name).levels[-1:])
+    made = Workload.named(name, levels=Workload.named(name).levels[-1:])
     matrix = made.incidence(np.arange(made.schema.size), level=made.levels[0]).tocsc()
     sums = np.asarray(matrix.sum(axis=0)).ravel()
     if kind == "add-remove":
@@ -167,7 +164,7 @@ def test_sensitivity_of_real_tables_by_enumeration(name, kind):
 
 
 def test_the_order_of_attributes_does_not_matter(monkeypatch):
-    made = workload("household-dhc")
+    made = Workload.named("household-dhc")
     answer = made.largest_change("change-in-place", norm=1)
     plain = search._order
     monkeypatch.setattr(search, "_order", lambda *a: plain(*a)[::-1])
@@ -179,7 +176,7 @@ def test_the_order_of_attributes_does_not_matter(monkeypatch):
 
 
 def test_too_many_classes_to_compare(monkeypatch):
-    made = workload("pl94", levels=["block"]).select(tables=["detailed"])
+    made = Workload.named("pl94", levels=["block"]).select(tables=["detailed"])
     assert made.largest_change("change-in-place", norm=1) == 2
     monkeypatch.setattr(search, "_MAX_ENTRIES", 2016**2 - 1)
     assert made.largest_change("change-one", norm=1) == 2
@@ -188,16 +185,18 @@ def test_too_many_classes_to_compare(monkeypatch):
 
 
 def test_union_and_select():
-    both = workload("sf1-block").union(workload("sf1-tract"), workload("sf1-block"))
+    both = Workload.named("sf1-block").union(
+        Workload.named("sf1-tract"), Workload.named("sf1-block")
+    )
     assert both.levels == ("tract", "block")
-    assert list(both.at("block")) == list(workload("sf1-block").at("block"))
-    assert both.select(levels=["tract"]) == workload("sf1-tract")
+    assert list(both.at("block")) == list(Workload.named("sf1-block").at("block"))
+    assert both.select(levels=["tract"]) == Workload.named("sf1-tract")
     few = both.select(tables=["P1", "P6"], without=["P6"])
     assert list(few.tables) == [("block", "P1")]
-    switchable = workload("household-dhc").select(without=["H1", "H11", "H15"])
+    switchable = Workload.named("household-dhc").select(without=["H1", "H11", "H15"])
     assert switchable.n_cells == 626 - 9
     with pytest.raises(ArgumentError, match="schemas must be the same"):
-        both.union(workload("pl94"))
+        both.union(Workload.named("pl94"))
     with pytest.raises(ArgumentError, match="tables must be one of"):
         both.select(without=["P99"])
     with pytest.raises(ArgumentError, match="at least one table"):
@@ -208,16 +207,16 @@ def test_union_and_select():
 
 
 def test_levels_and_geography_can_be_chosen():
-    spine = workload("pl94", levels=["block", "state"], geography="spine-2020")
+    spine = Workload.named("pl94", levels=["block", "state"], geography="spine-2020")
     assert spine.levels == ("state", "block")
     assert spine.schema.geography.widths[-1] == 31
-    assert workload("pl94").tables["block", "total"].cells == ("0",)
-    assert workload("pl94").tables["block", "cenrace"].cells[7] == "07"
-    assert workload("pl94").tables["block", "detailed"].cells[7] == "0007"
+    assert Workload.named("pl94").tables["block", "total"].cells == ("0",)
+    assert Workload.named("pl94").tables["block", "cenrace"].cells[7] == "07"
+    assert Workload.named("pl94").tables["block", "detailed"].cells[7] == "0007"
     with pytest.raises(ArgumentError, match="level must be one of"):
-        workload("pl94", levels=["street"])
+        Workload.named("pl94", levels=["street"])
     with pytest.raises(ArgumentError, match="name must be one of"):
-        workload("sf2")
+        Workload.named("sf2")
 
 
 def one_part(**entry):
@@ -288,15 +287,15 @@ def test_tables_are_checked():
 
 def test_kinds_and_norms_are_checked():
     with pytest.raises(ArgumentError, match="kind must be one of"):
-        workload("pl94-units").sensitivity("bounded", norm=1)
+        Workload.named("pl94-units").sensitivity("bounded", norm=1)
     with pytest.raises(ArgumentError, match="norm must be 1 or 2, got 3"):
-        workload("pl94-units").sensitivity("add-remove", norm=3)
+        Workload.named("pl94-units").sensitivity("add-remove", norm=3)
 
 
 def test_a_part_of_a_large_table_in_slices(monkeypatch):
     from bayesrisk.tables import _table
 
-    made = workload("pl94", levels=["block"])
+    made = Workload.named("pl94", levels=["block"])
     cells = np.random.default_rng(2).integers(0, made.schema.size, 500)
     whole = made.incidence(cells, level="block")
     monkeypatch.setattr(_table, "_DENSE", 5000)
@@ -306,9 +305,9 @@ def test_a_part_of_a_large_table_in_slices(monkeypatch):
 def test_the_races_of_the_redistricting_file_are_in_the_order_of_the_tables():
     from bayesrisk.tables.recode import CENRACE
 
-    p8 = workload("sf1-block").tables["block", "P8"]
+    p8 = Workload.named("sf1-block").tables["block", "P8"]
     assert p8.factors["race"].argmax(axis=1).tolist() == (CENRACE - 1).tolist()
-    assert schema("pl94").attribute("cenrace").size == len(CENRACE)
+    assert Schema.named("pl94").attribute("cenrace").size == len(CENRACE)
 
 
 def through_a_pickle(value):

@@ -9,7 +9,7 @@ from bayesrisk._files.parquet import opened, read_frame
 from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.occupancy.pooled import OccupancyStudy
 from bayesrisk.experiments.runs.folder import CONFIDENTIAL
-from bayesrisk.tables import Microdata, Records, schema
+from bayesrisk.tables import Microdata, Records, Schema
 
 __all__ = ["column_names", "read_households", "read_sample", "write_occupancy_figures"]
 
@@ -39,9 +39,9 @@ def read_households(path: str | Path) -> Records:
     """
     columns = column_names(path)
     if _is_simulated(columns):
-        return Records.read(path, schema=schema("household-dhc"))
+        return Records.read(path, schema=Schema.named("household-dhc"))
     if {"race_ethnicity", *_HUD} <= set(columns):
-        return Records.read(path, schema=schema(_OCCUPANCY))
+        return Records.read(path, schema=Schema.named(_OCCUPANCY))
     raise DataError(
         f"{path}: must have columns block, size, race_ethnicity, children, bedrooms, subsidised "
         f"(or those of household-dhc), got {', '.join(columns)}"
@@ -70,7 +70,7 @@ def read_sample(path: str | Path) -> pd.DataFrame:
     columns = column_names(path)
     wanted = ["size", "race_ethnicity", "children"]
     if "race_ethnicity" not in columns and _is_simulated(columns):
-        homes = Microdata(None, read_households(path), None).for_schema(schema(_OCCUPANCY))
+        homes = Microdata(None, read_households(path), None).for_schema(Schema.named(_OCCUPANCY))
         return homes.to_frame()[wanted]
     for name in wanted:
         if name not in columns:

@@ -19,7 +19,7 @@ from bayesrisk.reconstruction import (
     reconstruct_occupancy,
 )
 from bayesrisk.risk import MATCH_KEYS, occupancy_ranking, sampling_ranking
-from bayesrisk.tables import Microdata, Records, schema, workload
+from bayesrisk.tables import Microdata, Records, Schema, Workload
 
 __all__ = [
     "StudyPart",
@@ -61,7 +61,7 @@ def synthetic_households(config: OccupancyConfig, seed: int) -> tuple[Microdata,
         alpha=config.alpha,
     )
     population = simulate_population(spec, rng=config.rng(seed, _POPULATION))
-    records = population.for_schema(schema(_SCHEMA))
+    records = population.for_schema(Schema.named(_SCHEMA))
     blocks = np.unique(records.geoids[records.codes("subsidised") == 1])
     if blocks.size < config.blocks:
         raise ArgumentError(
@@ -74,14 +74,14 @@ def _sample_law(config: OccupancyConfig, seed: int) -> HouseholdLaw:
     """Return the law of a public sample: households of another population."""
     spec = population_spec("county", n_blocks=config.sample_blocks, occupied_blocks=1.0)
     other = simulate_population(spec, rng=config.rng(seed, _SAMPLE))
-    frame = other.for_schema(schema(_SCHEMA)).to_frame()
+    frame = other.for_schema(Schema.named(_SCHEMA)).to_frame()
     return household_law(frame, smoothing=config.smoothing)
 
 
 def given_households(records: Records) -> tuple[Microdata, np.ndarray]:
     """Return given households, and their blocks with subsidised ones."""
     if records.schema.name == "household-dhc":
-        records = Microdata(None, records, None).for_schema(schema(_SCHEMA))
+        records = Microdata(None, records, None).for_schema(Schema.named(_SCHEMA))
     if records.schema.name != _SCHEMA:
         raise ArgumentError(
             f"households must be of schema {_SCHEMA!r}, got {records.schema.name!r}"
@@ -119,7 +119,7 @@ def study_part(
         law = _sample_law(config, seed)
     stream = PROTECTIONS.index(protection)
     release = config.mechanism(protection).release(
-        data, workload=workload(_SCHEMA), rng=config.rng(seed, _RELEASE, stream)
+        data, workload=Workload.named(_SCHEMA), rng=config.rng(seed, _RELEASE, stream)
     )
     statistics = occupancy_statistics(release.tables, hud=config.hud)
     statistics = statistics.take(np.isin(statistics.geoids, places))

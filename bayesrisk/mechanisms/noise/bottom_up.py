@@ -112,8 +112,8 @@ class BottomUp:
 
     Examples
     --------
-    >>> from bayesrisk.tables import workload
-    >>> tables = workload("household-occupancy")
+    >>> from bayesrisk.tables import Workload
+    >>> tables = Workload.named("household-occupancy")
     >>> for reading in ("change-one", "steed-2024"):
     ...     mechanism = BottomUp(sensitivity=reading, allocation="das-2020")
     ...     noise = mechanism.measurement_noise(tables)

@@ -21,9 +21,6 @@ from bayesrisk.tables import (
     Workload,
     as_microdata,
 )
-from bayesrisk.tables import (
-    workload as built_in_workload,
-)
 
 __all__ = ["TopDown"]
 
@@ -234,8 +231,8 @@ class TopDown:
 
         Examples
         --------
-        >>> from bayesrisk.tables import workload
-        >>> noise = TopDown().measurement_noise(workload("pl94", levels=["county", "block"]))
+        >>> from bayesrisk.tables import Workload
+        >>> noise = TopDown().measurement_noise(Workload.named("pl94", levels=["county", "block"]))
         >>> print(round(float(noise["block", "detailed"].scale), 4))
         10.0928
         """
@@ -327,7 +324,7 @@ class TopDown:
 
 def _pl94(workload: Workload) -> Workload:
     """Return the eleven queries of 2020 at the levels of a workload."""
-    queries = built_in_workload("pl94")
+    queries = Workload.named("pl94")
     tables = queries.at(queries.levels[0])
     return Workload(
         workload.schema, {(level, n): t for level in workload.levels for n, t in tables.items()}

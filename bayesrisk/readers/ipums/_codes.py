@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bayesrisk.readers.text.columns import digit_matrix, texts
-from bayesrisk.tables import Records, schema
+from bayesrisk.tables import Records, Schema
 
 __all__ = ["ADULT", "HISPANIC", "QUARTERS", "hhgq_of", "records_of"]
 
@@ -55,4 +55,4 @@ def records_of(places: Any, columns: dict[str, IntArray]) -> Records:
         "sex": (columns["SEX"] - 1).astype(np.int16),
         "age": age.astype(np.int16),
     }
-    return Records(schema("census-1940"), pa.table(table))
+    return Records(Schema.named("census-1940"), pa.table(table))

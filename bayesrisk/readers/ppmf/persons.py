@@ -19,7 +19,7 @@ from bayesrisk.readers.text.places import block_column, state_code, state_of_nam
 from bayesrisk.readers.text.record_pieces import extra_column, joined, pieces_of
 from bayesrisk.readers.text.source import one_source
 from bayesrisk.readers.text.write import write_table
-from bayesrisk.tables import Records, schema
+from bayesrisk.tables import Records, Schema
 
 __all__ = ["iter_ppmf", "read_ppmf", "write_ppmf"]
 
@@ -62,11 +62,11 @@ def iter_ppmf(
     >>> from tempfile import TemporaryDirectory
     >>> import pandas as pd
     >>> from bayesrisk.readers import iter_ppmf, write_ppmf
-    >>> from bayesrisk.tables import Records, schema
+    >>> from bayesrisk.tables import Records, Schema
     >>> frame = pd.DataFrame({"block": ["500010001001000"] * 3, "hhgq": 0, "votingage": [0, 1, 1],
     ...                       "hispanic": 0, "cenrace": [0, 0, 62]})
     >>> with TemporaryDirectory() as folder:
-    ...     write_ppmf(Records.from_frame(frame, schema=schema("pl94")), folder + "/vt.csv",
+    ...     write_ppmf(Records.from_frame(frame, schema=Schema.named("pl94")), folder + "/vt.csv",
     ...                vintage="2010-demonstration")
     ...     [len(piece) for piece in iter_ppmf(folder + "/vt.csv", chunk=2)]
     [2, 1]
@@ -175,7 +175,7 @@ def _persons(piece: Piece, names: dict[str, str], state: str | None) -> Records:
 def records_of(name: str, columns: dict[str, Any]) -> Records:
     """Return records of a schema by its name."""
     kept = {k: v if k == "block" else pa.array(v.astype(np.int16)) for k, v in columns.items()}
-    return Records(schema(name), pa.table(kept))
+    return Records(Schema.named(name), pa.table(kept))
 
 
 def write_ppmf(records: Records | Iterable[Records], path: str | Path, *, vintage: str) -> None:

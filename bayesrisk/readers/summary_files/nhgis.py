@@ -97,9 +97,9 @@ def iter_nhgis(
     --------
     >>> from bayesrisk import DataError
     >>> from bayesrisk.readers import iter_nhgis
-    >>> from bayesrisk.tables import workload
+    >>> from bayesrisk.tables import Workload
     >>> try:
-    ...     list(iter_nhgis("no-such-file.csv", workload=workload("sf1-block")))
+    ...     list(iter_nhgis("no-such-file.csv", workload=Workload.named("sf1-block")))
     ... except DataError as error:
     ...     print(error)
     no-such-file.csv: no such file
@@ -168,14 +168,14 @@ def read_nhgis(
     >>> from tempfile import TemporaryDirectory
     >>> import pandas as pd
     >>> from bayesrisk.readers import read_nhgis, write_nhgis
-    >>> from bayesrisk.tables import Records, schema, tabulate_records, workload
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate_records
     >>> people = pd.DataFrame({"block": ["500010001001000"] * 2, "sex": [0, 1], "age": [30, 4],
     ...                        "race": [1, 3], "hisp": [0, 0]})
-    >>> tables = tabulate_records(
-    ...     Records.from_frame(people, schema=schema("sf1-person")), workload("sf1-block"))
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> tables = tabulate_records(records, Workload.named("sf1-block"))
     >>> with TemporaryDirectory() as folder:
     ...     write_nhgis(tables, folder + "/nhgis0001_csv.zip")
-    ...     read_nhgis(folder + "/nhgis0001_csv.zip", workload=workload("sf1-block")) == tables
+    ...     read_nhgis(folder + "/nhgis0001_csv.zip", workload=tables.workload) == tables
     True
     """
     pieces = iter_nhgis(path, workload=workload, codebook=codebook, state=state)

@@ -75,9 +75,9 @@ def iter_sf1(
     --------
     >>> from bayesrisk import DataError
     >>> from bayesrisk.readers import iter_sf1
-    >>> from bayesrisk.tables import workload
+    >>> from bayesrisk.tables import Workload
     >>> try:
-    ...     list(iter_sf1("no-such-file.zip", workload=workload("sf1-block")))
+    ...     list(iter_sf1("no-such-file.zip", workload=Workload.named("sf1-block")))
     ... except DataError as error:
     ...     print(error)
     no-such-file.zip: no such file
@@ -129,14 +129,14 @@ def read_sf1(path: str | Path, *, workload: Workload) -> PublishedTables:
     >>> from tempfile import TemporaryDirectory
     >>> import pandas as pd
     >>> from bayesrisk.readers import read_sf1, write_sf1
-    >>> from bayesrisk.tables import Records, schema, tabulate_records, workload
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate_records
     >>> people = pd.DataFrame({"block": ["500010001001000"] * 2, "sex": [0, 1], "age": [30, 4],
     ...                        "race": [1, 3], "hisp": [0, 0]})
-    >>> tables = tabulate_records(
-    ...     Records.from_frame(people, schema=schema("sf1-person")), workload("sf1-block"))
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> tables = tabulate_records(records, Workload.named("sf1-block"))
     >>> with TemporaryDirectory() as folder:
     ...     write_sf1(tables, folder + "/vt2010.sf1.zip")
-    ...     read_sf1(folder + "/vt2010.sf1.zip", workload=workload("sf1-block")) == tables
+    ...     read_sf1(folder + "/vt2010.sf1.zip", workload=Workload.named("sf1-block")) == tables
     True
     """
     return combined(iter_sf1(path, workload=workload), workload)

@@ -51,9 +51,9 @@ def write_sf1(tables: PublishedTables, path: str | Path) -> None:
     --------
     >>> from bayesrisk import ArgumentError
     >>> from bayesrisk.readers import write_sf1
-    >>> from bayesrisk.tables import PublishedTables, workload
+    >>> from bayesrisk.tables import PublishedTables, Workload
     >>> from scipy import sparse
-    >>> nothing = workload("sf1-block").select(tables=["P1"])
+    >>> nothing = Workload.named("sf1-block").select(tables=["P1"])
     >>> empty = PublishedTables(nothing, {"block": []}, {("block", "P1"): sparse.csr_array((0, 1))
     ...                         .astype(int)})
     >>> try:

@@ -103,11 +103,11 @@ def claims(
 
     Examples
     --------
-    >>> from bayesrisk.tables import Records, schema, tabulate_records, workload
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate_records
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": 1, "hisp": 0})
-    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
-    >>> found = claims(tabulate_records(records, workload("sf1-block")), max_columns=2)
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> found = claims(tabulate_records(records, Workload.named("sf1-block")), max_columns=2)
     >>> len(found.to_frame()), found.blocks["status"].tolist()
     (17, ['decided'])
     """
@@ -155,11 +155,11 @@ def generate_claims(tables: PublishedTables, **options: object) -> Claims:
 
     Examples
     --------
-    >>> from bayesrisk.tables import Records, schema, tabulate_records, workload
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate_records
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": 1, "hisp": 0})
-    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
-    >>> tables = tabulate_records(records, workload("sf1-block"))
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> tables = tabulate_records(records, Workload.named("sf1-block"))
     >>> candidates = generate_claims(tables, columns=["sex", "age"], n_solutions=3)
     >>> verify_claims(tables, candidates).claims["status"].value_counts().to_dict()
     {'verified': 6}
@@ -199,11 +199,11 @@ def verify_claims(
 
     Examples
     --------
-    >>> from bayesrisk.tables import Records, schema, tabulate_records, workload
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate_records
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": 1, "hisp": 0})
-    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
-    >>> tables = tabulate_records(records, workload("sf1-block"))
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> tables = tabulate_records(records, Workload.named("sf1-block"))
     >>> one = pd.DataFrame({"block": ["500010101001000"] * 2, "age": 7, "multiplicity": [1, 2]})
     >>> verify_claims(tables, one).claims["status"].tolist()
     ['verified', 'refuted']

@@ -275,12 +275,12 @@ def occupancy_statistics(
 
     Examples
     --------
-    >>> from bayesrisk.tables import Records, schema, tabulate, workload
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
     >>> import pandas as pd
     >>> homes = pd.DataFrame({"block": "500010101001000", "size": [1, 3], "race_ethnicity": 0,
     ...                       "children": [0, 1], "bedrooms": [0, 1], "subsidised": [0, 1]})
-    >>> records = Records.from_frame(homes, schema=schema("household-occupancy"))
-    >>> found = occupancy_statistics(tabulate(records, workload("household-occupancy")))
+    >>> records = Records.from_frame(homes, schema=Schema.named("household-occupancy"))
+    >>> found = occupancy_statistics(tabulate(records, Workload.named("household-occupancy")))
     >>> found.households, found.hud_people
     (array([2]), array([3]))
     """

@@ -116,11 +116,11 @@ def record_form(found: Reconstruction) -> pd.DataFrame:
 
     Examples
     --------
-    >>> from bayesrisk.tables import Records, schema, tabulate_records, workload
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate_records
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": 0, "age": [7, 31],
     ...                        "race": 1, "hisp": 0})
-    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
-    >>> tables = tabulate_records(records, workload("sf1-block"))
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> tables = tabulate_records(records, Workload.named("sf1-block"))
     >>> record_form(reconstruct(tables, scope="block"))[["age", "agebin"]].values.tolist()
     [[7, 7], [30, 24]]
     """

@@ -102,16 +102,16 @@ def compare_mechanisms(
     --------
     >>> import pandas as pd
     >>> from bayesrisk.mechanisms import make_mechanism
-    >>> from bayesrisk.tables import Records, schema, workload
+    >>> from bayesrisk.tables import Records, Schema, Workload
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "sex": [0, 1, 1],
     ...                        "age": [30, 4, 5], "race": [1, 3, 1], "hisp": [0, 0, 0]})
-    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
     >>> frame = compare_mechanisms(
     ...     records,
     ...     {"none": make_mechanism("identity"),
     ...      "rounded": make_mechanism("rounding", base=3, method="random")},
     ...     {"first": 0},
-    ...     workload=workload("sf1-block").select(tables=["P1"]), observed=[("block", "P1")],
+    ...     workload=Workload.named("sf1-block").select(tables=["P1"]), observed=[("block", "P1")],
     ...     alternatives=[None], prior=0.2, draws=100, rng=1,
     ... )
     >>> frame[["protection", "marginal_risk", "mean_absolute_error"]].round(3)
@@ -276,8 +276,8 @@ def postprocessing_effect(
     --------
     >>> import pandas as pd
     >>> from bayesrisk.mechanisms import make_mechanism
-    >>> from bayesrisk.tables import Attribute, Records, Schema, Workload, schema
-    >>> hair = Schema("hair", (Attribute("colour", 3),), schema("sf1-person").geography)
+    >>> from bayesrisk.tables import Attribute, Records, Schema, Workload
+    >>> hair = Schema("hair", (Attribute("colour", 3),), Schema.named("sf1-person").geography)
     >>> table = {"name": "colour", "cross": ["colour"]}
     >>> published = Workload.from_dict(
     ...     {"schema": hair.to_dict(), "levels": ["block"], "tables": [table]}

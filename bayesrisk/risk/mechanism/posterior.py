@@ -235,15 +235,15 @@ def mechanism_risk(
     --------
     >>> import pandas as pd
     >>> from bayesrisk.mechanisms import make_mechanism
-    >>> from bayesrisk.tables import Records, schema, workload
+    >>> from bayesrisk.tables import Records, Schema, Workload
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "sex": [0, 1, 1],
     ...                        "age": [30, 4, 5], "race": [1, 3, 1], "hisp": [0, 0, 0]})
-    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
     >>> noise = make_mechanism(
     ...     "discrete-gaussian", budgets={"block": {"P1": "0.0992264"}}, sensitivity="add-remove"
     ... )
     >>> result = mechanism_risk(
-    ...     records, noise, 0, workload=workload("sf1-block").select(tables=["P1"]),
+    ...     records, noise, 0, workload=Workload.named("sf1-block").select(tables=["P1"]),
     ...     observed=[("block", "P1")], alternatives=[None], prior=0.2, draws=100, rng=1,
     ... )
     >>> result.method, round(result.marginal_posterior, 7)  # as marginal_posterior

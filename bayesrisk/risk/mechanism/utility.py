@@ -83,13 +83,13 @@ def release_utility(
     --------
     >>> import pandas as pd
     >>> from bayesrisk.mechanisms import make_mechanism
-    >>> from bayesrisk.tables import Records, schema, workload
+    >>> from bayesrisk.tables import Records, Schema, Workload
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [30, 4],
     ...                        "race": [1, 3], "hisp": [0, 0]})
-    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
     >>> frame = release_utility(
     ...     records, make_mechanism("rounding", base=3, method="nearest"),
-    ...     workload=workload("sf1-block").select(tables=["P6"]), draws=2, rng=1,
+    ...     workload=Workload.named("sf1-block").select(tables=["P6"]), draws=2, rng=1,
     ... )
     >>> frame[["table", "mean_absolute_error", "root_mean_square_error"]].round(4)
       table  mean_absolute_error  root_mean_square_error

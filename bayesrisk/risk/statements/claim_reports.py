@@ -39,11 +39,11 @@ def claim_examples(found: Claims, *, n: int = 5, readable: str | None = "here") 
     Examples
     --------
     >>> from bayesrisk.reconstruction import claims
-    >>> from bayesrisk.tables import schema, tabulate_records, workload
+    >>> from bayesrisk.tables import Schema, Workload, tabulate_records
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": [1, 2], "hisp": 0})
-    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
-    >>> found = claims(tabulate_records(records, workload("sf1-block")))
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> found = claims(tabulate_records(records, Workload.named("sf1-block")))
     >>> claim_examples(found, readable=None)["columns"].tolist()
     [4]
     """
@@ -104,11 +104,11 @@ def records_identified(
     Examples
     --------
     >>> from bayesrisk.reconstruction import claims
-    >>> from bayesrisk.tables import schema, tabulate_records, workload
+    >>> from bayesrisk.tables import Schema, Workload, tabulate_records
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": [1, 2], "hisp": 0})
-    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
-    >>> found = claims(tabulate_records(records, workload("sf1-block")))
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> found = claims(tabulate_records(records, Workload.named("sf1-block")))
     >>> records_identified(found, truth=records, readable=None).loc["total"].tolist()
     [2.0, 2.0, 2.0, 2.0, 2.0]
     """

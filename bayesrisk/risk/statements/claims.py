@@ -82,11 +82,11 @@ def count_claims(found: Claims, claims: pd.DataFrame, truth: Records) -> NDArray
     Examples
     --------
     >>> from bayesrisk.reconstruction import claims
-    >>> from bayesrisk.tables import schema, tabulate_records, workload
+    >>> from bayesrisk.tables import Schema, Workload, tabulate_records
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": 1, "hisp": 0})
-    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
-    >>> found = claims(tabulate_records(records, workload("sf1-block")), columns=["age"])
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> found = claims(tabulate_records(records, Workload.named("sf1-block")), columns=["age"])
     >>> count_claims(found, found.claims, records).tolist()
     [1, 1]
     """
@@ -160,11 +160,11 @@ def claim_priors(
     Examples
     --------
     >>> from bayesrisk.reconstruction import claims
-    >>> from bayesrisk.tables import schema, tabulate_records, workload
+    >>> from bayesrisk.tables import Schema, Workload, tabulate_records
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": 1, "hisp": 0})
-    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
-    >>> found = claims(tabulate_records(records, workload("sf1-block")), columns=["age"])
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> found = claims(tabulate_records(records, Workload.named("sf1-block")), columns=["age"])
     >>> claim_priors(found, records, level="tract", readable=None)["prior"].round(12).tolist()
     [0.5, 0.5]
     >>> claim_priors(found, records, level="tract", readable=None,
@@ -247,11 +247,11 @@ def certainty_precision(
     Examples
     --------
     >>> from bayesrisk.reconstruction import claims
-    >>> from bayesrisk.tables import schema, tabulate_records, workload
+    >>> from bayesrisk.tables import Schema, Workload, tabulate_records
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": 1, "hisp": 0})
-    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
-    >>> found = claims(tabulate_records(records, workload("sf1-block")))
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> found = claims(tabulate_records(records, Workload.named("sf1-block")))
     >>> certainty_precision(found, records)["precision"].unique().tolist()
     [1.0]
     """
@@ -349,11 +349,11 @@ def claim_statements(
     --------
     >>> from bayesrisk.mechanisms import Identity
     >>> from bayesrisk.reconstruction import make_attack
-    >>> from bayesrisk.tables import schema, workload
+    >>> from bayesrisk.tables import Schema, Workload
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": 1, "hisp": 0})
-    >>> records = Records.from_frame(people, schema=schema("sf1-person"))
-    >>> release = Identity().release(records, workload=workload("sf1-block"), rng=1)
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> release = Identity().release(records, workload=Workload.named("sf1-block"), rng=1)
     >>> found = make_attack("claims", columns=["sex", "age"]).run(release)
     >>> rows = claim_statements(found, spec=release.spec, records=records, level="tract",
     ...                         readable=None)

@@ -74,11 +74,11 @@ def statements_about_people(
     >>> from bayesrisk.mechanisms import Identity
     >>> from bayesrisk.reconstruction import make_attack
     >>> from bayesrisk.risk import reconstruction_statements
-    >>> from bayesrisk.tables import Records, schema, workload
+    >>> from bayesrisk.tables import Records, Schema, Workload
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "sex": 0, "age": [7, 31, 52],
     ...                        "race": [1, 1, 2], "hisp": 0})
-    >>> release = Identity().release(Records.from_frame(people, schema=schema("sf1-person")),
-    ...                              workload=workload("sf1-block"), rng=1)
+    >>> release = Identity().release(Records.from_frame(people, schema=Schema.named("sf1-person")),
+    ...                              workload=Workload.named("sf1-block"), rng=1)
     >>> found = make_attack("reconstruction", scope="block").run(release)
     >>> said = reconstruction_statements(found, spec=release.spec, prior_weight=1.0)
     >>> rows = statements_about_people(said, people, prior_weight=1.0)

@@ -121,11 +121,11 @@ def reconstruction_statements(
     --------
     >>> from bayesrisk.mechanisms import Identity
     >>> from bayesrisk.reconstruction import make_attack
-    >>> from bayesrisk.tables import Records, schema, workload
+    >>> from bayesrisk.tables import Records, Schema, Workload
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "sex": 0, "age": [7, 31, 52],
     ...                        "race": [1, 1, 2], "hisp": 0})
-    >>> release = Identity().release(Records.from_frame(people, schema=schema("sf1-person")),
-    ...                              workload=workload("sf1-block"), rng=1)
+    >>> release = Identity().release(Records.from_frame(people, schema=Schema.named("sf1-person")),
+    ...                              workload=Workload.named("sf1-block"), rng=1)
     >>> found = make_attack("reconstruction", scope="block").run(release)
     >>> rows = reconstruction_statements(found, spec=release.spec, prior_weight=1.0)
     >>> rows[["race", "prior", "posterior", "status"]].values.tolist()[-1]

@@ -15,9 +15,9 @@ from bayesrisk.experiments import (
 )
 from bayesrisk.experiments.linkage.report import _proved
 from bayesrisk.risk import reidentification
-from bayesrisk.tables import Records, schema, tabulate_records, workload
+from bayesrisk.tables import Records, Schema, Workload, tabulate_records
 
-BOTH = workload("sf1-block").union(workload("sf1-tract"))
+BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 BLOCKS = [f"0100102010{tract}100{i}" for tract in (0, 1) for i in range(4)]
 
 
@@ -40,7 +40,7 @@ def truth():
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     people = truth()
-    records = Records.from_frame(people.drop(columns="person"), schema=schema("sf1-person"))
+    records = Records.from_frame(people.drop(columns="person"), schema=Schema.named("sf1-person"))
     tabulate_records(records, BOTH).write(folder / "tables")
     people.to_parquet(folder / "truth.parquet", index=False)
     people[["block", "sex", "age", "person"]].to_csv(folder / "all.csv", index=False)
@@ -205,7 +205,7 @@ def test_folders_are_refused(made, tmp_path):
     options = {"attackers": {"a": made / "all.csv"}, "truth": made / "truth.parquet", "seed": 1}
     with pytest.raises(OutputError, match="holds no reconstruction"):
         write_reidentification(tmp_path, tmp_path / "r", **options)
-    race = workload("census-1940", levels=["enumdist"])
+    race = Workload.named("census-1940", levels=["enumdist"])
     rng = np.random.default_rng(1)
     codes = {a.name: rng.integers(0, a.size, 9) + a.first for a in race.schema.attributes}
     people = pd.DataFrame({"enumdist": ["0100100010001"] * 9, **codes})

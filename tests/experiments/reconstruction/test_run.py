@@ -24,11 +24,11 @@ from bayesrisk.experiments.reconstruction.folder import ReconstructionFolder
 from bayesrisk.experiments.reconstruction.shards import read_tables, shard_of_blocks
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.reconstruction import reconstruct, record_form, solution_variability
-from bayesrisk.tables import PublishedTables, Records, schema, tabulate_records, workload
+from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate_records
 
 BLOCKS = [f"010010201{tract}{block}" for tract in ("00", "01", "02") for block in range(1000, 1003)]
 FORM = ["block", "sex", "age", "agebin", "race", "hisp"]
-BOTH = workload("sf1-block").union(workload("sf1-tract"))
+BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 
 
 def people(count=240, seed=1):
@@ -45,7 +45,7 @@ def people(count=240, seed=1):
 
 
 def published(**options):
-    records = Records.from_frame(people(**options), schema=schema("sf1-person"))
+    records = Records.from_frame(people(**options), schema=Schema.named("sf1-person"))
     return tabulate_records(records, BOTH)
 
 
@@ -101,7 +101,7 @@ def test_shards_give_what_one_call_gives(folder, tmp_path):
 
 def test_the_records_give_the_tables_back(folder, tmp_path):
     run_reconstruction(folder, tmp_path / "out", scope="tract")
-    found = Records.read(tmp_path / "out" / "records.parquet", schema=schema("sf1-person"))
+    found = Records.read(tmp_path / "out" / "records.parquet", schema=Schema.named("sf1-person"))
     again = tabulate_records(found, BOTH, geoids=published().geoids["block"])
     assert again == published()
 
@@ -246,8 +246,8 @@ class TestRefusals:
         with pytest.raises(DataError, match="is not the manifest of tables"):
             run_reconstruction(tmp_path / "empty", tmp_path / "out", scope="block")
         blocks = tmp_path / "blocks"
-        records = Records.from_frame(people(), schema=schema("sf1-person"))
-        tabulate_records(records, workload("sf1-block")).write(blocks)
+        records = Records.from_frame(people(), schema=Schema.named("sf1-person"))
+        tabulate_records(records, Workload.named("sf1-block")).write(blocks)
         for options in ({"scope": "tract"}, {"scope": "block", "variability": "tract-joint"}):
             with pytest.raises(ArgumentError, match="tract"):
                 run_reconstruction(blocks, tmp_path / "out", **options)

@@ -13,7 +13,7 @@ from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms import BottomUp, make_mechanism
 from bayesrisk.mechanisms.noise._bottom_up_tables import roles, scale_to
-from bayesrisk.tables import Microdata, Records, Workload, schema, workload
+from bayesrisk.tables import Microdata, Records, Schema, Workload
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -23,15 +23,15 @@ def households(seed=0, *, count=80, blocks=6):
     rng = np.random.default_rng(seed)
     places = [f"37001000100{group}00{k}" for group in (1, 2) for k in range(blocks // 2)]
     frame = pd.DataFrame({"block": rng.choice(places[:-1], size=count)})
-    for attribute in schema("household-occupancy").attributes:
+    for attribute in Schema.named("household-occupancy").attributes:
         codes = rng.integers(attribute.size, size=count) + attribute.first
         frame[attribute.name] = codes
     frame["household"] = np.arange(count)
-    records = Records.from_frame(frame, schema=schema("household-occupancy"))
+    records = Records.from_frame(frame, schema=Schema.named("household-occupancy"))
     return Microdata(None, records, pd.DataFrame({"block": places, "x": 0.0, "y": 0.0}))
 
 
-TABLES = workload("household-occupancy", levels=["tract", "block"])
+TABLES = Workload.named("household-occupancy", levels=["tract", "block"])
 
 
 def by_hand(data, tables, noise, seed):
@@ -172,7 +172,7 @@ def test_one_changed_household_in_the_tables_themselves():
     other.loc[0, "block"] = data.blocks["block"][1]
     tables = []
     for made in (frame, other):
-        records = Records.from_frame(made, schema=schema("household-occupancy"))
+        records = Records.from_frame(made, schema=Schema.named("household-occupancy"))
         released = make_mechanism("identity").release(
             Microdata(None, records, data.blocks), workload=TABLES, rng=0
         )

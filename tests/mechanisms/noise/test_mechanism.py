@@ -16,7 +16,7 @@ from bayesrisk.mechanisms import Identity, make_mechanism
 from bayesrisk.mechanisms.noise import mechanism as noise
 from bayesrisk.mechanisms.noise.budgets import CENSUS_LEVELS
 from bayesrisk.mechanisms.tabulation import most_cells
-from bayesrisk.tables import Table, schema, workload
+from bayesrisk.tables import Schema, Table, Workload
 
 WEIGHTED = Table("weighted", ("a", "b"), {"sex": np.array([[2, 0], [1, 3]])})
 GAUSS, LAPLACE = "discrete-gaussian", "discrete-laplace"
@@ -127,7 +127,7 @@ def test_allocations_are_rescaled():
 
 
 def test_the_census_workload_has_its_allocation():
-    asked = workload("pl94", levels=["county", "tract", "block_group", "block"])
+    asked = Workload.named("pl94", levels=["county", "tract", "block_group", "block"])
     spec = make_mechanism(GAUSS, allocation="pl94", sensitivity="change-one").spec
     assert set(asked.tables) <= set(spec.noise)
 
@@ -177,9 +177,9 @@ def test_cells_of_one_record(table, norm, expected):
 
 
 def test_cells_of_one_record_in_published_tables():
-    tables = workload("sf1-block")
+    tables = Workload.named("sf1-block")
     for table in tables.tables.values():
-        cells = np.arange(schema("sf1-person").size)
+        cells = np.arange(Schema.named("sf1-person").size)
         direct = table.incidence(tables.schema, cells).sum(axis=0).max()
         assert most_cells(tables.schema, table, norm=1) == direct
 

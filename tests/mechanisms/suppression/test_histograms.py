@@ -26,7 +26,6 @@ from bayesrisk.tables import (
     Table,
     Workload,
     tabulate_records,
-    workload,
 )
 
 TOWNS = Geography("towns", ("town",), (1,))
@@ -182,7 +181,7 @@ def test_three_two_way_margins_give_nothing_back(seed):
 @pytest.mark.slow
 def test_persons_of_a_tract_give_nothing_back():
     people = simulate_population("tract", rng=3)
-    asked = workload("sf1-block")
+    asked = Workload.named("sf1-block")
     made = Suppression(threshold=3).release(people, workload=asked, rng=0).tables
     for least in (0, 1):
         ranges = audit_suppression(made, least=least)
@@ -205,7 +204,7 @@ HOUSEHOLDS = ["P16", "P16A", "P16H", "H4", "H4A", "H4H", "H9", "H10", "H12", "H1
 
 def test_households_give_nothing_back():
     people = simulate_population("tract", rng=3)
-    asked = workload("household-dhc").select(tables=HOUSEHOLDS)
+    asked = Workload.named("household-dhc").select(tables=HOUSEHOLDS)
     made = Suppression(threshold=3).release(people, workload=asked, rng=0).tables
     blocks = made.geoids["block"].tolist()[::8]
     assert recovered(made, least=1, roots=blocks) == []
@@ -239,8 +238,8 @@ def test_cliques_lose_nothing(seed, size):
 
 
 def test_ten_attributes_need_thousands_of_cells():
-    cliques = cliques_of(workload("household-dhc"))
-    assert workload("household-dhc").schema.size > 50_000_000
+    cliques = cliques_of(Workload.named("household-dhc"))
+    assert Workload.named("household-dhc").schema.size > 50_000_000
     assert cliques.size < 20_000
 
 

@@ -26,7 +26,7 @@ from bayesrisk.mechanisms import Identity, Swapping
 from bayesrisk.mechanisms.swapping._pairs import PartnerSearch
 from bayesrisk.mechanisms.swapping._risk_tiers import apportion, pairs_for_rate, tiers_of
 from bayesrisk.population import simulate_population
-from bayesrisk.tables import Microdata, Records, Table, Workload, tabulate_records, workload
+from bayesrisk.tables import Microdata, Records, Table, Workload, tabulate_records
 
 SETTINGS = {
     "rate": "1/5",
@@ -316,7 +316,7 @@ def test_on_the_synthetic_population():
     occupied = (data.households.table.column("people").to_numpy() > 0).sum()
     assert abs((made.partner >= 0).sum() - occupied / 10) <= 1
     assert key_counts_of(made.microdata) == key_counts_of(data)
-    asked = workload("sf1-block").select(tables=["P1"])
+    asked = Workload.named("sf1-block").select(tables=["P1"])
     assert tabulate_records(made.microdata, asked) == tabulate_records(data, asked)
 
 

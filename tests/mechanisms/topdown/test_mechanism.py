@@ -18,7 +18,7 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.mechanisms import TopDown, make_mechanism
 from bayesrisk.mechanisms.topdown import _budget as strategy
 from bayesrisk.mechanisms.topdown._tree import _noisy
-from bayesrisk.tables import Attribute, Microdata, Records, Schema, Workload, schema, workload
+from bayesrisk.tables import Attribute, Microdata, Records, Schema, Workload
 
 SEEDS = st.integers(0, 2**32 - 1)
 LEVELS = st.integers(1, 4)
@@ -169,7 +169,7 @@ def test_two_truths_meet_the_same_noise():
 
 
 def test_the_default_is_the_allocation_of_2020():
-    tables = workload("pl94", levels=["county", "block_group", "block"])
+    tables = Workload.named("pl94", levels=["county", "block_group", "block"])
     budget = census_2020_budget("pl94").set_index(["level", "query"]).rho
     noise = TopDown().measurement_noise(tables)
     names = {"county": "County", "block_group": "Block_Group", "block": "Block"}
@@ -181,13 +181,13 @@ def test_the_default_is_the_allocation_of_2020():
     assert sum(1 / spec.scale for spec in scaled.values()) == 3
     ratio = {key: scaled[key].scale / noise[key].scale for key in noise}
     assert len(set(ratio.values())) == 1
-    nation = TopDown().measurement_noise(workload("pl94", levels=["nation", "state"]))
+    nation = TopDown().measurement_noise(Workload.named("pl94", levels=["nation", "state"]))
     assert ("nation", "total") not in nation
     assert nation["nation", "detailed"].scale == 1 / budget["US", "detailed"]
 
 
 def test_sensitivity_counts_what_a_changed_record_moves():
-    tables = workload("household-occupancy").select(tables=["P1", "P15"])
+    tables = Workload.named("household-occupancy").select(tables=["P1", "P15"])
     rows = strategy.matrices(tables)
     assert strategy.squared_sensitivity(rows["block", "P15"]) == 2
     assert strategy.squared_sensitivity(rows["block", "P1"]) == 2 * 7**2
@@ -204,7 +204,7 @@ def pl94_people(counts, seed=0):
     frame["hispanic"] = (rng.random(len(frame)) < 0.2).astype(int)
     frame["cenrace"] = rng.choice(63, size=len(frame), p=np.r_[0.6, 0.2, np.full(61, 0.2 / 61)])
     places = pd.DataFrame({"block": [*counts, "370010002001001"], "x": 0.0, "y": 0.0})
-    return Microdata(Records.from_frame(frame, schema=schema("pl94")), None, places)
+    return Microdata(Records.from_frame(frame, schema=Schema.named("pl94")), None, places)
 
 
 BLOCKS = {
@@ -217,7 +217,7 @@ BLOCKS = {
 
 def test_redistricting_persons_with_facilities():
     people = pl94_people(BLOCKS)
-    tables = workload("pl94", levels=["county", "tract", "block"])
+    tables = Workload.named("pl94", levels=["county", "tract", "block"])
     quarters = [block for block in BLOCKS if block.endswith(("7", "8"))]
     mechanism = TopDown(
         invariants=[("county", "total"), ("block", "total")],
@@ -236,7 +236,7 @@ def test_redistricting_persons_with_facilities():
 
 def test_facilities_that_miss_records_are_refused():
     people = pl94_people(BLOCKS)
-    tables = workload("pl94", levels=["county", "block"])
+    tables = Workload.named("pl94", levels=["county", "block"])
     mechanism = TopDown(zero_patterns={"hhgq": [5]}, facilities={"hhgq": {}})
     with pytest.raises(DataError, match=r"facilities\['hhgq'\] must list code 5 at '\d{15}'"):
         mechanism.release(people, workload=tables, rng=0)
@@ -244,7 +244,7 @@ def test_facilities_that_miss_records_are_refused():
 
 def test_coarse_tables_without_measurements_are_sums():
     people = pl94_people(BLOCKS)
-    tables = workload("pl94", levels=["county", "tract", "block"])
+    tables = Workload.named("pl94", levels=["county", "tract", "block"])
     mechanism = TopDown(rho=1, level_shares={"county": 1, "block": 2})
     release = mechanism.release(people, workload=tables, rng=0)
     blocks, tracts = (
@@ -307,17 +307,17 @@ def test_parameters_out_of_range_are_refused(parameters, message):
         ({"rounding": ["moon"]}, "rounding must name measured tables, got 'moon'"),
         ({"rounding": ["hhgq", "votingage"]}, "rounding must name 0/1 tables nested"),
         ({"zero_patterns": {"hhgq": [8]}}, r"zero_patterns\['hhgq'\] must be in \[0, 7\], got 8"),
-        ({"measurements": workload("census-1940")}, "measurements must have the schema"),
+        ({"measurements": Workload.named("census-1940")}, "measurements must have the schema"),
     ],
 )
 def test_what_does_not_fit_the_workload_is_refused(parameters, message):
-    tables = workload("pl94", levels=["county", "block"])
+    tables = Workload.named("pl94", levels=["county", "block"])
     with pytest.raises(ArgumentError, match=message):
         TopDown(**parameters).release(pl94_people(BLOCKS), workload=tables, rng=0)
 
 
 def test_zeros_allow_invariants_at_one_lower_level():
-    tables = workload("pl94", levels=["county", "tract", "block"])
+    tables = Workload.named("pl94", levels=["county", "tract", "block"])
     mechanism = TopDown(
         invariants=[("tract", "total"), ("block", "total")], zero_patterns={"hhgq": [5]}
     )
@@ -344,7 +344,7 @@ def test_other_refusals():
 def test_nobody_anywhere_is_refused():
     empty = pl94_people(BLOCKS).persons.take(np.zeros(0, dtype=np.int64))
     with pytest.raises(ArgumentError, match=r"at least|must have a record"):
-        TopDown().release(empty, workload=workload("pl94", levels=["block"]), rng=0)
+        TopDown().release(empty, workload=Workload.named("pl94", levels=["block"]), rng=0)
 
 
 @pytest.mark.slow
@@ -355,7 +355,7 @@ def test_a_tract_of_redistricting_persons(seed):
         f"3700100010010{k:02d}": int(n)
         for k, n in enumerate(np.random.default_rng(seed).integers(0, 120, 30))
     }
-    tables = workload("pl94", levels=["tract", "block_group", "block"])
+    tables = Workload.named("pl94", levels=["tract", "block_group", "block"])
     prepared = TopDown().prepare(pl94_people(counts, seed), workload=tables)
     found, _ = check_consistent(prepared, seed)
     assert found["tract"].counts.sum() == sum(counts.values())

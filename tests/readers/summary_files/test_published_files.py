@@ -15,11 +15,11 @@ from bayesrisk.exceptions import CodebookWarning
 from bayesrisk.readers import iter_nhgis, iter_sf1, read_nhgis, read_sf1, write_nhgis, write_sf1
 from bayesrisk.readers.summary_files._nhgis_codebook import built_in_columns
 from bayesrisk.readers.summary_files._sf1_cells import cell_number, codebook
-from bayesrisk.tables import PublishedTables, tabulate_records, workload
+from bayesrisk.tables import PublishedTables, Workload, tabulate_records
 
-BLOCKS = workload("sf1-block")
-TRACTS = workload("sf1-tract")
-HOUSEHOLDS = workload("household-occupancy").select(tables=["P15", "P16", "H3", "H13"])
+BLOCKS = Workload.named("sf1-block")
+TRACTS = Workload.named("sf1-tract")
+HOUSEHOLDS = Workload.named("household-occupancy").select(tables=["P15", "P16", "H3", "H13"])
 
 
 def people(seed, n):
@@ -212,9 +212,9 @@ def only_county(folder):
 def test_workloads_that_files_do_not_hold(tmp_path):
     for read in (read_sf1, read_nhgis):
         with pytest.raises(ArgumentError, match="cells of Summary File 1, got 'number_reported'"):
-            read(by_hand(tmp_path / "vt"), workload=workload("household-occupancy"))
+            read(by_hand(tmp_path / "vt"), workload=Workload.named("household-occupancy"))
         with pytest.raises(ArgumentError, match="census geography"):
-            read(tmp_path / "vt", workload=workload("census-1940"))
+            read(tmp_path / "vt", workload=Workload.named("census-1940"))
     with pytest.raises(ArgumentError, match="one level of"):
         read_nhgis(tmp_path / "vt", workload=BLOCKS.union(TRACTS))
 

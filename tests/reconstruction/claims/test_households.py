@@ -26,9 +26,9 @@ from bayesrisk.reconstruction import (
 from bayesrisk.reconstruction.claims.search import decide as _decide
 from bayesrisk.reconstruction.solvers import Raw
 from bayesrisk.reconstruction.solvers.highs import HighsSolver
-from bayesrisk.tables import household_cells, workload
+from bayesrisk.tables import Workload, household_cells
 
-DHC = workload("household-dhc")
+DHC = Workload.named("household-dhc")
 NAMES = DHC.schema.names
 
 

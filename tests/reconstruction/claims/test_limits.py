@@ -15,9 +15,9 @@ from bayesrisk.reconstruction.claims.search import decide_block as _study
 from bayesrisk.reconstruction.claims.search import exchange as _exchange
 from bayesrisk.reconstruction.solvers import deadline, make_solver
 from bayesrisk.reconstruction.solvers import highs as _highs
-from bayesrisk.tables import workload
+from bayesrisk.tables import Workload
 
-DHC = workload("household-dhc")
+DHC = Workload.named("household-dhc")
 
 
 @pytest.fixture(scope="module")

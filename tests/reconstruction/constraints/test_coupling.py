@@ -19,9 +19,7 @@ from bayesrisk.tables import (
     Schema,
     Table,
     Workload,
-    schema,
     tabulate_records,
-    workload,
 )
 
 ABOUT = Schema(
@@ -366,12 +364,12 @@ def test_the_tables_of_the_tract_only_add_to_withheld_ones(how):
     if how == "by hand":
         secret = withheld_by_hand(person_tables(columns), 3)
     else:
-        records = Records.from_frame(pd.DataFrame(columns), schema=schema("sf1-person"))
+        records = Records.from_frame(pd.DataFrame(columns), schema=Schema.named("sf1-person"))
         # Of the blocks only: what the mechanism withholds of both levels settles less.
-        own = Suppression(threshold=3).release(records, workload=workload("sf1-block")).tables
-        whole = tabulate_records(records, workload("sf1-tract"))
+        own = Suppression(threshold=3).release(records, workload=Workload.named("sf1-block")).tables
+        whole = tabulate_records(records, Workload.named("sf1-tract"))
         secret = PublishedTables(
-            workload("sf1-block").union(workload("sf1-tract")),
+            Workload.named("sf1-block").union(Workload.named("sf1-tract")),
             {**own.geoids, **whole.geoids},
             {**own.counts, **whole.counts},
             own.suppressed,
@@ -395,5 +393,5 @@ def test_the_tables_of_the_tract_only_add_to_withheld_ones(how):
         assert np.array_equal(found[wanted != HIDDEN], wanted[wanted != HIDDEN])
     else:  # solved with 38 bins, the ages filled in
         columns = ["block", "sex", "age", "race", "hisp"]
-        filled = Records.from_frame(together.to_frame()[columns], schema=schema("sf1-person"))
-        assert tabulate_records(filled, workload("sf1-tract")) == whole
+        filled = Records.from_frame(together.to_frame()[columns], schema=Schema.named("sf1-person"))
+        assert tabulate_records(filled, Workload.named("sf1-tract")) == whole

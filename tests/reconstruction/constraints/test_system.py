@@ -13,11 +13,11 @@ from bayesrisk.reconstruction.constraints.derived_rows import (
     spanned,
 )
 from bayesrisk.reconstruction.constraints.system import raw_system, reduced_system
-from bayesrisk.tables import Attribute, Geography, Schema, Table, workload
+from bayesrisk.tables import Attribute, Geography, Schema, Table, Workload
 
-BLOCK = workload("sf1-block")
+BLOCK = Workload.named("sf1-block")
 OWN = list(BLOCK.at("block").values())
-TRACT = list(workload("sf1-tract").at("tract").values())
+TRACT = list(Workload.named("sf1-tract").at("tract").values())
 SPACE = space_of(BLOCK.schema, OWN)
 QUERIES = queries(SPACE, OWN)
 PUBLISHED_LIST = [t for t in OWN if t.name not in ("P8", "P10")]

@@ -22,7 +22,7 @@ from bayesrisk.reconstruction.solvers import Raw, SolverResult
 from bayesrisk.reconstruction.solvers import highs as _highs
 from bayesrisk.reconstruction.solvers.branching import Relaxation
 from bayesrisk.reconstruction.solvers.highs import HighsSolver
-from bayesrisk.tables import Records, schema, tabulate_records, workload
+from bayesrisk.tables import Records, Schema, Workload, tabulate_records
 
 SCHEMA = "household-occupancy"
 NAMES = (
@@ -76,7 +76,7 @@ def synthetic(seed, n_blocks=300):
     spec = population_spec(
         "county", n_blocks=n_blocks, subsidised_blocks=1.0, occupied_blocks=1.0, quarters_blocks=0.0
     )
-    return simulate_population(spec, rng=seed).for_schema(schema(SCHEMA))
+    return simulate_population(spec, rng=seed).for_schema(Schema.named(SCHEMA))
 
 
 @pytest.mark.slow
@@ -87,7 +87,7 @@ def test_detection_is_that_of_a_fresh_program_without_presolve():
         if name == "bottom-up":
             options = {"sensitivity": "steed-2024", "allocation": "das-2020"}
         release = make_mechanism(name, **options).release(
-            synthetic(seed, 650), workload=workload(SCHEMA), rng=seed
+            synthetic(seed, 650), workload=Workload.named(SCHEMA), rng=seed
         )
         blocks = occupancy_statistics(release.tables)
         blocks = blocks.take(np.flatnonzero(blocks.hud_households > 0)[:250])
@@ -109,7 +109,7 @@ def test_true_tables_never_accuse_wrongly():
     frame["breach"] = small | ((frame["bedrooms"] == 2) & (frame["size"] > 4))
     holding = set(frame.loc[frame["breach"], "block"])
     for hud in ("counts", "percentages"):
-        blocks = occupancy_statistics(tabulate_records(records, workload(SCHEMA)), hud=hud)
+        blocks = occupancy_statistics(tabulate_records(records, Workload.named(SCHEMA)), hud=hud)
         found = detect_occupancy(blocks)
         accused = set(found.geoids[found.violation])
         assert accused
@@ -120,12 +120,12 @@ def test_true_tables_never_accuse_wrongly():
 def one_block(homes):
     columns = ["size", "race_ethnicity", "children", "bedrooms", "subsidised"]
     frame = pd.DataFrame(homes, columns=columns).assign(block="500010101001000")
-    return Records.from_frame(frame, schema=schema(SCHEMA))
+    return Records.from_frame(frame, schema=Schema.named(SCHEMA))
 
 
 def test_statistics_are_those_counted_by_hand():
     homes = [(1, 0, 0, 0, 0), (7, 8, 6, 3, 1), (3, 4, 1, 2, 1), (2, 5, 0, 1, 1)]
-    found = occupancy_statistics(tabulate_records(one_block(homes), workload(SCHEMA)))
+    found = occupancy_statistics(tabulate_records(one_block(homes), Workload.named(SCHEMA)))
     expected = oracle.statistics_of(homes)
     for name in NAMES:
         np.testing.assert_array_equal(getattr(found, name)[0], expected[name])
@@ -136,7 +136,7 @@ def test_statistics_are_those_counted_by_hand():
 def test_percentages_hold_every_count_that_rounds_so():
     for n in (1, 3, 7, 11, 40, 333):
         homes = [(2, 0, 1, 1, 1)] * n
-        tables = tabulate_records(one_block(homes), workload(SCHEMA))
+        tables = tabulate_records(one_block(homes), Workload.named(SCHEMA))
         assert occupancy_statistics(tables, hud="percentages").hud_children[0, 1] == n
         for count in sorted({0, 1, n // 3, n // 2, n}):
             low, high = _interval(np.array([[count]]), np.array([[n]]))
@@ -146,7 +146,7 @@ def test_percentages_hold_every_count_that_rounds_so():
 
 
 def test_percentages_accuse_no_block_that_counts_do_not():
-    tables = tabulate_records(synthetic(34), workload(SCHEMA))
+    tables = tabulate_records(synthetic(34), Workload.named(SCHEMA))
     exact = detect_occupancy(occupancy_statistics(tables)).violation
     loose = detect_occupancy(occupancy_statistics(tables, hud="percentages")).violation
     assert not np.any(loose & ~exact)
@@ -235,7 +235,7 @@ def test_interrupts_pass(monkeypatch):
 
 def test_the_attack_reads_a_release_only():
     records = synthetic(36, 60)
-    release = make_mechanism("identity").release(records, workload=workload(SCHEMA), rng=1)
+    release = make_mechanism("identity").release(records, workload=Workload.named(SCHEMA), rng=1)
     attack = make_attack("occupancy", hud="percentages", adults=0)
     direct = detect_occupancy(occupancy_statistics(release.tables, hud="percentages"), adults=0)
     assert attack.run(release).status == direct.status
@@ -246,7 +246,7 @@ def test_the_attack_reads_a_release_only():
 
 
 def test_bad_arguments():
-    tables = tabulate_records(one_block([(3, 0, 1, 1, 1)]), workload(SCHEMA))
+    tables = tabulate_records(one_block([(3, 0, 1, 1, 1)]), Workload.named(SCHEMA))
     blocks = occupancy_statistics(tables)
     with pytest.raises(ArgumentTypeError, match="tables must be PublishedTables, got int"):
         occupancy_statistics(3)
@@ -272,7 +272,7 @@ def test_bad_arguments():
 
 
 def test_negative_and_suppressed_counts_are_refused_by_name():
-    tables = tabulate_records(one_block([(3, 0, 1, 1, 1)]), workload(SCHEMA))
+    tables = tabulate_records(one_block([(3, 0, 1, 1, 1)]), Workload.named(SCHEMA))
     key = ("block", "H13")
     changed = tables.counts[key].toarray()
     changed[0, 3] = -2

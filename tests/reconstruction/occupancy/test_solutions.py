@@ -17,7 +17,7 @@ from bayesrisk.reconstruction import (
 )
 from bayesrisk.reconstruction.occupancy.law import UNIT
 from bayesrisk.reconstruction.solvers import SolverResult
-from bayesrisk.tables import Records, schema, tabulate, workload
+from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 NAMES = (
     *("households", "population", "sizes", "race", "children", "hud_households", "hud_people"),
@@ -246,8 +246,8 @@ def test_exact_percentages_have_no_error(error):
         }
     )
     homes["bedrooms"] *= homes["subsidised"]
-    records = Records.from_frame(homes, schema=schema("household-occupancy"))
-    tables = tabulate(records, workload("household-occupancy"))
+    records = Records.from_frame(homes, schema=Schema.named("household-occupancy"))
+    tables = tabulate(records, Workload.named("household-occupancy"))
     blocks = occupancy_statistics(tables, hud="percentages")
     true = occupancy_statistics(tables)
     for name in ("hud_race", "hud_bedrooms"):

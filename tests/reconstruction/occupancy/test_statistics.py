@@ -14,7 +14,7 @@ from bayesrisk.reconstruction import (
     detect_occupancy,
     occupancy_statistics,
 )
-from bayesrisk.tables import Records, schema, tabulate, workload
+from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 WIDTHS = {
     "households": 1,
@@ -117,8 +117,8 @@ def test_counts_beyond_the_bound_are_refused_by_place_and_table(hud):
         {"block": ["500010101001000"], "size": 1, "race_ethnicity": 0, "children": 0,
          "bedrooms": 1, "subsidised": 1}
     )  # fmt: skip
-    records = Records.from_frame(homes, schema=schema("household-occupancy"))
-    tables = tabulate(records, workload("household-occupancy"))
+    records = Records.from_frame(homes, schema=Schema.named("household-occupancy"))
+    tables = tabulate(records, Workload.named("household-occupancy"))
     counts = {
         key: table * (10**18 if key[1] == "HUD-households" else 1)
         for key, table in tables.counts.items()

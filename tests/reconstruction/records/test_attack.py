@@ -22,7 +22,7 @@ from bayesrisk.reconstruction import (
     register_attack,
     registry,
 )
-from bayesrisk.tables import PublishedTables, Records, schema, tabulate_records, workload
+from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate_records
 
 PROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
@@ -34,8 +34,8 @@ def _own_registry(monkeypatch):
 
 def release(ages=(7, 31, 52)):
     people = pd.DataFrame({"block": "010010201001000", "sex": 0, "age": ages, "race": 1, "hisp": 0})
-    records = Records.from_frame(people, schema=schema("sf1-person"))
-    both = workload("sf1-block").union(workload("sf1-tract"))
+    records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    both = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
     return Identity().release(records, workload=both, rng=1)
 
 
@@ -145,8 +145,8 @@ def test_groups_of_races_become_their_first():
     people = pd.DataFrame(
         {"block": "010010201001000", "sex": [0, 1], "age": 4, "race": [1, 7], "hisp": 0}
     )
-    records = Records.from_frame(people, schema=schema("sf1-person"))
-    six = workload("sf1-block").select(tables=["P1", "P12", "P12A", "P12B", "P12G"])
+    records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    six = Workload.named("sf1-block").select(tables=["P1", "P12", "P12A", "P12B", "P12G"])
     made = record_form(reconstruct(tabulate_records(records, six), scope="block"))
     assert {"race", "hisp", "age"} <= set(made)
     assert made["race"].between(1, 63).all()
@@ -157,9 +157,9 @@ def test_no_records_keep_their_columns():
     tables = tabulate_records(
         Records.from_frame(
             pd.DataFrame({"block": ["010010201001000"], "sex": 0, "age": 4, "race": 1, "hisp": 0}),
-            schema=schema("sf1-person"),
+            schema=Schema.named("sf1-person"),
         ),
-        workload("sf1-block"),
+        Workload.named("sf1-block"),
     )
     empty = PublishedTables(
         tables.workload, dict(tables.geoids), {k: v * 0 for k, v in tables.counts.items()}

@@ -7,7 +7,7 @@ import pytest
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.mechanisms import DiscreteGaussianMechanism
 from bayesrisk.risk import majority_inference, race_ethnicity_counts
-from bayesrisk.tables import Records, as_microdata, schema, tabulate_records, workload
+from bayesrisk.tables import Records, Schema, Workload, as_microdata, tabulate_records
 
 BLOCKS = [f"01001020100100{i}" for i in range(4)]
 
@@ -27,7 +27,7 @@ def people(count=400):
 
 
 def records():
-    return Records.from_frame(people(), schema=schema("sf1-person"))
+    return Records.from_frame(people(), schema=Schema.named("sf1-person"))
 
 
 def direct(*, adults):
@@ -42,11 +42,11 @@ def direct(*, adults):
 @pytest.mark.parametrize("adults", [False, True])
 def test_records_and_tables_agree_with_counting(adults):
     expected = direct(adults=adults)
-    pl94 = as_microdata(records()).for_schema(schema("pl94"))
+    pl94 = as_microdata(records()).for_schema(Schema.named("pl94"))
     sources = [
         people(),
-        tabulate_records(records(), workload("sf1-block")),
-        tabulate_records(pl94, workload("pl94", levels=["block"])),
+        tabulate_records(records(), Workload.named("sf1-block")),
+        tabulate_records(pl94, Workload.named("pl94", levels=["block"])),
     ]
     for source in sources:
         found = race_ethnicity_counts(source, adults=adults)
@@ -56,7 +56,7 @@ def test_records_and_tables_agree_with_counting(adults):
 
 
 def test_larger_places_and_noise():
-    tables = tabulate_records(records(), workload("sf1-block", levels=["tract", "block"]))
+    tables = tabulate_records(records(), Workload.named("sf1-block", levels=["tract", "block"]))
     tract = race_ethnicity_counts(tables, level="tract")
     assert tract.index.tolist() == ["01001020100"]
     assert tract.sum(axis=1).item() == len(people())
@@ -66,7 +66,7 @@ def test_larger_places_and_noise():
         table_shares={"P8": "1/2", "P9": "1/2"},
         sensitivity="change-one",
         overlap={"P8": 1, "P9": 1},
-    ).release(records(), workload=workload("sf1-block").select(tables=["P8", "P9"]), rng=1)
+    ).release(records(), workload=Workload.named("sf1-block").select(tables=["P8", "P9"]), rng=1)
     counts = race_ethnicity_counts(noisy.tables)
     assert (counts.to_numpy() < 0).any()
     truth = race_ethnicity_counts(people())
@@ -98,7 +98,7 @@ def test_refusals(source, options, error, words):
 
 
 def test_missing_tables_are_named():
-    some = tabulate_records(records(), workload("sf1-block").select(tables=["P8", "P12"]))
+    some = tabulate_records(records(), Workload.named("sf1-block").select(tables=["P8", "P12"]))
     with pytest.raises(ArgumentError, match="must have tables P8 and P9, or 'hispanic"):
         race_ethnicity_counts(some)
     with pytest.raises(ArgumentError, match="P10 and P11"):

@@ -19,7 +19,7 @@ from bayesrisk.risk import (
     records_identified,
 )
 from bayesrisk.risk.intervals import clustered_interval
-from bayesrisk.tables import workload
+from bayesrisk.tables import Workload
 
 COLUMNS = ["tenure", "size", "race", "hhage", "under_18"]
 
@@ -29,7 +29,7 @@ def sample():
     data = samples.microdata("fifty-blocks")
     blocks = data.blocks.loc[data.blocks["chosen"], "block"].to_numpy(dtype="U15")[:6]
     own = data.households.take(np.flatnonzero(np.isin(data.households.geoids, blocks)))
-    found = claims(tabulate_records(own, workload("household-dhc")), columns=COLUMNS)
+    found = claims(tabulate_records(own, Workload.named("household-dhc")), columns=COLUMNS)
     return data, own, found
 
 
@@ -140,7 +140,7 @@ def test_claims_of_true_counts_are_true_and_of_swapped_ones_not_all(sample):
         "swapping", rate=0.5, swap_key=["size"], unique_by=["size", "race", "hhage"],
         within="state", unique_within="tract", unit="household",
     )  # fmt: skip
-    release = mechanism.release(data, workload=workload("household-dhc"), rng=3)
+    release = mechanism.release(data, workload=Workload.named("household-dhc"), rng=3)
     inside = np.isin(release.tables.geoids["block"], found.blocks["block"].to_numpy(dtype="U15"))
     tables = type(release.tables)(
         release.tables.workload,

@@ -15,7 +15,7 @@ from bayesrisk.risk import (
     statement_summary,
     statements_about_people,
 )
-from bayesrisk.tables import workload
+from bayesrisk.tables import Workload
 
 SWAPPING = {
     "rate": "1/5",
@@ -32,11 +32,11 @@ def attacked(seed):
     tract = simulate_population(population_spec("tract", n_blocks=25), rng=seed)
     truth = tract.persons.to_frame()[["block", "sex", "age", "race", "hisp"]]
     statements, records = [], {}
-    measured = workload("sf1-block").select(tables=["P8", "P9", "P12"])
+    measured = Workload.named("sf1-block").select(tables=["P8", "P9", "P12"])
     noise = {"rho": "1", "measurements": measured.to_dict(), "invariants": [("block", "P1")]}
     for name, options in (("identity", {}), ("swapping", SWAPPING), ("topdown", noise)):
         release = make_mechanism(name, **options).release(
-            tract, workload=workload("sf1-block"), rng=1
+            tract, workload=Workload.named("sf1-block"), rng=1
         )
         found = make_attack("reconstruction", scope="block").run(release)
         records[name] = found.to_frame()

@@ -20,9 +20,9 @@ from bayesrisk.reconstruction.linkage.persons import person_frame, race_ethnicit
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk import STATEMENT_COLUMNS, reconstruction_statements
 from bayesrisk.risk.linkage.target_groups import size_class
-from bayesrisk.tables import workload
+from bayesrisk.tables import Workload
 
-BOTH = workload("sf1-block").union(workload("sf1-tract"))
+BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 
 
 @pytest.fixture(scope="module")
