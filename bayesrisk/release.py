@@ -61,7 +61,7 @@ class NoiseSpec:
         check.choice(self.law, "law", _LAWS)
         scale = exact_number(self.scale, "scale")
         if scale <= 0:
-            raise ArgumentError(f"scale must be > 0, got {self.scale!r}")
+            raise ArgumentError(f"scale must be > 0, got {shown(self.scale)}")
         object.__setattr__(self, "scale", scale)
 
     def to_law(self) -> DiscreteGaussian | DiscreteLaplace:
@@ -328,7 +328,7 @@ class Release:
         document = _files.read_document(file)
         same_keys(document, _KEYS, str(file))
         if document["format"] != _FORMAT:
-            raise DataError(f"{file}: format must be {_FORMAT}, got {document['format']!r}")
+            raise DataError(f"{file}: format must be {_FORMAT}, got {shown(document['format'])}")
         spec = MechanismSpec.from_dict(document["spec"], source=f"{file}: spec")
         try:
             tables, found = PublishedTables.read(folder), document["diagnostics"]

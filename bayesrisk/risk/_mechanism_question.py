@@ -174,7 +174,8 @@ def _near(
         if len(entry) == 4:
             if entry[3] not in geography.ancestors(known, level):
                 raise ArgumentError(
-                    f"observed must name places of the population, got {entry[3]!r} at {level!r}"
+                    f"observed must name places of the population, "
+                    f"got {shown(entry[3])} at {shown(level)}"
                 )
             found = np.union1d(found, [entry[3]])
         near[level] = found
@@ -184,7 +185,9 @@ def _near(
 def _keys(observed: Sequence[tuple[str, ...]], workload: Workload) -> list[tuple[str, str]]:
     """Return the tables observed, each once."""
     if not isinstance(observed, Sequence) or not observed:
-        raise ArgumentError(f"observed must be a sequence of (level, table, ...), got {observed!r}")
+        raise ArgumentError(
+            f"observed must be a sequence of (level, table, ...), got {shown(observed)}"
+        )
     keys: dict[tuple[str, str], None] = {}
     for entry in observed:
         if (
@@ -200,7 +203,7 @@ def _keys(observed: Sequence[tuple[str, ...]], workload: Workload) -> list[tuple
         if key not in workload.tables:
             raise ArgumentError(f"observed must name tables of the workload, got {shown(key)}")
         if len(entry) > 2 and entry[2] not in workload.tables[key].cells:
-            raise ArgumentError(f"observed must name cells of {key!r}, got {entry[2]!r}")
+            raise ArgumentError(f"observed must name cells of {key!r}, got {shown(entry[2])}")
         keys[key] = None
     return list(keys)
 

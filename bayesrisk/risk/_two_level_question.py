@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._random import generator
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
@@ -104,7 +105,8 @@ def read_question(
     drawn = method == "monte-carlo"
     if drawn and (releases is None or rng is None):
         raise ArgumentError(
-            f"method='monte-carlo' needs releases and rng, got releases={releases!r}, rng={rng!r}"
+            f"method='monte-carlo' needs releases and rng, "
+            f"got releases={shown(releases)}, rng={shown(rng)}"
         )
     if not drawn and (releases is not None or rng is not None):
         raise ArgumentError("releases and rng belong with method='monte-carlo'")

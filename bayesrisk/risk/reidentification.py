@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._parse import shown
 from bayesrisk._random import Seed, generator
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
@@ -356,7 +357,9 @@ def _check_names(
 ) -> None:
     for name, files in (("sources", sources), ("attackers", attackers)):
         if not isinstance(files, Mapping) or not files:
-            raise ArgumentError(f"{name} must map at least one name to its records, got {files!r}")
+            raise ArgumentError(
+                f"{name} must map at least one name to its records, got {shown(files)}"
+            )
     taken = {MODAL, PROPORTIONAL} & set(sources)
     if taken:
         raise ArgumentError(f"sources must not be called {sorted(taken)}: these are the guessers")

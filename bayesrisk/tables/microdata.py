@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from bayesrisk import _files
 from bayesrisk._parquet import opened, read_frame, read_table
-from bayesrisk._parse import named
+from bayesrisk._parse import named, shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
 from bayesrisk.tables._recode import recoded
 from bayesrisk.tables.records import Records
@@ -210,7 +210,7 @@ def _checked_blocks(blocks: Any, source: str) -> pd.DataFrame:
         row = int(twice.to_numpy().argmax())
         raise DataError(
             f"{source}: row {row + 1}, column 'block': must be each place once, "
-            f"got {frame['block'].iloc[row]!r} again"
+            f"got {shown(frame['block'].iloc[row])} again"
         )
     for name in ("x", "y"):
         try:
@@ -221,7 +221,7 @@ def _checked_blocks(blocks: Any, source: str) -> pd.DataFrame:
             row = int(bad.argmax())
             raise DataError(
                 f"{source}: row {row + 1}, column {name!r}: must be a finite number, "
-                f"got {frame[name].iloc[row]!r}"
+                f"got {shown(frame[name].iloc[row])}"
             )
     return frame
 
