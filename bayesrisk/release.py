@@ -219,8 +219,9 @@ class MechanismSpec:
         DataError
             If a key is missing, unknown or of the wrong type.
         """
+        check.text(source, "source")
         if not isinstance(document, Mapping):
-            raise DataError(f"{source}: must be an object, got {shown(document)}")
+            raise DataError(f"{source}: document must be an object, got {shown(document)}")
         same_keys(document, {"mechanism", "parameters", "noise", "invariants"}, source)
         try:
             noise = {}

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _validation as check
 from bayesrisk._parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
-from bayesrisk.tables import Microdata, Records, Workload, as_microdata, tabulate
+from bayesrisk.tables import Microdata, Records, Workload, tabulate
+from bayesrisk.tables.microdata import read_microdata
 
 IntArray = NDArray[np.int64]
 TextArray = NDArray[np.str_]
@@ -143,7 +144,7 @@ def ask(
         raise ArgumentTypeError(f"alternatives must be a sequence, got {shown(alternatives)}")
     if not alternatives:
         raise ArgumentError("alternatives must have at least one hypothesis, got none")
-    data = as_microdata(population)
+    data = read_microdata(population, "population")
     rows = target_rows(data, target)
     belief = prior_of(prior, len(alternatives))
     datasets = (data, *(hypothesis(data, rows, alternative) for alternative in alternatives))

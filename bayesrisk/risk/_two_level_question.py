@@ -16,6 +16,8 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import _two_levels as model
 from bayesrisk.risk import _two_level_grid as grid
 
+#: Largest group: the releases around it, which noise may lift, still differ exactly in a double.
+MAX_GROUP = 2**51
 _METHODS = ("exact", "monte-carlo")
 
 
@@ -79,7 +81,7 @@ def read_question(
     two_levels = model.read_settings(**settings)
     k = two_levels.known_count
     block = k + 1 if block_count is None else check.count_array(block_count, "block_count")
-    group = check.count_array(group_count, "group_count", lower=0)
+    group = check.count_array(group_count, "group_count", lower=0, upper=MAX_GROUP)
     for name, precision in (("rho_block", two_levels.block), ("rho_group", two_levels.group)):
         bad = (precision > 0.0) & ((precision < 1e-30) | (precision > 1e99))
         if bad.any():

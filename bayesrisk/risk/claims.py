@@ -175,6 +175,7 @@ def claim_priors(
     people = _records(found, records, "records")
     geography = records.schema.geography
     geography.rank(level)
+    check.flag(leave_out, "leave_out")
     chosen = found.to_frame(status=status, readable=readable)
     rows, patterns = found.coded(people), found.coded(chosen)
     larger = geography.ancestors(people["_place"].to_numpy(dtype=np.str_), level)

@@ -332,7 +332,10 @@ def reidentification(
     if zero_variability_blocks is None:
         known["zero_variability"] = -1
     else:
-        proved = {str(block).zfill(15) for block in zero_variability_blocks}
+        proved = {
+            str(block).zfill(15)
+            for block in check.items(zero_variability_blocks, "zero_variability_blocks")
+        }
         known["zero_variability"] = known["block"].isin(proved).astype(np.int64)
     base = person_frame(sources[baseline_from], columns=_RECORDS, source=baseline_from)
     everything = {

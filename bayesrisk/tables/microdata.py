@@ -188,10 +188,15 @@ def as_microdata(data: Records | Microdata) -> Microdata:
     >>> as_microdata(records).persons
     Records(schema='sf1-person', rows=1)
     """
+    return read_microdata(data, "data")
+
+
+def read_microdata(data: Any, name: str) -> Microdata:
+    """Return an argument as microdata; ``name`` is what messages call it."""
     if isinstance(data, Microdata):
         return data
     if not isinstance(data, Records):
-        raise ArgumentTypeError(f"data must be Records or Microdata, got {type(data).__name__}")
+        raise ArgumentTypeError(f"{name} must be Records or Microdata, got {type(data).__name__}")
     if data.schema.name in _HOUSEHOLD:
         return Microdata(households=data)
     return Microdata(persons=data)
