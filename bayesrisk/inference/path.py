@@ -212,8 +212,8 @@ def path_posterior(
     ArgumentError
         If an argument is out of range, more than 2**24 counts in all levels would have to be
         summed over (budgets below about 1e-11), the priors exclude every set of counts, or the
-        releases contradict each other so much that doubles cannot hold it: by a tilt beyond 2**32 nats,
-        about twice rho times the gap between a count and what the others say of it.
+        releases contradict each other so much that doubles cannot hold it: by a tilt beyond 2**32
+        nats, about twice rho times the gap between a count and what the others say of it.
     ArgumentTypeError
         If a prior is not a law.
     ShapeError

@@ -120,7 +120,7 @@ def run(count: int, seed: int, only: str | None = None, begin: int = 0) -> Itera
             stderr=subprocess.DEVNULL,
         )
         at: dict[str, Any] = {"at": begin, "call": "start", "values": {}}
-        beat = [time.monotonic() + 300.0]  # the recipes take their time
+        beat = [time.monotonic() + 900.0]  # kernels may have to be compiled
 
         def watch(process: Any = process, beat: list[float] = beat) -> None:
             while process.poll() is None:

@@ -42,7 +42,7 @@ def make_solver(name: str | SolverBackend = "highs", **options: Any) -> SolverBa
     if not isinstance(name, str):
         if not isinstance(name, SolverBackend):
             raise ArgumentError(
-                f"name of the solver must be text, or a solver with a solve method, got {shown(name)}"
+                f"name of the solver must be text or have a solve method, got {shown(name)}"
             )
         return name
     kind, _, inner = name.partition(":")
