@@ -204,6 +204,7 @@ def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Ite
     ...     [len(piece) for piece in iter_records(file, schema=schema("pl94-units"), chunk=2)]
     [2, 1]
     """
+    check.instance(schema, Schema, "schema")
     file = check.path(path, "path")
     if file.suffix.lower() not in (".parquet", ".csv"):
         raise ArgumentError(f"path must end in .parquet or .csv, got {shown(str(file))}")
