@@ -3,8 +3,8 @@
 Kernels get contiguous arrays and scalars, fill an ``out`` array, and check nothing: the public
 function that calls them has done so.  Compiled code is cached on disk beside the package (or in
 ``NUMBA_CACHE_DIR``), so the compile time is paid once per installation; where no folder for it
-can be written, kernels are compiled anew in every process, with one warning.  ``fastmath`` stays
-off: the compensated arithmetic of the likelihoods relies on IEEE rounding.
+can be written, or the disk is full, kernels are compiled anew in every process, with one warning.
+``fastmath`` stays off: the compensated arithmetic of the likelihoods relies on IEEE rounding.
 """
 
 import functools
@@ -24,8 +24,10 @@ def kernel(function: _F) -> _F:
 
     def compile_(cache: bool) -> _F:
         made: Any = numba.njit(cache=cache, nogil=True, fastmath=False, error_model="numpy")
-        compiled: _F = made(function)
-        return compiled
+        compiled = made(function)
+        if hasattr(compiled, "_cache"):  # not where Numba is switched off
+            _keep_if_possible(compiled)
+        return compiled  # type: ignore[no-any-return]
 
     compiled: _F = _cached_if_possible(compile_)
     return compiled
@@ -47,19 +49,34 @@ def _cached_if_possible(compile_: Callable[[bool], Any]) -> Any:
     """Return what ``compile_(cache)`` makes, without a cache where none can be written."""
     try:
         return compile_(True)
+    except OSError:  # a full disk
+        pass
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
-        _warn_once()
-        return compile_(False)
+    _warn_once()
+    return compile_(False)
+
+
+def _keep_if_possible(compiled: Any) -> None:
+    """Let a kernel that was compiled run, whether its file can be written or not."""
+    save = compiled._cache.save_overload
+
+    def save_if_possible(*args: Any) -> None:
+        try:
+            save(*args)
+        except OSError:
+            _warn_once()
+
+    compiled._cache.save_overload = save_if_possible
 
 
 @functools.cache
 def _warn_once() -> None:
     """Say that there is no cache, and how to have one."""
     warnings.warn(
-        "no folder for compiled kernels can be written: every process compiles them anew, which "
-        "takes seconds; set NUMBA_CACHE_DIR to a folder that can be written",
+        "compiled kernels cannot be written to disk: every process compiles them anew, which "
+        "takes seconds; set NUMBA_CACHE_DIR to a folder with room that can be written",
         BayesRiskWarning,
         stacklevel=2,
     )

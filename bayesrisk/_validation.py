@@ -20,7 +20,7 @@ T = TypeVar("T")
 #: What a real-valued argument may be.
 Number = ArrayLike | Fraction
 
-#: Largest count for which every difference and half-integer is exact in a double.
+#: Largest count: differences are exact in a double, and half-integers below it.
 MAX_COUNT = 2**52
 #: Most elements of an argument, those that a broadcast view repeats included: 8 GiB of doubles.
 MAX_ELEMENTS = 2**30

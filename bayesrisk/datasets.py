@@ -174,5 +174,7 @@ def microdata(name: str) -> "Microdata":
 
     folder = path(name)
     if not folder.is_dir():
-        raise ArgumentError(f"name must be microdata (a folder), got {name!r}, {folder.suffix}")
+        raise ArgumentError(
+            f"name must be microdata (a folder), got {shown(name)}, {folder.suffix}"
+        )
     return Microdata.read(folder)

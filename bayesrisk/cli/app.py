@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
@@ -29,8 +30,22 @@ from bayesrisk.cli.simulate import simulate
 from bayesrisk.cli.tables import tabulate
 from bayesrisk.exceptions import ArgumentError, BayesRiskError
 
+
+class _Commands(TyperGroup):
+    """The commands: Ctrl-C ends each with a line of ours, and the status that shells know."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("bayesrisk: interrupted", err=True)
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
     name="bayesrisk",
+    cls=_Commands,
     help="Bayesian disclosure risk of published statistics.",
     no_args_is_help=True,
     add_completion=False,

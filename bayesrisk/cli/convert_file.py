@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from bayesrisk import _files
+from bayesrisk._files.parse import shown
 from bayesrisk.cli._data import data_path
 from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError, OutputError
 
@@ -162,7 +163,7 @@ def _write_parquet(pieces: Iterator[Any], output: Path, advance: Callable[[int],
     import pyarrow.parquet as pq
 
     if output.suffix.lower() != ".parquet":
-        raise ArgumentError(f"--output must end in .parquet, got {str(output)!r}")
+        raise ArgumentError(f"--output must end in .parquet, got {shown(str(output))}")
     first = next(pieces, None)
     if first is None:
         raise DataError("the input must hold at least one row, got none")

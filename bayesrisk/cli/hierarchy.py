@@ -59,7 +59,9 @@ def _group_prior(text: str) -> "FiniteLaw | None":
     if text == "flat":
         return None
     if kind not in ("truncated", "point") or not digits.isascii() or not digits.isdigit():
-        raise ArgumentError(f"group_prior must be flat, truncated:MAX or point:N, got {text!r}")
+        raise ArgumentError(
+            f"group_prior must be flat, truncated:MAX or point:N, got {shown(text)}"
+        )
     count = int(digits) if len(digits) < 20 else 10**20
     limit = _MAX_GROUP if kind == "truncated" else 2**52
     if count >= limit:

@@ -128,7 +128,7 @@ def _measurement_risk(
     if len(prior) != 1:
         raise ArgumentError(f"nmf takes one --prior, got {len(prior)}")
     if output.suffix.lower() != ".parquet":
-        raise ArgumentError(f"output must end in .parquet, got {str(output)!r}")
+        raise ArgumentError(f"output must end in .parquet, got {shown(str(output))}")
     with _files.explained(output):
         _files.clear(output)
         stem = _figure_stem(output, figure)

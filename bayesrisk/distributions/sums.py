@@ -61,11 +61,11 @@ def tabulate(law: CountLaw, *, tail: float = 1e-30) -> FiniteLaw:
     return FiniteLaw(int(first), pmf, error_bound=cut + _ROUNDING)
 
 
-def _single(law: Any) -> None:
+def _single(law: Any, name: str = "law") -> None:
     if not isinstance(law, CountLaw):
-        raise ArgumentTypeError(f"law must be a CountLaw, got {shown(law)}")
+        raise ArgumentTypeError(f"{name} must be a CountLaw, got {shown(law)}")
     if law.shape != ():
-        raise ArgumentError(f"law must be a single law, got parameters of shape {law.shape}")
+        raise ArgumentError(f"{name} must be a single law, got parameters of shape {law.shape}")
 
 
 def convolve(*laws: CountLaw, tail: float = 1e-30) -> CountLaw:
@@ -189,6 +189,8 @@ def total_variation(p: CountLaw, q: CountLaw) -> tuple[float, float]:
     >>> round(distance, 6), error < 1e-14
     (0.398942, True)
     """
+    _single(p, "p")
+    _single(q, "q")
     a, b = tabulate(p), tabulate(q)
     low = min(a.start, b.start)
     high = max(a.support()[1], b.support()[1])

@@ -87,7 +87,8 @@ class TruncatedLaw(CountLaw):
         self._low, self._high = np.maximum(bounds[0], low), np.minimum(bounds[1], high)
         if np.any(self._low > self._high):
             raise ArgumentError(
-                f"lower must not exceed upper within the support, got [{lower!r}, {upper!r}]"
+                f"lower must not exceed upper within the support, "
+                f"got [{shown(lower)}, {shown(upper)}]"
             )
         self._centre = np.asarray(law.median())  # neither tail beyond it exceeds one half
         self._log_mass = self._log_interval(self._low, self._high)

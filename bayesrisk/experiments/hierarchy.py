@@ -38,7 +38,7 @@ Compute = Callable[..., Any]
 def _ending(file: Path, option: str) -> str:
     ending = file.suffix.lower()
     if ending not in _ENDINGS:
-        raise ArgumentError(f"{option} must end in .csv or .parquet, got {str(file)!r}")
+        raise ArgumentError(f"{option} must end in .csv or .parquet, got {shown(str(file))}")
     return ending
 
 

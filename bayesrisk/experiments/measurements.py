@@ -140,7 +140,7 @@ class _Output:
 def _whole_or_absent(path: Path, about: Mapping[str, Any]) -> Iterator[_Output]:
     """Make the output in one step: nothing is left of it when something goes wrong."""
     if path.suffix.lower() != ".parquet":
-        raise ArgumentError(f"output must end in .parquet, got {str(path)!r}")
+        raise ArgumentError(f"output must end in .parquet, got {shown(str(path))}")
     with _files.whole_file(path, new=True) as stream:
         output = _Output(stream, about)
         try:

@@ -111,7 +111,7 @@ def make_mechanism(name: str, /, **parameters: Any) -> Mechanism:
     >>> make_mechanism("rounding", base=5, method="nearest").spec.parameters
     {'base': 5, 'method': 'nearest'}
     """
-    check.choice(name, "mechanism", tuple(available_mechanisms()))
+    check.choice(name, "name of the mechanism", tuple(available_mechanisms()))
     factory = _plugins.find(
         name,
         kind="mechanism",

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Figure, pair, ratio_axis, require, style
@@ -109,7 +110,8 @@ def plot_mechanisms(frame: pd.DataFrame, *, utility: str = "mean_absolute_error"
     """
     if utility not in ("mean_absolute_error", "root_mean_square_error"):
         raise ArgumentError(
-            f"utility must be one of mean_absolute_error, root_mean_square_error, got {utility!r}"
+            f"utility must be one of mean_absolute_error, root_mean_square_error, "
+            f"got {shown(utility)}"
         )
     require(frame, (*_COLUMNS, utility, f"{utility}_error"))
     names = list(dict.fromkeys(frame["protection"].tolist()))

@@ -10,7 +10,7 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import DataError
 from bayesrisk.population import _national as national
 from bayesrisk.population.subsidy import occupancy_violation
-from bayesrisk.tables.microdata import Microdata, as_microdata
+from bayesrisk.tables.microdata import Microdata, read_microdata
 from bayesrisk.tables.records import Records
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def population_summary(population: Microdata | Records) -> PopulationSummary:
     >>> int(summary.people.sum()) == len(simulate_population("tract", rng=1).persons)
     True
     """
-    data = as_microdata(population)
+    data = read_microdata(population, "population")
     persons = data.persons
     if persons is None or persons.schema.name != "sf1-person" or len(persons) == 0:
         raise DataError("population: must hold people of schema 'sf1-person', got none")

@@ -116,7 +116,9 @@ def _codes(values: Any, name: str, level: str) -> NDArray[np.str_]:
     fault = first_fault(array, level)
     if fault:
         place, rule = fault
-        raise DataError(f"{name}: row {place + 1}: must have {rule}, got {str(array[place])!r}")
+        raise DataError(
+            f"{name}: row {place + 1}: must have {rule}, got {shown(str(array[place]))}"
+        )
     return array
 
 
@@ -259,7 +261,7 @@ def spine_ancestor(geocodes: Sequence[str] | NDArray[np.str_], level: str) -> ND
         place = int(short.argmax())
         raise DataError(
             f"geocodes: row {place + 1}: must have {width} characters or more for level {level}, "
-            f"got {str(codes[place])!r}"
+            f"got {shown(str(codes[place]))}"
         )
     return codes.astype(f"U{width}")
 

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_batches
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers.text.columns import CHUNK, Piece, characters, csv_pieces, header_of
 from bayesrisk.readers.text.places import check_state, state_code
@@ -246,7 +247,7 @@ def write_record_form(records: Records | Iterable[Records], path: str | Path) ->
     elif target.suffix.lower() == ".parquet":
         _write_parquet(pieces, target)
     else:
-        raise ArgumentError(f"path must end in .csv or .parquet, got {str(path)!r}")
+        raise ArgumentError(f"path must end in .csv or .parquet, got {shown(str(path))}")
 
 
 def _write_text(pieces: Iterator[Records], target: Path) -> None:

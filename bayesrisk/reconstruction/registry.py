@@ -106,7 +106,7 @@ def make_attack(name: str, /, **parameters: Any) -> Attack:
     >>> make_attack("reconstruction", scope="tract").scope
     'tract'
     """
-    check.choice(name, "attack", tuple(available_attacks()))
+    check.choice(name, "name of the attack", tuple(available_attacks()))
     factory = _plugins.find(
         name,
         kind="attack",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayesrisk import _files
+from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentTypeError, DataError
 from bayesrisk.tables import exchange as _exchange
@@ -30,13 +31,22 @@ def write_release(folder: Path, tables: PublishedTables, document: Mapping[str, 
 
 def plain(value: Any, name: str) -> Any:
     """Return a value in the types of JSON; exact fractions become strings."""
+    try:
+        return _plain(value, name)
+    except RecursionError as error:
+        raise ArgumentTypeError(
+            f"{name} must not be nested so deeply, got {shown(value)}"
+        ) from error
+
+
+def _plain(value: Any, name: str) -> Any:
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
                 raise ArgumentTypeError(f"{name} must have text as keys, got {shown(key)}")
-        return {key: plain(item, f"{name}[{key!r}]") for key, item in value.items()}
+        return {key: _plain(item, f"{name}[{key!r}]") for key, item in value.items()}
     if isinstance(value, Fraction):
         return str(value)
     if isinstance(value, (int, np.integer)):
@@ -44,7 +54,7 @@ def plain(value: Any, name: str) -> Any:
     if isinstance(value, (float, np.floating)) and math.isfinite(value):
         return float(value)
     if isinstance(value, Iterable) and not isinstance(value, (bytes, float, np.floating)):
-        return [plain(item, f"{name}[{i}]") for i, item in enumerate(value)]
+        return [_plain(item, f"{name}[{i}]") for i, item in enumerate(check.items(value, name))]
     raise ArgumentTypeError(f"{name} must be finite and fit in JSON, got {shown(value)}")
 
 

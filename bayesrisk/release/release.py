@@ -61,7 +61,7 @@ class NoiseSpec:
         check.choice(self.law, "law", _LAWS)
         scale = exact_number(self.scale, "scale")
         if scale <= 0:
-            raise ArgumentError(f"scale must be > 0, got {self.scale!r}")
+            raise ArgumentError(f"scale must be > 0, got {shown(self.scale)}")
         object.__setattr__(self, "scale", scale)
 
     def to_law(self) -> DiscreteGaussian | DiscreteLaplace:
@@ -219,8 +219,9 @@ class MechanismSpec:
         DataError
             If a key is missing, unknown or of the wrong type.
         """
+        check.text(source, "source")
         if not isinstance(document, Mapping):
-            raise DataError(f"{source}: must be an object, got {shown(document)}")
+            raise DataError(f"{source}: document must be an object, got {shown(document)}")
         same_keys(document, {"mechanism", "parameters", "noise", "invariants"}, source)
         try:
             noise = {}
@@ -328,7 +329,7 @@ class Release:
         document = _files.read_document(file)
         same_keys(document, _KEYS, str(file))
         if document["format"] != _FORMAT:
-            raise DataError(f"{file}: format must be {_FORMAT}, got {document['format']!r}")
+            raise DataError(f"{file}: format must be {_FORMAT}, got {shown(document['format'])}")
         spec = MechanismSpec.from_dict(document["spec"], source=f"{file}: spec")
         try:
             tables, found = PublishedTables.read(folder), document["diagnostics"]

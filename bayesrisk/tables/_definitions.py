@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables import _grammar as grammar
 from bayesrisk.tables._table import Table
@@ -51,7 +52,7 @@ def _parsed(values: Mapping[str, Any]) -> tuple[Schema, dict[Key, Table]]:
             if weights > grammar.MOST_WEIGHTS:
                 raise ArgumentError(
                     f"tables must have at most {grammar.MOST_WEIGHTS} weights of codes in cells, "
-                    f"got more at {table.name!r}"
+                    f"got more at {shown(table.name)}"
                 )
             for level in entry.get("levels", values.get("levels", ())):
                 if (level, table.name) in tables:

@@ -178,7 +178,9 @@ def _crossed(item: Any, schema: Schema, recodes: Mapping[str, Any]) -> tuple[str
         return name, tuple((code,) for code in _every(attribute))
     found = {**recodes.get("any", {}), **recodes.get(name, {})}
     if recode not in found:
-        raise ArgumentError(f"recode of {name!r} must be one of {sorted(found)}, got {recode!r}")
+        raise ArgumentError(
+            f"recode of {name!r} must be one of {sorted(found)}, got {shown(recode)}"
+        )
     return name, groups_of(found[recode], attribute)
 
 

@@ -291,7 +291,8 @@ def _places(folder: Path, workload: Workload, manifest: Mapping[str, Any]) -> di
                 row = start + int(bad.argmax())
                 value = (levels if name == "level" else geoids)[row]
                 raise DataError(
-                    f"{file}: row {row + 1}, column {name.strip()!r}: {message}, got {str(value)!r}"
+                    f"{file}: row {row + 1}, column {name.strip()!r}: {message}, "
+                    f"got {shown(str(value))}"
                 )
         found[level] = part
         start = stop
@@ -344,12 +345,12 @@ class _Reader:
         if key[0] not in self.places:
             raise DataError(
                 f"{file}: row {start + 1}, column 'level': must be one of "
-                f"{', '.join(self.places)}, got {key[0]!r}"
+                f"{', '.join(self.places)}, got {shown(key[0])}"
             )
         if key not in self.found:
             raise DataError(
                 f"{file}: row {start + 1}, column 'table': must be a table of level {key[0]!r}, "
-                f"got {key[1]!r}"
+                f"got {shown(key[1])}"
             )
 
     def matrices(self) -> tuple[dict[Key, Any], dict[Key, Any]]:
@@ -401,7 +402,7 @@ def _positions(
         row = pc.index(pc.is_null(found), True).as_py()
         raise DataError(
             f"{file}: row {where[row] + 1}, column {column!r}: must be a {meaning}, "
-            f"got {part.column(column)[row].as_py()!r}"
+            f"got {shown(part.column(column)[row].as_py())}"
         )
     positions: NDArray[np.int64] = found.to_numpy().astype(np.int64)
     return positions

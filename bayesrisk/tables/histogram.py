@@ -103,7 +103,9 @@ class Histogram:
         """Return the records, sorted by place and cell; only at the finest level."""
         finest = self.schema.geography.finest
         if self.level != finest:
-            raise ArgumentError(f"level must be {finest!r} to list records, got {self.level!r}")
+            raise ArgumentError(
+                f"level must be {finest!r} to list records, got {shown(self.level)}"
+            )
         rows = np.repeat(np.arange(len(self.geoids)), np.diff(self.counts.indptr))
         if self.counts.nnz and int(self.counts.data.min()) < 0:
             raise ArgumentError("counts must be >= 0 to list records")
@@ -174,7 +176,8 @@ class _Merger:
     def add(self, records: Records) -> None:
         if records.schema != self.schema:
             raise ArgumentError(
-                f"schemas must be the same, got {self.schema.name!r} and {records.schema.name!r}"
+                f"schemas must be the same, "
+                f"got {shown(self.schema.name)} and {shown(records.schema.name)}"
             )
         places, index = records.places()
         above = self.schema.geography.ancestors(places, self.level)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from bayesrisk import _files
 from bayesrisk._files.parquet import opened, read_frame, read_table
-from bayesrisk._files.parse import named
+from bayesrisk._files.parse import named, shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
 from bayesrisk.tables.recode import recoded
 from bayesrisk.tables.records import Records
@@ -188,10 +188,15 @@ def as_microdata(data: Records | Microdata) -> Microdata:
     >>> as_microdata(records).persons
     Records(schema='sf1-person', rows=1)
     """
+    return read_microdata(data, "data")
+
+
+def read_microdata(data: Any, name: str) -> Microdata:
+    """Return an argument as microdata; ``name`` is what messages call it."""
     if isinstance(data, Microdata):
         return data
     if not isinstance(data, Records):
-        raise ArgumentTypeError(f"data must be Records or Microdata, got {type(data).__name__}")
+        raise ArgumentTypeError(f"{name} must be Records or Microdata, got {type(data).__name__}")
     if data.schema.name in _HOUSEHOLD:
         return Microdata(households=data)
     return Microdata(persons=data)
@@ -210,7 +215,7 @@ def _checked_blocks(blocks: Any, source: str) -> pd.DataFrame:
         row = int(twice.to_numpy().argmax())
         raise DataError(
             f"{source}: row {row + 1}, column 'block': must be each place once, "
-            f"got {frame['block'].iloc[row]!r} again"
+            f"got {shown(frame['block'].iloc[row])} again"
         )
     for name in ("x", "y"):
         try:
@@ -221,7 +226,7 @@ def _checked_blocks(blocks: Any, source: str) -> pd.DataFrame:
             row = int(bad.argmax())
             raise DataError(
                 f"{source}: row {row + 1}, column {name!r}: must be a finite number, "
-                f"got {frame[name].iloc[row]!r}"
+                f"got {shown(frame[name].iloc[row])}"
             )
     return frame
 

@@ -283,7 +283,7 @@ def _pieces(records: Records | Iterable[Records], workload: Workload) -> Iterato
         if piece.schema != workload.schema:
             raise ArgumentError(
                 f"records must be of schema {workload.schema.name!r} "
-                f"({workload.schema.geography.name}), got {piece.schema.name!r} "
+                f"({workload.schema.geography.name}), got {shown(piece.schema.name)} "
                 f"({piece.schema.geography.name})"
             )
         yield piece
@@ -295,7 +295,7 @@ def _spread(found: TextArray, places: TextArray, level: str) -> sparse.csr_array
     outside = ~np.isin(found, places)
     if outside.any():
         raise ArgumentError(
-            f"records must lie in geoids, got {level} {str(found[int(outside.argmax())])!r}"
+            f"records must lie in geoids, got {level} {shown(str(found[int(outside.argmax())]))}"
         )
     ones = np.ones(len(found), dtype=np.int64)
     return sparse.csr_array((ones, (rows, np.arange(len(found)))), shape=(len(places), len(found)))

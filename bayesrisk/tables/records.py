@@ -204,9 +204,10 @@ def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Ite
     ...     [len(piece) for piece in iter_records(file, schema=Schema.named("pl94-units"), chunk=2)]
     [2, 1]
     """
+    check.instance(schema, Schema, "schema")
     file = check.path(path, "path")
     if file.suffix.lower() not in (".parquet", ".csv"):
-        raise ArgumentError(f"path must end in .parquet or .csv, got {str(file)!r}")
+        raise ArgumentError(f"path must end in .parquet or .csv, got {shown(str(file))}")
     check.integer(chunk, "chunk", lower=1)
     start = 0
     for table in read_batches(file, schema, chunk):

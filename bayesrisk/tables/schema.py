@@ -332,7 +332,7 @@ def _all(values: Any, name: str, kind: type) -> tuple[Any, ...]:
     """Return entries of a document that are all of one type."""
     for value in values:
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise TypeError(f"{name} must be of type {kind.__name__}, got {value!r}")
+            raise TypeError(f"{name} must be of type {kind.__name__}, got {shown(value)}")
     return tuple(values)
 
 

@@ -51,7 +51,9 @@ class Workload:
             rank(level)
             check.instance(table, Table, f"tables[{key!r}]")
             if name != table.name:
-                raise ArgumentError(f"tables must be filed by name, got {table.name!r} as {name!r}")
+                raise ArgumentError(
+                    f"tables must be filed by name, got {shown(table.name)} as {shown(name)}"
+                )
             table.check_schema(self.schema)
         order: dict[str, int] = {}
         for _, name in sorted(self.tables, key=lambda key: rank(key[0])):
@@ -114,7 +116,8 @@ class Workload:
         for other in others:
             if other.schema != self.schema:
                 raise ArgumentError(
-                    f"schemas must be the same, got {self.schema.name!r} and {other.schema.name!r}"
+                    f"schemas must be the same, "
+                    f"got {shown(self.schema.name)} and {shown(other.schema.name)}"
                 )
             for key, table in other.tables.items():
                 if tables.setdefault(key, table) != table:

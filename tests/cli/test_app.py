@@ -204,3 +204,12 @@ def test_interrupt_keeps_finished_shards(config, tmp_path, workers, end):
     manifest = json.loads((out / "manifest.json").read_text())
     assert len(manifest["parts"]) >= 3
     assert not manifest["complete"]
+
+
+def test_an_interrupt_of_any_command_is_one_line(run, monkeypatch):
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bayesrisk.population.population_spec", stop)
+    status, out, err = run("simulate", "--preset", "tract", "-o", "nowhere", "--seed", "1")
+    assert (status, out, err) == (130, "", "bayesrisk: interrupted\n")

@@ -218,7 +218,7 @@ def test_bad_input():
     for n in (0, -1, 1.5, 10**6 + 1, "x", None, [2], math.nan):
         with pytest.raises(ArgumentError, match="n must"):
             sum_approximation(law, n)
-    with pytest.raises(ArgumentError, match="law must be a CountLaw, got 3"):
+    with pytest.raises(ArgumentError, match="q must be a CountLaw, got 3"):
         total_variation(law, 3)
     wide = DiscreteGaussian(1e14)
     with pytest.raises(ArgumentError, match="at most 16777216 entries"):

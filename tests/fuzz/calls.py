@@ -110,6 +110,7 @@ def _place(trace: Any) -> str:
 def run(count: int, seed: int, only: str | None = None, begin: int = 0) -> Iterator[dict[str, Any]]:
     """Make the calls, starting the child again after each crash or hang; yield the findings."""
     end = begin + count
+    told = begin // 1000
     while begin < end:
         command = [sys.executable, __file__, "--child", str(seed), str(begin), str(end)]
         process = subprocess.Popen(
@@ -119,7 +120,7 @@ def run(count: int, seed: int, only: str | None = None, begin: int = 0) -> Itera
             stderr=subprocess.DEVNULL,
         )
         at: dict[str, Any] = {"at": begin, "call": "start", "values": {}}
-        beat = [time.monotonic() + 300.0]  # the recipes take their time
+        beat = [time.monotonic() + 900.0]  # kernels may have to be compiled
 
         def watch(process: Any = process, beat: list[float] = beat) -> None:
             while process.poll() is None:
@@ -134,6 +135,9 @@ def run(count: int, seed: int, only: str | None = None, begin: int = 0) -> Itera
             beat[0] = time.monotonic()
             if "at" in row:
                 at = row
+                if at["at"] // 1000 > told:  # a run that is ended early says how far it came
+                    told = at["at"] // 1000
+                    print(f"call {told * 1000} of {end}", file=sys.stderr, flush=True)  # noqa: T201
             else:
                 yield at | row
         process.stdout.close()

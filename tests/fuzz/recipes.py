@@ -4,10 +4,13 @@ A call is recorded while the example of a docstring runs, so that a new function
 it has an example.
 """
 
+import atexit
 import doctest
 import importlib
 import inspect
 import io
+import shutil
+import tempfile
 import warnings
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -59,6 +62,7 @@ class Recorder:
 def recipes() -> list[Recipe]:
     """Return one call of every public callable with an example, and of every constructor."""
     found: list[Recipe] = []
+    _keep_files()
     finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner(verbose=False)
     for name in bayesrisk.__all__:
         subject = getattr(bayesrisk, name)
@@ -69,9 +73,18 @@ def recipes() -> list[Recipe]:
         for example in finder.find(subject, name, globs=globs):
             with redirect_stdout(io.StringIO()), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                runner.run(example, out=lambda _: None)
+                # The functions of an example are called again: they keep their names.
+                runner.run(example, out=lambda _: None, clear_globs=False)
     named = {recipe.name: recipe for recipe in [*found, *_constructors()]}
     return [named[name] for name in sorted(named)]
+
+
+def _keep_files() -> None:
+    """Let the files of the examples stay until the process ends: they are read again."""
+    folder = tempfile.mkdtemp(prefix="fuzz-recipes-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    tempfile.tempdir = folder
+    tempfile.TemporaryDirectory.cleanup = lambda self: self._finalizer.detach()  # type: ignore[method-assign]
 
 
 def _constructors() -> list[Recipe]:
@@ -136,7 +149,11 @@ def _constructors() -> list[Recipe]:
         ),
         ("Release", bayesrisk.Release, {"spec": spec, "tables": tables, "diagnostics": {}}),
         ("Tree.from_frame", bayesrisk.Tree.from_frame, {"frame": tree}),
-        ("parse_config", bayesrisk.parse_config, {"document": {}, "folder": "."}),
+        (
+            "parse_config",
+            bayesrisk.parse_config,
+            {"document": {"grid": {"rho": [0.1], "prior": [0.5]}}, "folder": "."},
+        ),
         ("DiscreteGaussian", bayesrisk.DiscreteGaussian, {"sigma2": 2.0, "loc": 0}),
         ("DiscreteLaplace", bayesrisk.DiscreteLaplace, {"scale": 2.0, "loc": 0}),
     ]

@@ -1,7 +1,9 @@
 """What damaged files did before: each cause once, by the error that names it now."""
 
 import json
+import re
 import zipfile
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -16,6 +18,7 @@ from bayesrisk.exceptions import ConfigError, DataError, OutputError
 from bayesrisk.experiments import load_config
 from bayesrisk.experiments.sweep.folder import SweepFolder
 from bayesrisk.readers.text.fixed import parse_whole
+from bayesrisk.release._folder import plain
 from bayesrisk.tables import PublishedTables, Records, Schema
 
 PERSON = Schema.named("sf1-person")
@@ -312,3 +315,78 @@ def test_counts_of_half_width(example):
     parquet.write_table(table.set_column(4, "count", counts), file)
     with pytest.raises(DataError, match=r"column 'count': must be of type int64, got 1.5"):
         read()
+
+
+def two_records():
+    return Records.from_frame(PERSONS.drop(columns="person"), schema=PERSON)
+
+
+def statements(**changes):
+    release = br.Identity().release(two_records(), workload=br.Workload.named("sf1-block"), rng=1)
+    found = br.reconstruction.make_attack("claims", columns=["sex", "age"]).run(release)
+    return br.risk.claim_statements(
+        found, spec=release.spec, records=two_records(), level="tract", **changes
+    )
+
+
+def _deep():
+    found = []
+    for _ in range(20_000):
+        found = [found]
+    return found
+
+
+PERSONS = pd.DataFrame(
+    {"block": "010010201001000", "sex": [0, 1], "age": [30, 41], "race": [1, 2], "hisp": 0}
+).assign(person=[7, 8])
+NAMED = {
+    "zero_variability_blocks": lambda: br.reidentification(
+        {"records": PERSONS},
+        {"all": PERSONS},
+        truth=PERSONS,
+        baseline_from="records",
+        rng=1,
+        zero_variability_blocks=br.DiscreteGaussian(1.0),
+    ),
+    "releases": lambda: br.risk.majority_inference(_deep(), truth=pd.DataFrame()),
+    "universe": lambda: plain(_deep(), "universe"),
+    "parameters": lambda: plain(iter(int, 1), "parameters"),
+    "leave_out": lambda: statements(leave_out=pd.Series([1, 2])),
+    "levels": lambda: br.inference.sample_path(
+        [2, 1],
+        [0],
+        n_siblings=3,
+        rho=0.2,
+        prior=0.5,
+        draws=9,
+        warmup=9,
+        chains=1,
+        rng=1,
+        levels=1e308,
+    ),
+    "schema": lambda: list(br.tables.iter_records("records.csv", schema=float("nan"))),
+    "p": lambda: br.distributions.total_variation(3, br.DiscreteGaussian(1.0)),
+    "q": lambda: br.distributions.total_variation(br.DiscreteGaussian(1.0), 3),
+    "name of the mechanism": lambda: br.make_mechanism("9" * 100_000),
+    "name of the attack": lambda: br.reconstruction.make_attack("9" * 100_000),
+    "name of the solver": lambda: br.reconstruction.make_solver("9" * 100_000),
+    "name of the scenario": lambda: br.risk.scenario("9" * 100_000),
+    "scenario_name": lambda: br.block_risk(1, rho=0.1, prior=0.5, scenario_name="9" * 100_000),
+    "population": lambda: br.population.population_summary("9" * 100_000),
+    "document": lambda: br.MechanismSpec.from_dict("9" * 100_000),
+    "source": lambda: br.risk.race_ethnicity_counts(pd.DataFrame({"9" * 100_000: [1]})),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_what_is_refused_is_named_and_quoted_in_short(name):
+    with pytest.raises(br.BayesRiskError, match=name) as caught:
+        NAMED[name]()
+    assert len(str(caught.value)) < 1000
+
+
+def test_no_message_quotes_a_value_of_any_length():
+    package = Path(br.__file__).parent
+    for file in package.rglob("*.py"):
+        found = re.findall(r"got [^\n]*\{[^{}]*!r\}", file.read_text(encoding="utf-8"))
+        assert not found, f"{file}: {found}: take shown(...)"

@@ -14,9 +14,12 @@ from bayesrisk.inference import path_posterior
 from bayesrisk.inference.tree import _kernels as kernels
 from bayesrisk.inference.tree import _sum_product as engine
 from bayesrisk.inference.tree import _tilting as tilts
+from bayesrisk.inference.tree import path
 
-# The wide windows of budgets between these are slow, not endless: tests of their own have them.
+# The wide windows of budgets between these are slow in a tree, not endless.
 budgets = st.one_of(st.floats(-300, -40), st.floats(-3, 300)).map(lambda t: 10.0**t)
+every_budget = st.floats(-300, 300).map(lambda t: 10.0**t)
+wide = st.floats(-9, -3).map(lambda t: 10.0**t)
 counts = st.integers(-300, 300)
 probabilities = st.floats(1e-6, 1 - 1e-6)
 
@@ -45,16 +48,41 @@ def attempt(call):
     st.lists(counts, min_size=3, max_size=3),
     st.lists(counts, min_size=2, max_size=2),
     st.lists(st.integers(0, 3), min_size=2, max_size=2),
-    st.lists(budgets, min_size=3, max_size=3),
+    st.lists(every_budget, min_size=3, max_size=3),
     probabilities,
 )
 def test_paths(noisy, siblings, n_siblings, rho, prior):
-    found = attempt(
-        lambda: path_posterior(noisy, siblings, n_siblings=n_siblings, rho=rho, prior=prior)
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(path, "_MAX_ENTRIES", 2**20)  # a second of work, as a rule
+        found = attempt(
+            lambda: path_posterior(noisy, siblings, n_siblings=n_siblings, rho=rho, prior=prior)
+        )
     if found is not None:
         assert 0.0 <= found.target_probability <= 1.0
         assert np.isfinite(found.mean).all()
+
+
+@settings(max_examples=30)
+@given(st.lists(counts, min_size=3, max_size=3), st.integers(1, 30), wide, wide, probabilities)
+def test_wide_windows_agree_with_the_closed_form(noisy, n_siblings, rho_block, rho_group, prior):
+    block, group, siblings = noisy
+    found = path_posterior(
+        [block, group], [siblings], n_siblings=n_siblings, rho=[rho_block, rho_group], prior=prior
+    )
+    closed = hierarchical_posterior(
+        *noisy, n_siblings=n_siblings, rho_block=rho_block, rho_group=rho_group, prior=prior
+    )
+    # Sums of up to a million terms: half an ulp each, and what was cut off.
+    size = sum(pmf.size for pmf in found.pmfs)
+    assert found.target_probability == pytest.approx(
+        float(closed.target_probability), rel=0, abs=size * 2.0**-52 + 1e-14
+    )
+
+
+@pytest.mark.parametrize("rho", [1e-12, 1e-40, [1e-14, 1e-3], [1e-13, 0.0]])
+def test_windows_of_a_path_that_are_too_wide_are_refused_by_name(rho):
+    with pytest.raises(ArgumentError, match=r"rho, sibling_rho or count_priors .* 16777216"):
+        path_posterior([2, 1], [-1], n_siblings=27, rho=rho, prior=0.5, sibling_rho=1e-13)
 
 
 @settings(max_examples=30)

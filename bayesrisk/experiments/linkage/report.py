@@ -12,6 +12,7 @@ from bayesrisk import _files, plotting
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import read_frame
 from bayesrisk._files.parse import named
+from bayesrisk._files.parse import shown as quoted
 from bayesrisk._files.text import open_text
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.linkage.tables import THRESHOLDS, Results, report_tables, rounded, shown
@@ -80,7 +81,9 @@ def write_reidentification(
     """
     seed = check.integer(seed, "seed", lower=0)
     if not attackers:
-        raise ArgumentError(f"attackers must map at least one name to a file, got {attackers!r}")
+        raise ArgumentError(
+            f"attackers must map at least one name to a file, got {quoted(attackers)}"
+        )
     target = Path(output)
     with _files.explained(target):
         _files.new_folder(target)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk._version import __version__
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
@@ -94,13 +95,15 @@ class OccupancyConfig(RunSettings):
     def __post_init__(self) -> None:
         """Check every setting."""
         if not isinstance(self.seeds, tuple | list):
-            raise ArgumentTypeError(f"seeds must be whole numbers, got {self.seeds!r}")
+            raise ArgumentTypeError(f"seeds must be whole numbers, got {shown(self.seeds)}")
         seeds = tuple(check.integer(seed, "seeds", lower=0) for seed in self.seeds)
         if not seeds or len(set(seeds)) != len(seeds):
-            raise ArgumentError(f"seeds must be different, and at least one, got {self.seeds!r}")
+            raise ArgumentError(
+                f"seeds must be different, and at least one, got {shown(self.seeds)}"
+            )
         object.__setattr__(self, "seeds", seeds)
         if not isinstance(self.protections, tuple | list) or not self.protections:
-            raise ArgumentTypeError(f"protections must be names, got {self.protections!r}")
+            raise ArgumentTypeError(f"protections must be names, got {shown(self.protections)}")
         for name in self.protections:
             check.choice(name, "protections", PROTECTIONS)
         object.__setattr__(self, "protections", tuple(dict.fromkeys(self.protections)))

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.occupancy.config import NOISY, PROTECTIONS, OccupancyConfig
 from bayesrisk.population import population_spec, simulate_population
@@ -84,7 +85,7 @@ def given_households(records: Records) -> tuple[Microdata, np.ndarray]:
         records = Microdata(None, records, None).for_schema(Schema.named(_SCHEMA))
     if records.schema.name != _SCHEMA:
         raise ArgumentError(
-            f"households must be of schema {_SCHEMA!r}, got {records.schema.name!r}"
+            f"households must be of schema {_SCHEMA!r}, got {shown(records.schema.name)}"
         )
     blocks = np.unique(records.geoids[records.codes("subsidised") == 1])
     if not blocks.size:

@@ -67,7 +67,9 @@ def read_targets(
     column = section.get("count", "count")
     name = section.get("path")
     if not isinstance(name, str) or not isinstance(column, str):
-        raise ConfigError(f"{source}: table.path and table.count must be text, got {section!r}")
+        raise ConfigError(
+            f"{source}: table.path and table.count must be text, got {shown(section)}"
+        )
     frame = _read(name, source, folder)
     if column not in frame.columns:
         known = ", ".join(map(str, frame.columns))

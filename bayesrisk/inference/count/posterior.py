@@ -58,7 +58,8 @@ def _one_count(
     out: NDArray[np.float64] = np.empty(
         check.broadcast(noisy_count=y, known_count=k, prior=p, rho=precision)
     )
-    if k.size == p.size == precision.size == 1 and y.size == out.size:
+    one = k.size == p.size == precision.size == 1 and y.size == out.size
+    if one and k.item() < check.MAX_COUNT:  # a half more is exact
         # The common case, one setting and many counts, block by block without temporaries.
         shift, slope, one_p = k.item() + 0.5, -2.0 * precision.item(), p.item()
         numerator = 1.0 if as_ratio else one_p

@@ -296,9 +296,9 @@ def sample_path(
 def _names(levels: Sequence[str] | None, size: int) -> tuple[str, ...]:
     if levels is None:
         return tuple(f"level_{i}" for i in range(size))
-    names = tuple(levels)
+    names = check.texts(levels, "levels")
     if len(names) != size:
         raise ShapeError(f"levels must name each of the {size} levels, got {shown(names)}")
-    if len(set(names)) != size or not all(isinstance(name, str) for name in names):
+    if len(set(names)) != size:
         raise ArgumentError(f"levels must be different names, got {shown(names)}")
     return names

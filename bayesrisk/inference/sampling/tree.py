@@ -134,7 +134,9 @@ def _log_table(prior: Any, largest: int) -> tuple[int, FloatArray]:
     if isinstance(prior, CountLaw):
         low, high = prior.support()
         if low < 0 and prior.cdf(-1) > 0.0:
-            raise ArgumentError(f"leaf_prior must give no mass to negative counts, got {prior!r}")
+            raise ArgumentError(
+                f"leaf_prior must give no mass to negative counts, got {shown(prior)}"
+            )
         first, last = int(max(low, 0)), int(min(high, largest))
     values = np.arange(first, last + 1)
     log_weight = prior.logpmf(values) if isinstance(prior, CountLaw) else prior(values)

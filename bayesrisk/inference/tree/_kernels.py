@@ -419,3 +419,13 @@ def message_means(low: Any, offset: Any, size: Any, store: Any, mean: Any) -> No
         for i in range(size[u]):
             total += i * store[offset[u] + i]
         mean[u] = low[u] + total
+
+
+@kernel
+def gather_products(start: Any, size: Any, message: Any, above: Any, out: Any) -> None:
+    """Fill ``out`` with message times outside message of each unit, one unit after the other."""
+    at = 0
+    for u in range(start.size):
+        for i in range(start[u], start[u] + size[u]):
+            out[at] = message[i] * above[i]
+            at += 1

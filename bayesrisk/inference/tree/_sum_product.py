@@ -29,6 +29,10 @@ _TENSION = 60.0  # log of an excess for which better tilts are cheaper than wide
 _NARROWEST = -600.0  # log of the smallest share that is cut: everything stays in double range
 
 
+class WindowError(ArgumentError):
+    """The counts that matter are too many: too little is known of some."""
+
+
 @dataclass(frozen=True, eq=False)
 class Marginals:
     """Posterior pmfs of all units, one after the other in ``pmf``."""
@@ -69,8 +73,8 @@ def _transform(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
 class Passage:
     """One run up and down a plan with windows of one width."""
 
-    def __init__(self, plan: Plan, tilts: Tilts, needed: IntArray) -> None:
-        self.plan, self.needed = plan, needed
+    def __init__(self, plan: Plan, tilts: Tilts, needed: IntArray, most: int) -> None:
+        self.plan, self.needed, self.most = plan, needed, most
         self.tilt_by(tilts)
         n = plan.unit.size
         self.tree = plan.left, plan.right
@@ -97,7 +101,7 @@ class Passage:
         """Fill the messages; return the bound on the posterior mass that is cut off."""
         plan, s, offset = self.plan, 0, 0
         self.empty = False
-        while True:  # ends: each round makes room, up to MAX_ENTRIES, or passes a segment
+        while True:  # ends: each round makes room, up to ``most``, or passes a segment
             s, offset, code = messages.upward(
                 s,
                 offset,
@@ -124,7 +128,7 @@ class Passage:
             if code == messages.ROOM:
                 self._grow(offset + int(self.spot[s, 2]))
             elif code == messages.IMPROPER:
-                raise ArgumentError(self._about(s) + "its count is bounded too loosely")
+                raise WindowError(self._about(s) + "its count is bounded too loosely")
             elif code == messages.EMPTY:
                 self.empty = True
                 return np.inf
@@ -137,12 +141,12 @@ class Passage:
         return f"leaf {name!r} needs a release or a proper leaf_prior: "
 
     def _grow(self, needed: int) -> None:
-        if needed > MAX_ENTRIES:
-            raise ArgumentError(
-                f"the tree must need at most {MAX_ENTRIES} probabilities, got more: give leaves "
+        if needed > self.most:
+            raise WindowError(
+                f"the tree must need at most {self.most} probabilities, got more: give leaves "
                 f"without a release a narrower leaf_prior"
             )
-        larger = np.empty(min(max(2 * self.store.size, needed), MAX_ENTRIES))
+        larger = np.empty(min(max(2 * self.store.size, needed), self.most))
         larger[: self.store.size] = self.store
         self.store = larger
 
@@ -236,17 +240,22 @@ class Passage:
         """Return the posterior of every unit."""
         low, start, size = self.spot[self.plan.root].T.copy()
         offset = np.concatenate(([0], np.cumsum(size)[:-1]))
-        at = np.repeat(start - offset, size) + np.arange(int(size.sum()))
-        pmf = self.store[at] * self.above[at]
-        peak = self.store.nbytes + self.above.nbytes + pmf.nbytes + at.nbytes
+        pmf = np.empty(int(size.sum()))
+        kernels.gather_products(start, size, self.store, self.above, pmf)
+        peak = self.store.nbytes + self.above.nbytes + pmf.nbytes
         rounding = self.rounded + float(self.lost[-1, 1])
         return Marginals(low, offset, size, pmf, min(truncation, 1.0), rounding, peak)
 
 
-def run(plan: Plan, *, tail: float, needed: IntArray | None = None) -> Marginals:
-    """Return the posterior of every unit, with at most ``tail`` cut off if possible."""
+def run(
+    plan: Plan, *, tail: float, needed: IntArray | None = None, most: int = MAX_ENTRIES
+) -> Marginals:
+    """Return the posterior of every unit, with at most ``tail`` cut off if possible.
+
+    Messages of more than ``most`` doubles are refused with a ``WindowError``.
+    """
     wanted = np.full(plan.lam.size, -1, dtype=np.int64) if needed is None else needed
-    passage = Passage(plan, find_tilts(plan), wanted)
+    passage = Passage(plan, find_tilts(plan), wanted, most)
     # In hand for evidence in tension, which at the top of a tree grows with its size.
     margin = 7.0 + min(2e-4 * plan.unit.size, 50.0)
     log_eps = np.log(tail) - np.log(plan.unit.size) - margin

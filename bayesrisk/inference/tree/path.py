@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk._validation import Number
 from bayesrisk._version import __version__
 from bayesrisk.distributions import CountLaw
@@ -27,6 +28,8 @@ from bayesrisk.inference.two_levels.sibling_noise import log_ripple
 
 __all__ = ["PathPosterior", "path_posterior"]
 
+#: Doubles in the messages of a path: seconds of work, and windows that no published count fills.
+_MAX_ENTRIES = 2**24
 _REACH = 700.0  # a table of exact noise ends where it is exp(-700) of its largest value
 
 
@@ -207,9 +210,10 @@ def path_posterior(
     Raises
     ------
     ArgumentError
-        If an argument is out of range, the priors exclude every set of counts, or the releases
-        contradict each other so much that doubles cannot hold it: by a tilt beyond 2**32 nats,
-        about twice rho times the gap between a count and what the others say of it.
+        If an argument is out of range, more than 2**24 counts in all levels would have to be
+        summed over (budgets below about 1e-11), the priors exclude every set of counts, or the
+        releases contradict each other so much that doubles cannot hold it: by a tilt beyond 2**32
+        nats, about twice rho times the gap between a count and what the others say of it.
     ArgumentTypeError
         If a prior is not a law.
     ShapeError
@@ -244,7 +248,14 @@ def path_posterior(
     )
     levels = path.informed()
     plan, nodes = _plan(path, levels, k, p, exact=sibling_noise == "exact")
-    m = engine.run(plan, tail=tail)
+    try:
+        m = engine.run(plan, tail=tail, most=_MAX_ENTRIES)
+    except engine.WindowError as error:
+        raise ArgumentError(
+            f"rho, sibling_rho or count_priors must bound the counts to at most {_MAX_ENTRIES} "
+            f"values that matter in all, got more with rho={shown(rho)}; leave levels that are "
+            "hardly known out with rho = 0"
+        ) from error
     pmfs = tuple(_series(m, int(unit)) for unit in plan.unit_of[nodes])
     mean, sd = np.array([_moments(pmf) for pmf in pmfs]).T
     alone = p

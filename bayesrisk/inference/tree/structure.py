@@ -158,7 +158,9 @@ class Tree:
         has_target = known[order] >= 0
         if np.any(has_target & (n_children > 0)):
             node = names[order[np.argmax(has_target & (n_children > 0))]]
-            raise DataError(f"known_count and prior belong to leaves, got them for node {node!r}")
+            raise DataError(
+                f"known_count and prior belong to leaves, got them for node {shown(node)}"
+            )
         tree = cls(
             names=names[order],
             parent=parent,

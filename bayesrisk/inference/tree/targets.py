@@ -7,6 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.tree import _sum_product as engine
@@ -215,6 +216,6 @@ def _prior_steps(
         worst = int(np.argmax(excluded))
         raise ArgumentError(
             f"leaf_prior must allow known_count and one more in the leaf of a target, "
-            f"got {k[worst]} for leaf {names[worst]!r}"
+            f"got {k[worst]} for leaf {shown(names[worst])}"
         )
     return step

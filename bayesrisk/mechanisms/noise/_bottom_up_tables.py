@@ -48,7 +48,9 @@ def roles(workload: Workload, *, universe: str, exact: tuple[str, ...]) -> Roles
             )
     rows = _rows(workload, tables)
     if rows[universe].shape[0] != 1 or not _is_split(rows[universe]):
-        raise ArgumentError(f"universe must be one cell that counts every record, got {universe!r}")
+        raise ArgumentError(
+            f"universe must be one cell that counts every record, got {shown(universe)}"
+        )
     open_tables = [name for name in tables if name not in (universe, *exact)]
     finest_first = sorted(open_tables, key=lambda name: -rows[name].shape[0])
     split: list[str] = []
@@ -141,8 +143,11 @@ def check_plan(workload: Workload, found: Roles, bounds: Mapping[str, str]) -> N
     for name, bound in bounds.items():
         if name not in found.measured or name in found.split or bound not in finest:
             raise ArgumentError(
-                f"bounds must map measured tables that are not scaled to tables, got {name!r}: "
+                f"bounds must map measured tables that are not scaled to tables, "
+                f"got {shown(name)}: "
                 f"{bound!r}"
             )
         if len(finest[name].cells) != 1 or len(finest[bound].cells) != 1:
-            raise ArgumentError(f"bounds must be of tables of one cell, got {name!r}: {bound!r}")
+            raise ArgumentError(
+                f"bounds must be of tables of one cell, got {shown(name)}: {shown(bound)}"
+            )

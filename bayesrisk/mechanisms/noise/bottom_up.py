@@ -136,7 +136,8 @@ class BottomUp:
         check.choice(sensitivity, "sensitivity", (*SENSITIVITIES, _PAPER))
         if (allocation is None) == (budget is None):
             raise ArgumentError(
-                f"exactly one of allocation and budget must be given, got allocation={allocation!r}"
+                f"exactly one of allocation and budget must be given, "
+                f"got allocation={shown(allocation)}"
                 f" and budget={budget!r}"
             )
         if allocation is not None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.suppression._cliques import Cliques, cliques_of
 from bayesrisk.tables import Histogram, PublishedTables
@@ -239,7 +240,7 @@ def _within(tables: PublishedTables, level: str, coarser: str) -> IntArray:
     missing = places[np.minimum(found, len(places) - 1)] != parents if len(places) else parents > ""
     if np.any(missing):
         first = str(parents[int(np.argmax(missing))])
-        raise DataError(f"tables: must have every {coarser}, got none of {first!r}")
+        raise DataError(f"tables: must have every {coarser}, got none of {shown(first)}")
     return found.astype(np.int64)
 
 

@@ -82,7 +82,9 @@ class Suppression:
     def __init__(self, *, threshold: int, complementary: bool = True, protection: int = 1) -> None:
         self._threshold = check.integer(threshold, "threshold", lower=2)
         if not isinstance(complementary, bool):
-            raise ArgumentTypeError(f"complementary must be true or false, got {complementary!r}")
+            raise ArgumentTypeError(
+                f"complementary must be true or false, got {shown(complementary)}"
+            )
         self._complementary = complementary
         self._protection = check.integer(protection, "protection", lower=1)
         self._spec = MechanismSpec(

@@ -25,7 +25,9 @@ def parse_tiers(
 ) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
     """Return shares and probabilities, exact."""
     if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence) or not value:
-        raise ArgumentTypeError(f"tiers must be a sequence of (share, probability), got {value!r}")
+        raise ArgumentTypeError(
+            f"tiers must be a sequence of (share, probability), got {shown(value)}"
+        )
     shares, weights = [], []
     for i, tier in enumerate(value):
         if isinstance(tier, str) or not isinstance(tier, Sequence) or len(tier) != 2:

@@ -162,7 +162,7 @@ def _places_of_members(persons: Any, member: Any, count: int) -> tuple[NDArray[n
         raise DataError(
             f"persons: row {row + 1}, column {persons.schema.geography.finest!r}: must be that of "
             f"the household's other persons, {places[of_household[member[row]]]!r}, "
-            f"got {places[place[row]]!r}"
+            f"got {shown(places[place[row]])}"
         )
     return places, of_household
 

@@ -200,7 +200,7 @@ class Swapping:
         geography = _geography(data)
         if geography.rank(self._unique_within) < geography.rank(self._within):
             raise ArgumentError(
-                f"unique_within must be {self._within!r} or finer, got {self._unique_within!r}"
+                f"unique_within must be {self._within!r} or finer, got {shown(self._unique_within)}"
             )
         units = swap_units(data, unit=self._unit, swap_key=self._key, unique_by=self._unique)
         eligible = np.flatnonzero(units.persons > 0)
@@ -368,7 +368,8 @@ def _points(places: NDArray[np.str_], data: Microdata) -> NDArray[np.float64]:
     absent = np.flatnonzero(codes[at] != places)
     if absent.size:
         raise ArgumentError(
-            f"blocks must hold the coordinates of every place, got none for {places[absent[0]]!r}"
+            f"blocks must hold the coordinates of every place, "
+            f"got none for {shown(places[absent[0]])}"
         )
     return known[["x", "y"]].to_numpy(dtype=float)[at]
 

@@ -104,7 +104,7 @@ def _named(
         return known
     unknown = [key for key in given if key not in known]
     if unknown and strict:
-        raise ArgumentError(f"{name} must name {', '.join(known)}, got {unknown[0]!r}")
+        raise ArgumentError(f"{name} must name {', '.join(known)}, got {shown(unknown[0])}")
     return [key for key in known if key in given]
 
 

@@ -59,7 +59,9 @@ def facility_codes(
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(t, Mapping) for t in value.values()):
-        raise ArgumentTypeError(f"facilities must map attributes to places to codes, got {value!r}")
+        raise ArgumentTypeError(
+            f"facilities must map attributes to places to codes, got {shown(value)}"
+        )
     found: dict[str, dict[str, tuple[int, ...]]] = {}
     for name, table in value.items():
         if name not in patterns:

@@ -155,14 +155,14 @@ class TopDown:
         if schema.size > MAX_CELLS:
             raise ArgumentError(
                 f"workload must have a schema of at most {MAX_CELLS} cells, "
-                f"got {schema.size} for {schema.name!r}"
+                f"got {schema.size} for {shown(schema.name)}"
             )
         redistricting = schema.name == "pl94"
         measurements = self._measurements or (_pl94(workload) if redistricting else workload)
         if measurements.schema != schema:
             raise ArgumentError(
                 f"measurements must have the schema of the workload, {schema.name!r}, "
-                f"got {measurements.schema.name!r}"
+                f"got {shown(measurements.schema.name)}"
             )
         budget = self._budget or strategy.allocate(
             {level: list(measurements.at(level)) for level in measurements.levels},
@@ -193,12 +193,12 @@ class TopDown:
             if level not in levels or (level, table) not in known.tables:
                 raise ArgumentError(
                     f"invariants must be tables of the levels {', '.join(levels)}, "
-                    f"got {(level, table)!r}"
+                    f"got {shown((level, table))}"
                 )
         if geography.rank(workload.levels[-1]) > geography.rank(levels[-1]):
             raise ArgumentError(
                 f"budget must reach the finest published level {workload.levels[-1]!r}, "
-                f"got {levels[-1]!r}"
+                f"got {shown(levels[-1])}"
             )
         parameters.check_codes(workload, self._zero_patterns)
         return Settings(

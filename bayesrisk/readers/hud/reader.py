@@ -288,7 +288,7 @@ def write_hud(frame: pd.DataFrame | Iterable[pd.DataFrame], path: str | Path) ->
     path must end in .csv, got 'TRACT_2020.xlsx'
     """
     if Path(path).suffix.lower() != ".csv":
-        raise ArgumentError(f"path must end in .csv, got {str(path)!r}")
+        raise ArgumentError(f"path must end in .csv, got {shown(str(path))}")
     frames = [frame] if isinstance(frame, pd.DataFrame) else list(frame)
     if not frames:
         raise ArgumentError("frame must be at least one data frame, got none")

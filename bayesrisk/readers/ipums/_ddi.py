@@ -65,7 +65,8 @@ class _Codebook:
                 raise DataError(f"{self.name}: must be a DDI codebook, got {shown(tag)}")
         elif tag == "fileStrc" and about.get("type", "rectangular") != "rectangular":
             raise DataError(
-                f"{self.name}: must describe a rectangular file, got {about['type']!r}; ask for "
+                f"{self.name}: must describe a rectangular file, "
+                f"got {shown(about['type'])}; ask for "
                 "a rectangular extract"
             )
         elif tag == "var":

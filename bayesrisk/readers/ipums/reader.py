@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers.ipums import _codes as codes
 from bayesrisk.readers.ipums._ddi import Variable, read_ddi
@@ -124,7 +125,7 @@ def iter_ipums_1940(
     source = one_source(path, ".dat", ".csv")
     if source.base.endswith(".csv"):
         if ddi is not None:
-            raise ArgumentError(f"ddi must not be given with a CSV file, got {str(ddi)!r}")
+            raise ArgumentError(f"ddi must not be given with a CSV file, got {shown(str(ddi))}")
         yield from _from_csv(source, rows)
     elif ddi is not None:
         yield from _from_fixed(source, read_ddi(ddi), str(ddi), rows)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.readers.ipums import _codes as codes
 from bayesrisk.readers.ipums._ddi import Variable, write_ddi
@@ -67,9 +68,9 @@ def write_ipums_1940(
     """
     target = Path(path)
     if target.suffix.lower() not in (".csv", ".dat"):
-        raise ArgumentError(f"path must end in .csv or .dat, got {str(path)!r}")
+        raise ArgumentError(f"path must end in .csv or .dat, got {shown(str(path))}")
     if target.suffix.lower() == ".csv" and ddi is not None:
-        raise ArgumentError(f"ddi must not be given with a CSV file, got {str(ddi)!r}")
+        raise ArgumentError(f"ddi must not be given with a CSV file, got {shown(str(ddi))}")
     pieces = (_columns(piece) for piece in pieces_of(records, "census-1940"))
     if target.suffix.lower() == ".csv":
         write_table(target, list(EXTRACT), (pa.table(columns) for columns in pieces))

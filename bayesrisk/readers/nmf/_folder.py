@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers.geocodes import SPINE_WIDTHS, first_fault
 from bayesrisk.readers.nmf._rows import Rows
@@ -37,7 +38,7 @@ def levels_of(folder: Path) -> tuple[str, ...]:
     if unknown := sorted(present - set(levels)):
         raise DataError(
             f"{folder}: folders must be named after the levels {', '.join(_LEVELS)}, "
-            f"got {unknown[0]!r}"
+            f"got {shown(unknown[0])}"
         )
     if not levels:
         inner = sorted(p.parent.name for p in folder.glob("*/*.parquet") if p.is_dir())
@@ -58,13 +59,15 @@ def files_of(folder: Path, level: str, kind: str) -> Iterator[tuple[Path, str | 
             key, _, value = part.partition("=")
             if key not in ("State", "County"):
                 raise DataError(
-                    f"{file}: folders below {kind} must be State=... or County=..., got {part!r}"
+                    f"{file}: folders below {kind} must be State=... or County=..., "
+                    f"got {shown(part)}"
                 )
             if key == "State":
                 state = value
         if state is not None and (len(state) != SPINE_WIDTHS["State"] or not state.isdigit()):
             raise DataError(
-                f"{file}: State= must have 3 digits, a tribal flag and the FIPS code, got {state!r}"
+                f"{file}: State= must have 3 digits, a tribal flag and the FIPS code, "
+                f"got {shown(state)}"
             )
         yield file, state
 
@@ -87,7 +90,9 @@ def refuse_repeated(rows: Rows, codes: NDArray[np.str_], level: str, seen: set[A
     for place, key in enumerate(keys):
         if key in seen:
             raise rows.refuse(
-                place, "geocode", f"must occur once for the query, got {str(codes[place])!r} again"
+                place,
+                "geocode",
+                f"must occur once for the query, got {shown(str(codes[place]))} again",
             )
         seen.add(key)
 
@@ -98,7 +103,7 @@ def check_units(codes: NDArray[np.str_], level: str, state: str | None, file: Pa
     if fault:
         place, rule = fault
         raise DataError(
-            f"{file}: column 'geocode': a {level} must have {rule}, got {str(codes[place])!r}"
+            f"{file}: column 'geocode': a {level} must have {rule}, got {shown(str(codes[place]))}"
         )
     if state is not None and (codes.astype(f"U{len(state)}") != state).any():
         raise DataError(f"{file}: column 'geocode': must start with {state!r}, the folder's state")

@@ -145,7 +145,7 @@ class Rows:
         if fault:
             place, rule = fault
             raise self.refuse(
-                place, "geocode", f"a {level} must have {rule}, got {str(codes[place])!r}"
+                place, "geocode", f"a {level} must have {rule}, got {shown(str(codes[place]))}"
             )
         if state is not None:
             elsewhere = codes.astype(f"U{len(state)}") != state
@@ -154,7 +154,8 @@ class Rows:
                 raise self.refuse(
                     place,
                     "geocode",
-                    f"must start with {state!r}, the folder's state, got {str(codes[place])!r}",
+                    f"must start with {state!r}, the folder's state, "
+                    f"got {shown(str(codes[place]))}",
                 )
         return codes
 

@@ -92,7 +92,7 @@ def draw_spine(
         if len(state) != 3 or not state.isdigit() or state[0] not in "01":
             raise ArgumentError(f"states must be a tribal flag and two digits, got {shown(state)}")
     if not found or len(found) != len(states):
-        raise ArgumentError(f"states must be different, at least one, got {list(states)!r}")
+        raise ArgumentError(f"states must be different, at least one, got {shown(list(states))}")
 
     def some(name: str) -> int:
         least, most = sizes[name]

@@ -211,7 +211,8 @@ class NoisyMeasurements:
         known = self._names(level, kind)
         if query not in known:
             raise ArgumentError(
-                f"query must be one of {'; '.join(known) or 'none'} at level {level}, got {query!r}"
+                f"query must be one of {'; '.join(known) or 'none'} at level {level}, "
+                f"got {shown(query)}"
             )
 
     def _rows(
@@ -318,7 +319,9 @@ class NoisyMeasurements:
             if bad.any():
                 place = int(bad.argmax())
                 raise rows.refuse(
-                    place, "sign", f"must be one of {', '.join(_SIGNS)}, got {str(signs[place])!r}"
+                    place,
+                    "sign",
+                    f"must be one of {', '.join(_SIGNS)}, got {shown(str(signs[place]))}",
                 )
             values = rows.values(shape)
             yield ConstraintBatch(
@@ -349,7 +352,9 @@ class NoisyMeasurements:
         for file, state in files_of(self.folder, self._level(level), "Constraint"):
             files.setdefault(state, []).append(file)
         if not files:
-            raise ArgumentError(f"level must have constraints to list its units, got {level!r}")
+            raise ArgumentError(
+                f"level must have constraints to list its units, got {shown(level)}"
+            )
         for state, parts in files.items():
             units: set[str] = set()
             for file in parts:

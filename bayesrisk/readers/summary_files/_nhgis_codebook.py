@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers.summary_files._sf1_cells import usual_table
 from bayesrisk.readers.text.source import Source, list_sources
@@ -66,7 +67,8 @@ def read_codebook(source: Source) -> dict[str, str]:
         elif (match := _CODE.match(line)) and table is not None:
             if found.setdefault(table, match[1]) != match[1]:
                 raise DataError(
-                    f"{source.name}: table {table}: must have one NHGIS code, got {found[table]!r} "
+                    f"{source.name}: table {table}: must have one NHGIS code, "
+                    f"got {shown(found[table])} "
                     f"and {match[1]!r}"
                 )
             table = None

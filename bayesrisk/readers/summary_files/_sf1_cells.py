@@ -116,7 +116,7 @@ def check_workload(workload: Workload) -> None:
     """Refuse a workload that Summary File 1 does not hold."""
     if workload.schema.geography.name != "census":
         raise ArgumentError(
-            f"workload must be of the census geography, got {workload.schema.geography.name!r}"
+            f"workload must be of the census geography, got {shown(workload.schema.geography.name)}"
         )
     for table in workload.tables.values():
         numbers(table)

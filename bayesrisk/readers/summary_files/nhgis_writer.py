@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.readers.summary_files import _nhgis_codebook as books
 from bayesrisk.readers.summary_files import _sf1_cells as cells
@@ -72,7 +73,7 @@ def write_nhgis(tables: PublishedTables, path: str | Path, *, described: bool = 
     """
     target = Path(path)
     if target.suffix.lower() != ".zip":
-        raise ArgumentError(f"path must end in .zip, got {str(path)!r}")
+        raise ArgumentError(f"path must end in .zip, got {shown(str(path))}")
     work = tables.workload
     cells.check_workload(work)
     if any(matrix.nnz for matrix in tables.suppressed.values()) or tables.signed:

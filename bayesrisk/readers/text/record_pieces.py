@@ -7,6 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.tables import Records
 
@@ -20,7 +21,7 @@ def pieces_of(records: Records | Iterable[Records], schema: str) -> Iterator[Rec
             raise ArgumentTypeError(f"records must be Records, got {type(piece).__name__}")
         if piece.schema.name != schema:
             raise ArgumentError(
-                f"records must have the schema {schema!r}, got {piece.schema.name!r}"
+                f"records must have the schema {schema!r}, got {shown(piece.schema.name)}"
             )
         yield piece
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk._random import Seed, generator
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
@@ -223,7 +224,9 @@ def reconstruct_occupancy(
     check.flag(likelihood, "likelihood")
     check.choice(error, "error", _ERRORS)
     if (method == "perturbed") != (scale is not None):
-        raise ArgumentError(f"scale must be given for perturbed objectives only, got {scale!r}")
+        raise ArgumentError(
+            f"scale must be given for perturbed objectives only, got {shown(scale)}"
+        )
     if scale is not None:
         scale = check.scalar(scale, "scale", lower=0.0, upper=100.0, bounds="(]")
     if time_limit is not None:

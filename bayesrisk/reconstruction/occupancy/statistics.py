@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.tables import PublishedTables
 
@@ -234,7 +235,7 @@ def _whole_column(frame: "pd.DataFrame", column: str, source: str) -> Ints:
     if bad.size:
         raise DataError(
             f"{source}: row {bad[0] + 1}, column {column}: must be a whole number in [0, 2**31), "
-            f"got {frame[column].iloc[bad[0]]!r}"
+            f"got {shown(frame[column].iloc[bad[0]])}"
         )
     return values.astype(np.int64)
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction.constraints import kernels
 from bayesrisk.reconstruction.constraints.cells import CellSpace, queries, space_of
@@ -178,7 +179,7 @@ def instance(tables: PublishedTables, *, scope: str) -> Instance:
         )
         if missing.any():
             first = str(ancestors[int(missing.argmax())])
-            raise ArgumentError(f"tables must have every {name}, got none of {first!r}")
+            raise ArgumentError(f"tables must have every {name}, got none of {shown(first)}")
         group[name] = at.astype(np.int64)
     return Instance(
         level,

@@ -41,10 +41,12 @@ def make_solver(name: str | SolverBackend = "highs", **options: Any) -> SolverBa
     """
     if not isinstance(name, str):
         if not isinstance(name, SolverBackend):
-            raise ArgumentError(f"solver must be a name or have a solve method, got {shown(name)}")
+            raise ArgumentError(
+                f"name of the solver must be text or have a solve method, got {shown(name)}"
+            )
         return name
     kind, _, inner = name.partition(":")
-    check.choice(kind, "solver", ("highs", "pulp"))
+    check.choice(kind, "name of the solver", ("highs", "pulp"))
     if kind == "highs" and not inner:
         from bayesrisk.reconstruction.solvers.highs import HighsSolver  # loads a compiled solver
 

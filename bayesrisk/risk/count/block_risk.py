@@ -17,7 +17,7 @@ from bayesrisk.inference import (
 )
 from bayesrisk.risk.count.accuracy import decision_accuracy
 from bayesrisk.risk.count.averages import marginal_posterior, marginal_risk
-from bayesrisk.risk.count.scenarios import Scenario, scenario
+from bayesrisk.risk.count.scenarios import SCENARIOS, Scenario, scenario
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,6 +141,7 @@ def block_risk(
     0            1    0.5      0.525       1.050
     1            3    0.5      0.622       1.243
     """
+    check.choice(scenario_name, "scenario_name", tuple(SCENARIOS))
     about = scenario(scenario_name)
     settings: dict[str, Any] = {
         "rho": rho,

@@ -87,5 +87,5 @@ def scenario(name: str) -> Scenario:
     >>> scenario("membership").statement
     'the target responded to the census'
     """
-    checked: Any = check.choice(name, "scenario", tuple(SCENARIOS))
+    checked: Any = check.choice(name, "name of the scenario", tuple(SCENARIOS))
     return SCENARIOS[checked]

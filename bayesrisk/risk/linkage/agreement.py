@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk._random import Seed, generator
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
@@ -187,7 +188,9 @@ def agreement(
     2
     """
     if not isinstance(sources, Mapping) or not sources:
-        raise ArgumentError(f"sources must map at least one name to its records, got {sources!r}")
+        raise ArgumentError(
+            f"sources must map at least one name to its records, got {shown(sources)}"
+        )
     check.choice(baseline_from, "baseline_from", tuple(sources))
     check.scalar(level, "level", lower=0.0, upper=1.0, bounds="()")
     random = generator(rng)

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
@@ -220,7 +221,9 @@ def majority_inference(
     [0.8, 0.9, 0.8, 0.1]
     """
     if not isinstance(releases, Mapping) or not releases:
-        raise ArgumentError(f"releases must map at least one name to its counts, got {releases!r}")
+        raise ArgumentError(
+            f"releases must map at least one name to its counts, got {shown(releases)}"
+        )
     true = _counts(truth, "truth", lower=0)
     people = true.sum(axis=1)
     true, people = true[people > 0], people[people > 0]

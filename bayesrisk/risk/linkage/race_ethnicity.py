@@ -78,7 +78,7 @@ def race_ethnicity_counts(
 
 def _counted(records: pd.DataFrame, *, adults: bool) -> tuple[list[str], NDArray[np.int64]]:
     columns = ("block", *(("age",) if adults else ()), "race", "hisp")
-    frame = person_frame(records, columns=columns, source="records")
+    frame = person_frame(records, columns=columns, source="source")
     # Blocks of children only are places too: nobody of theirs counts.
     block, blocks = pd.factorize(frame["block"], sort=True)
     cells = block * CELLS + race_ethnicity(frame)

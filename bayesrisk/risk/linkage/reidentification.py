@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk._random import Seed, generator
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
@@ -331,7 +332,10 @@ def reidentification(
     if zero_variability_blocks is None:
         known["zero_variability"] = -1
     else:
-        proved = {str(block).zfill(15) for block in zero_variability_blocks}
+        proved = {
+            str(block).zfill(15)
+            for block in check.items(zero_variability_blocks, "zero_variability_blocks")
+        }
         known["zero_variability"] = known["block"].isin(proved).astype(np.int64)
     base = person_frame(sources[baseline_from], columns=_RECORDS, source=baseline_from)
     everything = {
@@ -356,7 +360,9 @@ def _check_names(
 ) -> None:
     for name, files in (("sources", sources), ("attackers", attackers)):
         if not isinstance(files, Mapping) or not files:
-            raise ArgumentError(f"{name} must map at least one name to its records, got {files!r}")
+            raise ArgumentError(
+                f"{name} must map at least one name to its records, got {shown(files)}"
+            )
     taken = {MODAL, PROPORTIONAL} & set(sources)
     if taken:
         raise ArgumentError(f"sources must not be called {sorted(taken)}: these are the guessers")

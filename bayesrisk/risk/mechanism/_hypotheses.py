@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
-from bayesrisk.tables import Microdata, Records, Workload, as_microdata, tabulate
+from bayesrisk.tables import Microdata, Records, Workload, tabulate
+from bayesrisk.tables.microdata import read_microdata
 
 IntArray = NDArray[np.int64]
 TextArray = NDArray[np.str_]
@@ -143,7 +144,7 @@ def ask(
         raise ArgumentTypeError(f"alternatives must be a sequence, got {shown(alternatives)}")
     if not alternatives:
         raise ArgumentError("alternatives must have at least one hypothesis, got none")
-    data = as_microdata(population)
+    data = read_microdata(population, "population")
     rows = target_rows(data, target)
     belief = prior_of(prior, len(alternatives))
     datasets = (data, *(hypothesis(data, rows, alternative) for alternative in alternatives))
@@ -174,7 +175,8 @@ def _near(
         if len(entry) == 4:
             if entry[3] not in geography.ancestors(known, level):
                 raise ArgumentError(
-                    f"observed must name places of the population, got {entry[3]!r} at {level!r}"
+                    f"observed must name places of the population, "
+                    f"got {shown(entry[3])} at {shown(level)}"
                 )
             found = np.union1d(found, [entry[3]])
         near[level] = found
@@ -184,7 +186,9 @@ def _near(
 def _keys(observed: Sequence[tuple[str, ...]], workload: Workload) -> list[tuple[str, str]]:
     """Return the tables observed, each once."""
     if not isinstance(observed, Sequence) or not observed:
-        raise ArgumentError(f"observed must be a sequence of (level, table, ...), got {observed!r}")
+        raise ArgumentError(
+            f"observed must be a sequence of (level, table, ...), got {shown(observed)}"
+        )
     keys: dict[tuple[str, str], None] = {}
     for entry in observed:
         if (
@@ -200,7 +204,7 @@ def _keys(observed: Sequence[tuple[str, ...]], workload: Workload) -> list[tuple
         if key not in workload.tables:
             raise ArgumentError(f"observed must name tables of the workload, got {shown(key)}")
         if len(entry) > 2 and entry[2] not in workload.tables[key].cells:
-            raise ArgumentError(f"observed must name cells of {key!r}, got {entry[2]!r}")
+            raise ArgumentError(f"observed must name cells of {key!r}, got {shown(entry[2])}")
         keys[key] = None
     return list(keys)
 

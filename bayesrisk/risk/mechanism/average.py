@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.inference.simulated.likelihood import SimulatedLikelihood, prior_vector
@@ -294,7 +295,9 @@ def simulated_marginal_posterior(
     True
     """
     if not isinstance(likelihood, SimulatedLikelihood):
-        raise ArgumentTypeError(f"likelihood must be a SimulatedLikelihood, got {likelihood!r}")
+        raise ArgumentTypeError(
+            f"likelihood must be a SimulatedLikelihood, got {shown(likelihood)}"
+        )
     prior = prior_vector(prior_pmf, len(likelihood.counts))
     truth = check.integer(truth, "truth", lower=0, upper=len(prior) - 1)
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")

@@ -19,9 +19,9 @@ from bayesrisk.tables import (
     PublishedTables,
     Records,
     Workload,
-    as_microdata,
     tabulate_records,
 )
+from bayesrisk.tables.microdata import read_microdata
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,7 +118,7 @@ def utility_and_spec(
     draws = check.integer(draws, "draws", lower=2)
     check.function(progress, "progress")
     seed = int(generator(rng).integers(2**63))
-    data = as_microdata(population)
+    data = read_microdata(population, "population")
     truth = tabulate_records(data, workload)
     drawing = Drawing(mechanism, data, workload)
     rows: dict[Key, list[tuple[float, float, float]]] = {key: [] for key in truth.counts}

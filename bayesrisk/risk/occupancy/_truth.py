@@ -39,7 +39,7 @@ def household_frame(households: pd.DataFrame, *, source: str) -> pd.DataFrame:
             row = int(bad.argmax())
             raise DataError(
                 f"{source}: row {row + 1}, column {name!r}: must be a whole number in "
-                f"[{low}, {high}], got {households[name].iloc[row]!r}"
+                f"[{low}, {high}], got {shown(households[name].iloc[row])}"
             )
         found[name] = values.astype(np.int64)
     breach = occupancy_violation(found["size"], found["bedrooms"])
@@ -56,7 +56,9 @@ def household_frame(households: pd.DataFrame, *, source: str) -> pd.DataFrame:
 def checked_key(key: object) -> tuple[str, ...]:
     """Return the columns of a match key."""
     if isinstance(key, str) or not isinstance(key, tuple | list) or not key:
-        raise ArgumentTypeError(f"key must be columns of {', '.join(KEY_COLUMNS)}, got {key!r}")
+        raise ArgumentTypeError(
+            f"key must be columns of {', '.join(KEY_COLUMNS)}, got {shown(key)}"
+        )
     for name in key:
         if name not in KEY_COLUMNS or list(key).count(name) > 1:
             raise DataError(f"key: must be columns of {', '.join(KEY_COLUMNS)}, got {shown(name)}")

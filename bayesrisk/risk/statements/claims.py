@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import Claims
 from bayesrisk.reconstruction.claims.sentences import claim_sentences
@@ -31,7 +32,7 @@ def claim_records(found: Claims, records: Records, name: str) -> pd.DataFrame:
         raise ArgumentTypeError(f"{name} must be Records, got {type(records).__name__}")
     if records.schema.name != found.schema.name:
         raise ArgumentError(
-            f"{name} must be of schema {found.schema.name!r}, got {records.schema.name!r}"
+            f"{name} must be of schema {found.schema.name!r}, got {shown(records.schema.name)}"
         )
     keep = np.ones(len(records), np.bool_)
     for column, codes in found.among.items():
@@ -176,6 +177,7 @@ def claim_priors(
     people = claim_records(found, records, "records")
     geography = records.schema.geography
     geography.rank(level)
+    check.flag(leave_out, "leave_out")
     chosen = found.to_frame(status=status, readable=readable)
     rows, patterns = found.coded(people), found.coded(chosen)
     larger = geography.ancestors(people["_place"].to_numpy(dtype=np.str_), level)

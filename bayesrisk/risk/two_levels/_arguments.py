@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk._random import generator
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
@@ -15,6 +16,8 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.two_levels import model
 from bayesrisk.risk.two_levels import _grid as grid
 
+#: Largest group: the releases around it, which noise may lift, still differ exactly in a double.
+MAX_GROUP = 2**51
 _METHODS = ("exact", "monte-carlo")
 
 
@@ -78,7 +81,7 @@ def read_question(
     two_levels = model.read_settings(**settings)
     k = two_levels.known_count
     block = k + 1 if block_count is None else check.count_array(block_count, "block_count")
-    group = check.count_array(group_count, "group_count", lower=0)
+    group = check.count_array(group_count, "group_count", lower=0, upper=MAX_GROUP)
     for name, precision in (("rho_block", two_levels.block), ("rho_group", two_levels.group)):
         bad = (precision > 0.0) & ((precision < 1e-30) | (precision > 1e99))
         if bad.any():
@@ -104,7 +107,8 @@ def read_question(
     drawn = method == "monte-carlo"
     if drawn and (releases is None or rng is None):
         raise ArgumentError(
-            f"method='monte-carlo' needs releases and rng, got releases={releases!r}, rng={rng!r}"
+            f"method='monte-carlo' needs releases and rng, "
+            f"got releases={shown(releases)}, rng={shown(rng)}"
         )
     if not drawn and (releases is not None or rng is not None):
         raise ArgumentError("releases and rng belong with method='monte-carlo'")

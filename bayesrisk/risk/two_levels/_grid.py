@@ -41,7 +41,10 @@ def _noise_window(precision: float, ripple: FloatArray) -> tuple[NDArray[np.int6
         return np.zeros(1, dtype=np.int64), np.ones(1)
     reach = np.sqrt((_REACH + float(np.ptp(ripple))) / precision) + 1.0
     if not reach < MAX_CELLS:
-        raise ArgumentError(f"the noise must span fewer than {MAX_CELLS} values, got {reach:g}")
+        raise ArgumentError(
+            f"rho_block and rho_group must leave noise of fewer than {MAX_CELLS} values "
+            f"(use method='monte-carlo'), got {reach:g}"
+        )
     x = np.arange(-int(reach), int(reach) + 1)
     log_weight = ripple[x % ripple.size] - precision * x.astype(float) ** 2
     weight = np.exp(log_weight - log_weight.max())
@@ -111,8 +114,8 @@ def _check_size(grid: Grid) -> None:
     cells = grid.group.size * grid.siblings.size
     if cells > MAX_CELLS:
         raise ArgumentError(
-            f"rho_block and rho_group must leave at most {MAX_CELLS} releases to enumerate "
-            f"(use method='monte-carlo'), got {cells}"
+            f"rho_block, rho_group and n_siblings must leave at most {MAX_CELLS} releases to "
+            f"enumerate (use method='monte-carlo'), got {cells}"
         )
 
 

@@ -53,7 +53,8 @@ def hierarchical_decision_accuracy(
     prior : array_like
         Probability p that the target is in the cell of its block, in (0, 1).
     group_count : array_like of int
-        True count N* of the group with the target, at least ``known_count + 1``.
+        True count N* of the group with the target, at least ``known_count + 1`` and at most
+        2**51.
     known_count : array_like of int, default 0
         Others in the block known to be in the cell, k.
     group_prior : CountLaw, optional

@@ -168,7 +168,7 @@ def hierarchical_correct_decision_probability(
     prior : array_like
         Probability p that the target has the characteristics, in (0, 1).
     group_count : array_like of int
-        True count N* of the group.
+        True count N* of the group, at most 2**51.
     block_count : array_like of int, optional
         True count X* of the block: ``known_count``, or one more, which is the default.
     known_count : array_like of int, default 0
@@ -279,7 +279,7 @@ def hierarchical_marginal_posterior(
     prior : array_like
         Probability p that the target has the characteristics, in (0, 1).
     group_count : array_like of int
-        True count N* of the group.
+        True count N* of the group, at most 2**51.
     block_count : array_like of int, optional
         True count X* of the block: ``known_count``, or one more, which is the default.
     known_count : array_like of int, default 0

@@ -70,7 +70,7 @@ def test_bad_arguments():
     for noise in ({}, {"rho": 1, "sigma2": 1}):
         with pytest.raises(br.ArgumentError, match="exactly one of rho and sigma2"):
             br.block_risk(1, prior=0.5, **noise)
-    with pytest.raises(br.ArgumentError, match=r"scenario must be one of .* got 'theft'"):
+    with pytest.raises(br.ArgumentError, match=r"scenario_name must be one of .* got 'theft'"):
         br.block_risk(1, rho=0.1, prior=0.5, scenario_name="theft")
     with pytest.raises(br.exceptions.ShapeError, match="do not broadcast"):
         br.block_risk([1, 2], rho=0.1, prior=[0.1, 0.2, 0.3])
