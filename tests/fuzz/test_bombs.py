@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import shutil
+import struct
 import zipfile
 
 import numpy as np
@@ -96,6 +98,55 @@ def test_zip(tmp_path):
         ):
             packed(stream, b"x")
     assert refused(*((file, "iter_ppmf") for file in sorted(tmp_path.iterdir())))
+
+
+def archive_of_many(file, count, width):
+    """Write a sound archive, by zip64, of members of nothing whose names are of a width."""
+    name = b"%0*d.csv" % (width - 4, 0)
+    entry = struct.pack("<4s4BHHHHLLLHHHHHLL", b"PK\1\2", 20, 3, 20, *[0] * 8, width, *[0] * 6)
+    with file.open("wb") as stream:
+        stream.write(struct.pack("<4s22xH2x", b"PK\3\4", width) + name)
+        start = stream.tell()
+        for _ in range(20):
+            stream.write((entry + name) * (count // 20))
+        end = stream.tell()
+        stream.write(
+            struct.pack(
+                "<4sQHHLLQQQQ", b"PK\6\6", 44, 45, 45, 0, 0, count, count, end - start, start
+            )
+        )
+        stream.write(struct.pack("<4sLQL", b"PK\6\7", 0, end, 1))
+        stream.write(
+            struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, *[2**16 - 1] * 2, *[2**32 - 1] * 2, 0)
+        )
+    return file
+
+
+def test_directory_of_an_archive(tmp_path):
+    """Hundreds of megabytes of directory, of many members or of long names."""
+    few = archive_of_many(tmp_path / "few.zip", 20, 8)
+    with zipfile.ZipFile(few) as archive:
+        assert len(archive.namelist()) == 20  # such an archive is a sound one
+    cases = []
+    for name, count, width in (("many", 4 * 10**6, 12), ("long", 4000, 2**16 - 1)):
+        file = archive_of_many(tmp_path / f"{name}.zip", count, width)
+        assert file.stat().st_size > 200e6
+        shutil.copy(file, file.with_suffix(".xlsx"))
+        cases += [(file, "iter_ppmf"), (file.with_suffix(".xlsx"), "hud")]
+    assert refused(*cases)
+
+
+def test_archive_in_an_archive(tmp_path):
+    """What is in an archive is not unpacked again: one in it is no text."""
+    inner = tmp_path / "inner.zip"
+    with (
+        zipfile.ZipFile(inner, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("bomb.csv", "w", force_zip64=True) as stream,
+    ):
+        packed(stream, b"x")
+    with zipfile.ZipFile(tmp_path / "outer.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(inner, "people.csv")
+    assert refused((tmp_path / "outer.zip", "iter_ppmf"))
 
 
 def test_excel(tmp_path):
