@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from bayesrisk._parse import named
+from bayesrisk._parse import check_held, named
 from bayesrisk._text import TextStream, check_ratio
 from bayesrisk.exceptions import DataError
 
 __all__ = [
     "Source",
     "blocks",
+    "check_length",
     "find_source",
     "first_lines",
     "list_sources",
@@ -151,6 +152,23 @@ def list_sources(path: str | Path) -> list[Source]:
         with open_archive(place) as archive:
             members = [info for info in archive.infolist() if info.filename]
             return [Source(place, info.filename) for info in members if not info.is_dir()]
+
+
+def check_length(path: str | Path) -> None:
+    """Refuse a file, or an archive, whose text is known to be too long to be held.
+
+    Of what is compressed by itself only the shortest length is known, its own; what is not there,
+    or is a folder, is for others to look at.
+    """
+    place = Path(path)
+    with named(str(place)):
+        if not place.is_file():
+            return
+        check_held(str(place), place.stat().st_size)
+        if place.suffix.lower() == ".zip":
+            with open_archive(place) as archive:
+                for info in archive.infolist():
+                    check_held(f"{place}/{info.filename}", info.file_size)
 
 
 def find_source(path: str | Path, match: Callable[[str], bool], what: str) -> Source:

@@ -199,6 +199,30 @@ def test_parquet(tmp_path):
     assert refused(*((tmp_path / n, how) for n in names for how in ("records", "iter_record_form")))
 
 
+def test_parquet_of_one_value(tmp_path):
+    """One value many times over is a few bytes: texts, numbers, and lists of them in one row."""
+    columns = {
+        name: pa.array(np.full(2**16, name == "race", np.int8))
+        for name in ("sex", "age", "race", "hisp")
+    }
+    rows = np.zeros(2**16, np.int32)
+    tables = {
+        "texts": {"block": pa.DictionaryArray.from_arrays(rows, ["x" * 60_000]), **columns},
+        "wide": {f"a{i}": pa.array(np.zeros(2**21)) for i in range(15)},
+        "lists": {"a": pa.ListArray.from_arrays([0, 2**26], np.zeros(2**26, np.int64))},
+    }
+    numbers = pa.DictionaryArray.from_arrays(np.zeros(2**25, np.int32), ["1"])
+    tables["known"] = {"person": numbers}
+    cases = []
+    for name, table in tables.items():
+        file = tmp_path / f"{name}.parquet"
+        parquet.write_table(pa.table(table), file)
+        assert file.stat().st_size < 10**6
+        how = ["known"] if name == "known" else ["records", "iter_record_form", "releases"]
+        cases += [(file, one) for one in how]
+    assert refused(*cases)
+
+
 def test_manifest_of_many_cells(tmp_path):
     (file,) = (f for f in exchange(tmp_path).files if f.name == "_manifest.json")
     document = json.loads(file.read_text())

@@ -1,5 +1,6 @@
 """Files larger than what a reader holds: memory stays flat, and sources are bounded."""
 
+import gzip
 import zipfile
 
 import numpy as np
@@ -7,8 +8,10 @@ import oracles_readers as oracle
 import pytest
 from peak_memory import run_and_measure
 
+import bayesrisk
 from bayesrisk import (
     DataError,
+    _parse,
     iter_ppmf,
     iter_record_form,
     write_ipums_1940,
@@ -16,6 +19,7 @@ from bayesrisk import (
     write_record_form,
 )
 from bayesrisk.readers import _source
+from bayesrisk.tables import Records, iter_records, schema
 
 READ = """
 import bayesrisk
@@ -68,6 +72,57 @@ def test_memory_is_flat(reader, tmp_path):
     # What differs is the allocator's slack, 21 MB of those; a reader that kept the file would take
     # `growth`, of which the slack must be a small part.
     assert large - small < growth / 8
+
+
+@pytest.mark.parametrize("read", ["ppmf", "ppmf_units", "record_form", "ipums_1940", "hud"])
+def test_what_is_too_long_to_be_held_is_refused_at_once(read, tmp_path):
+    """A file of 5 GiB that takes no room on the disk, and an archive that holds one."""
+    options = {"level": "tract"} if read == "hud" else {}
+    with (tmp_path / "long.csv").open("wb") as stream:
+        stream.truncate(5 * 2**30)
+    rule = r"must take at most 4294967296 bytes to be held whole, got 5368709120: read it a piece"
+    with pytest.raises(DataError, match=f"long.csv: {rule}"):
+        getattr(bayesrisk, f"read_{read}")(tmp_path / "long.csv", **options)
+    archive = tmp_path / "long.zip"
+    with zipfile.ZipFile(archive, "w") as made:
+        made.writestr("inner.csv", "block\n")
+    place = archive.read_bytes().rindex(b"PK\1\2") + 24  # the member's length, in the directory
+    data = bytearray(archive.read_bytes())
+    data[place : place + 4] = (2**32 - 2).to_bytes(4, "little")
+    archive.write_bytes(data)
+    with pytest.raises(DataError):  # it is far longer than its compressed form
+        getattr(bayesrisk, f"read_{read}")(archive, **options)
+
+
+def test_what_has_become_too_long_is_refused(tmp_path, monkeypatch):
+    people = oracle.pl94_records(np.random.default_rng(1), 5000)
+    write_ppmf(people, tmp_path / "p.csv", vintage="2010-demonstration")
+    whole = bayesrisk.read_ppmf(tmp_path / "p.csv")
+    with gzip.open(tmp_path / "p.csv.gz", "wb") as packed:
+        packed.write((tmp_path / "p.csv").read_bytes())
+    assert (tmp_path / "p.csv.gz").stat().st_size < whole.table.nbytes
+    monkeypatch.setattr(_parse, "MAX_HELD", whole.table.nbytes)
+    assert bayesrisk.read_ppmf(tmp_path / "p.csv.gz").table == whole.table
+    monkeypatch.setattr(_parse, "MAX_HELD", whole.table.nbytes - 1)
+    with pytest.raises(DataError, match=r"p.csv.gz: must take at most .* to be held whole"):
+        bayesrisk.read_ppmf(tmp_path / "p.csv.gz")
+    assert sum(map(len, iter_ppmf(tmp_path / "p.csv.gz", chunk=100))) == 5000
+
+
+def test_records_too_many_to_be_held(tmp_path, monkeypatch):
+    people = oracle.person_records(np.random.default_rng(1), 5000)
+    person = schema("sf1-person")
+    files = [tmp_path / "p.parquet", tmp_path / "p.csv"]
+    people.write(files[0])
+    people.to_frame().to_csv(files[1], index=False)
+    for file in files:
+        monkeypatch.setattr(_parse, "MAX_HELD", 2**20)
+        assert Records.read(file, schema=person).table.equals(people.table)
+        monkeypatch.setattr(_parse, "MAX_HELD", 50_000)
+        with pytest.raises(DataError, match=rf"{file.name}: must take at most 50000 bytes"):
+            Records.read(file, schema=person)
+        pieces = iter_records(file, schema=person, chunk=100)
+        assert sum(map(len, pieces)) == 5000
 
 
 def test_members_of_an_archive_are_bounded(tmp_path, monkeypatch):
