@@ -14,6 +14,8 @@ from fuzz.file_kinds import exchange
 from peak_memory import run_and_measure
 from pyarrow import parquet
 
+from bayesrisk.readers import write_nmf
+
 pytestmark = pytest.mark.slow
 
 MEGABYTES = 500
@@ -30,6 +32,12 @@ from bayesrisk.experiments.release_table import add_columns
 from bayesrisk.tables import PublishedTables, Records, schema
 
 PERSON = schema("sf1-person")
+def measurements(folder, kind, _):
+    nmf = bayesrisk.readers.NoisyMeasurements.open(folder)
+    if kind == "DPQuery":
+        list(nmf.iter_values("Block", nmf.queries("Block")[0]))
+    else:
+        list(nmf.iter_constraints("Block", nmf.constraints("Block")[0]))
 OTHERS = {
     "records": lambda file: Records.read(file, schema=PERSON),
     "tables": lambda file: PublishedTables.read(file),
@@ -37,6 +45,7 @@ OTHERS = {
     "releases": lambda file: add_columns(Path(file), Path(file + ".out.csv"), None, {}),
     "known": lambda file: _read(Path(file), ("block", "sex", "age", "person")),
     "hud": lambda file: bayesrisk.read_hud(file, level="tract"),
+    "nmf": lambda name: measurements(*name.split("#")),
     "ddi": lambda file: list(bayesrisk.iter_ipums_1940(file, ddi=file)),
 }
 answer = 0
@@ -46,7 +55,7 @@ for case in sys.argv[1:]:
     try:
         OTHERS[how](file) if how in OTHERS else list(getattr(bayesrisk, how)(file))
     except BayesRiskError as error:
-        assert file.rsplit("/", 1)[-1] in str(error), error
+        assert file.replace("#", "/").rsplit("/", 1)[-1] in str(error), error
         assert len(str(error)) < 2000, len(str(error))
     else:
         raise AssertionError(case)
@@ -220,6 +229,23 @@ def test_parquet_of_one_value(tmp_path):
         assert file.stat().st_size < 10**6
         how = ["known"] if name == "known" else ["records", "iter_record_form", "releases"]
         cases += [(file, one) for one in how]
+    assert refused(*cases)
+
+
+def test_measurements_in_one_row(tmp_path):
+    """A row of noisy answers that holds one number many times."""
+    folder = write_nmf(tmp_path / "US_Unit_PL_PROD", universe="unit", rng=1).folder
+    cases = []
+    for kind in ("DPQuery", "Constraint"):
+        file = min((folder / "Block.parquet" / kind).rglob("*.parquet"))
+        table = parquet.read_table(file, partitioning=None).slice(0, 1)
+        column = table.schema.field("value").type
+        numbers = np.zeros(2**26, column.value_type.to_pandas_dtype())
+        values = pa.ListArray.from_arrays([0, len(numbers)], numbers).cast(column)
+        place = table.column_names.index("value")
+        parquet.write_table(table.set_column(place, "value", values), file)
+        assert file.stat().st_size < 10**5
+        cases.append((f"{folder}#{kind}#{file.name}", "nmf"))
     assert refused(*cases)
 
 

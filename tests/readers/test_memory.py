@@ -125,6 +125,129 @@ def test_records_too_many_to_be_held(tmp_path, monkeypatch):
         assert sum(map(len, pieces)) == 5000
 
 
+READ_MANY = """
+import bayesrisk
+from bayesrisk.tables import iter_records, schema, workload
+
+P1 = workload("sf1-block").select(tables=["P1"])
+ITERATORS = {
+    "units": lambda file: bayesrisk.iter_ppmf_units(file, chunk=2**15),
+    "hud": lambda file: bayesrisk.iter_hud(file, level="tract", chunk=2**12),
+    "records-csv": lambda file: iter_records(file, schema=schema("sf1-person"), chunk=2**15),
+    "records-parquet": lambda file: iter_records(file, schema=schema("sf1-person"), chunk=2**15),
+    "form-parquet": lambda file: bayesrisk.iter_record_form(file, chunk=2**15),
+    "nhgis": lambda file: bayesrisk.iter_nhgis(file, workload=P1, chunk=2**13),
+    "sf1": lambda file: bayesrisk.iter_sf1(file, workload=P1, chunk=2**13),
+    "nmf": lambda file: bayesrisk.readers.NoisyMeasurements.open(file).iter_values(
+        "Block", "detailed"
+    ),
+}
+LENGTHS = {"nmf": lambda batch: len(batch.geocodes)}
+for kind in ("nhgis", "sf1"):
+    LENGTHS[kind] = lambda tables: len(tables.geoids["block"])
+answer = sum(map(LENGTHS.get(sys.argv[1], len), ITERATORS[sys.argv[1]](sys.argv[2])))
+"""
+
+
+def units_file(folder, rows):
+    file = folder / "u.csv"
+    units = oracle.pl94_units(np.random.default_rng(1), 2**12)
+    bayesrisk.write_ppmf_units(units, file, vintage="2010-demonstration")
+    return repeated(file, rows // 2**12, 1)
+
+
+def hud_file(folder, rows):
+    file = folder / "TRACT_2020.csv"
+    line = "1073000100,320,77,-4,55,12,340,90\n"
+    header = "code,number_reported,pct_female_head,pct_bed1,pct_bed2,pct_bed3,total_units,"
+    file.write_text(header + "pct_occupied\n" + line * 2**12)
+    return repeated(file, rows // 2**12, 1)
+
+
+def records_file(folder, rows, ending):
+    file = folder / f"r.{ending}"
+    table = oracle.person_records(np.random.default_rng(1), 2**15).table
+    if ending == "csv":
+        table.to_pandas().to_csv(file, index=False)
+        return repeated(file, rows // 2**15, 1)
+    with parquet.ParquetWriter(file, table.schema, compression="none", use_dictionary=False) as out:
+        for _ in range(rows // 2**15):
+            out.write_table(table)
+    return file
+
+
+def nhgis_file(folder, rows):
+    file = folder / "nhgis.csv"
+    (folder / "nhgis_codebook.txt").write_text(
+        "Table 1:     Total Population\nSource code: P1\nNHGIS code:  H7V\n"
+        "    H7V001:      Total\n"
+    )
+    with file.open("w") as stream:
+        stream.write("GISJOIN,YEAR,NAME,H7V001\n")
+        for i in range(rows):
+            tract, block = divmod(i, 8999)
+            stream.write(f"G5000010{tract:06d}{1000 + block},2010,{'x' * 150},{i % 50}\n")
+    return file
+
+
+def sf1_folder(folder, rows):
+    made = folder / str(rows)
+    made.mkdir()
+    with (made / "vtgeo2010.sf1").open("w") as header, (made / "vt000012010.sf1").open("w") as one:
+        for i in range(rows):
+            tract, block = divmod(i, 8999)
+            place = f"{tract:06d}{(1000 + block) // 1000}{1000 + block}"
+            line = f"SF1ST VT10100  00{i + 1:07d}  50001".ljust(54) + place
+            header.write(line.ljust(500) + "\n")
+            one.write(f"SF1ST,VT,000,01,{i + 1:07d},{i % 50}\n")
+    return made
+
+
+def nmf_folder(folder, rows):
+    made = write_nmf(folder / str(rows) / "US_Unit_PL_PROD", universe="unit", rng=1).folder
+    (file,) = list((made / "Block.parquet" / "DPQuery").rglob("State=050/*.parquet"))
+    table = parquet.read_table(file, partitioning=None)
+    one = table.filter(pc.equal(table.column("query_name"), "detailed_dpq")).slice(0, 1)
+    rng = np.random.default_rng(1)
+    with parquet.ParquetWriter(file, table.schema, compression="none") as out:
+        for start in range(0, rows, 2**15):
+            many = one.take(np.zeros(2**15, np.int64))
+            codes = one.column("geocode")[0].as_py()[:-9]
+            many = many.set_column(
+                many.column_names.index("geocode"),
+                "geocode",
+                pa.array([f"{codes}{start + i:09d}" for i in range(2**15)]),
+            )
+            flat = rng.integers(-50, 50, 2**16)
+            lists = pa.ListArray.from_arrays(np.arange(0, 2**16 + 1, 2, dtype=np.int32), flat)
+            place = many.column_names.index("value")
+            kind = many.schema.field("value").type
+            out.write_table(many.set_column(place, "value", lists.cast(kind)).cast(table.schema))
+    return made
+
+
+MAKERS = {
+    "units": units_file,
+    "hud": hud_file,
+    "records-csv": lambda folder, rows: records_file(folder, rows, "csv"),
+    "records-parquet": lambda folder, rows: records_file(folder, rows, "parquet"),
+    "form-parquet": lambda folder, rows: records_file(folder, rows, "parquet"),
+    "nhgis": nhgis_file,
+    "sf1": sf1_folder,
+    "nmf": nmf_folder,
+}
+
+
+def _bytes_of(path):
+    return sum(f.stat().st_size for f in path.rglob("*")) if path.is_dir() else path.stat().st_size
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", MAKERS)
+def test_memory_of_every_iterator(kind, tmp_path):
+    pass
+
+
 def test_members_of_an_archive_are_bounded(tmp_path, monkeypatch):
     people = oracle.pl94_records(np.random.default_rng(1), 50)
     write_ppmf(people, tmp_path / "p.csv", vintage="2010-demonstration")
