@@ -45,6 +45,7 @@ MAX_TEXT = 2**16
 MAX_MEAN_TEXT = 2**8
 #: Columns with what they may hold: of "text", "whole", "number" and "flag", or anything flat.
 Kinds = Mapping[str, Sequence[str]]
+_BUFFER = 2**20  # bytes read ahead of each column
 _INDEX = re.compile(r"__index_level_\d+__")
 
 
@@ -112,7 +113,13 @@ def opened(
     The columns are told with the types that they have in the file; texts come as dictionaries.
     """
     with named(str(file), fault, also=(pa.ArrowException,)):
-        options = {"page_checksum_verification": True, **options}
+        # Buffered ahead of what is read, all pages stay in memory until the file is closed.
+        options = {
+            "page_checksum_verification": True,
+            "pre_buffer": False,
+            "buffer_size": _BUFFER,
+            **options,
+        }
         with parquet.ParquetFile(file, **options) as source:
             schema = source.schema_arrow
             unique_names(schema, file, fault)

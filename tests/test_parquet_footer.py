@@ -16,13 +16,13 @@ NUMBERS = st.lists(st.lists(st.integers(-5, 5), max_size=20), min_size=1, max_si
 @given(rows=NUMBERS, group=st.integers(1, 30))
 def test_numbers_are_those_of_pyarrow(rows, group, tmp_path_factory):
     file = tmp_path_factory.mktemp("footer") / "a.parquet"
-    table = pa.table({"text": ["a"] * len(rows), "value": rows, "other": rows, "x": [0.5] * len(rows)})
+    table = pa.table(
+        {"text": ["a"] * len(rows), "value": rows, "other": rows, "x": [0.5] * len(rows)}
+    )
     parquet.write_table(table, file, row_group_size=group)
     about = parquet.ParquetFile(file).metadata
     held = sum(
-        about.row_group(i).column(j).num_values
-        for i in range(about.num_row_groups)
-        for j in (1, 2)
+        about.row_group(i).column(j).num_values for i in range(about.num_row_groups) for j in (1, 2)
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(footer, "MAX_NUMBERS_PER_BYTE", 0)
@@ -44,7 +44,9 @@ def test_any_bytes_are_an_answer_or_an_error(data, tmp_path_factory):
 def test_every_kind_of_field():
     """Sixteen columns, so that a list has its length by itself; and a footer cut anywhere."""
     sink = pa.BufferOutputStream()
-    table = pa.table({f"c{i}": np.arange(3.0) for i in range(16)}).replace_schema_metadata({"a": "b"})
+    table = pa.table({f"c{i}": np.arange(3.0) for i in range(16)}).replace_schema_metadata(
+        {"a": "b"}
+    )
     parquet.write_table(table, sink)
     data = sink.getvalue().to_pybytes()
     length = int.from_bytes(data[-8:-4], "little")

@@ -40,13 +40,12 @@ _TEXT = ("geocode", "query_name")
 _LISTS = ("query_shape", "value")
 #: Columns that are no axes of the histogram.
 _NOT_AXES = (*_TEXT, "sign", "query_shape", "value", "variance", "plb", "State", "County")
-_BUFFER = 2**20
 
 
 @contextmanager
 def opened(file: Path) -> Iterator[parquet.ParquetFile]:
     """Open a Parquet file to be read piece by piece: a page of each column in memory at a time."""
-    with parquet_file(file, buffer_size=_BUFFER, pre_buffer=False) as (source, _):
+    with parquet_file(file) as (source, _):
         yield source
 
 

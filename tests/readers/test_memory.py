@@ -1,12 +1,16 @@
 """Files larger than what a reader holds: memory stays flat, and sources are bounded."""
 
 import gzip
+import shutil
 import zipfile
 
 import numpy as np
 import oracles_readers as oracle
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from peak_memory import run_and_measure
+from pyarrow import parquet
 
 import bayesrisk
 from bayesrisk import (
@@ -18,7 +22,7 @@ from bayesrisk import (
     write_ppmf,
     write_record_form,
 )
-from bayesrisk.readers import _source
+from bayesrisk.readers import _source, write_nmf
 from bayesrisk.tables import Records, iter_records, schema
 
 READ = """
@@ -151,16 +155,15 @@ answer = sum(map(LENGTHS.get(sys.argv[1], len), ITERATORS[sys.argv[1]](sys.argv[
 
 def units_file(folder, rows):
     file = folder / "u.csv"
-    units = oracle.pl94_units(np.random.default_rng(1), 2**12)
-    bayesrisk.write_ppmf_units(units, file, vintage="2010-demonstration")
+    units = oracle.household_records(np.random.default_rng(1), 2**12)
+    bayesrisk.write_ppmf_units(units, file, vintage="2020")
     return repeated(file, rows // 2**12, 1)
 
 
 def hud_file(folder, rows):
     file = folder / "TRACT_2020.csv"
-    line = "1073000100,320,77,-4,55,12,340,90\n"
-    header = "code,number_reported,pct_female_head,pct_bed1,pct_bed2,pct_bed3,total_units,"
-    file.write_text(header + "pct_occupied\n" + line * 2**12)
+    line = f"1073000100,{'x' * 1000},320,77,-4\n"
+    file.write_text("code,name,number_reported,pct_female_head,pct_bed1\n" + line * 2**12)
     return repeated(file, rows // 2**12, 1)
 
 
@@ -179,8 +182,7 @@ def records_file(folder, rows, ending):
 def nhgis_file(folder, rows):
     file = folder / "nhgis.csv"
     (folder / "nhgis_codebook.txt").write_text(
-        "Table 1:     Total Population\nSource code: P1\nNHGIS code:  H7V\n"
-        "    H7V001:      Total\n"
+        "Table 1:     Total Population\nSource code: P1\nNHGIS code:  H7V\n    H7V001:      Total\n"
     )
     with file.open("w") as stream:
         stream.write("GISJOIN,YEAR,NAME,H7V001\n")
@@ -197,55 +199,75 @@ def sf1_folder(folder, rows):
         for i in range(rows):
             tract, block = divmod(i, 8999)
             place = f"{tract:06d}{(1000 + block) // 1000}{1000 + block}"
-            line = f"SF1ST VT10100  00{i + 1:07d}  50001".ljust(54) + place
+            line = f"SF1ST VT10100     {i + 1:07d}  50001".ljust(54) + place
             header.write(line.ljust(500) + "\n")
             one.write(f"SF1ST,VT,000,01,{i + 1:07d},{i % 50}\n")
     return made
 
 
 def nmf_folder(folder, rows):
+    """Answers of many states, 2**17 blocks each: of a state the reader remembers the units."""
     made = write_nmf(folder / str(rows) / "US_Unit_PL_PROD", universe="unit", rng=1).folder
-    (file,) = list((made / "Block.parquet" / "DPQuery").rglob("State=050/*.parquet"))
-    table = parquet.read_table(file, partitioning=None)
-    one = table.filter(pc.equal(table.column("query_name"), "detailed_dpq")).slice(0, 1)
-    rng = np.random.default_rng(1)
-    with parquet.ParquetWriter(file, table.schema, compression="none") as out:
-        for start in range(0, rows, 2**15):
-            many = one.take(np.zeros(2**15, np.int64))
-            codes = one.column("geocode")[0].as_py()[:-9]
-            many = many.set_column(
-                many.column_names.index("geocode"),
-                "geocode",
-                pa.array([f"{codes}{start + i:09d}" for i in range(2**15)]),
-            )
-            flat = rng.integers(-50, 50, 2**16)
-            lists = pa.ListArray.from_arrays(np.arange(0, 2**16 + 1, 2, dtype=np.int32), flat)
-            place = many.column_names.index("value")
-            kind = many.schema.field("value").type
-            out.write_table(many.set_column(place, "value", lists.cast(kind)).cast(table.schema))
+    root = made / "Block.parquet" / "DPQuery"
+    table = parquet.read_table(min(root.rglob("*.parquet")), partitioning=None)
+    shutil.rmtree(root)
+    whole = table.filter(pc.equal(table.column("query_name"), "detailed_dpq")).slice(0, 1)
+    code = whole.column("geocode")[0].as_py()
+    many = whole.take(np.zeros(2**17, np.int64))
+    flat = np.random.default_rng(1).integers(-50, 50, 2**18)
+    lists = pa.ListArray.from_arrays(np.arange(0, 2**18 + 1, 2, dtype=np.int32), flat)
+    values, geocode = many.column_names.index("value"), many.column_names.index("geocode")
+    many = many.set_column(values, "value", lists.cast(many.schema.field("value").type))
+    for state in range(1, 1 + rows // 2**17):
+        codes = [
+            f"0{state:02d}{code[3:-16]}{state:02d}{code[-14:-11]}{i // 1000:06d}{code[-5:-3]}"
+            f"{i % 1000:03d}"
+            for i in range(2**17)
+        ]
+        place = root / f"State=0{state:02d}"
+        place.mkdir(parents=True)
+        part = many.set_column(geocode, "geocode", pa.array(codes)).cast(table.schema)
+        parquet.write_table(
+            part, place / "part-0.parquet", compression="none", use_dictionary=False
+        )
     return made
 
 
+#: How a file of so many rows is made, and how many: few enough to be short, and more.
 MAKERS = {
-    "units": units_file,
-    "hud": hud_file,
-    "records-csv": lambda folder, rows: records_file(folder, rows, "csv"),
-    "records-parquet": lambda folder, rows: records_file(folder, rows, "parquet"),
-    "form-parquet": lambda folder, rows: records_file(folder, rows, "parquet"),
-    "nhgis": nhgis_file,
-    "sf1": sf1_folder,
-    "nmf": nmf_folder,
-}
+    "units": (units_file, 2**20, 3 * 2**20),
+    "hud": (hud_file, 2**16, 2**18),
+    "records-csv": (lambda folder, rows: records_file(folder, rows, "csv"), 2**23, 2**24),
+    "records-parquet": (
+        lambda folder, rows: records_file(folder, rows, "parquet"), 2**21, 2**23,
+    ),
+    "form-parquet": (lambda folder, rows: records_file(folder, rows, "parquet"), 2**21, 2**23),
+    "nhgis": (nhgis_file, 2**18, 2**20),
+    "sf1": (sf1_folder, 2**17, 2**19),
+    "nmf": (nmf_folder, 4 * 2**17, 24 * 2**17),
+}  # fmt: skip
 
 
-def _bytes_of(path):
+def bytes_of(path):
     return sum(f.stat().st_size for f in path.rglob("*")) if path.is_dir() else path.stat().st_size
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", MAKERS)
 def test_memory_of_every_iterator(kind, tmp_path):
-    pass
+    make, few, many = MAKERS[kind]
+    found = {}
+    for rows in (few, many):
+        folder = tmp_path / str(rows)
+        folder.mkdir()
+        made = make(folder, rows)
+        read, kilobytes = run_and_measure(READ_MANY, kind, made)
+        assert read == rows
+        found[rows] = bytes_of(made), 1000 * kilobytes
+    length, memory = (found[many][i] - found[few][i] for i in (0, 1))
+    assert length > 130e6
+    # A reader that kept the file would take `length`; see above for the allocator's slack.
+    assert memory < length / 4, (memory, length)
 
 
 def test_members_of_an_archive_are_bounded(tmp_path, monkeypatch):
