@@ -15,7 +15,7 @@ ROOT = Path(bayesrisk.__file__).parent
 ZONES = [
     {"exceptions", "_version"},
     {"_parse"},
-    {"_text", "_parquet"},
+    {"_text", "_parquet", "_parquet_footer"},
     {"_files", "_highs", "_validation", "_numba", "_plugins", "_random", "interfaces"},
     {"distributions"},
     {"accounting"},
