@@ -33,7 +33,7 @@ ZONES = [
 ]
 # The order of the rooms, files or folders, inside a zone: each may know those before it.
 ROOMS = {
-    "_files": "parse | parquet seal text | leftovers | writing",
+    "_files": "parse | parquet_footer | parquet seal text | leftovers | writing",
     "accounting": "budget | conversion | one_count",
     "cli": (
         "_data _progress simulate | claims convert_file hierarchy nmf occupancy reconstruct"

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from bayesrisk._files.parse import Fault, named, shown
+from bayesrisk._files.parse import Fault, check_held, named, shown
 from bayesrisk.exceptions import DataError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Kinds",
     "check_kinds",
+    "check_whole",
     "is_text",
     "opened",
     "plain_kind",
@@ -36,10 +37,15 @@ __all__ = [
 #: Values of a file, and how many for each byte of it once there are many.
 MAX_VALUES = 2**25
 MAX_PER_BYTE = 64
-#: Bytes of a text.
+#: Bytes of a table held whole, and how many for each byte of the file once there are many.
+MAX_TABLE = 2**27
+MAX_BYTES_PER_BYTE = 128
+#: Bytes of a text, and of all texts of a column on average once there are many.
 MAX_TEXT = 2**16
+MAX_MEAN_TEXT = 2**8
 #: Columns with what they may hold: of "text", "whole", "number" and "flag", or anything flat.
 Kinds = Mapping[str, Sequence[str]]
+_BUFFER = 2**20  # bytes read ahead of each column
 _INDEX = re.compile(r"__index_level_\d+__")
 
 
@@ -107,7 +113,13 @@ def opened(
     The columns are told with the types that they have in the file; texts come as dictionaries.
     """
     with named(str(file), fault, also=(pa.ArrowException,)):
-        options = {"page_checksum_verification": True, **options}
+        # Buffered ahead of what is read, all pages stay in memory until the file is closed.
+        options = {
+            "page_checksum_verification": True,
+            "pre_buffer": False,
+            "buffer_size": _BUFFER,
+            **options,
+        }
         with parquet.ParquetFile(file, **options) as source:
             schema = source.schema_arrow
             unique_names(schema, file, fault)
@@ -125,6 +137,56 @@ def _check_values(file: Path, about: Any, fault: Fault) -> None:
         raise fault(f"{file}: must hold at most {most} values, by its size, got {values}")
 
 
+def check_whole(file: Path, columns: Sequence[str] | None = None, fault: Fault = DataError) -> None:
+    """Refuse a file whose columns, by default all, are too many or too long to be held at once."""
+    with opened(file, fault) as (source, schema):
+        _check_whole(file, source.metadata.num_rows, schema, columns, fault)
+
+
+def _check_whole(
+    file: Path, rows: int, schema: pa.Schema, columns: Sequence[str] | None, fault: Fault
+) -> None:
+    kinds = [plain_kind(schema.field(name).type) for name in columns or schema.names]
+    # Of a text its place takes four bytes; how long it is, the footer does not say.
+    width = sum(4 if is_text(kind) else -(-kind.bit_width // 8) for kind in kinds)
+    check_held(str(file), rows * width, _most(file), fault)
+
+
+def _most(file: Path) -> int:
+    return max(MAX_TABLE, MAX_BYTES_PER_BYTE * file.stat().st_size)
+
+
+def _check_flat(schema: pa.Schema, file: Path, fault: Fault) -> None:
+    """Refuse lists and the like: how much is in a row of them, the footer does not say."""
+    for field in schema:
+        kind = plain_kind(field.type)
+        single = (pa.types.is_primitive, pa.types.is_null, pa.types.is_decimal)
+        if not (is_text(kind) or any(test(kind) for test in single)):
+            raise fault(
+                f"{file}: column {shown(field.name)}: must hold single values, "
+                f"got {shown(str(field.type))}"
+            )
+
+
+def _check_texts(column: pa.ChunkedArray, name: str, file: Path, fault: Fault) -> None:
+    """Refuse texts that are too long, each or all together, before they are written out."""
+    longest = total = 0
+    for chunk in column.chunks:
+        lengths = pc.binary_length(chunk.dictionary)
+        longest = max(longest, pc.max(lengths).as_py() or 0)
+        total += pc.sum(lengths.take(chunk.indices).cast(pa.int64())).as_py() or 0
+    if longest > MAX_TEXT:
+        raise fault(
+            f"{file}: column {name!r}: texts must be at most {MAX_TEXT} bytes long, got {longest}"
+        )
+    most = max(MAX_TABLE, MAX_MEAN_TEXT * len(column))
+    if total > most:
+        raise fault(
+            f"{file}: column {name!r}: the texts of {len(column)} rows must be at most {most} "
+            f"bytes long together, got {total}"
+        )
+
+
 def _plain(table: pa.Table, schema: pa.Schema, file: Path, fault: Fault) -> pa.Table:
     """Return a table with texts written out and without metadata, every value sound."""
     with named(str(file), fault, also=(pa.ArrowException,)):
@@ -134,15 +196,7 @@ def _plain(table: pa.Table, schema: pa.Schema, file: Path, fault: Fault) -> pa.T
             if not pa.types.is_dictionary(field.type):
                 continue
             if is_text(field.type):
-                longest = max(
-                    (pc.max(pc.binary_length(c.dictionary)).as_py() or 0 for c in column.chunks),
-                    default=0,
-                )
-                if longest > MAX_TEXT:
-                    raise fault(
-                        f"{file}: column {field.name!r}: texts must be at most {MAX_TEXT} bytes "
-                        f"long, got {longest}"
-                    )
+                _check_texts(column, field.name, file, fault)
             table = table.set_column(
                 place, field.name, column.cast(plain_kind(schema.field(field.name).type))
             )
@@ -158,6 +212,7 @@ def read_batches(
     """Yield tables of at most so many rows, at least one, of all columns; some are of a kind."""
     with opened(file, fault) as (source, schema):
         check_kinds(schema, file, columns or {}, fault)
+        _check_flat(schema, file, fault)
         empty = True
         with named(str(file), fault, also=(pa.ArrowException,)):
             for batch in source.iter_batches(rows):
@@ -172,6 +227,9 @@ def read_table(file: Path, columns: Kinds | None = None, fault: Fault = DataErro
     with opened(file, fault) as (source, schema):
         check_kinds(schema, file, columns or {}, fault)
         wanted = None if columns is None else list(columns)
+        if wanted is None:
+            _check_flat(schema, file, fault)
+        _check_whole(file, source.metadata.num_rows, schema, wanted, fault)
         return _plain(source.read(columns=wanted), schema, file, fault)
 
 

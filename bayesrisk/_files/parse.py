@@ -8,18 +8,32 @@ import json
 import tomllib
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError
 
-__all__ = ["Fault", "named", "read_bytes", "read_json", "read_toml", "shown", "toml_document"]
+__all__ = [
+    "MAX_HELD",
+    "Fault",
+    "all_of",
+    "check_held",
+    "named",
+    "read_bytes",
+    "read_json",
+    "read_toml",
+    "shown",
+    "toml_document",
+]
 
+_T = TypeVar("_T")
 #: Makes the error about a file: a class of our own tree.
 Fault = Callable[[str], BayesRiskError]
 
+#: Bytes of a file or of a table that is held whole: records of the largest state take 2 GiB.
+MAX_HELD = 2**32
 #: Bytes and values of a JSON document: a sweep of 2**20 budgets is one of 68 MB and 3 million.
 JSON_BYTES = 2**27
 JSON_VALUES = 2**22
@@ -59,6 +73,26 @@ def named(name: str, fault: Fault = DataError, *, also: tuple[Any, ...] = ()) ->
         lines = str(error).strip().splitlines()
         reason = lines[0][:_WIDTH] if lines else repr(error)
         raise fault(f"{name}: cannot be read: {reason}") from error
+
+
+def check_held(name: str, size: int, most: int | None = None, fault: Fault = DataError) -> None:
+    """Refuse what is too long to be held whole: ``MAX_HELD`` bytes, or ``most`` where less."""
+    most = MAX_HELD if most is None else min(most, MAX_HELD)
+    if size > most:
+        raise fault(
+            f"{name}: must take at most {most} bytes to be held whole, got {size}: read it a piece "
+            "at a time, or a file for each state"
+        )
+
+
+def all_of(pieces: Iterable[_T], size: Callable[[_T], int], name: str) -> list[_T]:
+    """Return all pieces, as long as they can be held."""
+    held, taken = [], 0
+    for piece in pieces:
+        taken += size(piece)
+        check_held(name, taken)
+        held.append(piece)
+    return held
 
 
 def read_bytes(

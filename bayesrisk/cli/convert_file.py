@@ -149,7 +149,7 @@ def _tables(
             advance(sum(len(places) for places in piece.geoids.values()))
             yield piece
 
-    return combined(counted(), chosen)
+    return combined(counted(), chosen, source)
 
 
 def _write_tables(tables: "PublishedTables", output: Path) -> int:

@@ -117,7 +117,7 @@ def read_record_form(path: str | Path, *, state: str | None = None) -> Records:
     ...     print(read_record_form(file).table.to_pylist())
     [{'block': '010730051031000', 'sex': 1, 'age': 30, 'race': 3, 'hisp': 0}]
     """
-    return joined(iter_record_form(path, state=state))
+    return joined(iter_record_form(path, state=state), path)
 
 
 def _names(header: Iterable[str], source: Source) -> dict[str, str]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bayesrisk._files import parquet as _parquet
-from bayesrisk._files.parse import named, shown
+from bayesrisk._files.parse import check_held, named, shown
 from bayesrisk._files.text import header_fields, open_text, text_tables
 from bayesrisk.exceptions import DataError
 from bayesrisk.tables.schema import Schema
@@ -22,6 +22,15 @@ def read_batches(file: Path, schema: Schema, chunk: int) -> Iterator[pa.Table]:
     for table in _from_csv(file, schema):
         for start in range(0, max(table.num_rows, 1), chunk):
             yield table.slice(start, chunk)
+
+
+def check_whole(file: Path) -> None:
+    """Refuse a CSV or Parquet file that is too long to be held whole."""
+    if file.suffix.lower() == ".parquet":
+        _parquet.check_whole(file)
+    else:
+        with named(str(file)):
+            check_held(str(file), file.stat().st_size)
 
 
 def _from_csv(file: Path, schema: Schema) -> Iterator[pa.Table]:

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
+from bayesrisk._files.parse import all_of, shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
-from bayesrisk.tables._columns import read_batches
+from bayesrisk.tables._columns import check_whole, read_batches
 from bayesrisk.tables.schema import Schema
 
 __all__ = ["Records", "iter_records"]
@@ -70,10 +70,38 @@ class Records:
 
     @classmethod
     def read(cls, path: str | Path, *, schema: Schema) -> "Records":
-        """Return the records of a CSV or Parquet file, all in memory."""
-        pieces = [records.table for records in iter_records(path, schema=schema)]
+        """Return the records of a CSV or Parquet file, all in memory.
+
+        Parameters
+        ----------
+        path : path-like
+            A ``.csv`` or ``.parquet`` file, of which 4 GiB at most can be held (19 bytes for the
+            block of a person and 2 or 4 for each attribute); of larger ones :func:`iter_records`
+            yields pieces.
+        schema : Schema
+            What the columns mean.
+
+        Returns
+        -------
+        Records
+            All records of the file.
+
+        Raises
+        ------
+        ArgumentError
+            If the path ends otherwise.
+        DataError
+            If the file is too large to be held, truncated, lacks a column or has a bad value: file,
+            row and column are named.
+        """
+        check_whole(_record_file(path))
+        found = all_of(
+            (records.table for records in iter_records(path, schema=schema)),
+            lambda table: int(table.nbytes),
+            str(path),
+        )
         made = cls.__new__(cls)
-        made.schema, made.table = schema, pa.concat_tables(pieces).combine_chunks()
+        made.schema, made.table = schema, pa.concat_tables(found).combine_chunks()
         return made
 
     def write(self, path: str | Path) -> None:
@@ -205,14 +233,19 @@ def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Ite
     [2, 1]
     """
     check.instance(schema, Schema, "schema")
-    file = check.path(path, "path")
-    if file.suffix.lower() not in (".parquet", ".csv"):
-        raise ArgumentError(f"path must end in .parquet or .csv, got {shown(str(file))}")
+    file = _record_file(path)
     check.integer(chunk, "chunk", lower=1)
     start = 0
     for table in read_batches(file, schema, chunk):
         yield Records(schema, table, source=str(file), first_row=start)
         start += table.num_rows
+
+
+def _record_file(path: str | Path) -> Path:
+    file = check.path(path, "path")
+    if file.suffix.lower() not in (".parquet", ".csv"):
+        raise ArgumentError(f"path must end in .parquet or .csv, got {shown(str(file))}")
+    return file
 
 
 def _column(values: Any, name: str) -> Any:

@@ -1,14 +1,24 @@
 """Files larger than what a reader holds: memory stays flat, and sources are bounded."""
 
+import gzip
+import shutil
 import zipfile
 
 import numpy as np
+import oracles_readers as oracle
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from oracles import readers as oracle
 from peak_memory import run_and_measure
+from pyarrow import parquet
 
 from bayesrisk import DataError
 from bayesrisk.readers import (
+import bayesrisk
+from bayesrisk import (
+    DataError,
+    _parse,
     iter_ppmf,
     iter_record_form,
     write_ipums_1940,
@@ -16,6 +26,8 @@ from bayesrisk.readers import (
     write_record_form,
 )
 from bayesrisk.readers.text import source as _source
+from bayesrisk.readers import _source, write_nmf
+from bayesrisk.tables import Records, iter_records, schema
 
 READ = """
 import bayesrisk
@@ -68,6 +80,198 @@ def test_memory_is_flat(reader, tmp_path):
     # What differs is the allocator's slack, 21 MB of those; a reader that kept the file would take
     # `growth`, of which the slack must be a small part.
     assert large - small < growth / 8
+
+
+@pytest.mark.parametrize("read", ["ppmf", "ppmf_units", "record_form", "ipums_1940", "hud"])
+def test_what_is_too_long_to_be_held_is_refused_at_once(read, tmp_path):
+    """A file of 5 GiB that takes no room on the disk, and an archive that holds one."""
+    options = {"level": "tract"} if read == "hud" else {}
+    with (tmp_path / "long.csv").open("wb") as stream:
+        stream.truncate(5 * 2**30)
+    rule = r"must take at most 4294967296 bytes to be held whole, got 5368709120: read it a piece"
+    with pytest.raises(DataError, match=f"long.csv: {rule}"):
+        getattr(bayesrisk, f"read_{read}")(tmp_path / "long.csv", **options)
+    archive = tmp_path / "long.zip"
+    with zipfile.ZipFile(archive, "w") as made:
+        made.writestr("inner.csv", "block\n")
+    place = archive.read_bytes().rindex(b"PK\1\2") + 24  # the member's length, in the directory
+    data = bytearray(archive.read_bytes())
+    data[place : place + 4] = (2**32 - 2).to_bytes(4, "little")
+    archive.write_bytes(data)
+    with pytest.raises(DataError):  # it is far longer than its compressed form
+        getattr(bayesrisk, f"read_{read}")(archive, **options)
+
+
+def test_what_has_become_too_long_is_refused(tmp_path, monkeypatch):
+    people = oracle.pl94_records(np.random.default_rng(1), 5000)
+    write_ppmf(people, tmp_path / "p.csv", vintage="2010-demonstration")
+    whole = bayesrisk.read_ppmf(tmp_path / "p.csv")
+    with gzip.open(tmp_path / "p.csv.gz", "wb") as packed:
+        packed.write((tmp_path / "p.csv").read_bytes())
+    assert (tmp_path / "p.csv.gz").stat().st_size < whole.table.nbytes
+    monkeypatch.setattr(_parse, "MAX_HELD", whole.table.nbytes)
+    assert bayesrisk.read_ppmf(tmp_path / "p.csv.gz").table == whole.table
+    monkeypatch.setattr(_parse, "MAX_HELD", whole.table.nbytes - 1)
+    with pytest.raises(DataError, match=r"p.csv.gz: must take at most .* to be held whole"):
+        bayesrisk.read_ppmf(tmp_path / "p.csv.gz")
+    assert sum(map(len, iter_ppmf(tmp_path / "p.csv.gz", chunk=100))) == 5000
+
+
+def test_records_too_many_to_be_held(tmp_path, monkeypatch):
+    people = oracle.person_records(np.random.default_rng(1), 5000)
+    person = schema("sf1-person")
+    files = [tmp_path / "p.parquet", tmp_path / "p.csv"]
+    people.write(files[0])
+    people.to_frame().to_csv(files[1], index=False)
+    for file in files:
+        monkeypatch.setattr(_parse, "MAX_HELD", 2**20)
+        assert Records.read(file, schema=person).table.equals(people.table)
+        monkeypatch.setattr(_parse, "MAX_HELD", 50_000)
+        with pytest.raises(DataError, match=rf"{file.name}: must take at most 50000 bytes"):
+            Records.read(file, schema=person)
+        pieces = iter_records(file, schema=person, chunk=100)
+        assert sum(map(len, pieces)) == 5000
+
+
+READ_MANY = """
+import bayesrisk
+from bayesrisk.tables import iter_records, schema, workload
+
+P1 = workload("sf1-block").select(tables=["P1"])
+ITERATORS = {
+    "units": lambda file: bayesrisk.iter_ppmf_units(file, chunk=2**15),
+    "hud": lambda file: bayesrisk.iter_hud(file, level="tract", chunk=2**12),
+    "records-csv": lambda file: iter_records(file, schema=schema("sf1-person"), chunk=2**15),
+    "records-parquet": lambda file: iter_records(file, schema=schema("sf1-person"), chunk=2**15),
+    "form-parquet": lambda file: bayesrisk.iter_record_form(file, chunk=2**15),
+    "nhgis": lambda file: bayesrisk.iter_nhgis(file, workload=P1, chunk=2**13),
+    "sf1": lambda file: bayesrisk.iter_sf1(file, workload=P1, chunk=2**13),
+    "nmf": lambda file: bayesrisk.readers.NoisyMeasurements.open(file).iter_values(
+        "Block", "detailed"
+    ),
+}
+LENGTHS = {"nmf": lambda batch: len(batch.geocodes)}
+for kind in ("nhgis", "sf1"):
+    LENGTHS[kind] = lambda tables: len(tables.geoids["block"])
+answer = sum(map(LENGTHS.get(sys.argv[1], len), ITERATORS[sys.argv[1]](sys.argv[2])))
+"""
+
+
+def units_file(folder, rows):
+    file = folder / "u.csv"
+    units = oracle.household_records(np.random.default_rng(1), 2**12)
+    bayesrisk.write_ppmf_units(units, file, vintage="2020")
+    return repeated(file, rows // 2**12, 1)
+
+
+def hud_file(folder, rows):
+    file = folder / "TRACT_2020.csv"
+    line = f"1073000100,{'x' * 1000},320,77,-4\n"
+    file.write_text("code,name,number_reported,pct_female_head,pct_bed1\n" + line * 2**12)
+    return repeated(file, rows // 2**12, 1)
+
+
+def records_file(folder, rows, ending):
+    file = folder / f"r.{ending}"
+    table = oracle.person_records(np.random.default_rng(1), 2**15).table
+    if ending == "csv":
+        table.to_pandas().to_csv(file, index=False)
+        return repeated(file, rows // 2**15, 1)
+    with parquet.ParquetWriter(file, table.schema, compression="none", use_dictionary=False) as out:
+        for _ in range(rows // 2**15):
+            out.write_table(table)
+    return file
+
+
+def nhgis_file(folder, rows):
+    file = folder / "nhgis.csv"
+    (folder / "nhgis_codebook.txt").write_text(
+        "Table 1:     Total Population\nSource code: P1\nNHGIS code:  H7V\n    H7V001:      Total\n"
+    )
+    with file.open("w") as stream:
+        stream.write("GISJOIN,YEAR,NAME,H7V001\n")
+        for i in range(rows):
+            tract, block = divmod(i, 8999)
+            stream.write(f"G5000010{tract:06d}{1000 + block},2010,{'x' * 150},{i % 50}\n")
+    return file
+
+
+def sf1_folder(folder, rows):
+    made = folder / str(rows)
+    made.mkdir()
+    with (made / "vtgeo2010.sf1").open("w") as header, (made / "vt000012010.sf1").open("w") as one:
+        for i in range(rows):
+            tract, block = divmod(i, 8999)
+            place = f"{tract:06d}{(1000 + block) // 1000}{1000 + block}"
+            line = f"SF1ST VT10100     {i + 1:07d}  50001".ljust(54) + place
+            header.write(line.ljust(500) + "\n")
+            one.write(f"SF1ST,VT,000,01,{i + 1:07d},{i % 50}\n")
+    return made
+
+
+def nmf_folder(folder, rows):
+    """Answers of many states, 2**17 blocks each: of a state the reader remembers the units."""
+    made = write_nmf(folder / str(rows) / "US_Unit_PL_PROD", universe="unit", rng=1).folder
+    root = made / "Block.parquet" / "DPQuery"
+    table = parquet.read_table(min(root.rglob("*.parquet")), partitioning=None)
+    shutil.rmtree(root)
+    whole = table.filter(pc.equal(table.column("query_name"), "detailed_dpq")).slice(0, 1)
+    code = whole.column("geocode")[0].as_py()
+    many = whole.take(np.zeros(2**17, np.int64))
+    flat = np.random.default_rng(1).integers(-50, 50, 2**18)
+    lists = pa.ListArray.from_arrays(np.arange(0, 2**18 + 1, 2, dtype=np.int32), flat)
+    values, geocode = many.column_names.index("value"), many.column_names.index("geocode")
+    many = many.set_column(values, "value", lists.cast(many.schema.field("value").type))
+    for state in range(1, 1 + rows // 2**17):
+        codes = [
+            f"0{state:02d}{code[3:-16]}{state:02d}{code[-14:-11]}{i // 1000:06d}{code[-5:-3]}"
+            f"{i % 1000:03d}"
+            for i in range(2**17)
+        ]
+        place = root / f"State=0{state:02d}"
+        place.mkdir(parents=True)
+        part = many.set_column(geocode, "geocode", pa.array(codes)).cast(table.schema)
+        parquet.write_table(
+            part, place / "part-0.parquet", compression="none", use_dictionary=False
+        )
+    return made
+
+
+#: How a file of so many rows is made, and how many: few enough to be short, and more.
+MAKERS = {
+    "units": (units_file, 2**20, 3 * 2**20),
+    "hud": (hud_file, 2**16, 2**18),
+    "records-csv": (lambda folder, rows: records_file(folder, rows, "csv"), 2**23, 2**24),
+    "records-parquet": (
+        lambda folder, rows: records_file(folder, rows, "parquet"), 2**21, 2**23,
+    ),
+    "form-parquet": (lambda folder, rows: records_file(folder, rows, "parquet"), 2**21, 2**23),
+    "nhgis": (nhgis_file, 2**18, 2**20),
+    "sf1": (sf1_folder, 2**17, 2**19),
+    "nmf": (nmf_folder, 4 * 2**17, 24 * 2**17),
+}  # fmt: skip
+
+
+def bytes_of(path):
+    return sum(f.stat().st_size for f in path.rglob("*")) if path.is_dir() else path.stat().st_size
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", MAKERS)
+def test_memory_of_every_iterator(kind, tmp_path):
+    make, few, many = MAKERS[kind]
+    found = {}
+    for rows in (few, many):
+        folder = tmp_path / str(rows)
+        folder.mkdir()
+        made = make(folder, rows)
+        read, kilobytes = run_and_measure(READ_MANY, kind, made)
+        assert read == rows
+        found[rows] = bytes_of(made), 1000 * kilobytes
+    length, memory = (found[many][i] - found[few][i] for i in (0, 1))
+    assert length > 130e6
+    # A reader that kept the file would take `length`; see above for the allocator's slack.
+    assert memory < length / 4, (memory, length)
 
 
 def test_members_of_an_archive_are_bounded(tmp_path, monkeypatch):

@@ -10,11 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
+from bayesrisk._files.parse import all_of, shown
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers.hud import _columns as known
 from bayesrisk.readers.text.columns import Piece, csv_pieces, header_of
-from bayesrisk.readers.text.source import Source, one_source
+from bayesrisk.readers.text.source import Source, check_length, one_source
 from bayesrisk.readers.text.write import write_table
 from bayesrisk.readers.text.xlsx import sheet_rows
 
@@ -117,7 +117,13 @@ def read_hud(path: str | Path, *, level: str) -> pd.DataFrame:
     >>> frame["pct_female_head_low"].tolist(), frame["pct_female_head_high"].tolist()
     ([245], [248])
     """
-    return pd.concat(list(iter_hud(path, level=level)), ignore_index=True)
+    check_length(path)
+    frames = all_of(iter_hud(path, level=level), _bytes, str(path))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _bytes(frame: pd.DataFrame) -> int:
+    return int(frame.memory_usage(deep=True).sum())
 
 
 def _from_excel(source: Source, chunk: int) -> Iterator[Piece]:

@@ -167,7 +167,7 @@ def read_ipums_1940(path: str | Path, *, ddi: str | Path | None = None) -> Recor
     ...     read_ipums_1940(file).table.column("enumdist").to_pylist()
     ['3705500010021']
     """
-    return joined(iter_ipums_1940(path, ddi=ddi))
+    return joined(iter_ipums_1940(path, ddi=ddi), path)
 
 
 def _from_columns(

@@ -14,6 +14,7 @@ from pyarrow import parquet
 
 from bayesrisk._files.parquet import check_kinds, is_text, plain_kind
 from bayesrisk._files.parquet import opened as parquet_file
+from bayesrisk._files.parquet_footer import check_lists
 from bayesrisk._files.parse import shown
 from bayesrisk._validation import MAX_COUNT
 from bayesrisk.exceptions import DataError
@@ -36,15 +37,15 @@ __all__ = [
 BATCH_CELLS = 2**20
 _ROW = "#row"  # a column of our own: no column of a file is called so
 _TEXT = ("geocode", "query_name")
+_LISTS = ("query_shape", "value")
 #: Columns that are no axes of the histogram.
 _NOT_AXES = (*_TEXT, "sign", "query_shape", "value", "variance", "plb", "State", "County")
-_BUFFER = 2**20
 
 
 @contextmanager
 def opened(file: Path) -> Iterator[parquet.ParquetFile]:
     """Open a Parquet file to be read piece by piece: a page of each column in memory at a time."""
-    with parquet_file(file, buffer_size=_BUFFER, pre_buffer=False) as (source, _):
+    with parquet_file(file) as (source, _):
         yield source
 
 
@@ -64,7 +65,7 @@ def check_columns(
     """Refuse a file whose columns are missing or of another type."""
     tests: dict[str, tuple[Any, str]] = {
         **dict.fromkeys((*_TEXT, "sign", *axes), (is_text, "strings")),
-        **dict.fromkeys(("query_shape", "value"), (_is_numbers, "lists of integers")),
+        **dict.fromkeys(_LISTS, (_is_numbers, "lists of integers")),
         "variance": (pa.types.is_floating, "floating-point numbers"),
     }
     for name in wanted:
@@ -98,6 +99,8 @@ def batches(file: Path, columns: Sequence[str], rows: int) -> Iterator[tuple[int
     with opened(file) as source:
         texts = {name: ("text",) for name in columns if name in _TEXT}
         check_kinds(source.schema_arrow, file, texts)
+        if lists := [name for name in columns if name in _LISTS]:
+            check_lists(file, lists)
         for batch in source.iter_batches(rows, columns=list(columns), use_threads=False):
             for column in batch.columns:
                 # Damaged indices are not noticed on the way in, and would point anywhere.

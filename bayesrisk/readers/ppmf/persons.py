@@ -121,7 +121,7 @@ def read_ppmf(path: str | Path, *, state: str | None = None) -> Records:
     ...     print(error)
     no-such-file.csv: no such file
     """
-    return joined(iter_ppmf(path, state=state))
+    return joined(iter_ppmf(path, state=state), path)
 
 
 def block_of(piece: Piece, names: dict[str, str], state: str | None) -> Any:

@@ -109,7 +109,7 @@ def read_ppmf_units(path: str | Path, *, state: str | None = None) -> Records:
     ...     print(error)
     no-such-file.csv: no such file
     """
-    return joined(iter_ppmf_units(path, state=state))
+    return joined(iter_ppmf_units(path, state=state), path)
 
 
 def _occupancy(piece: Piece, names: dict[str, str], state: str | None) -> Records:

@@ -179,7 +179,7 @@ def read_nhgis(
     True
     """
     pieces = iter_nhgis(path, workload=workload, codebook=codebook, state=state)
-    return combined(pieces, workload)
+    return combined(pieces, workload, path)
 
 
 def _check_once(codes: list[NDArray[np.int64]], start: int, source: Source) -> None:

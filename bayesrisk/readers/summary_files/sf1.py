@@ -139,7 +139,7 @@ def read_sf1(path: str | Path, *, workload: Workload) -> PublishedTables:
     ...     read_sf1(folder + "/vt2010.sf1.zip", workload=Workload.named("sf1-block")) == tables
     True
     """
-    return combined(iter_sf1(path, workload=workload), workload)
+    return combined(iter_sf1(path, workload=workload), workload, path)
 
 
 def _segments(workload: Workload) -> list[int]:

@@ -1,14 +1,16 @@
 """Records that come in pieces: taken apart for writers, put together for readers."""
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
+from bayesrisk._files.parse import all_of, shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.readers.text.source import check_length
 from bayesrisk.tables import Records
 
 __all__ = ["extra_column", "joined", "pieces_of"]
@@ -26,9 +28,14 @@ def pieces_of(records: Records | Iterable[Records], schema: str) -> Iterator[Rec
         yield piece
 
 
-def joined(pieces: Iterable[Records]) -> Records:
-    """Return the pieces as one; there is at least one."""
-    held = list(pieces)
+def joined(pieces: Iterable[Records], path: str | Path) -> Records:
+    """Return the pieces of a file as one; there is at least one.
+
+    What is too long to be held is refused: before it is read, where the length of the text is
+    known, else when it has become too long.
+    """
+    check_length(path)
+    held = all_of(pieces, lambda piece: int(piece.table.nbytes), str(path))
     if len(held) == 1:
         return held[0]
     return Records(held[0].schema, pa.concat_tables([piece.table for piece in held]))

@@ -3,35 +3,75 @@
 Nothing is unpacked to disk.  A member of an archive may be 256 GiB long at most, and beyond 64 MiB
 at most 200 times as long as its compressed form: no census file comes near either bound.  Members
 are packed by DEFLATE, as published ones are, or not at all: of other methods a few bytes can
-unpack to gigabytes at once.
+unpack to gigabytes at once.  The directory of an archive, which the standard library loads whole,
+is 1 MiB long at most: 22,795 members.
 """
 
 import gzip
+import io
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from bayesrisk._files.parse import named
+from bayesrisk._files.parse import check_held, named
 from bayesrisk._files.text import TextStream, check_ratio
 from bayesrisk.exceptions import DataError
 
 __all__ = [
     "Source",
     "blocks",
+    "check_length",
     "find_source",
     "first_lines",
     "list_sources",
     "named",
     "one_source",
+    "open_archive",
 ]
 
 #: Bytes of a member of an archive.
 MAX_MEMBER = 2**38
+#: Bytes of the directory of an archive with its end: each member takes 46 and its name.
+MAX_DIRECTORY = 2**20
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _COMMENTS = 1000  # lines above a header
+
+
+class _Measured(io.BufferedReader):
+    """A file of which no more than ``left`` bytes are read, until that is None."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path.open("rb", buffering=0))
+        self.left: int | None = MAX_DIRECTORY
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return at most ``size`` bytes, all by default."""
+        if self.left is None:
+            return super().read(size)
+        asked = self.left + 1 if size is None or size < 0 else min(size, self.left + 1)
+        data = super().read(asked)
+        self.left -= len(data)
+        if self.left < 0:
+            raise ValueError(f"its directory must be at most {MAX_DIRECTORY} bytes long, got more")
+        return data
+
+
+@contextmanager
+def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open a ZIP archive whose directory is short.
+
+    What the archive says of its directory's length is not looked at: of all that is read until the
+    directory is known, by whatever record of its end, the bytes are counted.
+    """
+    with ExitStack() as stack:
+        with named(str(path)):
+            stream = stack.enter_context(_Measured(path))
+            archive = stack.enter_context(zipfile.ZipFile(stream))
+        stream.left = None
+        yield archive
 
 
 @dataclass(frozen=True)
@@ -57,7 +97,7 @@ class Source:
         """Open the bytes as they are; with them, how many they are compressed, if they are."""
         with named(self.name):
             if self.member is not None:
-                with zipfile.ZipFile(self.path) as archive:
+                with open_archive(self.path) as archive:
                     info = _member(archive, self.member, self.name)
                     with archive.open(info) as stream:
                         yield cast("BinaryIO", stream), info.compress_size
@@ -109,9 +149,26 @@ def list_sources(path: str | Path) -> list[Source]:
             if not place.exists():
                 raise DataError(f"{place}: no such file")
             return [Source(place)]
-        with zipfile.ZipFile(place) as archive:
+        with open_archive(place) as archive:
             members = [info for info in archive.infolist() if info.filename]
             return [Source(place, info.filename) for info in members if not info.is_dir()]
+
+
+def check_length(path: str | Path) -> None:
+    """Refuse a file, or an archive, whose text is known to be too long to be held.
+
+    Of what is compressed by itself only the shortest length is known, its own; what is not there,
+    or is a folder, is for others to look at.
+    """
+    place = Path(path)
+    with named(str(place)):
+        if not place.is_file():
+            return
+        check_held(str(place), place.stat().st_size)
+        if place.suffix.lower() == ".zip":
+            with open_archive(place) as archive:
+                for info in archive.infolist():
+                    check_held(f"{place}/{info.filename}", info.file_size)
 
 
 def find_source(path: str | Path, match: Callable[[str], bool], what: str) -> Source:

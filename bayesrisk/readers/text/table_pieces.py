@@ -1,11 +1,13 @@
 """Published tables that come in pieces: made from cells read, checked by totals, put together."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bayesrisk._files.parse import all_of
 from bayesrisk.exceptions import DataError
 from bayesrisk.tables import PublishedTables, Workload
 
@@ -36,9 +38,11 @@ def piece_of_tables(
     )
 
 
-def combined(pieces: Iterable[PublishedTables], workload: Workload) -> PublishedTables:
-    """Return the tables of all pieces; no place may be in two of them."""
-    held = list(pieces)
+def combined(
+    pieces: Iterable[PublishedTables], workload: Workload, path: str | Path
+) -> PublishedTables:
+    """Return the tables of all pieces of a file; no place may be in two of them."""
+    held = all_of(pieces, _bytes, str(path))
     geoids, counts = {}, {}
     for level in workload.levels:
         places = np.concatenate([piece.geoids[level] for piece in held])
@@ -48,6 +52,12 @@ def combined(pieces: Iterable[PublishedTables], workload: Workload) -> Published
             matrix = sparse.vstack([piece.counts[level, name] for piece in held], format="csr")
             counts[level, name] = sparse.csr_array(matrix)[order]
     return PublishedTables(workload, geoids, counts)
+
+
+def _bytes(tables: PublishedTables) -> int:
+    """Return what tables take: a place its text, a count that is not zero its value and cell."""
+    counts = sum(m.data.nbytes + m.indices.nbytes + m.indptr.nbytes for m in tables.counts.values())
+    return int(counts + sum(places.nbytes for places in tables.geoids.values()))
 
 
 def check_distinct(

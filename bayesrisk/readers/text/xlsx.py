@@ -6,13 +6,12 @@ and each sheet has its rows.  Cells are read as the text that stands in them.
 
 import posixpath
 import re
-import zipfile
 from collections.abc import Iterator
 
 from bayesrisk._files.parse import shown
 from bayesrisk._files.text import MAX_LINE
 from bayesrisk.exceptions import DataError
-from bayesrisk.readers.text.source import Source, named
+from bayesrisk.readers.text.source import Source, open_archive
 from bayesrisk.readers.text.xml import parse
 
 __all__ = ["sheet_rows"]
@@ -26,7 +25,7 @@ _CELL = re.compile(r"([A-Z]{1,3})[0-9]{1,7}")
 
 def sheet_rows(source: Source) -> Iterator[list[str]]:
     """Yield the rows of the first sheet; a cell that is not there is an empty text."""
-    with named(source.name), zipfile.ZipFile(source.path) as archive:
+    with open_archive(source.path) as archive:
         whole = "_rels/.rels" in archive.namelist()
     book = _targets(source, "", "_rels/.rels", "officeDocument") if whole else {}
     if not book:
