@@ -21,7 +21,7 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.executors import make_executor
 from bayesrisk.experiments.parts import PartFolder, arrow_table
-from bayesrisk.experiments.reconstruction_shards import digest_folder
+from bayesrisk.experiments.reconstruction_shards import digest_folder, published
 from bayesrisk.experiments.settings import RunSettings
 from bayesrisk.reconstruction import (
     OccupancyDetection,
@@ -31,7 +31,6 @@ from bayesrisk.reconstruction import (
     occupancy_statistics,
     reconstruct_occupancy,
 )
-from bayesrisk.tables import PublishedTables
 
 __all__ = ["OccupancyAttackConfig", "OccupancyAttackSummary", "run_occupancy_attack"]
 
@@ -251,7 +250,7 @@ def _statistics(path: str, digest: str, level: str, hud: str) -> OccupancyStatis
     """Return the statistics, once for each process; refuse them when they have changed."""
     source = Path(path)
     if source.is_dir():
-        found = occupancy_statistics(PublishedTables.read(source), level=level, hud=hud)
+        found = occupancy_statistics(published(source), level=level, hud=hud)
     elif hud != "counts":
         raise ArgumentError(
             f"hud must be 'counts' for a file of statistics, which has intervals, got {shown(hud)}"
