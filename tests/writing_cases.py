@@ -158,7 +158,7 @@ def run(*words):
 def quick_figures():
     """Figures come out as a few bytes: to draw them takes nearly all of the time of a command."""
 
-    def savefig(figure, stream, *, format, **_):  # noqa: A002 - the name it has there
+    def savefig(figure, stream, *, format, **_):
         stream.write(f"{len(figure.axes)} panels as {format}".encode())
 
     with unittest.mock.patch.object(Figure, "savefig", savefig):
