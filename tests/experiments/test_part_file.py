@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 from writing_cases import commands, inputs, quick_figures, run
 
-from bayesrisk.exceptions import PartFileError
+from bayesrisk.exceptions import DataError, PartFileError
+from bayesrisk.experiments import read_results, run_occupancy_attack, run_reconstruction
 from bayesrisk.experiments.part_file import pack, unpack
 from bayesrisk.experiments.parts import arrow_table
 from bayesrisk.experiments.store import SweepFolder
@@ -47,6 +48,32 @@ def test_a_part_of_another_kind_is_refused(made, at):
     status, told = run(*commands(at)["claims"].line(made, again=True))
     assert status == 2
     assert "examples-000000.parquet: is not a part of this run of claims; delete" in told
+
+
+@pytest.mark.parametrize("made", ["sweep"], indirect=True)
+def test_a_changed_configuration_is_not_blamed_on_the_parts(made):
+    """Whoever followed the advice to delete the parts would have lost them."""
+    settings = made / "config.json"
+    sound = settings.read_text()
+    settings.write_text(sound.replace('"title": "small"', '"title": "smalm"'))
+    assert settings.read_text() != sound
+    with pytest.raises(PartFileError, match=r"another configuration than config\.json") as caught:
+        read_results(made)
+    assert "delete" not in str(caught.value)
+
+
+def test_tables_of_a_release_whose_description_was_changed_are_refused(at, tmp_path):
+    """The description is in the digest of the folder, so that a run would carry another one."""
+    run_occupancy_attack(at / "occupancy-release", tmp_path / "sound")
+    place = tmp_path / "release"
+    shutil.copytree(at / "occupancy-release", place)
+    about = place / "_release.json"
+    about.write_text(about.read_text().replace("identity", "idemtity"))
+    refused = pytest.raises(DataError, match=r"_release\.json: was changed after it was written")
+    with refused:
+        run_occupancy_attack(place, tmp_path / "attack")
+    with refused:
+        run_reconstruction(place, tmp_path / "reconstruction", scope="block")
 
 
 @pytest.mark.parametrize("made", ["sweep"], indirect=True)

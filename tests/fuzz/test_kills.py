@@ -10,7 +10,7 @@ from writing_cases import Case, commands, inputs, quick_figures
 
 from bayesrisk import _files
 
-_FIGURES = ("occupancy-figures", "reidentify")  # many; left out of the quickest run
+_LONG = ("occupancy-study", "occupancy-figures", "reidentify", "sweep")
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def finds(case, points):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] if name in _FIGURES else [])
+        pytest.param(name, marks=[pytest.mark.slow] if name in _LONG else [])
         for name in commands(_files.writing.Path())
     ],
 )
