@@ -23,20 +23,23 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc"),
 ]
+_TESTS = Path(__file__).parents[1]
 _SECONDS = 120  # for a start, or an end, on a busy machine
 
-# The command line in small shards, so that there is a middle to stop in.
+# The command line in small shards, so that there is a middle to stop in; figures are not drawn.
 _MAIN = """
 import functools
-import sys
 
 if __name__ == "__main__":
+    from writing_cases import quick_figures
+
     from bayesrisk import cli, experiments
 
     for name in ("run_claims", "run_reconstruction", "run_occupancy_attack"):
         whole = getattr(experiments, name)
         setattr(experiments, name, functools.partial(whole, blocks_per_shard=1))
-    cli.main()
+    with quick_figures():
+        cli.main()
 """
 
 
@@ -81,6 +84,7 @@ def started(at, *line):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        env={**os.environ, "PYTHONPATH": f"{_TESTS.parent}:{_TESTS}"},
     )
 
 
