@@ -33,9 +33,10 @@ check: $(VENV)/.dev
 	$(MAKE) docs
 	$(BIN)/python -m pytest -n auto benchmarks -q --benchmark-disable
 
-# Damaged files and hostile arguments, many more of them than in the tests.
+# Damaged files, hostile arguments, flipped bits of what a command stored, and kills at every change
+# of a file: many more of them than in the tests.
 fuzz: $(VENV)/.test
-	$(PYTEST) tests/fuzz --fuzz-files 200000 --fuzz-calls 50000
+	$(PYTEST) tests/fuzz --fuzz-files 200000 --fuzz-calls 50000 --fuzz-flips 2000 --fuzz-kills all
 
 # The compiled kernels once more, with every index checked (a cache of its own).
 bounds: $(VENV)/.dev

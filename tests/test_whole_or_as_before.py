@@ -1,40 +1,23 @@
-"""Every command that writes: killed, out of space, or refused at any change of a file."""
+"""Every command that writes: out of space, or refused where it writes.
+
+What a kill leaves is in ``tests/fuzz/test_kills.py``.
+"""
 
 import io
 import os
 import stat
 
-import numpy as np
 import pytest
-from writing_cases import STOP, Case, commands, content, inputs, leftovers, run
+from writing_cases import STOP, commands, content, inputs, leftovers, run
 
 from bayesrisk._files import writing
 
 NAMES = list(commands(writing.Path()))
-SHORT = ("simulate-again", "tabulate-again", "hierarchy", "convert-file")
-LONG = ("nmf", "sweep", "report", "reidentify")  # they draw figures each time
-SOME = [
-    pytest.param(name, marks=[pytest.mark.slow] if name in LONG else [])
-    for name in NAMES
-    if name != "occupancy-figures"  # the study without them is here
-]
-_POINTS = 4  # of a longer command that are tried here; tests/fuzz/kill_points.py tries all
 
 
 @pytest.fixture(scope="module")
 def at(tmp_path_factory):
     return inputs(tmp_path_factory.mktemp("inputs"))
-
-
-@pytest.mark.parametrize("name", SOME)
-def test_a_kill_leaves_the_old_or_the_new(name, at, tmp_path):
-    case = Case(commands(at)[name], tmp_path)
-    points = range(case.points)
-    if name not in SHORT:
-        some = 2 if name in LONG else _POINTS
-        points = np.linspace(1, case.points - 2, some).astype(int).tolist()
-    for point in points:
-        case.check(point)
 
 
 class Full(io.FileIO):

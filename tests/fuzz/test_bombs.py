@@ -33,7 +33,8 @@ from bayesrisk.tables import PublishedTables, Records, Schema
 
 PERSON = Schema.named("sf1-person")
 def of(name):
-    return getattr(bayesrisk.readers if hasattr(bayesrisk.readers, name) else bayesrisk.tables, name)
+    readers, tables = bayesrisk.readers, bayesrisk.tables
+    return getattr(readers if hasattr(readers, name) else tables, name)
 def measurements(folder, kind, _):
     nmf = bayesrisk.readers.NoisyMeasurements.open(folder)
     if kind == "DPQuery":

@@ -5,7 +5,6 @@ import shutil
 import zipfile
 
 import numpy as np
-import oracles_readers as oracle
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -13,25 +12,24 @@ from oracles import readers as oracle
 from peak_memory import run_and_measure
 from pyarrow import parquet
 
-from bayesrisk import DataError
-from bayesrisk.readers import (
 import bayesrisk
-from bayesrisk import (
-    DataError,
-    _parse,
+from bayesrisk import DataError
+from bayesrisk._files import parse as _parse
+from bayesrisk.readers import (
     iter_ppmf,
     iter_record_form,
     write_ipums_1940,
+    write_nmf,
     write_ppmf,
     write_record_form,
 )
 from bayesrisk.readers.text import source as _source
-from bayesrisk.readers import _source, write_nmf
-from bayesrisk.tables import Records, iter_records, schema
+from bayesrisk.tables import Records, iter_records
 
 READ = """
 import bayesrisk
-read = getattr(bayesrisk, sys.argv[1])
+from bayesrisk import readers, tables
+read = getattr(readers if hasattr(readers, sys.argv[1]) else tables, sys.argv[1])
 answer = sum(len(piece) for piece in read(sys.argv[2], chunk=2**15))
 """
 ROWS = 2**15
@@ -105,21 +103,21 @@ def test_what_is_too_long_to_be_held_is_refused_at_once(read, tmp_path):
 def test_what_has_become_too_long_is_refused(tmp_path, monkeypatch):
     people = oracle.pl94_records(np.random.default_rng(1), 5000)
     write_ppmf(people, tmp_path / "p.csv", vintage="2010-demonstration")
-    whole = bayesrisk.read_ppmf(tmp_path / "p.csv")
+    whole = bayesrisk.readers.read_ppmf(tmp_path / "p.csv")
     with gzip.open(tmp_path / "p.csv.gz", "wb") as packed:
         packed.write((tmp_path / "p.csv").read_bytes())
     assert (tmp_path / "p.csv.gz").stat().st_size < whole.table.nbytes
     monkeypatch.setattr(_parse, "MAX_HELD", whole.table.nbytes)
-    assert bayesrisk.read_ppmf(tmp_path / "p.csv.gz").table == whole.table
+    assert bayesrisk.readers.read_ppmf(tmp_path / "p.csv.gz").table == whole.table
     monkeypatch.setattr(_parse, "MAX_HELD", whole.table.nbytes - 1)
     with pytest.raises(DataError, match=r"p.csv.gz: must take at most .* to be held whole"):
-        bayesrisk.read_ppmf(tmp_path / "p.csv.gz")
+        bayesrisk.readers.read_ppmf(tmp_path / "p.csv.gz")
     assert sum(map(len, iter_ppmf(tmp_path / "p.csv.gz", chunk=100))) == 5000
 
 
 def test_records_too_many_to_be_held(tmp_path, monkeypatch):
     people = oracle.person_records(np.random.default_rng(1), 5000)
-    person = schema("sf1-person")
+    person = Schema.named("sf1-person")
     files = [tmp_path / "p.parquet", tmp_path / "p.csv"]
     people.write(files[0])
     people.to_frame().to_csv(files[1], index=False)
@@ -137,15 +135,15 @@ READ_MANY = """
 import bayesrisk
 from bayesrisk.tables import iter_records, schema, workload
 
-P1 = workload("sf1-block").select(tables=["P1"])
+P1 = Workload.named("sf1-block").select(tables=["P1"])
 ITERATORS = {
-    "units": lambda file: bayesrisk.iter_ppmf_units(file, chunk=2**15),
-    "hud": lambda file: bayesrisk.iter_hud(file, level="tract", chunk=2**12),
-    "records-csv": lambda file: iter_records(file, schema=schema("sf1-person"), chunk=2**15),
-    "records-parquet": lambda file: iter_records(file, schema=schema("sf1-person"), chunk=2**15),
-    "form-parquet": lambda file: bayesrisk.iter_record_form(file, chunk=2**15),
-    "nhgis": lambda file: bayesrisk.iter_nhgis(file, workload=P1, chunk=2**13),
-    "sf1": lambda file: bayesrisk.iter_sf1(file, workload=P1, chunk=2**13),
+    "units": lambda file: bayesrisk.readers.iter_ppmf_units(file, chunk=2**15),
+    "hud": lambda file: bayesrisk.readers.iter_hud(file, level="tract", chunk=2**12),
+    "records-csv": lambda file: iter_records(file, schema=Schema.named("sf1-person"), chunk=2**15),
+    "records-parquet": lambda file: iter_records(file, schema=Schema.named("sf1-person"), chunk=2**15),
+    "form-parquet": lambda file: bayesrisk.readers.iter_record_form(file, chunk=2**15),
+    "nhgis": lambda file: bayesrisk.readers.iter_nhgis(file, workload=P1, chunk=2**13),
+    "sf1": lambda file: bayesrisk.readers.iter_sf1(file, workload=P1, chunk=2**13),
     "nmf": lambda file: bayesrisk.readers.NoisyMeasurements.open(file).iter_values(
         "Block", "detailed"
     ),
@@ -160,7 +158,7 @@ answer = sum(map(LENGTHS.get(sys.argv[1], len), ITERATORS[sys.argv[1]](sys.argv[
 def units_file(folder, rows):
     file = folder / "u.csv"
     units = oracle.household_records(np.random.default_rng(1), 2**12)
-    bayesrisk.write_ppmf_units(units, file, vintage="2020")
+    bayesrisk.readers.write_ppmf_units(units, file, vintage="2020")
     return repeated(file, rows // 2**12, 1)
 
 

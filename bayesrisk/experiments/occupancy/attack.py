@@ -19,7 +19,7 @@ from bayesrisk._files.parquet import read_frame
 from bayesrisk._files.parse import shown
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.reconstruction.shards import digest_folder
+from bayesrisk.experiments.reconstruction.shards import digest_folder, published
 from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.executors import make_executor
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
@@ -31,7 +31,6 @@ from bayesrisk.reconstruction import (
     occupancy_statistics,
     reconstruct_occupancy,
 )
-from bayesrisk.tables import PublishedTables
 
 __all__ = ["OccupancyAttackConfig", "OccupancyAttackSummary", "run_occupancy_attack"]
 
@@ -251,7 +250,7 @@ def _statistics(path: str, digest: str, level: str, hud: str) -> OccupancyStatis
     """Return the statistics, once for each process; refuse them when they have changed."""
     source = Path(path)
     if source.is_dir():
-        found = occupancy_statistics(PublishedTables.read(source), level=level, hud=hud)
+        found = occupancy_statistics(published(source), level=level, hud=hud)
     elif hud != "counts":
         raise ArgumentError(
             f"hud must be 'counts' for a file of statistics, which has intervals, got {shown(hud)}"

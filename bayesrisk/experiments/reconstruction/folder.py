@@ -121,11 +121,7 @@ def read_reconstruction(folder: str | Path) -> ReconstructionOutput:
         config = ReconstructionConfig.from_document(document)
     except (TypeError, ValueError) as error:
         raise store.no_settings(error) from error
-    file = store.path / MANIFEST
-    manifest = _files.read_document(file, PartFileError) if file.exists() else {}
-    if manifest and manifest.get("config") != config.digest:
-        raise PartFileError(f"{file}: belongs to another configuration than config.json")
-    files = manifest.get("files", {})
+    files = store.check_settings(config).get("files", {})
     if not files:
         raise PartFileError(f"{store.path}: is not finished; run the reconstruction with --resume")
     return ReconstructionOutput(

@@ -18,9 +18,11 @@ from bayesrisk.reconstruction import (
     record_form,
     solution_variability,
 )
+from bayesrisk.release import Release
+from bayesrisk.release._folder import RELEASE_FILE
 from bayesrisk.tables import PublishedTables
 
-__all__ = ["compute_shard", "digest_folder", "read_tables", "shard_of_blocks"]
+__all__ = ["compute_shard", "digest_folder", "published", "read_tables", "shard_of_blocks"]
 
 
 def digest_folder(folder: Path) -> str:
@@ -35,11 +37,21 @@ def digest_folder(folder: Path) -> str:
     return total.hexdigest()
 
 
+def published(folder: Path) -> PublishedTables:
+    """Return the tables of a folder, or of a release: then its description must be whole too.
+
+    The digest of the folder, which a run keeps, covers the description as well.
+    """
+    if (folder / RELEASE_FILE).exists():
+        return Release.read(folder).tables
+    return PublishedTables.read(folder)
+
+
 @functools.lru_cache(maxsize=1)
 def read_tables(folder: str, digest: str) -> PublishedTables:
     """Return the tables of a folder, once for each process; refuse them when they have changed."""
     path = Path(folder)
-    tables = PublishedTables.read(path)
+    tables = published(path)
     if digest_folder(path) != digest:
         raise DataError(f"{path}: must not change while it is read")
     return tables

@@ -410,6 +410,22 @@ class PartFolder:
             raise OutputError(f"{self.path}: holds no {self.what} (no {_CONFIG})")
         return read_json(file, OutputError)
 
+    def check_settings(self, config: RunConfig) -> dict[str, Any]:
+        """Return the manifest, which must be that of the configuration; empty if there is none.
+
+        Else a configuration that was changed would make every part look foreign.
+
+        Raises
+        ------
+        PartFileError
+            If the manifest is damaged, or belongs to another configuration.
+        """
+        file = self.path / MANIFEST
+        manifest = _files.read_document(file, PartFileError) if file.exists() else {}
+        if manifest and manifest.get("config") != config.digest:
+            raise PartFileError(f"{file}: belongs to another configuration than {_CONFIG}")
+        return manifest
+
     def no_settings(self, error: Exception) -> OutputError:
         """Return the error that says why the configuration cannot be used."""
         file = self.path / _CONFIG

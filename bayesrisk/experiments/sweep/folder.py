@@ -64,9 +64,13 @@ class SweepFolder(PartFolder):
         ------
         OutputError
             If the folder holds no sweep, or one that this version cannot read.
+        PartFileError
+            If its manifest is damaged, or belongs to another configuration.
         """
         document = self.load_settings()
         try:
-            return SweepConfig.from_dict(document)
+            config = SweepConfig.from_dict(document)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise self.no_settings(error) from error
+        self.check_settings(config)
+        return config

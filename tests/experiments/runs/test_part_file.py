@@ -1,0 +1,98 @@
+"""Parts of runs: what changed is refused, and what looks like a seal is no seal."""
+
+import shutil
+
+import pandas as pd
+import pytest
+from writing_cases import commands, inputs, quick_figures, run
+
+from bayesrisk.exceptions import DataError, PartFileError
+from bayesrisk.experiments import read_results, run_occupancy_attack, run_reconstruction
+from bayesrisk.experiments.runs.folder import arrow_table
+from bayesrisk.experiments.runs.part_file import pack, unpack
+from bayesrisk.experiments.sweep.folder import SweepFolder
+
+
+@pytest.fixture(scope="module")
+def at(tmp_path_factory):
+    return inputs(tmp_path_factory.mktemp("inputs"))
+
+
+@pytest.fixture
+def made(at, tmp_path, request):
+    """The folder that a command makes."""
+    with quick_figures():
+        status, told = run(*commands(at)[request.param].line(tmp_path / "out"))
+    assert status == 0, told
+    return tmp_path / "out"
+
+
+@pytest.mark.parametrize("made", ["claims", "reconstruct"], indirect=True)
+def test_a_damaged_part_is_named_in_one_line(made, at, request):
+    name = request.node.callspec.params["made"]
+    for file in sorted((made / "parts").iterdir()):
+        sound = file.read_bytes()
+        file.write_bytes(sound[:-40] + bytes([sound[-40] ^ 1]) + sound[-39:])
+        status, told = run(*commands(at)[name].line(made, again=True))
+        assert status == 2
+        assert told.startswith(f"bayesrisk: {file}: is not a whole part (")
+        assert told.count("\n") == 1
+        file.write_bytes(sound)
+
+
+@pytest.mark.parametrize("made", ["claims"], indirect=True)
+def test_a_part_of_another_kind_is_refused(made, at):
+    """Its shard and its configuration are right, and its bytes are whole."""
+    parts = made / "parts"
+    shutil.copy(parts / "coverage-000000.parquet", parts / "examples-000000.parquet")
+    status, told = run(*commands(at)["claims"].line(made, again=True))
+    assert status == 2
+    assert "examples-000000.parquet: is not a part of this run of claims; delete" in told
+
+
+@pytest.mark.parametrize("made", ["sweep"], indirect=True)
+def test_a_changed_configuration_is_not_blamed_on_the_parts(made):
+    """Whoever followed the advice to delete the parts would have lost them."""
+    settings = made / "config.json"
+    sound = settings.read_text()
+    settings.write_text(sound.replace('"title": "small"', '"title": "smalm"'))
+    assert settings.read_text() != sound
+    with pytest.raises(PartFileError, match=r"another configuration than config\.json") as caught:
+        read_results(made)
+    assert "delete" not in str(caught.value)
+
+
+def test_tables_of_a_release_whose_description_was_changed_are_refused(at, tmp_path):
+    """The description is in the digest of the folder, so that a run would carry another one."""
+    run_occupancy_attack(at / "occupancy-release", tmp_path / "sound")
+    place = tmp_path / "release"
+    shutil.copytree(at / "occupancy-release", place)
+    about = place / "_release.json"
+    about.write_text(about.read_text().replace("identity", "idemtity"))
+    refused = pytest.raises(DataError, match=r"_release\.json: was changed after it was written")
+    with refused:
+        run_occupancy_attack(place, tmp_path / "attack")
+    with refused:
+        run_reconstruction(place, tmp_path / "reconstruction", scope="block")
+
+
+@pytest.mark.parametrize("made", ["sweep"], indirect=True)
+def test_every_bit_of_a_part(made):
+    """Every seventh byte, one bit of it, and every such length: never other rows."""
+    file = SweepFolder(made).part(0)
+    sound = file.read_bytes()
+    for at in range(0, len(sound), 7):
+        for damaged in (sound[:at], sound[:at] + bytes([sound[at] ^ 4]) + sound[at + 1 :]):
+            file.write_bytes(damaged)
+            with pytest.raises(PartFileError, match=r"part-000000\.parquet: is not a whole"):
+                unpack(file, "advice")
+
+
+def test_a_part_may_hold_what_looks_like_a_seal(tmp_path):
+    texts = ["bayesrisk.seal", "0" * 64, "bayesrisk.seal\x18@" + "a" * 64]
+    table = arrow_table(pd.DataFrame({"text": texts * 3}))
+    file = tmp_path / "part"
+    file.write_bytes(pack(table, {"bayesrisk.kind": "0" * 64}))
+    part = unpack(file, "advice")
+    assert part.table.equals(table)
+    assert part.footer == {"bayesrisk.kind": "0" * 64}
