@@ -33,13 +33,14 @@ import functools
 if __name__ == "__main__":
     from writing_cases import quick_figures
 
-    from bayesrisk import cli, experiments
+    from bayesrisk import experiments
+    from bayesrisk.cli import app
 
     for name in ("run_claims", "run_reconstruction", "run_occupancy_attack"):
         whole = getattr(experiments, name)
         setattr(experiments, name, functools.partial(whole, blocks_per_shard=1))
     with quick_figures():
-        cli.main()
+        app.main()
 """
 
 
