@@ -111,7 +111,10 @@ def test_convert(run, options, expected):
         (("risk", "1", "--rho", ".1", "--prior", "2"), "prior must be < 1, got 2.0"),
         (("risk", "1", "--rho", ".1", "--prior", "1/0"), "prior must be a finite number"),
         (("risk", "1", "--prior", ".5"), "exactly one of rho and sigma2"),
-        (("risk", "1", "--rho", ".1", "--prior", ".5", "--scenario", "x"), "scenario must be one"),
+        (
+            ("risk", "1", "--rho", ".1", "--prior", ".5", "--scenario", "x"),
+            "scenario_name must be one",
+        ),
         (("convert", "--rho", "1", "--sigma2", "1"), "give exactly one of --rho"),
         (("convert", "--delta", "0.1"), "give exactly one of --rho"),
         (("sweep", "no.toml", "-o", "x"), "no.toml: cannot be read: [Errno 2] No such file"),

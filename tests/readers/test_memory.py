@@ -89,7 +89,7 @@ def test_what_is_too_long_to_be_held_is_refused_at_once(read, tmp_path):
         stream.truncate(5 * 2**30)
     rule = r"must take at most 4294967296 bytes to be held whole, got 5368709120: read it a piece"
     with pytest.raises(DataError, match=f"long.csv: {rule}"):
-        getattr(bayesrisk, f"read_{read}")(tmp_path / "long.csv", **options)
+        getattr(bayesrisk.readers, f"read_{read}")(tmp_path / "long.csv", **options)
     archive = tmp_path / "long.zip"
     with zipfile.ZipFile(archive, "w") as made:
         made.writestr("inner.csv", "block\n")
@@ -98,7 +98,7 @@ def test_what_is_too_long_to_be_held_is_refused_at_once(read, tmp_path):
     data[place : place + 4] = (2**32 - 2).to_bytes(4, "little")
     archive.write_bytes(data)
     with pytest.raises(DataError):  # it is far longer than its compressed form
-        getattr(bayesrisk, f"read_{read}")(archive, **options)
+        getattr(bayesrisk.readers, f"read_{read}")(archive, **options)
 
 
 def test_what_has_become_too_long_is_refused(tmp_path, monkeypatch):
