@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk._files.parse import shown
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 
 T = TypeVar("T")
@@ -29,9 +30,6 @@ MAX_ITEMS = 2**22
 _BLOCK = 8192  # doubles that stay in the first-level cache
 
 Bounds = Literal["[]", "()", "(]", "[)"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 def as_array(value: Any, name: str) -> NDArray[Any]:

@@ -13,7 +13,8 @@ import bayesrisk
 
 ROOT = Path(bayesrisk.__file__).parent
 ZONES = [
-    {"exceptions", "_version", "_highs"},
+    {"exceptions", "_types", "_version"},
+    {"_highs"},
     {"_files", "_numba", "_random"},
     {"_plugins", "_validation"},
     {"distributions"},

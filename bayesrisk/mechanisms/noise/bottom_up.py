@@ -6,12 +6,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import generator
+from bayesrisk._types import IntArray
 from bayesrisk.accounting import exact_number
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.distributions import DiscreteGaussian
@@ -30,7 +30,6 @@ from bayesrisk.tables import Microdata, PublishedTables, Records, Workload
 __all__ = ["BottomUp", "PreparedBottomUp"]
 
 Key = tuple[str, str]
-IntArray = NDArray[np.int64]
 
 _ALLOCATIONS = ("das-2020", "uniform")
 #: Share c of a strategy query over the cells that add up to one count, times the product's rho.

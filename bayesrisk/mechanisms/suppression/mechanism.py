@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import generator
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentTypeError, DataError
 from bayesrisk.mechanisms.suppression._complementary import complement
 from bayesrisk.mechanisms.suppression._group_ranges import some_histogram
@@ -26,8 +26,6 @@ from bayesrisk.tables import (
 )
 
 __all__ = ["Suppression"]
-
-IntArray = NDArray[np.int64]
 
 
 class Suppression:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import generator
+from bayesrisk._types import IntArray
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms.swapping._pairs import PartnerSearch
@@ -27,7 +28,6 @@ from bayesrisk.tables import Geography, Microdata, Records, Table, Workload, as_
 
 __all__ = ["SwappedMicrodata", "Swapping"]
 
-IntArray = NDArray[np.int64]
 _UNITS = ("household", "person")
 
 

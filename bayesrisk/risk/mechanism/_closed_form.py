@@ -5,14 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from bayesrisk._random import generator
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.release import MechanismSpec
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 TAIL = 2.0**-60  # of the noise left out on each side of a cell
 _MAX_RELEASES = 2**20  # releases of all cells together that are enumerated
