@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import special
@@ -58,16 +57,9 @@ def cell_laws(
 
 
 def _cell_law(spec: MechanismSpec, counts: IntArray, level: str, table: str) -> FloatArray | None:
-    noise = spec.law(level, table)
-    low, high = int(counts.min()), int(counts.max())
-    if noise is not None:
-        low, high = low + int(noise.ppf(TAIL)), high + int(noise.isf(TAIL))
-    elif spec.mechanism == "rounding":
-        base = int(spec.parameters["base"])
-        low, high = low - base, high + base
-    releases = np.arange(low, high + 1)
-    found: Any = spec.count_likelihood(releases, counts[:, None], level=level, table=table)
-    return None if found is None else np.asarray(found, dtype=np.float64)
+    likelihood = spec.likelihood(level, table)
+    releases = likelihood.releases(int(counts.min()), int(counts.max()), tail=TAIL)
+    return likelihood.probability(releases, counts[:, None])
 
 
 def exact_average(
