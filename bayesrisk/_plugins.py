@@ -73,7 +73,7 @@ class Registry(Generic[T]):
             raise ArgumentTypeError(
                 f"{self.kind} {name!r} must have {self._needs}, got {shown(made)}"
             )
-        return cast(T, made)
+        return made
 
     def _find(self, name: str) -> Callable[..., T]:
         """Return the factory: the package's own first, then registered ones, then plug-ins."""

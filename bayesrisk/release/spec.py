@@ -222,7 +222,7 @@ class MechanismSpec:
                 key = part.pop("level", None), part.pop("table", None)
                 if key in tables:
                     raise DataError(f"{source}.tables: {key!r} is there twice")
-                tables[key] = read_likelihood(part, source=f"{source}.tables")  # type: ignore[index]
+                tables[key] = read_likelihood(part, source=f"{source}.tables")
             others = read_likelihood(document["others"], source=f"{source}.others")
             return cls(document["mechanism"], document["parameters"], tables, others)
         except (ArgumentError, TypeError, ValueError, AttributeError) as error:
