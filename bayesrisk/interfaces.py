@@ -17,6 +17,7 @@ _R = TypeVar("_R")
 __all__ = ["Attack", "Executor", "Mechanism", "NoiseLaw", "SolverBackend"]
 
 
+@runtime_checkable
 class Executor(Protocol):
     """Runs independent pieces of work; results may arrive in any order."""
 
