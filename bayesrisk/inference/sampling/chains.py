@@ -65,6 +65,9 @@ class Samples:
         Versions of bayesrisk and NumPy: the draws are the same where both are.
     status : str
         Always ``"sampled"``: subject to Monte Carlo error.
+    observed, constants : mapping
+        What was released, and what was known without it: numbers, or arrays with one entry for
+        each of ``labels``.
     """
 
     counts: IntArray
@@ -81,6 +84,8 @@ class Samples:
         )
     )
     status: str = "sampled"
+    observed: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    constants: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def chains(self) -> int:

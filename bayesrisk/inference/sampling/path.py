@@ -290,6 +290,10 @@ def sample_path(
         warmup=sizes[1],
         spec=MappingProxyType(spec),
         seed=seed,
+        observed=MappingProxyType({"noisy_count": path.noisy[: state.level.size]}),
+        constants=MappingProxyType(
+            {"precision": path.precision[: state.level.size], "prior": p, "known_count": k}
+        ),
     )
 
 

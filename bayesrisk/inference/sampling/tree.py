@@ -371,4 +371,6 @@ def sample_tree(
         warmup=sizes[1],
         spec=MappingProxyType({"tree": repr(tree), "leaf_prior": repr(leaf_prior)}),
         seed=seed,
+        observed=MappingProxyType({"noisy_count": tree.noisy[keep]}),
+        constants=MappingProxyType({"precision": tree.precision[keep]}),
     )

@@ -184,4 +184,12 @@ def sample_hierarchy(
         warmup=sizes[1],
         spec=MappingProxyType(spec),
         seed=seed,
+        observed=MappingProxyType({"noisy_count": np.array([y, n]), "noisy_siblings": s}),
+        constants=MappingProxyType(
+            {
+                "precision": np.array([float(settings.block), float(settings.group)]),
+                "prior": float(settings.prior),
+                "known_count": k,
+            }
+        ),
     )
