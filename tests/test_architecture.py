@@ -14,7 +14,7 @@ import bayesrisk
 ROOT = Path(bayesrisk.__file__).parent
 ZONES = [
     {"exceptions", "_version", "_highs"},
-    {"_files", "_numba", "_random"},
+    {"_files", "_numba", "_random", "_show"},
     {"_plugins", "_validation"},
     {"distributions"},
     {"accounting"},

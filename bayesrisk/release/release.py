@@ -5,6 +5,8 @@ for anyone to write the likelihood.  A :class:`Release` is a spec with the table
 holds a seed, a record or an unprotected count.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.accounting import exact_number
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
@@ -82,6 +85,7 @@ class NoiseSpec:
         return DiscreteLaplace(self.scale)
 
 
+@displayed
 @dataclass(frozen=True)
 class MechanismSpec:
     """What a mechanism does, as public as the tables it made.
@@ -237,6 +241,7 @@ class MechanismSpec:
             raise DataError(f"{source}: {error}") from error
 
 
+@displayed
 @dataclass(frozen=True)
 class Release:
     """Published tables with the spec of what protects them.

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError, ShapeError
 
 __all__ = ["Attribute", "Geography", "Schema"]
@@ -142,6 +143,7 @@ class Geography:
         return codes.astype(f"<U{width}")
 
 
+@displayed
 @dataclass(frozen=True)
 class Schema:
     """What a record can be: its attributes, and the geography that places it.

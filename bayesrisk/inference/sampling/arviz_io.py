@@ -5,6 +5,8 @@ data are passed.  ``_arviz`` is the one place that knows.  ArviZ is loaded when
 it is first needed, because it takes seconds.
 """
 
+from __future__ import annotations
+
 import json
 import warnings
 from collections.abc import Mapping
@@ -16,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
 from bayesrisk.inference.sampling.chains import Samples
 
@@ -148,6 +151,7 @@ def to_arviz(samples: Samples) -> Any:
     return _arviz().pack(groups, attrs, coords=coords, dims=dims)
 
 
+@displayed
 @dataclass(frozen=True)
 class Diagnosis:
     """Whether chains agree and have moved enough, for each variable and in a verdict.

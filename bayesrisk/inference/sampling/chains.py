@@ -1,5 +1,7 @@
 """Draws of several Markov chains: how they are run, seeded, kept and summarised."""
 
+from __future__ import annotations
+
 import os
 import threading
 import time

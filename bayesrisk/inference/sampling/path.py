@@ -1,5 +1,7 @@
 """Gibbs sampler for a path of nested groups: block, block group, tract, county, and so on."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -1,5 +1,7 @@
 """Gibbs sampler for every count of a tree at once, under any prior of the leaves."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType

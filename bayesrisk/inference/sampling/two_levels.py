@@ -4,6 +4,8 @@ The adversary's model is that of Kazan and Reiter, section 3.2: a block inside a
 with noise at both levels, and the noisy total of the other blocks.
 """
 
+from __future__ import annotations
+
 from types import MappingProxyType
 
 import numpy as np

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import generator
+from bayesrisk._show import displayed
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms.swapping._pairs import PartnerSearch
@@ -31,6 +32,7 @@ IntArray = NDArray[np.int64]
 _UNITS = ("household", "person")
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class SwappedMicrodata:
     """Records after swapping, with what the custodian may want to know about it.

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.claims.options import About
@@ -23,6 +24,7 @@ __all__ = ["Claims", "collected"]
 STATUS = {VERIFIED: "verified", REFUTED: "refuted", UNDECIDED: "undecided"}
 
 
+@displayed
 @dataclass(frozen=True)
 class Claims:
     """Claims about places, and what is proved of each.

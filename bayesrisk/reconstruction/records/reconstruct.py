@@ -1,5 +1,7 @@
 """Records from published tables, with what is proved about every block."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.records.check_records import complete
@@ -26,6 +29,7 @@ Ints = NDArray[np.int64]
 TextArray = NDArray[np.str_]
 
 
+@displayed
 @dataclass(frozen=True)
 class Reconstruction:
     """Histograms that fit published tables, block by block, and what is proved about each.
@@ -69,6 +73,19 @@ class Reconstruction:
     solver: str
     version: str = __version__
 
+    def _answer(self) -> list[str]:
+        known = Counter(self.status)
+        found = ", ".join(f"{n:,} {status}" for status, n in known.most_common())
+        return [
+            f"{int(self.count.sum()):,} records in {len(self.status):,} places: {found}.",
+            f"Unique means proved: no other records fit the tables ({self.scope}); what is merely "
+            "feasible is one of several answers.",
+            "See to_frame() for the records and blocks() for the places.",
+        ]
+
+    def _shown_frame(self) -> pd.DataFrame:
+        return self.blocks()
+
     @property
     def geoids(self) -> TextArray:
         """Codes of the blocks."""
@@ -100,7 +117,7 @@ class Reconstruction:
         found.sort_indices()
         return found
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self) -> pd.DataFrame:
         """Return one row for each record.
 
         Returns
@@ -115,7 +132,7 @@ class Reconstruction:
         columns = {**self.problem.space.columns(cell), **self.extra}
         return pd.DataFrame({self.problem.level: self.geoids[block], **columns})
 
-    def blocks(self) -> "pd.DataFrame":
+    def blocks(self) -> pd.DataFrame:
         """Return one row for each block.
 
         Returns

@@ -1,5 +1,7 @@
 """Solution variability: how far from a solution the farthest other one is."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.interfaces import SolverBackend
@@ -30,6 +33,7 @@ Ints = NDArray[np.int64]
 SCOPES = ("block", "tract-bounds", "tract-joint")
 
 
+@displayed
 @dataclass(frozen=True)
 class SolutionVariability:
     """Bounds of the solution variability of every place.
@@ -69,7 +73,7 @@ class SolutionVariability:
     solver: str
     version: str = __version__
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self) -> pd.DataFrame:
         """Return one row for each place.
 
         Returns

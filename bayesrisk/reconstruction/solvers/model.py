@@ -18,6 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bayesrisk._show import displayed
+
 __all__ = ["BOUND_ERROR", "IntegerModel", "Limits", "Raw", "SolverResult", "settle_answer"]
 
 Ints = NDArray[np.int64]
@@ -26,6 +28,7 @@ Ints = NDArray[np.int64]
 BOUND_ERROR = 1e-6
 
 
+@displayed
 @dataclass(frozen=True)
 class IntegerModel:
     """Whole-numbered variables within bounds, and rows ``row_low <= rows @ x <= row_high``.
@@ -84,6 +87,7 @@ class Limits:
     gap: float = 0.0
 
 
+@displayed
 @dataclass(frozen=True)
 class SolverResult:
     """What a solver found.

@@ -63,8 +63,8 @@ def test_what_was_released_and_known_has_groups_of_its_own(samples):
     observed, constant = data["observed_data"], data["constant_data"]
     assert observed["noisy_count"].dims == ("level",)
     assert observed["noisy_count"].values.tolist() == [2, 1]
-    assert int(observed["noisy_siblings"]) == -1
-    assert float(constant["prior"]) == 0.5
+    assert observed["noisy_siblings"].item() == -1
+    assert constant["prior"].item() == 0.5
     np.testing.assert_allclose(constant["precision"].values, [0.0992264, 0.2464845])
 
 
