@@ -224,8 +224,8 @@ def sample_path(
     --------
     >>> samples = sample_path([2, 1, 4], [-1, 2], n_siblings=[27, 3], rho=[0.1, 0.25, 0.05],
     ...     prior=0.5, draws=100, warmup=10, chains=2, rng=1)
-    >>> samples
-    Samples(coherent: 2 chains x 100 draws x 3 levels)
+    >>> samples.counts.shape
+    (2, 100, 3)
     """
     k = check.integer(known_count, "known_count", lower=0)
     p = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")

@@ -73,6 +73,22 @@ class SolutionVariability:
     solver: str
     version: str = __version__
 
+    def _answer(self) -> list[str]:
+        people = self.population.astype(float)
+        most = people.sum() or 1.0
+        low, high = (float((bound * people).sum() / most) for bound in (self.lower, self.upper))
+        fixed = int(people[self.upper == 0.0].sum())
+        return [
+            f"At most {high:.1%} of the records could be others, averaged over "
+            f"{int(people.sum()):,} people in {len(self.status):,} places"
+            + (f" (at least {low:.1%})." if low < high else "."),
+            f"{fixed:,} people live where the tables leave no choice: variability 0, proved.",
+            f"{self.status.count('proved'):,} places proved, scope {self.scope}.",
+        ]
+
+    def _shown_frame(self) -> pd.DataFrame:
+        return self.to_frame()
+
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each place.
 

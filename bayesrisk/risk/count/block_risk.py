@@ -89,17 +89,18 @@ class BlockRisk:
             for a in (self.noisy_count, self.prior, self.posterior, self.risk_ratio)
         )
         first = (
-            f"A release of {release} moves the belief from {prior} to {posterior}: {ratio} times."
+            f"A release of {release} moves the belief from {prior} to {posterior} ({ratio}-fold)."
         )
         if self.prior.size > 1:
             first = (
-                f"{self.prior.size:,} releases change the belief {span(self.risk_ratio)} times; most "
-                f"does {release} with prior {prior}: to {posterior}."
+                f"{self.prior.size:,} releases with ratios of posterior to prior of "
+                f"{span(self.risk_ratio)}; the largest is that of {release} with prior {prior}, "
+                f"which moves the belief to {posterior}."
             )
         return [
             first,
             "Over all releases that the noise could have produced, if the target is in the cell, "
-            f"the belief grows {span(self.marginal_risk)} times on average.",
+            f"the mean posterior is {span(self.marginal_risk)} times the prior.",
             f"The best guess is right with probability {span(self.decision_accuracy)}; without a "
             f"release with {span(self.decision_baseline)}.",
             "Exact: nothing was sampled.",
