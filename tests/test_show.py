@@ -92,7 +92,7 @@ def tables(population):
 
 
 def test_large_things_are_short(population, tables):
-    release = br.Identity().release(population, br.Workload.named("sf1-block"), rng=1)
+    release = br.Identity().release(population, workload=br.Workload.named("sf1-block"))
     for thing in (population, tables, tables.workload, tables.workload.schema, release):
         assert len(repr(thing)) < 1100, type(thing)
         assert len(repr(thing).splitlines()) <= 10
@@ -105,7 +105,7 @@ def test_reconstruction_says_how_many_are_proved(tables):
     assert f"{int(found.count.sum()):,} records in {len(found.status):,} places" in repr(found)
     assert f"{unique:,} unique" in repr(found)
     assert "<table" in found._repr_html_()
-    variability = br.solution_variability(tables, found, scope="block")
+    variability = br.solution_variability(tables, scope="block")
     assert f"{variability.status.count('proved'):,} places proved" in repr(variability)
     assert "<table" in variability._repr_html_()
 
