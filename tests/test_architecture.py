@@ -16,7 +16,7 @@ ROOT = Path(bayesrisk.__file__).parent
 ZONES = [
     {"exceptions", "_types", "_version"},
     {"_highs"},
-    {"_files", "_numba", "_random"},
+    {"_files", "_numba", "_random", "_show"},
     {"_validation"},
     {"_plugins"},
     {"distributions"},

@@ -142,6 +142,16 @@ def test_documentation_of_records(name):
     assert attributes == list(thing.__dataclass_fields__)
 
 
+@pytest.mark.parametrize("name", [n for n, t in PUBLIC.items() if inspect.isfunction(t)])
+def test_signatures_can_be_read(name):
+    """Annotations are names as they were written, not the unions that they stand for."""
+    text = str(inspect.signature(PUBLIC[name]))
+    # Functions with ten or more parameters may take as much room for each of them as the others.
+    assert len(text) <= max(400, 40 * len(parameters(PUBLIC[name])))
+    assert "_Buffer" not in text
+    assert "Union[" not in text
+
+
 def test_the_documentation_check_can_fail():
     def wrong(a, b):
         """Do something.
@@ -164,8 +174,25 @@ def walk():
 @pytest.mark.parametrize("name", walk())
 def test_examples_run(name):
     module = importlib.import_module(name)
-    result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert result.failed == 0
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    for example in doctest.DocTestFinder().find(module):
+        runner.run(example, clear_globs=False)
+        results = [thing for key, thing in example.globs.items() if not key.startswith("__")]
+        for thing in results:
+            if type(thing).__module__.startswith("bayesrisk") and not inspect.isclass(thing):
+                assert_short(thing)
+        example.globs.clear()
+    assert runner.failures == 0
+
+
+def assert_short(thing):
+    """Every result prints at most ten lines of a hundred letters, and no address."""
+    text = repr(thing)
+    assert len(text.splitlines()) <= 10, text[:300]
+    assert len(text) <= 1100, text[:300]
+    if hasattr(thing, "_repr_html_"):
+        assert " object at 0x" not in text
+        assert len(thing._repr_html_()) < 20_000
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ promise too good.  Each result is therefore moved to the safe side (epsilon and 
 down) by a bound on that rounding: ``_ROUND`` times the sum of the magnitudes of the terms.
 """
 
+from __future__ import annotations
+
 from fractions import Fraction
 from typing import Any
 

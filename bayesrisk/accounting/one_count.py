@@ -1,5 +1,7 @@
 """The exact epsilon and delta of one count with discrete Gaussian noise, on the safe side."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """The discrete Gaussian N_Z(loc, sigma2), exact to double precision."""
 
+from __future__ import annotations
+
 from fractions import Fraction
 from typing import Any, Self
 

@@ -1,5 +1,7 @@
 """The discrete Laplace (two-sided geometric) law, the noise of pure differential privacy."""
 
+from __future__ import annotations
+
 from fractions import Fraction
 from typing import Any, Self
 

@@ -1,5 +1,7 @@
 """Any noise law, conditioned on an interval."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

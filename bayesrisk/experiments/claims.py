@@ -3,6 +3,8 @@
 Reads published tables and nothing else.
 """
 
+from __future__ import annotations
+
 import functools
 import json
 from collections import Counter
@@ -17,6 +19,7 @@ import pyarrow as pa
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction.shards import digest_folder, read_tables
@@ -78,6 +81,7 @@ class ClaimsConfig(RunSettings):
         return {name: getattr(self, name) for name in names}
 
 
+@displayed
 @dataclass(frozen=True)
 class ClaimsSummary:
     """What a run did.

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.inference.count.measurement_tables import MeasurementTables
@@ -33,6 +34,7 @@ _CURVE = 120  # thresholds of the curve
 Progress = Callable[[int, int], None]
 
 
+@displayed
 @dataclass(frozen=True)
 class NoisyMeasurementRisk:
     """What a noisy measurement file tells about everybody in it, in short.

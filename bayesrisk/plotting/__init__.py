@@ -1,10 +1,11 @@
 """Figures.  They draw frames and recompute nothing; only ``_canvas`` imports matplotlib.
 
 Every function takes a data frame with named columns (from :meth:`BlockRisk.to_frame`, from a
-sweep, or your own) and returns a ``matplotlib.figure.Figure``.
+sweep, or your own) and returns the Matplotlib Axes, or an array of them where there are several
+panels, in reading order.  A notebook shows the whole figure.  Pass your own as ``ax``.
 """
 
-from bayesrisk.plotting._canvas import save_figure
+from bayesrisk.plotting._canvas import figure_of, save_figure
 from bayesrisk.plotting.block import (
     plot_correct_decision,
     plot_decision_accuracy,
@@ -38,6 +39,7 @@ from bayesrisk.plotting.reidentification import (
 from bayesrisk.plotting.statements import plot_statements
 
 __all__ = [
+    "figure_of",
     "plot_autocorr",
     "plot_claims",
     "plot_correct_decision",

@@ -4,11 +4,11 @@ Colours are Okabe and Ito's, safe for colour-blind readers, and every line also 
 marker for print.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import matplotlib as mpl
 import numpy as np
@@ -18,18 +18,24 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from bayesrisk import _files
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
 __all__ = [
     "Axes",
+    "Drawn",
     "Figure",
+    "Panels",
+    "Where",
     "as_text",
+    "figure_of",
     "label",
     "legend",
+    "legend_outside",
     "lines",
     "mark",
-    "outside_pyplot",
     "pair",
+    "panel",
+    "panels",
     "ratio_axis",
     "require",
     "save_figure",
@@ -58,18 +64,64 @@ def style() -> Any:
     return mpl.rc_context(_STYLE)
 
 
-@contextmanager
-def outside_pyplot() -> Iterator[None]:
-    """Let other people's code draw with pyplot, and take its figures out of pyplot's keeping."""
-    import matplotlib.pyplot as plt
+_SHOWN = (100, 2)  # pixels to an inch where a notebook shows a figure, and how much finer it is
 
-    before = set(plt.get_fignums())
-    try:
-        with plt.ioff():
-            yield
-    finally:
-        for number in set(plt.get_fignums()) - before:
-            plt.close(number)
+
+def _shown(figure: Figure) -> tuple[bytes, dict[str, int]]:
+    """Return a figure as a notebook shows it: PNG, and its width and height on the page."""
+    pixels, finer = _SHOWN
+    stream = io.BytesIO()
+    with style():
+        figure.savefig(stream, format="png", dpi=pixels * finer, metadata={"Software": None})
+    width, height = figure.get_size_inches() * pixels
+    return stream.getvalue(), {"width": round(width), "height": round(height)}
+
+
+class _Panel(Axes):
+    """Axes of a figure that pyplot does not know: a notebook shows them as their whole figure."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        return _shown(figure_of(self))
+
+
+class Panels(np.ndarray[Any, np.dtype[np.object_]]):
+    """Several Axes in an array: a notebook shows them as their whole figure."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
+        # Axes that somebody else made are shown by whoever made them.
+        own = self.size and all(isinstance(axes, _Panel) for axes in self.flat)
+        return _shown(figure_of(self)) if own else None
+
+
+Where: TypeAlias = Axes | Sequence[Axes] | Panels | None
+Drawn: TypeAlias = Axes | Panels | Figure
+
+
+def figure_of(drawn: Drawn) -> Figure:
+    """Return the Matplotlib figure of what a plot function returned.
+
+    Parameters
+    ----------
+    drawn : matplotlib.axes.Axes, array of them, or matplotlib.figure.Figure
+        What a plot function returned; a figure is returned as it is.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The whole figure, for titles, sizes and files of other formats.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If ``drawn`` is none of these.
+    """
+    first = drawn.flat[0] if isinstance(drawn, np.ndarray) and drawn.size else drawn
+    figure = first.get_figure(root=True) if isinstance(first, Axes) else first
+    if not isinstance(figure, Figure):
+        raise ArgumentTypeError(
+            f"figure must be a Figure, Axes or an array of Axes, got {type(drawn).__name__}"
+        )
+    return figure
 
 
 def as_text(name: Any) -> str:
@@ -157,10 +209,47 @@ def ratio_axis(axes: Axes, values: pd.Series) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def pair(width: float = 7.2, height: float = 3.1) -> tuple[Figure, Axes, Axes]:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    return figure, left, right
+def panels(
+    ax: Where, n: int, size: tuple[float, float], *, columns: int | None = None, **sharing: Any
+) -> Panels:
+    """Return n panels in reading order: those that are given, or those of a new figure.
+
+    The figure is made outside pyplot, which would keep it for ever.
+    """
+    if ax is not None:
+        given = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+        if given.size != n or not all(isinstance(axes, Axes) for axes in given):
+            raise ArgumentError(f"ax must hold {n} Axes, one for each panel, got {given.size}")
+        return given.view(Panels)
+    wide = columns or n
+    figure = Figure(figsize=size, layout="constrained")
+    grid = figure.subplots(
+        -(-n // wide), wide, squeeze=False, subplot_kw={"axes_class": _Panel}, **sharing
+    )
+    for spare in grid.flat[n:]:
+        spare.set_visible(False)
+    flat: Panels = grid.ravel()[:n].view(Panels)
+    return flat
+
+
+def pair(ax: Where, width: float = 7.2, height: float = 3.1) -> Panels:
+    return panels(ax, 2, (width, height))
+
+
+def panel(ax: Axes | None, width: float, height: float) -> Axes:
+    axes: Axes = panels(ax, 1, (width, height))[0]
+    return axes
+
+
+def legend_outside(
+    within: Panels, handles: Any, labels: Any, *, side: str = "lower", **look: Any
+) -> None:
+    """Add a legend beside the panels of our own figure, inside the last panel of another's."""
+    look = {"fontsize": 8.0, "title_fontsize": 8.0} | look
+    if isinstance(within[0], _Panel):
+        figure_of(within).legend(handles, labels, loc=f"outside {side} center", **look)
+    else:
+        within[-1].legend(handles, labels, **look)
 
 
 def legend(axes: Axes, *, smallest_first: bool = False) -> None:
@@ -170,13 +259,13 @@ def legend(axes: Axes, *, smallest_first: bool = False) -> None:
     axes.legend(handles[::step], labels[::step], title="prior", fontsize=8.0, title_fontsize=8.0)
 
 
-def save_figure(figure: Figure, stem: str | Path, *, private: bool = False) -> list[Path]:
+def save_figure(figure: Drawn, stem: str | Path, *, private: bool = False) -> list[Path]:
     """Write a figure as PNG (200 dpi) and SVG, the same bytes for the same figure.
 
     Parameters
     ----------
-    figure : matplotlib.figure.Figure
-        What to write.
+    figure : matplotlib.axes.Axes, array of them, or matplotlib.figure.Figure
+        What a plot function returned: the whole figure is written.
     stem : path-like
         Path without its ending; the folder must exist.
     private : bool, default False
@@ -189,14 +278,17 @@ def save_figure(figure: Figure, stem: str | Path, *, private: bool = False) -> l
 
     Raises
     ------
+    ArgumentTypeError
+        If ``figure`` is none of these.
     OutputError
         If a file cannot be written; each is whole or as before.
     """
+    whole = figure_of(figure)
     written = []
     with style():
         for ending, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
             path = Path(f"{stem}.{ending}")
             with _files.whole_file(path, private=private) as stream:
-                figure.savefig(stream, format=ending, dpi=200, metadata=metadata)
+                whole.savefig(stream, format=ending, dpi=200, metadata=metadata)
             written.append(path)
     return written

@@ -5,11 +5,14 @@ from collections.abc import Mapping
 import pandas as pd
 
 from bayesrisk.plotting._canvas import (
-    Figure,
+    Axes,
+    Panels,
+    Where,
     legend,
     lines,
     mark,
     pair,
+    panel,
     ratio_axis,
     require,
     style,
@@ -24,17 +27,19 @@ __all__ = [
 ]
 
 
-def plot_released_count(frame: pd.DataFrame) -> Figure:
+def plot_released_count(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Draw posterior and risk ratio against the released count (Figure 1 of Kazan and Reiter).
 
     Parameters
     ----------
     frame : pandas.DataFrame
         Columns ``noisy_count``, ``prior``, ``posterior`` and ``risk_ratio``.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
         Two panels, one line for each prior.
 
     Raises
@@ -44,19 +49,19 @@ def plot_released_count(frame: pd.DataFrame) -> Figure:
     """
     require(frame, ("noisy_count", "prior", "posterior", "risk_ratio"))
     with style():
-        figure, left, right = pair()
+        left, right = both = pair(ax)
         lines(left, frame, "noisy_count", "posterior", markers=True)
         lines(right, frame, "noisy_count", "risk_ratio", markers=True)
         left.set(xlabel="released count", ylabel="posterior of the truth", ylim=(-0.02, 1.02))
         right.set(xlabel="released count", ylabel="posterior / prior")
         ratio_axis(right, frame["risk_ratio"])
         legend(left)
-        return figure
+        return both
 
 
 def plot_marginal_risk(
-    frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None
-) -> Figure:
+    frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None, ax: Where = None
+) -> Panels:
     """Draw marginal posterior and marginal risk against rho (Figure 2 of Kazan and Reiter).
 
     Parameters
@@ -65,10 +70,12 @@ def plot_marginal_risk(
         Columns ``rho``, ``prior``, ``marginal_posterior`` and ``marginal_risk``.
     budgets : mapping of str to float, optional
         Budgets to mark, by name.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
         Two panels, one line for each prior, rho on a logarithmic axis.
 
     Raises
@@ -78,7 +85,7 @@ def plot_marginal_risk(
     """
     require(frame, ("rho", "prior", "marginal_posterior", "marginal_risk"))
     with style():
-        figure, left, right = pair()
+        left, right = both = pair(ax)
         lines(left, frame, "rho", "marginal_posterior", markers=False)
         lines(right, frame, "rho", "marginal_risk", markers=False)
         for axes in (left, right):
@@ -88,12 +95,12 @@ def plot_marginal_risk(
         right.set(ylabel="marginal posterior / prior")
         ratio_axis(right, frame["marginal_risk"])
         legend(right, smallest_first=True)
-        return figure
+        return both
 
 
 def plot_correct_decision(
-    frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None
-) -> Figure:
+    frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None, ax: Axes | None = None
+) -> Axes:
     """Draw the chance of being found, if in the cell, by rho (Figure 3 of Kazan and Reiter).
 
     It is not how often the adversary is right: see :func:`plot_decision_accuracy`.  The curves are
@@ -106,10 +113,12 @@ def plot_correct_decision(
         Columns ``rho``, ``prior`` and ``correct_decision_probability``.
     budgets : mapping of str to float, optional
         Budgets to mark, by name.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    matplotlib.axes.Axes
         One panel, one line for each prior, rho on a logarithmic axis.
 
     Raises
@@ -119,8 +128,7 @@ def plot_correct_decision(
     """
     require(frame, ("rho", "prior", "correct_decision_probability"))
     with style():
-        figure = Figure(figsize=(5.2, 3.3), layout="constrained")
-        axes = figure.subplots()
+        axes = panel(ax, 5.2, 3.3)
         lines(axes, frame, "rho", "correct_decision_probability", markers=False)
         axes.set(
             xscale="log",
@@ -130,12 +138,12 @@ def plot_correct_decision(
         )
         mark(axes, budgets or {})
         legend(axes)
-        return figure
+        return axes
 
 
 def plot_decision_accuracy(
-    frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None
-) -> Figure:
+    frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None, ax: Where = None
+) -> Panels:
     """Draw how often the best guess is right against rho, beside what is right without a release.
 
     Parameters
@@ -144,10 +152,12 @@ def plot_decision_accuracy(
         Columns ``rho``, ``prior``, ``decision_accuracy`` and ``decision_baseline``.
     budgets : mapping of str to float, optional
         Budgets to mark, by name.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
         Two panels, one line for each prior, rho on a logarithmic axis: the accuracy, with its
         baseline as a dotted line of the same colour; and what it is above the baseline.
 
@@ -159,7 +169,7 @@ def plot_decision_accuracy(
     require(frame, ("rho", "prior", "decision_accuracy", "decision_baseline"))
     gain = frame["decision_accuracy"] - frame["decision_baseline"]
     with style():
-        figure, left, right = pair()
+        left, right = both = pair(ax)
         lines(left, frame, "rho", "decision_accuracy", markers=False)
         lines(right, frame.assign(gain=gain), "rho", "gain", markers=False)
         baselines = frame.groupby("prior")["decision_baseline"].first().sort_index(ascending=False)
@@ -171,20 +181,22 @@ def plot_decision_accuracy(
         left.set(ylabel="best guess is right\n(dotted: without a release)", ylim=(0.48, 1.02))
         right.set(ylabel="above always guessing\nthe more probable", ylim=(-0.01, None))
         legend(right)
-        return figure
+        return both
 
 
-def plot_levels(frame: pd.DataFrame) -> Figure:
+def plot_levels(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Draw marginal posterior and risk by the number of levels used (Figure 7 of Kazan and Reiter).
 
     Parameters
     ----------
     frame : pandas.DataFrame
         Columns ``levels``, ``prior``, ``marginal_posterior`` and ``marginal_risk``.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
         Two panels, one line for each prior.
 
     Raises
@@ -194,7 +206,7 @@ def plot_levels(frame: pd.DataFrame) -> Figure:
     """
     require(frame, ("levels", "prior", "marginal_posterior", "marginal_risk"))
     with style():
-        figure, left, right = pair()
+        left, right = both = pair(ax)
         lines(left, frame, "levels", "marginal_posterior", markers=True)
         lines(right, frame, "levels", "marginal_risk", markers=True)
         for axes in (left, right):
@@ -204,4 +216,4 @@ def plot_levels(frame: pd.DataFrame) -> Figure:
         right.set(ylabel="marginal posterior / prior")
         ratio_axis(right, frame["marginal_risk"])
         legend(right, smallest_first=True)
-        return figure
+        return both

@@ -6,12 +6,14 @@ import pandas as pd
 
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
-from bayesrisk.plotting._canvas import Axes, Figure, require, style
+from bayesrisk.plotting._canvas import Axes, Panels, Where, panels, require, style
 
 __all__ = ["plot_claims"]
 
 
-def plot_claims(coverage: pd.DataFrame, priors: Mapping[str, pd.DataFrame]) -> Figure:
+def plot_claims(
+    coverage: pd.DataFrame, priors: Mapping[str, pd.DataFrame], *, ax: Where = None
+) -> Panels:
     """Draw the places with a verified claim, and the prior probabilities, by number of columns.
 
     Parameters
@@ -21,10 +23,12 @@ def plot_claims(coverage: pd.DataFrame, priors: Mapping[str, pd.DataFrame]) -> F
         number of columns.
     priors : mapping of str to pandas.DataFrame
         From :func:`claim_priors`, by the name of the prior: columns ``n_columns`` and ``prior``.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
         Left the number of places with at least one claim (Figures 2a and 3a of Liu et al.), then
         a panel for each prior: boxes are quartiles, whiskers reach 1.5 times their distance,
         points lie beyond (Figures 2b, 2c, 3b and 3c).
@@ -41,8 +45,7 @@ def plot_claims(coverage: pd.DataFrame, priors: Mapping[str, pd.DataFrame]) -> F
         require(frame, ("n_columns", "prior"))
     most = int(coverage["columns"].max())
     with style():
-        figure = Figure(figsize=(3.0 + 2.9 * len(priors), 3.2), layout="constrained")
-        left, *others = figure.subplots(1, 1 + len(priors))
+        left, *others = every = panels(ax, 1 + len(priors), (3.0 + 2.9 * len(priors), 3.2))
         _places(left, coverage)
         for axes, (name, frame) in zip(others, priors.items(), strict=True):
             _boxes(axes, frame, name)
@@ -54,7 +57,7 @@ def plot_claims(coverage: pd.DataFrame, priors: Mapping[str, pd.DataFrame]) -> F
             axes.set_xlim(0.4, most + 0.6)
             axes.grid(visible=False, axis="x")
             axes.set_xlabel("columns of the claim")
-        return figure
+        return every
 
 
 def _places(axes: Axes, coverage: pd.DataFrame) -> None:

@@ -7,7 +7,19 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.plotting._canvas import Axes, Figure, as_text, lines, mark, pair, require, style
+from bayesrisk.plotting._canvas import (
+    Axes,
+    Panels,
+    Where,
+    as_text,
+    legend_outside,
+    lines,
+    mark,
+    pair,
+    panels,
+    require,
+    style,
+)
 
 __all__ = [
     "plot_decision_map",
@@ -61,8 +73,8 @@ def _look(kind: str) -> dict[str, Any]:
 
 
 def plot_decision_map(
-    maps: pd.DataFrame | Mapping[str, pd.DataFrame],
-) -> Figure:
+    maps: pd.DataFrame | Mapping[str, pd.DataFrame], *, ax: Where = None
+) -> Panels:
     """Draw the decision for every release (Figures 4, 10 and 11 of Kazan and Reiter).
 
     Parameters
@@ -70,10 +82,12 @@ def plot_decision_map(
     maps : pandas.DataFrame or mapping of str to pandas.DataFrame
         What :meth:`HierarchicalGain.decision_map` returns, over whole ranges; or several of them
         by name, such as one for each prior, one below the other.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
         A panel for each noisy block count, the noisy total of the siblings across and the noisy
         group count up.
 
@@ -96,8 +110,10 @@ def plot_decision_map(
     rows["_kind"] = _kinds(rows)
     with style():
         size = (max(1.0 + 1.75 * len(blocks), 4.6), 0.9 + 1.75 * len(named))
-        figure = Figure(figsize=size, layout="constrained")
-        grid = figure.subplots(len(named), len(blocks), sharex=True, sharey=True, squeeze=False)
+        every = panels(
+            ax, len(named) * len(blocks), size, columns=len(blocks), sharex=True, sharey=True
+        )
+        grid = every.reshape(len(named), len(blocks))
         for line, name in zip(grid, named, strict=True):
             for axes, block in zip(line, blocks, strict=True):
                 _tiles(axes, rows[(rows["_map"] == name) & (rows["block"] == block)])
@@ -111,32 +127,29 @@ def plot_decision_map(
             for kind, look in _KINDS.items()
             if (rows["_kind"] == kind).any()
         ]
-        figure.legend(
-            handles=handles, loc="outside lower center", ncols=2, fontsize=8.0, frameon=False
-        )
-        return figure
+        legend_outside(every, handles, [handle.get_label() for handle in handles], ncols=2)
+        return every
 
 
-def _name_lines(figure: Figure, axes: Axes, frame: pd.DataFrame, by: str, title: str) -> None:
+def _name_lines(within: Panels, frame: pd.DataFrame, by: str, title: str) -> None:
     """Name the lines that ``lines`` drew, below the panels, the smallest value first."""
+    axes = within[0]
     values = sorted(frame[by].unique().tolist())
     handles = axes.get_legend_handles_labels()[0][: len(values)][::-1]
     names = [f"{value:.4g}" for value in values]
     baseline = axes.plot([], [], **_BASELINE)
     if "baseline" in frame:
         baseline += axes.plot([], [], **_NOTHING)
-    figure.legend(
+    legend_outside(
+        within,
         [*handles, *baseline],
         [*names, "block alone", *(["no release"] if "baseline" in frame else [])],
         title=title,
-        fontsize=8.0,
-        title_fontsize=8.0,
-        loc="outside lower center",
         ncols=len(values) + len(baseline),
     )
 
 
-def plot_group_count(frame: pd.DataFrame, *, quantity: str = _FOUND) -> Figure:
+def plot_group_count(frame: pd.DataFrame, *, quantity: str = _FOUND, ax: Where = None) -> Panels:
     """Draw an average of decisions against the true group count (Figure 5 of Kazan and Reiter).
 
     Parameters
@@ -148,10 +161,12 @@ def plot_group_count(frame: pd.DataFrame, *, quantity: str = _FOUND) -> Figure:
         ``baseline``, a line for it: the same without any release.
     quantity : str, default "probability of being found, if in the cell"
         What ``value`` is, for the vertical axis.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
         One or more panels, the adversary without hierarchy as a dotted line.
 
     Raises
@@ -162,10 +177,9 @@ def plot_group_count(frame: pd.DataFrame, *, quantity: str = _FOUND) -> Figure:
     require(frame, ("group_count", "value", "without_hierarchy"))
     groups = dict(list(frame.groupby("conditionals"))) if "conditionals" in frame else {"": frame}
     with style():
-        figure = Figure(figsize=(1.6 + 3.0 * len(groups), 3.1), layout="constrained")
-        panels = figure.subplots(1, len(groups), squeeze=False, sharey=True)[0]
-        panels[0].set_ylabel(quantity)
-        for axes, (name, rows) in zip(panels, groups.items(), strict=True):
+        every = panels(ax, len(groups), (1.6 + 3.0 * len(groups), 3.1), sharey=True)
+        every[0].set_ylabel(quantity)
+        for axes, (name, rows) in zip(every, groups.items(), strict=True):
             ordered = rows.sort_values("group_count")
             error = ordered.get("standard_error", pd.Series(0.0, index=ordered.index))
             axes.errorbar(
@@ -192,7 +206,7 @@ def plot_group_count(frame: pd.DataFrame, *, quantity: str = _FOUND) -> Figure:
                 title=str(name),
             )
             axes.legend(fontsize=8.0)
-        return figure
+        return every
 
 
 def plot_group_budget(
@@ -200,7 +214,8 @@ def plot_group_budget(
     *,
     budgets: Mapping[str, float] | None = None,
     quantity: str = _FOUND,
-) -> Figure:
+    ax: Where = None,
+) -> Panels:
     """Draw an average of decisions against the group's budget (Figure 6 of Kazan and Reiter).
 
     Parameters
@@ -213,10 +228,12 @@ def plot_group_budget(
         Budgets to mark, by name.
     quantity : str, default "probability of being found, if in the cell"
         What ``value`` is, for the vertical axis.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
         One line for each group count, rho on a logarithmic axis, the adversary without hierarchy
         as a dotted line.
 
@@ -228,10 +245,9 @@ def plot_group_budget(
     require(frame, ("rho_group", "group_count", "value", "without_hierarchy"))
     groups = dict(list(frame.groupby("conditionals"))) if "conditionals" in frame else {"": frame}
     with style():
-        figure = Figure(figsize=(1.6 + 3.2 * len(groups), 3.6), layout="constrained")
-        panels = figure.subplots(1, len(groups), squeeze=False, sharey=True)[0]
-        panels[0].set_ylabel(quantity)
-        for axes, (name, rows) in zip(panels, groups.items(), strict=True):
+        every = panels(ax, len(groups), (1.6 + 3.2 * len(groups), 3.6), sharey=True)
+        every[0].set_ylabel(quantity)
+        for axes, (name, rows) in zip(every, groups.items(), strict=True):
             lines(axes, rows, "rho_group", "value", markers=True, by="group_count")
             baseline = rows.drop_duplicates("rho_group").sort_values("rho_group")
             axes.plot(baseline["rho_group"], baseline["without_hierarchy"], zorder=0, **_BASELINE)
@@ -243,21 +259,23 @@ def plot_group_budget(
                 title=str(name),
             )
             mark(axes, budgets or {})
-        _name_lines(figure, panels[0], frame, "group_count", "true count of the group")
-        return figure
+        _name_lines(every, frame, "group_count", "true count of the group")
+        return every
 
 
-def plot_variance_ratio(frame: pd.DataFrame) -> Figure:
+def plot_variance_ratio(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Draw variance over scale parameter of the discrete Gaussian (Figure 8 of Kazan and Reiter).
 
     Parameters
     ----------
     frame : pandas.DataFrame
         Columns ``sigma2`` and ``variance``.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
         Two panels: against sigma squared, and against rho = 1 / (2 sigma squared).
 
     Raises
@@ -269,7 +287,7 @@ def plot_variance_ratio(frame: pd.DataFrame) -> Figure:
     ordered = frame.sort_values("sigma2")
     ratio = ordered["variance"] / ordered["sigma2"]
     with style():
-        figure, left, right = pair()
+        left, right = both = pair(ax)
         for axes, x, name in (
             (left, ordered["sigma2"], r"scale parameter $\sigma^2$"),
             (right, 0.5 / ordered["sigma2"], r"$\rho = 1 / (2 \sigma^2)$"),
@@ -277,10 +295,10 @@ def plot_variance_ratio(frame: pd.DataFrame) -> Figure:
             axes.axhline(1.0, zorder=0, **_BASELINE)
             axes.plot(x, ratio, color="#0072B2")
             axes.set(xscale="log", xlabel=name, ylabel=r"variance / $\sigma^2$", ylim=(-0.02, 1.1))
-        return figure
+        return both
 
 
-def plot_noise_sum(frame: pd.DataFrame) -> Figure:
+def plot_noise_sum(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Draw the law of a sum of noise and its approximation (Figure 9 of Kazan and Reiter).
 
     Parameters
@@ -288,10 +306,12 @@ def plot_noise_sum(frame: pd.DataFrame) -> Figure:
     frame : pandas.DataFrame
         Columns ``rho``, ``n_siblings``, ``value``, ``exact`` and ``approximate``: the
         probabilities of each value of the sum.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
         A panel for each pair of a budget and a number of terms.
 
     Raises
@@ -304,9 +324,9 @@ def plot_noise_sum(frame: pd.DataFrame) -> Figure:
     columns = min(len(groups), 3)
     lines_ = -(-len(groups) // columns)
     with style():
-        figure = Figure(figsize=(1.0 + 2.4 * columns, 0.6 + 2.2 * lines_), layout="constrained")
-        panels = figure.subplots(lines_, columns, squeeze=False).ravel()
-        for axes, ((rho, m), rows) in zip(panels, groups, strict=False):
+        size = (1.0 + 2.4 * columns, 0.6 + 2.2 * lines_)
+        every = panels(ax, len(groups), size, columns=columns)
+        for axes, ((rho, m), rows) in zip(every, groups, strict=True):
             ordered = rows.sort_values("value")
             axes.vlines(
                 ordered["value"], 0.0, ordered["exact"], color="0.6", linewidth=2.0, label="exact"
@@ -322,8 +342,5 @@ def plot_noise_sum(frame: pd.DataFrame) -> Figure:
             )
             axes.set_title(rf"$\rho$ = {rho:.3g}, {m:g} terms", fontsize=9.0)
             axes.set(xlabel="value of the sum", ylabel="probability")
-        for axes in panels[len(groups) :]:
-            axes.set_visible(False)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8.0)
-        return figure
+        legend_outside(every, *every[0].get_legend_handles_labels(), ncols=2)
+        return every

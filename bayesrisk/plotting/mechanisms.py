@@ -8,7 +8,15 @@ import pandas as pd
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
-from bayesrisk.plotting._canvas import Axes, Figure, pair, ratio_axis, require, style
+from bayesrisk.plotting._canvas import (
+    Axes,
+    Panels,
+    Where,
+    pair,
+    ratio_axis,
+    require,
+    style,
+)
 
 __all__ = ["plot_mechanisms"]
 
@@ -87,7 +95,9 @@ def _against_utility(axes: Axes, frame: pd.DataFrame, names: list[str], utility:
     axes.legend(fontsize=8.0)
 
 
-def plot_mechanisms(frame: pd.DataFrame, *, utility: str = "mean_absolute_error") -> Figure:
+def plot_mechanisms(
+    frame: pd.DataFrame, *, utility: str = "mean_absolute_error", ax: Where = None
+) -> Panels:
     """Draw the risk ratio of several protections, by target and against the error of the tables.
 
     Parameters
@@ -97,10 +107,12 @@ def plot_mechanisms(frame: pd.DataFrame, *, utility: str = "mean_absolute_error"
         ``marginal_risk`` with ``_lower`` and ``_upper``, and ``utility`` with ``_error``.
     utility : {"mean_absolute_error", "root_mean_square_error"}, default "mean_absolute_error"
         What the right panel shows along the axis.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
         Left every target, right the mean over targets; bars are intervals.
 
     Raises
@@ -116,7 +128,7 @@ def plot_mechanisms(frame: pd.DataFrame, *, utility: str = "mean_absolute_error"
     require(frame, (*_COLUMNS, utility, f"{utility}_error"))
     names = list(dict.fromkeys(frame["protection"].tolist()))
     with style():
-        figure, left, right = pair(height=3.4)
+        left, right = both = pair(ax, height=3.4)
         _by_target(left, frame, names)
         _against_utility(right, frame, names, utility)
         for axes in (left, right):
@@ -124,4 +136,4 @@ def plot_mechanisms(frame: pd.DataFrame, *, utility: str = "mean_absolute_error"
             ratio_axis(axes, pd.concat([frame[column] for column in _RISK]))
             _certain(axes, frame["prior"])
         right.set_ylim(left.get_ylim())
-        return figure
+        return both

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesrisk.plotting._canvas import Axes, Figure, require, style
+from bayesrisk.plotting._canvas import Axes, panel, require, style
 
 __all__ = ["plot_noisy_measurements"]
 
@@ -37,7 +37,9 @@ def _law(axes: Axes, frame: pd.DataFrame, name: str, text: str, colour: str, das
     )
 
 
-def plot_noisy_measurements(curve: pd.DataFrame, thresholds: Iterable[float] = ()) -> Figure:
+def plot_noisy_measurements(
+    curve: pd.DataFrame, thresholds: Iterable[float] = (), *, ax: Axes | None = None
+) -> Axes:
     """Draw how many cells exceed a risk ratio, beside what the noise alone would give.
 
     Parameters
@@ -47,10 +49,12 @@ def plot_noisy_measurements(curve: pd.DataFrame, thresholds: Iterable[float] = (
         ``expected_one_more`` and ``error_one_more``, as in :class:`NoisyMeasurementRisk`.
     thresholds : iterable of float, optional
         Risk ratios to mark.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    matplotlib.axes.Axes
         One panel, both axes logarithmic; bands are two standard deviations over the noise.
 
     Raises
@@ -61,8 +65,7 @@ def plot_noisy_measurements(curve: pd.DataFrame, thresholds: Iterable[float] = (
     require(curve, _COLUMNS)
     frame = curve.sort_values("risk_ratio")
     with style():
-        figure = Figure(figsize=(5.4, 3.6), layout="constrained")
-        axes = figure.subplots()
+        axes = panel(ax, 5.4, 3.6)
         for law in _LAWS:
             _law(axes, frame, *law)
         cells = frame["cells"].to_numpy(dtype=float)
@@ -88,7 +91,7 @@ def plot_noisy_measurements(curve: pd.DataFrame, thresholds: Iterable[float] = (
         _plain_ticks(axes, float(ratios.min()), float(ratios.max()))
         handles, labels = axes.get_legend_handles_labels()
         axes.legend(handles[::-1], labels[::-1], fontsize=8.0, loc="upper right")
-        return figure
+        return axes
 
 
 def _plain_ticks(axes: Axes, low: float, high: float) -> None:

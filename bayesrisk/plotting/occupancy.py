@@ -7,7 +7,16 @@ import pandas as pd
 
 from bayesrisk import _validation as check
 from bayesrisk.plotting import _canvas as canvas
-from bayesrisk.plotting._canvas import Axes, Figure, pair, require, style
+from bayesrisk.plotting._canvas import (
+    Axes,
+    Panels,
+    Where,
+    legend_outside,
+    pair,
+    panel,
+    require,
+    style,
+)
 
 __all__ = [
     "plot_occupancy_blocks",
@@ -40,17 +49,19 @@ def _look(i: int) -> dict[str, Any]:
     }
 
 
-def plot_occupancy_blocks(frame: pd.DataFrame) -> Figure:
+def plot_occupancy_blocks(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Draw precision and recall of blocks said to hold a violation, by protection.
 
     Parameters
     ----------
     frame : pandas.DataFrame
         ``table`` of an :class:`OccupancyStudy`.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
         Bars are intervals; the short lines are blind guesses of as many blocks.
 
     Raises
@@ -62,11 +73,11 @@ def plot_occupancy_blocks(frame: pd.DataFrame) -> Figure:
     require(frame, ("protection", "infeasible_as", *wanted))
     names = list(dict.fromkeys(frame["protection"].tolist()))
     with style():
-        figure, *both = pair(height=3.4)
+        both = pair(ax, height=3.4)
         for axes, measure in zip(both, _MEASURES, strict=True):
             _intervals(axes, frame, names, measure)
         both[0].legend(fontsize=8.0)
-        return figure
+        return both
 
 
 def _intervals(axes: Axes, frame: pd.DataFrame, names: list[str], measure: str) -> None:
@@ -100,8 +111,8 @@ def _intervals(axes: Axes, frame: pd.DataFrame, names: list[str], measure: str) 
 
 
 def plot_occupancy_linkage(
-    frame: pd.DataFrame, *, key: str, unique: bool, against: str = "recall"
-) -> Figure:
+    frame: pd.DataFrame, *, key: str, unique: bool, against: str = "recall", ax: Where = None
+) -> Panels:
     """Draw precision and match rate of households linked, by protection.
 
     Parameters
@@ -114,10 +125,12 @@ def plot_occupancy_linkage(
         Households that are alone in their block with their key, or all.
     against : {"recall", "k"}, default "recall"
         What lies along the axis of precision.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
         Left precision, with the rate of violations (a blind guess); right the match rate.
 
     Raises
@@ -132,7 +145,7 @@ def plot_occupancy_linkage(
     require(rows, ("protection",))
     names = list(dict.fromkeys(rows["protection"].tolist()))
     with style():
-        figure, left, right = pair(height=3.4)
+        left, right = both = pair(ax, height=3.4)
         for i, name in enumerate(names):
             own = rows[rows["protection"] == name].sort_values("k")
             left.plot(own[against], own["precision"], label=_name(name), **_look(i))
@@ -146,11 +159,11 @@ def plot_occupancy_linkage(
             # A study may have linked nobody: then there is nothing to scale.
             if (axes is right or against == "k") and rows[shown].notna().any():
                 axes.set_xscale("log")
-        figure.legend(loc="outside lower center", ncols=4, fontsize=8.0)
-        return figure
+        legend_outside(both, *left.get_legend_handles_labels(), ncols=4)
+        return both
 
 
-def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str) -> Figure:
+def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str, ax: Axes | None = None) -> Axes:
     """Draw reconstructed against true violations of every block.
 
     Parameters
@@ -159,10 +172,12 @@ def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str) -> Figure:
         ``blocks`` of an :class:`OccupancyStudy`.
     protection : str
         One of those in the frame.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    matplotlib.axes.Axes
         One point for each block said to hold a violation; the line is equality.
 
     Raises
@@ -174,8 +189,7 @@ def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str) -> Figure:
     check.choice(protection, "protection", tuple(dict.fromkeys(frame["protection"].tolist())))
     rows = frame[(frame["protection"] == protection) & frame["reconstructed"].notna()]
     with style():
-        figure = Figure(figsize=(3.7, 3.3), layout="constrained")
-        axes = figure.subplots()
+        axes = panel(ax, 3.7, 3.3)
         axes.plot(
             rows["violations"],
             rows["reconstructed"],
@@ -193,20 +207,22 @@ def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str) -> Figure:
             ylabel="mean of the reconstructions",
             title=_name(protection),
         )
-        return figure
+        return axes
 
 
-def plot_occupancy_variability(frame: pd.DataFrame) -> Figure:
+def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Draw the distribution of solution variability over blocks and over households.
 
     Parameters
     ----------
     frame : pandas.DataFrame
         ``variability`` of an :class:`OccupancyStudy`.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
         Cumulative shares, left of blocks, right of households, for each set of attributes.
 
     Raises
@@ -217,7 +233,7 @@ def plot_occupancy_variability(frame: pd.DataFrame) -> Figure:
     require(frame, ("attributes", "share", "households"))
     kept = frame[frame["share"].notna()]
     with style():
-        figure, left, right = pair(height=3.1)
+        left, right = both = pair(ax, height=3.1)
         for i, name in enumerate(dict.fromkeys(kept["attributes"].tolist())):
             rows = kept[kept["attributes"] == name].sort_values("share")
             share = rows["share"].to_numpy(float)
@@ -239,4 +255,4 @@ def plot_occupancy_variability(frame: pd.DataFrame) -> Figure:
                 ylabel=f"share of {what}, at most so",
             )
         left.legend(fontsize=8.0)
-        return figure
+        return both

@@ -4,7 +4,16 @@ from typing import Any
 
 import pandas as pd
 
-from bayesrisk.plotting._canvas import Axes, Figure, lines, pair, ratio_axis, require, style
+from bayesrisk.plotting._canvas import (
+    Axes,
+    Panels,
+    Where,
+    lines,
+    pair,
+    ratio_axis,
+    require,
+    style,
+)
 
 __all__ = ["plot_postprocessing"]
 
@@ -35,7 +44,9 @@ def _headroom(axes: Axes) -> None:
     axes.set_ylim(low, top)
 
 
-def plot_postprocessing(by_rho: pd.DataFrame, by_group_count: pd.DataFrame) -> Figure:
+def plot_postprocessing(
+    by_rho: pd.DataFrame, by_group_count: pd.DataFrame, *, ax: Where = None
+) -> Panels:
     """Draw the marginal risk after post-processing, and its bound (Figure 12 of Kazan and Reiter).
 
     Parameters
@@ -46,10 +57,12 @@ def plot_postprocessing(by_rho: pd.DataFrame, by_group_count: pd.DataFrame) -> F
         :class:`PostprocessingComparison`; one prior and one number of siblings.
     by_group_count : pandas.DataFrame
         Right panel, against the group's count, one line for each ``rho``; the same columns.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
         Two panels; thin dotted lines are the same noisy counts not processed.
 
     Raises
@@ -60,7 +73,7 @@ def plot_postprocessing(by_rho: pd.DataFrame, by_group_count: pd.DataFrame) -> F
     for frame in (by_rho, by_group_count):
         require(frame, _COLUMNS)
     with style():
-        figure, left, right = pair()
+        left, right = both = pair(ax)
         lines(left, by_rho, "rho", "risk_after", markers=False, by="group_count")
         bound = by_rho.drop_duplicates("rho").sort_values("rho")
         left.plot(bound["rho"], bound["risk_before"], zorder=0, **_DOTTED)
@@ -78,4 +91,4 @@ def plot_postprocessing(by_rho: pd.DataFrame, by_group_count: pd.DataFrame) -> F
         _legend(left, by_rho, "group_count", "$N$")
         _headroom(right)
         _legend(right, by_group_count, "rho", r"$\rho$", loc="upper left", ncols=2)
-        return figure
+        return both

@@ -7,7 +7,17 @@ import pandas as pd
 
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
-from bayesrisk.plotting._canvas import Axes, Figure, pair, require, style
+from bayesrisk.plotting._canvas import (
+    Axes,
+    Panels,
+    Where,
+    legend_outside,
+    pair,
+    panel,
+    panels,
+    require,
+    style,
+)
 
 __all__ = ["plot_majority", "plot_reidentification", "plot_variability"]
 
@@ -38,17 +48,19 @@ def _guesser(i: int) -> dict[str, Any]:
     return {"color": "0.4", "linestyle": ("--", ":")[i % 2], "marker": ("x", "+")[i % 2]}
 
 
-def plot_reidentification(rates: pd.DataFrame) -> Figure:
+def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Draw the precision of re-identification by block size, guessers in grey.
 
     Parameters
     ----------
     rates : pandas.DataFrame
         Result of :meth:`Reidentification.to_frame` with its rows by size, for one attacker.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
         Precision with its intervals on the left; on the right its ratio to what a
         guesser reaches without the target's record (``left_out_ratio``), with its interval.
 
@@ -67,7 +79,7 @@ def plot_reidentification(rates: pd.DataFrame) -> Figure:
     ]
     position = {size: i for i, size in enumerate(sizes)}
     with style():
-        figure, left, right = pair(7.2, 3.4)
+        left, right = both = pair(ax, 7.2, 3.4)
         sources = list(dict.fromkeys(rates["source"]))
         attacks = [name for name in sources if name not in _GUESSERS]
         for name in sources:
@@ -103,10 +115,8 @@ def plot_reidentification(rates: pd.DataFrame) -> Figure:
         for axes in (left, right):
             axes.set_xticks(range(len(sizes)), sizes, rotation=30, ha="right")
             axes.set_xlabel("people in the block")
-        figure.legend(
-            *left.get_legend_handles_labels(), loc="outside upper center", ncols=6, fontsize=8.0
-        )
-        return figure
+        legend_outside(both, *left.get_legend_handles_labels(), side="upper", ncols=6)
+        return both
 
 
 def _steps(axes: Axes, rows: pd.DataFrame, label: str, look: dict[str, Any]) -> None:
@@ -118,17 +128,19 @@ def _steps(axes: Axes, rows: pd.DataFrame, label: str, look: dict[str, Any]) -> 
     axes.step(recall, precision, where="pre", label=label, **plain)
 
 
-def plot_majority(curves: pd.DataFrame) -> Figure:
+def plot_majority(curves: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Draw the precision of majority inference over records, a panel for each threshold.
 
     Parameters
     ----------
     curves : pandas.DataFrame
         Results of :meth:`MajorityInference.curve`, those of several thresholds one under another.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
         Precision against the share of records inferred with that precision or a higher one, a line
         for each release.
 
@@ -140,37 +152,35 @@ def plot_majority(curves: pd.DataFrame) -> Figure:
     require(curves, ("release", "threshold", "precision", "recall"))
     thresholds = sorted(curves["threshold"].unique().tolist())
     with style():
-        figure = Figure(figsize=(7.2, 2.9 * ((len(thresholds) + 1) // 2)), layout="constrained")
+        size = (7.2, 2.9 * ((len(thresholds) + 1) // 2))
         columns = min(2, len(thresholds))
-        grid = figure.subplots(
-            (len(thresholds) + 1) // 2, columns, sharex=True, sharey=True, squeeze=False
-        )
-        for axes, threshold in zip(grid.flat, thresholds, strict=False):
+        every = panels(ax, len(thresholds), size, columns=columns, sharex=True, sharey=True)
+        for axes, threshold in zip(every, thresholds, strict=True):
             at = curves[curves["threshold"] == threshold]
             for i, release in enumerate(dict.fromkeys(at["release"])):
                 rows = at[at["release"] == release].sort_values("recall")
                 _steps(axes, rows, canvas.as_text(release), _look(i))
             axes.set(title=f"majority of at least {threshold}", xlim=(0.0, 1.0), ylim=(0.0, 1.05))
             axes.set_ylabel("precision")
-            axes.set_xlabel("share of records with it or more")
+            axes.set_xlabel("share of people in blocks\nwith at least this precision")
             axes.label_outer()
-        for spare in grid.flat[len(thresholds) :]:
-            spare.set_visible(False)
-        grid.flat[0].legend(loc="lower left", fontsize=8.0)
-        return figure
+        every[0].legend(loc="lower left", fontsize=8.0)
+        return every
 
 
-def plot_variability(quantiles: pd.DataFrame) -> Figure:
+def plot_variability(quantiles: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Draw quantiles of solution variability over the population.
 
     Parameters
     ----------
     quantiles : pandas.DataFrame
         Result of :func:`variability_quantiles`; a column ``scope`` draws a line for each value.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    matplotlib.axes.Axes
         Variability in percent against the cumulative percentage of people; where lower and upper
         bounds differ, the band between them.
 
@@ -182,8 +192,7 @@ def plot_variability(quantiles: pd.DataFrame) -> Figure:
     require(quantiles, ("cumulative_percentage", "quantile_lower", "quantile_upper"))
     frame = quantiles if "scope" in quantiles else quantiles.assign(scope="")
     with style():
-        figure = Figure(figsize=(4.6, 3.2), layout="constrained")
-        axes = figure.subplots()
+        axes = panel(ax, 4.6, 3.2)
         for i, scope in enumerate(dict.fromkeys(frame["scope"])):
             rows = frame[frame["scope"] == scope].sort_values("cumulative_percentage")
             at = rows["cumulative_percentage"]
@@ -205,4 +214,4 @@ def plot_variability(quantiles: pd.DataFrame) -> Figure:
         axes.set_ylim(bottom=-0.02 * max(1.0, float(frame["quantile_upper"].max())))
         if frame["scope"].nunique() > 1:
             axes.legend(fontsize=8.0)
-        return figure
+        return axes

@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk.plotting import _canvas as canvas
-from bayesrisk.plotting._canvas import Figure, require, style
+from bayesrisk.plotting._canvas import Panels, Where, legend_outside, panels, require, style
 from bayesrisk.risk.statements.statements import comparable_statements
 
 __all__ = ["plot_statements"]
 
 
-def plot_statements(statements: pd.DataFrame) -> Figure:
+def plot_statements(statements: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Draw the share of statements whose ratio of posterior to prior is at least so large.
 
     Parameters
@@ -23,10 +23,12 @@ def plot_statements(statements: pd.DataFrame) -> Figure:
         protections of an attack have different statements only proved ones are drawn, and a line
         under the figure says so: estimates are pooled over other people under each protection (see
         :func:`statements_about_people`).
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of matplotlib.axes.Axes
         A panel for each attack, a line for each protection.  The axis ends where at most 1 in 100
         statements of any line is left; what is beyond (also infinite ratios, of a prior of 0) is
         the share at the right edge.
@@ -52,8 +54,7 @@ def plot_statements(statements: pd.DataFrame) -> Figure:
     low = min(float(finite.min()), 1.0) / 1.5 if len(finite) else 0.5
     high = max(float(ends[np.isfinite(ends)].max()), 1.0) * 1.5 if np.isfinite(ends).any() else 2.0
     with style():
-        figure = Figure(figsize=(1.2 + 2.7 * len(attacks), 3.2), layout="constrained")
-        every = figure.subplots(1, len(attacks), sharey=True, squeeze=False)[0]
+        every = panels(ax, len(attacks), (1.2 + 2.7 * len(attacks), 3.2), sharey=True)
         named: set[str] = set()
         for axes, attack in zip(every, attacks, strict=True):
             for i, protection in enumerate(protections):
@@ -85,7 +86,16 @@ def plot_statements(statements: pd.DataFrame) -> Figure:
             )
             note = f"Estimates about other people are not drawn: {canvas.as_text(pairs)}"
             # Above the panels: below them is the legend.
+            figure = canvas.figure_of(every)
             width = int(20.0 * figure.get_figwidth())
             figure.suptitle("\n".join(textwrap.wrap(note, width)), fontsize=8.0)
-        figure.legend(loc="outside lower center", ncols=4, fontsize=8.0)
-        return figure
+        handles, labels = zip(
+            *(
+                pair
+                for axes in every
+                for pair in zip(*axes.get_legend_handles_labels(), strict=True)
+            ),
+            strict=True,
+        )
+        legend_outside(every, handles, labels, ncols=4)
+        return every

@@ -1,5 +1,7 @@
 """Subsidised households and their bedrooms, after Appendix B of the occupancy study."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

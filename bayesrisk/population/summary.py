@@ -1,11 +1,14 @@
 """A population beside the published figures of the nation's."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bayesrisk._show import displayed
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import DataError
@@ -23,6 +26,7 @@ _STARTS = np.array(national.AGE_STARTS)
 _LOWS = np.array([low for low, _ in national.SIZE_CLASSES])
 
 
+@displayed
 @dataclass(frozen=True)
 class PopulationSummary:
     """Block sizes, uniques and homogeneity by block size class, with published figures beside.
@@ -75,7 +79,7 @@ class PopulationSummary:
     violations: int
     version: str = __version__
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self) -> pd.DataFrame:
         """Return one row for each class of block population, in per cent.
 
         Returns

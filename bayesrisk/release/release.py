@@ -3,6 +3,8 @@
 It holds no seed, no record and no unprotected count.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Self
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.release._folder import RELEASE_FILE, same_keys, write_release
@@ -23,6 +26,7 @@ _FORMAT = 3
 _KEYS = {"format", "version", "simulation", "spec", "diagnostics"}
 
 
+@displayed
 @dataclass(frozen=True)
 class Release:
     """Published tables with the spec of what protects them.

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk._types import FloatArray
 from bayesrisk.distributions.interfaces import NoiseLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
@@ -28,6 +29,7 @@ _KEYS = {"mechanism", "parameters", "tables", "others"}
 Key = tuple[str, str]
 
 
+@displayed
 @dataclass(frozen=True)
 class MechanismSpec:
     """What a mechanism does, as public as the tables it made.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.tables._grammar import Part
@@ -19,6 +20,7 @@ from bayesrisk.tables.schema import Schema
 _DENSE = 2**22  # entries of a dense slice of an incidence matrix
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class Table:
     """A table: named cells, each a weighted count of records.

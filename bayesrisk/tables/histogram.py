@@ -11,6 +11,7 @@ from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.tables.records import Records
@@ -21,6 +22,7 @@ __all__ = ["Histogram"]
 _PENDING = 2**22  # distinct (place, cell) pairs that wait before they are merged
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class Histogram:
     """Counts of records by place and cell.

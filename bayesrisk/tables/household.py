@@ -1,5 +1,7 @@
 """Structural rules of household records: which combinations of the ten columns can exist."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 import numpy as np

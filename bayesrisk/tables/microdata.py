@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from bayesrisk import _files
 from bayesrisk._files.parquet import opened, read_frame, read_table
 from bayesrisk._files.parse import named, shown
+from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
 from bayesrisk.tables.recode import recoded
 from bayesrisk.tables.records import Records
@@ -28,6 +29,7 @@ _NAME = b"bayesrisk.schema"
 _PLACE = b"bayesrisk.geography"
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class Microdata:
     """Persons and households of one population, and where its blocks are.

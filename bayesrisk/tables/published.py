@@ -1,5 +1,7 @@
 """Published tables: counts by place, table and cell; how they are made and exchanged."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +14,7 @@ from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk._types import TextArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables import exchange as _exchange
@@ -25,6 +28,7 @@ __all__ = ["PublishedTables", "tabulate", "tabulate_records"]
 Key = tuple[str, str]
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class PublishedTables:
     """Counts of every cell of every table of a workload, at every place.
@@ -172,7 +176,7 @@ class PublishedTables:
         _exchange.write(self.content, check.path(folder, "folder"), replace=replace)
 
     @classmethod
-    def read(cls, folder: str | Path) -> "PublishedTables":
+    def read(cls, folder: str | Path) -> PublishedTables:
         """Return the tables of a folder.
 
         Parameters

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk._types import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ShapeError
 
@@ -141,6 +142,7 @@ class Geography:
         return codes.astype(f"<U{width}")
 
 
+@displayed
 @dataclass(frozen=True)
 class Schema:
     """What a record can be: its attributes, and the geography that places it.

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.tables._definitions import described, parsed
 from bayesrisk.tables._sensitivity import largest_change
@@ -23,6 +24,7 @@ Key = tuple[str, str]
 _KINDS = ("add-remove", "change-one", "change-in-place")
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class Workload:
     """Tables of counting queries, each at a level of a geography.

@@ -28,7 +28,7 @@ def data_of(axes):
 
 
 def test_released_count_draws_the_frame(released):
-    left, right = plotting.plot_released_count(released).axes
+    left, right = plotting.plot_released_count(released)
     assert list(data_of(left)) == ["1/2", "1/10", "1/864"]
     rows = released[released["prior"] == 1 / 10]
     np.testing.assert_array_equal(data_of(left)["1/10"], rows["posterior"])
@@ -37,8 +37,7 @@ def test_released_count_draws_the_frame(released):
 
 
 def test_marginal_risk_marks_the_budgets(by_rho):
-    figure = plotting.plot_marginal_risk(by_rho, budgets={"2020 block": 0.0992264})
-    left, right = figure.axes
+    left, right = plotting.plot_marginal_risk(by_rho, budgets={"2020 block": 0.0992264})
     rows = by_rho[by_rho["prior"] == 0.5].sort_values("rho")
     np.testing.assert_array_equal(data_of(left)["1/2"], rows["marginal_posterior"])
     assert [text.get_text() for text in left.texts] == ["2020 block"]
@@ -47,7 +46,7 @@ def test_marginal_risk_marks_the_budgets(by_rho):
 
 
 def test_correct_decision(by_rho):
-    (axes,) = plotting.plot_correct_decision(by_rho).axes
+    axes = plotting.plot_correct_decision(by_rho)
     rows = by_rho[by_rho["prior"] == 1 / 864].sort_values("rho")
     np.testing.assert_array_equal(data_of(axes)["1/864"], rows["correct_decision_probability"])
 
@@ -55,7 +54,7 @@ def test_correct_decision(by_rho):
 
 
 def test_decision_accuracy_stands_beside_its_baseline(by_rho):
-    left, right = plotting.plot_decision_accuracy(by_rho).axes
+    left, right = plotting.plot_decision_accuracy(by_rho)
     rows = by_rho[by_rho["prior"] == 1 / 10].sort_values("rho")
     np.testing.assert_array_equal(data_of(left)["1/10"], rows["decision_accuracy"])
     np.testing.assert_array_equal(data_of(right)["1/10"], rows["decision_accuracy"] - 0.9)
@@ -70,7 +69,7 @@ def test_decision_accuracy_stands_beside_its_baseline(by_rho):
 
 def test_a_name_with_a_convention_is_marked_on_two_lines(by_rho):
     budgets = {"2020 block, as produced": 0.0992264}
-    (axes,) = plotting.plot_correct_decision(by_rho, budgets=budgets).axes
+    axes = plotting.plot_correct_decision(by_rho, budgets=budgets)
     assert [text.get_text() for text in axes.texts] == ["2020 block,\nas produced"]
 
 
@@ -83,13 +82,13 @@ def test_levels():
             "marginal_risk": [1.7, 1.3, 1.2],
         }
     )
-    left, _ = plotting.plot_levels(frame).axes
+    left, _ = plotting.plot_levels(frame)
     np.testing.assert_array_equal(data_of(left)["0.3"], [0.35, 0.4, 0.5])
     assert list(left.get_xticks()) == [1, 2, 3]
 
 
 def test_lines_differ_in_dash_and_marker_too(released):
-    lines = plotting.plot_released_count(released).axes[0].lines
+    lines = plotting.plot_released_count(released)[0].lines
     assert len({line.get_marker() for line in lines}) == len(lines)
     assert len({str(line._dash_pattern) for line in lines}) == len(lines)
 

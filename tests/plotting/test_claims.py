@@ -16,8 +16,8 @@ PRIORS = pd.DataFrame(
 
 
 def test_bars_count_places_and_boxes_are_quartiles():
-    figure = plot_claims(COVERAGE, {"tract": PRIORS, "state": PRIORS})
-    left, tract, state = figure.axes
+    panels = plot_claims(COVERAGE, {"tract": PRIORS, "state": PRIORS})
+    left, tract, state = panels
     assert [bar.get_height() for bar in left.patches] == [2, 0]
     assert (tract.get_title(), state.get_title()) == ("prior: tract", "prior: state")
     boxes = [line.get_ydata() for line in tract.lines if len(line.get_ydata()) == 5]

@@ -36,13 +36,13 @@ def colour_at(axes, siblings, group):
 
 
 def test_the_decision_map_paints_every_release(decisions):
-    figure = plotting.plot_decision_map(decisions)
-    assert [axes.get_title() for axes in figure.axes] == ["$y$ = 0", "$y$ = 1", "$y$ = 2"]
+    panels = plotting.plot_decision_map(decisions)
+    assert [axes.get_title() for axes in panels] == ["$y$ = 0", "$y$ = 1", "$y$ = 2"]
     kinds = decisions.assign(
         kind=np.where(decisions["change"] == "none", decisions["decision"], decisions["change"])
     )
     seen = {}
-    for axes, (_, rows) in zip(figure.axes, kinds.groupby("block"), strict=True):
+    for axes, (_, rows) in zip(panels, kinds.groupby("block"), strict=True):
         for row in rows.itertuples():
             seen.setdefault(row.kind, set()).add(colour_at(axes, row.siblings, row.group))
         assert axes.get_xlim() == (-20.5, 20.5)
@@ -53,38 +53,42 @@ def test_the_decision_map_paints_every_release(decisions):
 
 
 def test_several_maps_stand_below_each_other(decisions):
-    figure = plotting.plot_decision_map({"flat": decisions, "again": decisions})
-    assert len(figure.axes) == 6
-    assert figure.axes[3].get_ylabel().startswith("again")
-    (legend,) = figure.legends
+    panels = plotting.plot_decision_map({"flat": decisions, "again": decisions})
+    assert len(panels) == 6
+    assert panels[3].get_ylabel().startswith("again")
+    (legend,) = panels[0].figure.legends
     assert len(legend.get_texts()) == 4
 
 
 def test_group_count_draws_bars_for_draws(risks):
     frame = risks[risks["rho_group"] == 0.1].assign(conditionals="coherent")
-    (axes,) = plotting.plot_group_count(frame).axes
+    (axes,) = plotting.plot_group_count(frame)
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), frame["value"])
     drawn = pd.concat([frame.assign(standard_error=0.01), frame.assign(conditionals="other")])
-    left, right = plotting.plot_group_count(drawn).axes
+    left, right = plotting.plot_group_count(drawn)
     assert len(left.collections) == 1
     assert not right.collections
     assert (left.get_title(), right.get_title()) == ("coherent", "other")
 
 
 def test_group_budget_has_a_line_for_each_count(risks):
-    figure = plotting.plot_group_budget(risks, budgets={"here": 0.2464845})
-    (axes,) = figure.axes
+    panels = plotting.plot_group_budget(risks, budgets={"here": 0.2464845})
+    (axes,) = panels
     ten = risks[risks["group_count"] == 10].sort_values("rho_group")
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), ten["value"])
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["1", "10", "block alone"]
+    assert [text.get_text() for text in axes.figure.legends[0].get_texts()] == [
+        "1",
+        "10",
+        "block alone",
+    ]
     assert [text.get_text() for text in axes.texts] == ["here"]
     both = pd.concat([risks.assign(conditionals=name) for name in "ab"])
-    assert len(plotting.plot_group_budget(both).axes) == 2
+    assert len(plotting.plot_group_budget(both)) == 2
 
 
 def test_variance_ratio():
     frame = pd.DataFrame({"sigma2": [4.0, 0.1, 1.0], "variance": [4.0, 0.01, 0.9]})
-    left, right = plotting.plot_variance_ratio(frame).axes
+    left, right = plotting.plot_variance_ratio(frame)
     np.testing.assert_allclose(left.lines[1].get_xdata(), [0.1, 1.0, 4.0])
     np.testing.assert_allclose(left.lines[1].get_ydata(), [0.1, 0.9, 1.0])
     np.testing.assert_allclose(right.lines[1].get_xdata(), [5.0, 0.5, 0.125])
@@ -100,8 +104,8 @@ def test_noise_sum():
             "approximate": 0.31,
         }
     )
-    axes = plotting.plot_noise_sum(frame).axes
-    assert [a.get_visible() for a in axes] == [True] * 4 + [False] * 2
+    axes = plotting.plot_noise_sum(frame)
+    assert [a.get_visible() for a in axes[0].figure.axes] == [True] * 4 + [False] * 2
     np.testing.assert_array_equal(axes[0].lines[0].get_ydata(), [0.31] * 3)
     assert axes[1].get_title() == r"$\rho$ = 1, 27 terms"
 
@@ -139,11 +143,11 @@ def test_figures_are_the_same_bytes_each_time(decisions, tmp_path):
 
 def test_the_quantity_and_its_baseline_are_named(risks):
     frame = risks.assign(baseline=0.5)
-    figure = plotting.plot_group_budget(frame, quantity="best guess is right")
-    assert figure.axes[0].get_ylabel() == "best guess is right"
-    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    (axes,) = plotting.plot_group_budget(frame, quantity="best guess is right")
+    assert axes.get_ylabel() == "best guess is right"
+    names = [text.get_text() for text in axes.figure.legends[0].get_texts()]
     assert names == ["1", "10", "block alone", "no release"]
-    (axes,) = plotting.plot_group_count(frame[frame["rho_group"] == 0.1]).axes
+    (axes,) = plotting.plot_group_count(frame[frame["rho_group"] == 0.1])
     assert axes.get_ylabel() == "probability of being found, if in the cell"
     assert "no release" in axes.get_legend_handles_labels()[1]
 
@@ -153,5 +157,5 @@ def test_a_tie_is_painted_as_one():
     gain = br.risk.hierarchical_gain(**GRANVILLE, group_count=1, group_prior=law)
     frame = gain.decision_map(range(0, 3), range(0, 2), range(-30, 31))
     assert (frame["change"] == "tie").any()
-    (legend,) = plotting.plot_decision_map(frame).legends
+    (legend,) = plotting.plot_decision_map(frame)[0].figure.legends
     assert "a tie: a coin decides" in [text.get_text() for text in legend.get_texts()]

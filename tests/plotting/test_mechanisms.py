@@ -39,7 +39,7 @@ def points(axes):
 
 def test_panels_draw_targets_and_means():
     data = frame()
-    left, right = plot_mechanisms(data).axes
+    left, right = plot_mechanisms(data)
     for i, name in enumerate(["none", "swapping", "discrete Gaussian"]):
         rows = data[data["protection"] == name]
         assert points(left)[i][1].tolist() == rows["marginal_risk"].tolist()
@@ -56,7 +56,7 @@ def test_panels_draw_targets_and_means():
 
 def test_bars_are_the_intervals():
     data = frame()
-    left, _ = plot_mechanisms(data).axes
+    left, _ = plot_mechanisms(data)
     for container, (_, rows) in zip(
         left.containers, data.groupby("protection", sort=False), strict=True
     ):
@@ -67,19 +67,19 @@ def test_bars_are_the_intervals():
 
 
 def test_wide_utilities_are_logarithmic_with_a_zero():
-    _, right = plot_mechanisms(frame()).axes
+    _, right = plot_mechanisms(frame())
     assert right.get_xscale() == "symlog"
-    _, near = plot_mechanisms(frame(largest=0.1)).axes
+    _, near = plot_mechanisms(frame(largest=0.1))
     assert near.get_xscale() == "linear"
-    _, root = plot_mechanisms(frame(), utility="root_mean_square_error").axes
+    _, root = plot_mechanisms(frame(), utility="root_mean_square_error")
     assert root.get_xlabel() == "root mean square error of a published count"
 
 
 def test_certainty_is_marked_where_the_prior_is_one_number():
-    left, _ = plot_mechanisms(frame()).axes
+    left, _ = plot_mechanisms(frame())
     assert "certain" in [t.get_text() for t in left.texts]
     mixed = frame().assign(prior=[0.1, 0.2] * 3)
-    left, _ = plot_mechanisms(mixed).axes
+    left, _ = plot_mechanisms(mixed)
     assert not left.texts
 
 

@@ -31,12 +31,12 @@ def test_statements_and_mechanisms_draw_any_name(name):
             "ratio": [1.0, 2.0],
         }
     )
-    assert drawn(plot_statements(statements)).startswith("<?xml")
+    assert drawn(plot_statements(statements)[0].figure).startswith("<?xml")
     columns = ("marginal_risk", "marginal_risk_lower", "marginal_risk_upper")
     frame = pd.DataFrame({"protection": [name, "other"], "prior": 0.1, "target": 0})
     frame = frame.assign(**dict.fromkeys(columns, 1.2), mean_absolute_error=1.0)
     frame["mean_absolute_error_error"] = 0.1
-    assert drawn(plot_mechanisms(frame)).startswith("<?xml")
+    assert drawn(plot_mechanisms(frame)[0].figure).startswith("<?xml")
 
 
 @pytest.mark.parametrize("name", NASTY)

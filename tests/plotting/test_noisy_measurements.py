@@ -27,7 +27,7 @@ def curve():
 
 
 def test_lines_and_bands_are_the_columns(curve):
-    (axes,) = plot_noisy_measurements(curve.sample(frac=1, random_state=1), [1.5, 2.0]).axes
+    axes = plot_noisy_measurements(curve.sample(frac=1, random_state=1), [1.5, 2.0])
     by_label = {line.get_label(): line for line in axes.lines}
     drawn = {
         "this file": curve["cells"].where(curve["cells"] > 0),
@@ -53,7 +53,7 @@ def test_lines_and_bands_are_the_columns(curve):
 @pytest.mark.parametrize("top", [1.3, 9.0, 80.0, 5000.0])
 def test_ticks_are_plain_numbers_at_any_range(curve, top):
     stretched = curve.assign(risk_ratio=np.geomspace(1.0, top, len(curve)))
-    (axes,) = plot_noisy_measurements(stretched).axes
+    axes = plot_noisy_measurements(stretched)
     texts = [t.get_text() for t in axes.get_xticklabels()]
     assert 2 <= len(texts) <= 9
     assert [float(t) for t in texts] == pytest.approx(axes.get_xticks())

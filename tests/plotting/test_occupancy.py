@@ -36,8 +36,8 @@ def curves():
 
 
 def test_blocks():
-    figure = plot_occupancy_blocks(table())
-    for axes in figure.axes:
+    panels = plot_occupancy_blocks(table())
+    for axes in panels:
         (apart, violation) = (c.lines[0].get_ydata().tolist() for c in axes.containers)
         assert apart == violation == [0.9, 0.4]
         assert [t.get_text() for t in axes.get_xticklabels()] == [
@@ -48,8 +48,7 @@ def test_blocks():
 
 def test_linkage():
     for against in ("recall", "k"):
-        figure = plot_occupancy_linkage(curves(), key="hud", unique=True, against=against)
-        left, right = figure.axes
+        left, right = plot_occupancy_linkage(curves(), key="hud", unique=True, against=against)
         np.testing.assert_allclose(left.lines[0].get_ydata(), [1, 1 / 2, 1 / 3])
         expected = [1, 2, 3] if against == "k" else [1 / 3, 2 / 3, 1]
         np.testing.assert_allclose(left.lines[0].get_xdata(), expected)
@@ -60,7 +59,7 @@ def test_counts():
     frame = pd.DataFrame(
         {"protection": "none", "violations": [1, 2, 0], "reconstructed": [1.5, 2.0, np.nan]}
     )
-    (axes,) = plot_occupancy_counts(frame, protection="none").axes
+    axes = plot_occupancy_counts(frame, protection="none")
     assert axes.lines[0].get_ydata().tolist() == [1.5, 2.0]
     none = frame.assign(reconstructed=np.nan)
     assert plot_occupancy_counts(none, protection="none").axes
@@ -70,7 +69,7 @@ def test_variability():
     frame = pd.DataFrame(
         {"attributes": "full", "share": [0.5, 1.0, np.nan], "households": [30, 10, 5]}
     )
-    left, right = plot_occupancy_variability(frame).axes
+    left, right = plot_occupancy_variability(frame)
     assert left.lines[0].get_ydata().tolist() == [0.0, 0.5, 1.0]
     assert right.lines[0].get_ydata().tolist() == [0.0, 0.75, 1.0]
 

@@ -24,7 +24,7 @@ def panels():
 
 def test_both_panels_draw_the_frames(panels):
     by_rho, by_count = panels
-    left, right = plot_postprocessing(by_rho, by_count).axes
+    left, right = plot_postprocessing(by_rho, by_count)
     data = [np.array(line.get_ydata()) for line in left.lines]
     for i, n in enumerate((50, 5, 1)):
         np.testing.assert_array_equal(data[i], by_rho[by_rho["group_count"] == n]["risk_after"])
@@ -43,7 +43,7 @@ def test_both_panels_draw_the_frames(panels):
 
 
 def test_legends_name_the_lines_and_the_bound(panels):
-    left, right = plot_postprocessing(*panels).axes
+    left, right = plot_postprocessing(*panels)
     texts = [[text.get_text() for text in axes.get_legend().get_texts()] for axes in (left, right)]
     assert texts == [["50", "5", "1", "not processed"], ["1", "0.1", "not processed"]]
 
@@ -51,7 +51,7 @@ def test_legends_name_the_lines_and_the_bound(panels):
 def test_wide_ranges_are_logarithmic():
     by_count = frame(np.array([1, 5, 50, 400])[:, None], [0.1, 1.0])
     ratios = by_count.assign(risk_before=by_count["risk_before"] * [1, 2, 5, 10, 20, 50, 80, 90])
-    _, right = plot_postprocessing(frame([1], np.array([0.1, 1.0])[:, None]), ratios).axes
+    _, right = plot_postprocessing(frame([1], np.array([0.1, 1.0])[:, None]), ratios)
     assert (right.get_xscale(), right.get_yscale()) == ("log", "log")
 
 

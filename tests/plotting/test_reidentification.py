@@ -37,8 +37,7 @@ def lines(axes):
 
 
 def test_precision_and_ratio(rates):
-    figure = plotting.plot_reidentification(rates)
-    left, right = figure.axes
+    left, right = plotting.plot_reidentification(rates)
     mine = rates[(rates["source"] == "t") & (rates["block_size"] != "All")]
     mine = mine[mine["putative"] > 0]
     drawn = next(c for c in left.containers if c.get_label() == "t").lines[0].get_ydata()
@@ -55,8 +54,7 @@ def test_majority_curves():
     noisy = pd.DataFrame({"x": [48, 2, 3], "y": [52, 5, 0]}, index=["a", "b", "c"])
     found = majority_inference({"true": truth, "noisy": noisy}, truth=truth)
     curves = pd.concat([found.curve(threshold=t) for t in (1, 5, 20)])
-    figure = plotting.plot_majority(curves)
-    shown = [axes for axes in figure.axes if axes.get_visible()]
+    shown = plotting.plot_majority(curves)
     assert [axes.get_title() for axes in shown] == [f"majority of at least {t}" for t in (1, 5, 20)]
     rows = curves[(curves["threshold"] == 5) & (curves["release"] == "true")]
     line = next(line for line in shown[1].lines if line.get_label() == "true")
@@ -71,7 +69,7 @@ def test_variability(scopes):
     ).assign(upper=[0.0, 0.1, 0.4])
     quantiles = variability_quantiles(blocks, rng=1, step=20)
     frame = pd.concat([quantiles.assign(scope=s) for s in scopes]) if scopes else quantiles
-    axes = plotting.plot_variability(frame).axes[0]
+    axes = plotting.plot_variability(frame)
     assert len(axes.lines) == max(1, len(scopes))
     for line in axes.lines:
         np.testing.assert_array_equal(line.get_ydata(), quantiles["quantile_upper"])
@@ -105,7 +103,7 @@ def test_sources_without_a_link_are_drawn_as_nothing(rates):
     # As text, the sizes of no row are no numbers to add to.
     for kind in (object, "str"):
         none = rates.assign(putative=0, block_size=rates["block_size"].astype(kind))
-        left, right = plotting.plot_reidentification(none).axes
+        left, right = plotting.plot_reidentification(none)
         for axes in (left, right):
             assert len(axes.containers) > 0
             assert all(len(drawn.lines[0].get_xdata()) == 0 for drawn in axes.containers)

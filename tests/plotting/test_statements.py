@@ -26,7 +26,7 @@ def test_estimates_left_out_are_named_where_nothing_covers_them():
         for attack, status in attacks
         for protection in ("identity", "swapping")
     )
-    figure = plot_statements(frame)
+    figure = plot_statements(frame)[0].figure
     figure.draw_without_rendering()
     note = figure._suptitle
     assert "occupancy under identity" in note.get_text()

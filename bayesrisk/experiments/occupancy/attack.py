@@ -3,6 +3,8 @@
 Reads published statistics, and a public sample, and nothing else.
 """
 
+from __future__ import annotations
+
 import functools
 import hashlib
 from collections import Counter

@@ -1,5 +1,7 @@
 """Settings of a study of occupancy violations, and the protections that it compares."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,6 +9,7 @@ import numpy as np
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
@@ -29,6 +32,7 @@ _CENSUS = ("H13", "P15", "P16")
 _HUD = ("HUD-households", "HUD-people", "HUD-race", "HUD-children", "HUD-bedrooms")
 
 
+@displayed
 @dataclass(frozen=True)
 class OccupancyConfig(RunSettings):
     """What a study of occupancy violations does.

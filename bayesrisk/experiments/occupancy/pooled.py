@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _files
+from bayesrisk._show import displayed
 from bayesrisk.exceptions import OutputError
 from bayesrisk.experiments.occupancy.config import OccupancyConfig
 from bayesrisk.experiments.occupancy.study import StudyPart, sampled_rankings
@@ -26,6 +27,7 @@ _TOTALS, _SINGLE = ("table", "seeds", "ends"), ("blocks", "curves", "variability
 _READINGS = {"apart": ("violation",), "violation": ("violation", "infeasible")}
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class OccupancyStudy:
     """Results of a study, as frames.

@@ -9,6 +9,7 @@ import pandas as pd
 
 from bayesrisk import _files
 from bayesrisk._files.parquet import read_frame
+from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import PartFileError
 from bayesrisk.experiments.runs.config import RunSettings
@@ -73,6 +74,7 @@ class ReconstructionFolder(PartFolder):
         self.kinds = ("records", "variability", "blocks") if variability else ("records", "blocks")
 
 
+@displayed
 @dataclass(frozen=True)
 class ReconstructionOutput:
     """What a finished run wrote.

@@ -3,6 +3,8 @@
 Reads published tables and nothing else.
 """
 
+from __future__ import annotations
+
 import functools
 from collections import Counter
 from collections.abc import Callable
@@ -13,6 +15,7 @@ import pyarrow.parquet as pq
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction.folder import ReconstructionConfig, ReconstructionFolder
 from bayesrisk.experiments.reconstruction.shards import (
@@ -31,6 +34,7 @@ _TRACT = "tract"
 _SHOWN = 5  # conflicts that a summary quotes
 
 
+@displayed
 @dataclass(frozen=True)
 class ReconstructionSummary:
     """What a run did.

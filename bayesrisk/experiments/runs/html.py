@@ -69,7 +69,7 @@ def versions() -> str:
 def figure(drawn: Any, stem: Path, caption: str) -> str:
     """Write a figure beside the page and return it embedded in the page."""
     png = plotting.save_figure(drawn, stem)[0]
-    width = round(float(drawn.get_figwidth()) * _PIXELS_PER_INCH)
+    width = round(float(plotting.figure_of(drawn).get_figwidth()) * _PIXELS_PER_INCH)
     data = base64.b64encode(png.read_bytes()).decode("ascii")
     return (
         f'<figure><img width="{width}" alt="{text(caption)}" '

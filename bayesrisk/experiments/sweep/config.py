@@ -1,11 +1,14 @@
 """The configuration of a sweep, resolved: nothing left to look up, nothing left to check."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.experiments.runs.config import RunSettings, checked
 from bayesrisk.experiments.sweep.targets import Target
@@ -104,6 +107,7 @@ def _budgets(values: Any, name: str) -> tuple[Budget, ...]:
     )
 
 
+@displayed
 @dataclass(frozen=True)
 class SweepConfig(RunSettings):
     """A resolved sweep: nothing left to look up, nothing left to check.

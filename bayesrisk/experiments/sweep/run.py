@@ -11,6 +11,7 @@ from pyarrow import csv as pa_csv
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.experiments.runs.executors import make_executor
 from bayesrisk.experiments.sweep.config import SweepConfig
@@ -20,6 +21,7 @@ from bayesrisk.experiments.sweep.shard import compute_shard
 __all__ = ["SweepSummary", "read_results", "run_sweep"]
 
 
+@displayed
 @dataclass(frozen=True)
 class SweepSummary:
     """What a run of a sweep did.

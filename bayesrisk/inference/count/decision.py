@@ -1,5 +1,7 @@
 """The adversary's decision under 0-1 loss (Kazan and Reiter, equation 3.5)."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -5,6 +5,8 @@ characteristics in question, so the true count X is ``known_count`` or one more;
 probability of one more (the target has them).  The noisy count Y = X + N_Z(0, sigma2).
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

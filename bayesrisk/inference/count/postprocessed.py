@@ -4,6 +4,8 @@ The group's count N is known.  The block's noisy count y and the noisy total S o
 are projected on a + c = N, kept within [0, N] and rounded; only a is published.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

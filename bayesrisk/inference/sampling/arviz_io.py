@@ -1,13 +1,15 @@
 """Draws handed to ArviZ, and its diagnostics read with a verdict: the only module that imports it.
 
 ArviZ 0.x keeps draws as InferenceData, ArviZ 1.x as an xarray DataTree, and the two differ in how
-data are passed and plots are named.  ``_arviz`` is the one place that knows.  ArviZ is loaded when
+data are passed.  ``_arviz`` is the one place that knows.  ArviZ is loaded when
 it is first needed, because it takes seconds.
 """
 
+from __future__ import annotations
+
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,8 +18,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed
 from bayesrisk._types import FloatArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.exceptions import ArgumentTypeError, ShapeError
 from bayesrisk.inference.sampling.chains import Samples
 
 __all__ = ["Diagnosis", "diagnose", "to_arviz"]
@@ -36,9 +39,6 @@ class _ArviZ(Protocol):
     def pack(self, groups: Mapping[str, Any], attrs: Mapping[str, Any], **labels: Any) -> Any:
         """Return the draws in ArviZ's own container."""
 
-    def figure(self, kind: str, data: Any) -> Any:
-        """Return the figure of one kind of plot."""
-
     def statistic(self, name: str, draws: NDArray[Any], **options: Any) -> float:
         """Return one diagnostic of draws (chains, draws)."""
 
@@ -54,34 +54,21 @@ class _Common:
 
 
 class _Legacy(_Common):
-    """ArviZ 0.x: InferenceData, plots that return axes."""
+    """ArviZ 0.x: InferenceData."""
 
     def pack(self, groups: Mapping[str, Any], attrs: Mapping[str, Any], **labels: Any) -> Any:
         data = self._module.from_dict(**groups, **labels)
         data.posterior.attrs.update(attrs)
         return data
 
-    def figure(self, kind: str, data: Any) -> Any:
-        with warnings.catch_warnings():
-            # ArviZ 0.23 on Matplotlib 3.11; raised once for each artist.
-            warnings.filterwarnings("ignore", message="Passing a dict or None as alias_mapping")
-            options = {"compact": False} if kind == "trace" else {}
-            axes = getattr(self._module, f"plot_{kind}")(data, show=False, **options)
-        return np.asarray(axes).reshape(-1)[0].get_figure()
-
 
 class _Modern(_Common):
-    """ArviZ 1.x: DataTree, plots that return collections, and ``plot_dist`` for the posterior."""
+    """ArviZ 1.x: DataTree."""
 
     def pack(self, groups: Mapping[str, Any], attrs: Mapping[str, Any], **labels: Any) -> Any:
         data = self._module.from_dict(dict(groups), **labels)
         data["posterior"].attrs.update(attrs)
         return data
-
-    def figure(self, kind: str, data: Any) -> Any:
-        name = "plot_dist" if kind == "posterior" else f"plot_{kind}"
-        collection = getattr(self._module, name)(data, backend="matplotlib")
-        return collection.viz["figure"].item()
 
 
 def _arviz() -> _ArviZ:
@@ -100,42 +87,17 @@ def _checked(samples: Any) -> Samples:
     return samples
 
 
-def _pack(
-    arviz: _ArviZ,
-    samples: Samples,
-    labels: Sequence[Any],
-    *,
-    target: bool,
-    untie: bool = False,
-) -> Any:
-    """Return the chosen variables of ``samples`` in ArviZ's container.
-
-    With ``untie`` equal counts are told apart by chance, each time in the same way: ArviZ would
-    rank them by their place in the chains, and show waves where chains agree.
-    """
-    posterior: dict[str, Any] = {}
-    if target and samples.target is not None:
-        posterior["target"] = samples.target
-    if labels:
-        every = {label: i for i, label in enumerate(samples.labels)}
-        posterior["count"] = samples.counts[:, :, [every[label] for label in labels]]
-    if untie:
-        chance = np.random.default_rng(0)
-        posterior = {n: draws + chance.random(draws.shape) for n, draws in posterior.items()}
-    attrs = {
-        "inference_library": "bayesrisk",
-        "inference_library_version": samples.versions["bayesrisk"],
-        "sampler": samples.sampler,
-        "tuning_steps": samples.warmup,
-        "spec": json.dumps(dict(samples.spec), default=str),
-        "seed": json.dumps(dict(samples.seed), default=str),
+def _groups(samples: Samples) -> dict[str, dict[str, Any]]:
+    """Return the groups of ArviZ's container that there are, each its variables by name."""
+    posterior: dict[str, Any] = {"count": samples.counts}
+    if samples.target is not None:
+        posterior = {"target": samples.target, **posterior}
+    data = {"observed_data": samples.observed, "constant_data": samples.constants}
+    return {"posterior": posterior} | {
+        group: {name: np.asarray(value) for name, value in variables.items()}
+        for group, variables in data.items()
+        if variables
     }
-    return arviz.pack(
-        {"posterior": posterior},
-        attrs,
-        coords={samples.dimension: list(labels)} if labels else {},
-        dims={"count": [samples.dimension]} if labels else {},
-    )
 
 
 def to_arviz(samples: Samples) -> Any:
@@ -151,7 +113,10 @@ def to_arviz(samples: Samples) -> Any:
     arviz.InferenceData or xarray.DataTree
         The former on ArviZ 0.x, the latter on 1.x.  Group ``posterior``: ``target`` with
         dimensions chain, draw, and ``count`` with chain, draw, level (or node); origin, seed and
-        versions in its attributes.
+        versions in its attributes.  Group ``observed_data``: what was released, ``noisy_count``
+        with level (or node), and ``noisy_siblings``.  Group ``constant_data``: what was known
+        without the release, such as ``precision`` (rho over the squared sensitivity), ``prior`` and
+        ``known_count``.  There is no ``sample_stats``: a Gibbs sampler accepts every move.
 
     Raises
     ------
@@ -166,24 +131,27 @@ def to_arviz(samples: Samples) -> Any:
     >>> to_arviz(samples)["posterior"]["count"].dims
     ('chain', 'draw', 'level')
     """
-    return _pack(_arviz(), _checked(samples), samples.labels, target=True)
+    draws = _checked(samples)
+    attrs = {
+        "inference_library": "bayesrisk",
+        "inference_library_version": draws.versions["bayesrisk"],
+        "sampler": draws.sampler,
+        "tuning_steps": draws.warmup,
+        "spec": json.dumps(dict(draws.spec), default=str),
+        "seed": json.dumps(dict(draws.seed), default=str),
+    }
+    groups = _groups(draws)
+    dims = {
+        name: [draws.dimension]
+        for group, variables in groups.items()
+        for name, value in variables.items()
+        if name == "count" or (group != "posterior" and value.ndim)
+    }
+    coords = {draws.dimension: list(draws.labels)}
+    return _arviz().pack(groups, attrs, coords=coords, dims=dims)
 
 
-def figure(kind: str, samples: Samples, labels: Sequence[Any] | None, most: int) -> Any:
-    """Return ArviZ's figure of one kind: posterior, trace, rank or autocorr."""
-    _checked(samples)
-    has_target = samples.target is not None
-    wanted = (("target",) if has_target else ()) + samples.labels if labels is None else labels
-    target = has_target and "target" in wanted
-    counts = [label for label in wanted if not (target and label == "target")]
-    for label in counts:
-        samples.of(label)  # names an unknown one
-    if not 1 <= len(wanted) <= most:
-        raise ArgumentError(f"labels must name 1 to {most} variables to plot, got {len(wanted)}")
-    arviz = _arviz()
-    return arviz.figure(kind, _pack(arviz, samples, counts, target=target, untie=kind == "rank"))
-
-
+@displayed
 @dataclass(frozen=True)
 class Diagnosis:
     """Whether chains agree and have moved enough, for each variable and in a verdict.

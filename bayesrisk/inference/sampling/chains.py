@@ -1,5 +1,7 @@
 """Draws of several Markov chains: how they are run, seeded, kept and summarised."""
 
+from __future__ import annotations
+
 import os
 import threading
 import time
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import generator
+from bayesrisk._show import displayed, number
 from bayesrisk._types import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
@@ -34,6 +37,7 @@ _SECONDS = 0.25
 Step = Callable[[int, IntArray], None]
 
 
+@displayed
 @dataclass(frozen=True)
 class Samples:
     """Draws of a posterior by Gibbs sampling, with their origin.
@@ -64,6 +68,9 @@ class Samples:
         Versions of bayesrisk and NumPy: the draws are the same where both are.
     status : str
         Always ``"sampled"``: subject to Monte Carlo error.
+    observed, constants : mapping
+        What was released, and what was known without it: numbers, or arrays with one entry for
+        each of ``labels``.
     """
 
     counts: IntArray
@@ -80,6 +87,8 @@ class Samples:
         )
     )
     status: str = "sampled"
+    observed: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    constants: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def chains(self) -> int:
@@ -91,11 +100,17 @@ class Samples:
         """Draws kept from each chain."""
         return int(self.counts.shape[1])
 
-    def __repr__(self) -> str:
-        return (
-            f"Samples({self.sampler}: {self.chains} chains x {self.draws} draws x "
-            f"{len(self.labels)} {self.dimension}s)"
-        )
+    def _answer(self) -> list[str]:
+        lines = [
+            f"{self.sampler}, {self.chains} chains x {self.draws:,} draws x {len(self.labels):,} "
+            f"{self.dimension}s."
+        ]
+        if self.target is not None:
+            lines.append(
+                f"Probability of the target {number(self.target_probability)}, Monte Carlo "
+                f"standard error {number(self.target_error)}."
+            )
+        return [*lines, "Read diagnose() before using them."]
 
     def of(self, label: str) -> IntArray:
         """Return the draws of one variable, shape (chains, draws).

@@ -1,5 +1,7 @@
 """Gibbs sampler for a path of nested groups: block, block group, tract, county, and so on."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -221,8 +223,8 @@ def sample_path(
     --------
     >>> samples = sample_path([2, 1, 4], [-1, 2], n_siblings=[27, 3], rho=[0.1, 0.25, 0.05],
     ...     prior=0.5, draws=100, warmup=10, chains=2, rng=1)
-    >>> samples
-    Samples(coherent: 2 chains x 100 draws x 3 levels)
+    >>> samples.counts.shape
+    (2, 100, 3)
     """
     k = check.integer(known_count, "known_count", lower=0)
     p = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")
@@ -289,6 +291,10 @@ def sample_path(
         warmup=sizes[1],
         spec=MappingProxyType(spec),
         seed=seed,
+        observed=MappingProxyType({"noisy_count": path.noisy[: state.level.size]}),
+        constants=MappingProxyType(
+            {"precision": path.precision[: state.level.size], "prior": p, "known_count": k}
+        ),
     )
 
 

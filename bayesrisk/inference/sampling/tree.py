@@ -1,5 +1,7 @@
 """Gibbs sampler for every count of a tree at once, under any prior of the leaves."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -369,4 +371,6 @@ def sample_tree(
         warmup=sizes[1],
         spec=MappingProxyType({"tree": repr(tree), "leaf_prior": repr(leaf_prior)}),
         seed=seed,
+        observed=MappingProxyType({"noisy_count": tree.noisy[keep]}),
+        constants=MappingProxyType({"precision": tree.precision[keep]}),
     )

@@ -4,6 +4,8 @@ The adversary's model is that of Kazan and Reiter, section 3.2: a block inside a
 with noise at both levels, and the noisy total of the other blocks.
 """
 
+from __future__ import annotations
+
 from types import MappingProxyType
 
 import numpy as np
@@ -184,4 +186,12 @@ def sample_hierarchy(
         warmup=sizes[1],
         spec=MappingProxyType(spec),
         seed=seed,
+        observed=MappingProxyType({"noisy_count": np.array([y, n]), "noisy_siblings": s}),
+        constants=MappingProxyType(
+            {
+                "precision": np.array([float(settings.block), float(settings.group)]),
+                "prior": float(settings.prior),
+                "known_count": k,
+            }
+        ),
     )

@@ -5,6 +5,8 @@ target is a complete data set.  What the mechanism would then release is drawn a
 The callable that draws is handed in: this zone knows neither records nor mechanisms.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import generator
+from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.inference.simulated._draws import MAX_VALUES, Progress, Simulator, Work, run, whole
@@ -25,6 +28,7 @@ __all__ = ["SUPPRESSED", "SimulatedLikelihood", "SimulatedPosterior", "simulated
 SUPPRESSED = -(2**63)
 
 
+@displayed
 @dataclass(frozen=True)
 class SimulatedPosterior:
     """What the adversary believes after one release, with Monte Carlo errors.
@@ -60,6 +64,7 @@ class SimulatedPosterior:
     seed: int
 
 
+@displayed
 @dataclass(frozen=True)
 class SimulatedLikelihood:
     r"""Estimated probability of every observed release under every hypothesis.
@@ -177,7 +182,7 @@ class SimulatedLikelihood:
             seed=self.seed,
         )
 
-    def select(self, *, hypotheses: Sequence[int], cells: Sequence[int]) -> "SimulatedLikelihood":
+    def select(self, *, hypotheses: Sequence[int], cells: Sequence[int]) -> SimulatedLikelihood:
         """Return the likelihood of some of the cells under some of the hypotheses.
 
         Parameters

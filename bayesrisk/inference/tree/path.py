@@ -5,6 +5,8 @@ group and the noisy total of its other children.  A path is a tree of a special 
 children of a group are one leaf, and a flat prior on that leaf is a flat prior on the group.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk._validation import Number
 from bayesrisk._version import __version__
 from bayesrisk.distributions import CountLaw
@@ -33,6 +36,7 @@ _MAX_ENTRIES = 2**24
 _REACH = 700.0  # a table of exact noise ends where it is exp(-700) of its largest value
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class PathPosterior:
     """Posterior of the target and of the count at every level of a path, exact up to a bound.

@@ -1,5 +1,7 @@
 """The posterior of every count of a hierarchy, given every noisy count in it."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed, number, span
 from bayesrisk._version import __version__
 from bayesrisk.distributions import FiniteLaw
 from bayesrisk.exceptions import ArgumentTypeError
@@ -21,6 +24,7 @@ from bayesrisk.inference.tree.structure import Tree
 __all__ = ["TreePosterior", "tree_posterior"]
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class TreePosterior:
     """The posterior of every node's count, exact up to a stated truncation.
@@ -74,6 +78,14 @@ class TreePosterior:
     size: NDArray[np.int64]
     probabilities: NDArray[np.float64]
     version: str = __version__
+
+    def _answer(self) -> list[str]:
+        return [
+            f"Counts of {len(self.mean):,} nodes, expected {span(self.mean)} with a standard "
+            f"deviation of {span(self.sd)}; probability of at least one {span(self.at_least_one)}.",
+            f"{self.status}: within {number(self.truncation_bound)} of the untruncated law "
+            f"(prior: {self.leaf_prior}).",
+        ]
 
     def pmf(self, node: Any) -> pd.Series:
         """Return the posterior of one node's count.

@@ -1,5 +1,7 @@
 """A hierarchy of counts, each node with its noisy count, as flat arrays."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,7 +118,7 @@ class Tree:
             raise DataError(f"the tree has no node {shown(name)}") from error
 
     @classmethod
-    def from_frame(cls, frame: pd.DataFrame, *, sensitivity: Number = 1.0) -> "Tree":
+    def from_frame(cls, frame: pd.DataFrame, *, sensitivity: Number = 1.0) -> Tree:
         """Build the tree from a table with one row per node, in any order.
 
         Parameters

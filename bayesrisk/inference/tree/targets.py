@@ -1,5 +1,7 @@
 """The risk of every leaf's target at once, from one passage over a tree."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,6 +10,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.tree import _sum_product as engine
@@ -19,6 +22,7 @@ from bayesrisk.inference.tree.structure import Tree
 __all__ = ["TargetPosteriors", "target_posteriors"]
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class TargetPosteriors:
     """What the releases of a whole tree say about the target in each of its leaves.

@@ -4,6 +4,8 @@ Kazan and Reiter, section 3.2: block count X, known up to one person; group coun
 counts of block and group, and the noisy total S of the other m blocks, whose true total is N - X.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed, number, span
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk._validation import Number
 from bayesrisk._version import __version__
@@ -26,6 +29,7 @@ __all__ = [
 ]
 
 
+@displayed
 @dataclass(frozen=True)
 class HierarchicalPosterior:
     """Posterior of the target and of the group count, given releases of two levels.
@@ -78,6 +82,14 @@ class HierarchicalPosterior:
     truncation_bound: float
     status: str = "exact"
     version: str = __version__
+
+    def _answer(self) -> list[str]:
+        return [
+            f"The belief that the target is there goes from {span(self.prior)} to "
+            f"{span(self.target_probability)}; the block's count alone makes it "
+            f"{span(self.block_probability)}.",
+            f"Exact up to {number(self.truncation_bound)} ({self.conditionals} conditionals).",
+        ]
 
     @property
     def risk_ratio(self) -> Any:

@@ -1,5 +1,7 @@
 """What it costs the adversary to take one discrete Gaussian for the noise of a total."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from bayesrisk._show import displayed
 from bayesrisk._types import FloatArray
 from bayesrisk._validation import Number
 from bayesrisk.distributions import CountLaw, DiscreteGaussian, sum_approximation
@@ -17,6 +20,7 @@ from bayesrisk.inference.two_levels.posterior import HierarchicalPosterior, hier
 __all__ = ["ApproximationCost", "sibling_approximation_cost"]
 
 
+@displayed
 @dataclass(frozen=True)
 class ApproximationCost:
     """What the approximate law of the siblings' noise changes, release by release.

@@ -1,5 +1,7 @@
 """What anybody can say about suppressed cells from the published ones: exact ranges."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,6 +10,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.mechanisms.suppression._group_ranges import group_ranges
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["ProtectionRanges", "audit_suppression"]
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class ProtectionRanges:
     """Range of every suppressed cell that the published cells leave open.
@@ -49,7 +53,7 @@ class ProtectionRanges:
         """Which cells have one possible count only, so that suppressing them was in vain."""
         return np.equal(self.lower, self.upper)
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self) -> pd.DataFrame:
         """Return one row for each suppressed cell.
 
         Returns

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import generator
+from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
@@ -32,6 +33,7 @@ __all__ = ["SwappedMicrodata", "Swapping"]
 _UNITS = ("household", "person")
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class SwappedMicrodata:
     """Records after swapping, with what the custodian may want to know about it.

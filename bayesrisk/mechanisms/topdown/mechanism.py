@@ -1,5 +1,7 @@
 """TopDown-like release: noise at every level, then consistency from the top down."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -236,7 +238,7 @@ class TopDown(BaseMechanism):
         scales = noise_scales(self._settings(workload))
         return {key: NoiseSpec("discrete-gaussian", scale) for key, scale in scales.items()}
 
-    def prepare(self, microdata: Microdata | Records, *, workload: Workload) -> "PreparedTopDown":
+    def prepare(self, microdata: Microdata | Records, *, workload: Workload) -> PreparedTopDown:
         """Return everything that does not depend on the noise, for many releases of one truth.
 
         Parameters

@@ -1,5 +1,7 @@
 """What the reader of noisy measurement files hands out: rows of one query, as arrays."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +11,10 @@ from numpy.typing import NDArray
 __all__ = ["ConstraintBatch", "MeasurementBatch"]
 
 
+from bayesrisk._show import displayed
+
+
+@displayed
 @dataclass(frozen=True)
 class MeasurementBatch:
     """Noisy answers to one query in some units.
@@ -44,6 +50,7 @@ class MeasurementBatch:
     rows: NDArray[np.int64]
 
 
+@displayed
 @dataclass(frozen=True)
 class ConstraintBatch:
     """Exact statements about one query in some units.

@@ -4,6 +4,8 @@ The files give the variance of the discrete Gaussian, rounded to single precisio
 the scale parameter sigma2.  The two agree to 2e-7 at 1 and differ by 6 % at sigma2 = 0.3.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -91,7 +93,7 @@ def sigma2_from_variance(variance: ArrayLike) -> Any:
     return result[()]
 
 
-def budget_chain(budget: "pd.DataFrame", level: str, query: str) -> list[Fraction]:
+def budget_chain(budget: pd.DataFrame, level: str, query: str) -> list[Fraction]:
     """Return the budgets of a query at a level and at those below it, from a table of budgets."""
     missing = [name for name in ("level", "query", "rho") if name not in budget.columns]
     if missing:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers.nmf._folder import check_units, files_of, levels_of, refuse_repeated
 from bayesrisk.readers.nmf._rows import (
@@ -49,6 +50,7 @@ _UNKNOWN_SIZE = 2**21  # cells of a row where the axes are not known
 _NAME_ROWS = 2**17
 
 
+@displayed
 @dataclass(frozen=True)
 class NoisyMeasurements:
     """A folder of noisy measurement files; ``open`` makes it, its methods read.

@@ -1,5 +1,7 @@
 """A small noisy measurement file with the form of the released ones, and the truth behind it."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,6 +17,7 @@ from pyarrow import parquet
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._random import Seed, generator
+from bayesrisk._show import displayed
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, OutputError
@@ -32,6 +35,7 @@ _FACILITY = 99_999  # upper bound of the people in one facility
 _NURSING = 3
 
 
+@displayed
 @dataclass(frozen=True)
 class SyntheticMeasurements:
     """A noisy measurement file that was written, and what only its writer knows.
@@ -66,7 +70,7 @@ def answer_query(
     return answer.reshape(counts.shape[0], -1), answer.shape[1:]
 
 
-def _spent(spine: Spine, budget: "pd.DataFrame", level: str, query: str) -> NDArray[np.object_]:
+def _spent(spine: Spine, budget: pd.DataFrame, level: str, query: str) -> NDArray[np.object_]:
     """Return the budget of a query for each unit of a level.
 
     From the top down, a unit without siblings hands its budget, and what its own only child
@@ -245,7 +249,7 @@ def write_nmf(
     *,
     rng: Seed,
     universe: str = "person",
-    budget: "pd.DataFrame | None" = None,
+    budget: pd.DataFrame | None = None,
     states: Sequence[str] = ("057", "058", "157"),
     counties: int = 2,
     tracts: tuple[int, int] = (2, 3),

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.claims.options import About
@@ -23,6 +24,7 @@ __all__ = ["Claims", "collected"]
 STATUS = {VERIFIED: "verified", REFUTED: "refuted", UNDECIDED: "undecided"}
 
 
+@displayed
 @dataclass(frozen=True)
 class Claims:
     """Claims about places, and what is proved of each.
@@ -65,6 +67,21 @@ class Claims:
     among: Mapping[str, tuple[int, ...]]
     schema: Schema
     version: str = __version__
+
+    def _answer(self) -> list[str]:
+        known = self.claims["status"].value_counts()
+        verified = self.claims[self.claims["status"] == "verified"]
+        places = verified[self.level].nunique()
+        return [
+            f"{len(verified):,} claims must be true whatever the records are, in {places:,} of "
+            f"{len(self.blocks):,} places; {int((verified['multiplicity'] == 1).sum()):,} of them "
+            "are about exactly one record.",
+            f"{int(known.get('undecided', 0)):,} undecided, {int(known.get('refuted', 0)):,} "
+            "refuted. See to_frame(), and claim_sentences() for words.",
+        ]
+
+    def _shown_frame(self) -> pd.DataFrame:
+        return self.to_frame()
 
     def to_frame(
         self, *, status: str | None = "verified", readable: str | None = None

@@ -4,6 +4,8 @@ A claim R(a, m) says that exactly m records of a place agree with the partial as
 verified when it holds in every data set that fits the published tables.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -171,7 +173,7 @@ def generate_claims(tables: PublishedTables, **options: object) -> Claims:
 
 
 def verify_claims(
-    tables: PublishedTables, candidates: "Claims | pd.DataFrame", **options: object
+    tables: PublishedTables, candidates: Claims | pd.DataFrame, **options: object
 ) -> Claims:
     """Return a decision on each of some claims.
 

@@ -1,5 +1,7 @@
 """The 38 age bins that the block tables of the 2010 Summary File 1 can tell apart."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

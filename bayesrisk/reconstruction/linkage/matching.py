@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import Seed, generator
+from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.reconstruction.linkage import _matching_kernels as kernels
 
@@ -28,6 +29,7 @@ _LARGEST = 2**62
 _Rows = NDArray[np.int64] | None
 
 
+@displayed
 @dataclass(frozen=True)
 class Matching:
     """Pairs of records of two files, each record in at most one pair.

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentTypeError
@@ -80,6 +81,7 @@ _CASES = (
 _CLOSED = (_Case(_NOTHING, (), ()),)
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class OccupancyDetection:
     """What Eq. 1 says of every block.

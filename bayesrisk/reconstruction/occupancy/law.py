@@ -1,5 +1,7 @@
 """How likely each kind of household is, from a public sample of households."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 
@@ -18,6 +21,7 @@ COLUMNS = ("size", "race_ethnicity", "children")
 _BOUNDS = {"size": (1, 7), "race_ethnicity": (0, 13), "children": (0, 6)}
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class HouseholdLaw:
     """Kinds of households and their log probabilities.

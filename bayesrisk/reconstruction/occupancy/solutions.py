@@ -1,5 +1,7 @@
 """Likely households of a block, with their bedrooms: Eq. 2, the t best ones, and Eq. 8."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import isqrt
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,6 +12,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import Seed, generator
+from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
@@ -30,6 +33,7 @@ _METHODS = ("exact", "perturbed")
 _ERRORS = ("none", "absolute", "squared")
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class OccupancyReconstruction:
     """Reconstructed households of blocks, one or several solutions of each.
@@ -80,7 +84,7 @@ class OccupancyReconstruction:
         small = (self.bedrooms == 1) & (self.size > 2)
         return np.asarray(small | ((self.bedrooms == 2) & (self.size > 4)), dtype=bool)
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self) -> pd.DataFrame:
         """Return one row for each different household of each solution.
 
         Returns
@@ -287,7 +291,7 @@ def _program(
     return block_program(blocks, at, plan.law, error="squared", most=max(most, 1), **about)
 
 
-def _best(program: BlockProgram, plan: _Plan, rng: np.random.Generator) -> "Best":
+def _best(program: BlockProgram, plan: _Plan, rng: np.random.Generator) -> Best:
     from bayesrisk.reconstruction.occupancy import _best as search  # loads a compiled solver
 
     if plan.method == "perturbed":

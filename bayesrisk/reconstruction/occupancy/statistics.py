@@ -1,5 +1,7 @@
 """What an adversary reads about the blocks of subsidised properties, from published tables."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,6 +10,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.tables import PublishedTables
@@ -41,6 +44,7 @@ MAX_COUNT = 2**31 - 1
 _READINGS = ("counts", "percentages")
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class OccupancyStatistics:
     """Statistics of blocks, census and HUD; one row for each block.
@@ -120,13 +124,13 @@ class OccupancyStatistics:
     def __len__(self) -> int:
         return int(self.geoids.size)
 
-    def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> "OccupancyStatistics":
+    def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> OccupancyStatistics:
         """Return the statistics of some of the blocks."""
         return OccupancyStatistics(
             self.geoids[index], *(getattr(self, name)[index] for name in (*_TABLES, *_MOST))
         )
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self) -> pd.DataFrame:
         """Return one row for each block.
 
         Returns
@@ -147,7 +151,7 @@ class OccupancyStatistics:
         return pd.DataFrame(columns).astype({"block": "str"})
 
     @classmethod
-    def from_frame(cls, frame: "pd.DataFrame", *, source: str = "blocks") -> "OccupancyStatistics":
+    def from_frame(cls, frame: pd.DataFrame, *, source: str = "blocks") -> OccupancyStatistics:
         """Return the statistics of a frame as :meth:`to_frame` makes it.
 
         Parameters
@@ -221,7 +225,7 @@ def _columns() -> dict[str, list[str]]:
     }
 
 
-def _whole_column(frame: "pd.DataFrame", column: str, source: str) -> IntArray:
+def _whole_column(frame: pd.DataFrame, column: str, source: str) -> IntArray:
     if column not in frame:
         raise DataError(
             f"{source}: must have a column {column!r}, got {', '.join(map(str, frame.columns))}"

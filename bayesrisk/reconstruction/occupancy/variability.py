@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
@@ -26,6 +27,7 @@ __all__ = ["OccupancyVariability", "occupancy_variability"]
 _ATTRIBUTES = ("full", "binned")
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class OccupancyVariability:
     """Solution variability of blocks.

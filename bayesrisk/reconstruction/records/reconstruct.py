@@ -1,5 +1,8 @@
 """Records from published tables, with what is proved about every block."""
 
+from __future__ import annotations
+
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -7,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed
 from bayesrisk._types import IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.interfaces import SolverBackend
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Reconstruction", "reconstruct"]
 
 
+@displayed
 @dataclass(frozen=True)
 class Reconstruction:
     """Histograms that fit published tables, block by block, and what is proved about each.
@@ -66,6 +71,19 @@ class Reconstruction:
     solver: str
     version: str = __version__
 
+    def _answer(self) -> list[str]:
+        known = Counter(self.status)
+        found = ", ".join(f"{n:,} {status}" for status, n in known.most_common())
+        return [
+            f"{int(self.count.sum()):,} records in {len(self.status):,} places: {found}.",
+            f"Unique means proved: no other records fit the tables ({self.scope}); what is merely "
+            "feasible is one of several answers.",
+            "See to_frame() for the records and blocks() for the places.",
+        ]
+
+    def _shown_frame(self) -> pd.DataFrame:
+        return self.blocks()
+
     @property
     def geoids(self) -> TextArray:
         """Codes of the blocks."""
@@ -97,7 +115,7 @@ class Reconstruction:
         found.sort_indices()
         return found
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self) -> pd.DataFrame:
         """Return one row for each record.
 
         Returns
@@ -112,7 +130,7 @@ class Reconstruction:
         columns = {**self.problem.space.columns(cell), **self.extra}
         return pd.DataFrame({self.problem.level: self.geoids[block], **columns})
 
-    def blocks(self) -> "pd.DataFrame":
+    def blocks(self) -> pd.DataFrame:
         """Return one row for each block.
 
         Returns

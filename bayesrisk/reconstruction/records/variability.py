@@ -1,5 +1,7 @@
 """Solution variability: how far from a solution the farthest other one is."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
@@ -30,6 +33,7 @@ __all__ = ["SolutionVariability", "solution_variability"]
 SCOPES = ("block", "tract-bounds", "tract-joint")
 
 
+@displayed
 @dataclass(frozen=True)
 class SolutionVariability:
     """Bounds of the solution variability of every place.
@@ -69,7 +73,23 @@ class SolutionVariability:
     solver: str
     version: str = __version__
 
-    def to_frame(self) -> "pd.DataFrame":
+    def _answer(self) -> list[str]:
+        people = self.population.astype(float)
+        most = people.sum() or 1.0
+        low, high = (float((bound * people).sum() / most) for bound in (self.lower, self.upper))
+        fixed = int(people[self.upper == 0.0].sum())
+        return [
+            f"At most {high:.1%} of the records could be others, averaged over "
+            f"{int(people.sum()):,} people in {len(self.status):,} places"
+            + (f" (at least {low:.1%})." if low < high else "."),
+            f"{fixed:,} people live where the tables leave no choice: variability 0, proved.",
+            f"{self.status.count('proved'):,} places proved, scope {self.scope}.",
+        ]
+
+    def _shown_frame(self) -> pd.DataFrame:
+        return self.to_frame()
+
+    def to_frame(self) -> pd.DataFrame:
         """Return one row for each place.
 
         Returns

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 
 __all__ = ["BOUND_ERROR", "IntegerModel", "Limits", "Raw", "SolverResult", "settle_answer"]
@@ -27,6 +28,7 @@ __all__ = ["BOUND_ERROR", "IntegerModel", "Limits", "Raw", "SolverResult", "sett
 BOUND_ERROR = 1e-6
 
 
+@displayed
 @dataclass(frozen=True)
 class IntegerModel:
     """Whole-numbered variables within bounds, and rows ``row_low <= rows @ x <= row_high``.
@@ -85,6 +87,7 @@ class Limits:
     gap: float = 0.0
 
 
+@displayed
 @dataclass(frozen=True)
 class SolverResult:
     """What a solver found.

@@ -1,11 +1,14 @@
 """How often the adversary's best guess about one noisy count is right, whatever the truth is."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed
 from bayesrisk._types import FloatArray
 from bayesrisk._validation import Number
 from bayesrisk.distributions import DiscreteGaussian
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["DecisionAccuracy", "decision_accuracy"]
 
 
+@displayed
 @dataclass(frozen=True)
 class DecisionAccuracy:
     """How often the best guess is right, beside what is right without any release.
@@ -44,7 +48,7 @@ class DecisionAccuracy:
     found: FloatArray
     cleared: FloatArray
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self) -> pd.DataFrame:
         """Return one row for each setting.
 
         Returns

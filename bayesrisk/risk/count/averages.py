@@ -4,6 +4,8 @@ The truth enters here and only here: every average is over the noise around X = 
 that includes the target.
 """
 
+from __future__ import annotations
+
 import functools
 from typing import Any
 

@@ -3,6 +3,8 @@
 What post-processing on a known total starts from; see ``postprocessing``.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

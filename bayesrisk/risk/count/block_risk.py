@@ -1,5 +1,7 @@
 """Risk of one or many released counts, as one labelled result."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -8,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed, number, span
 from bayesrisk._version import __version__
 from bayesrisk.inference import (
     bayes_decision,
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["BlockRisk", "block_risk"]
 
 
+@displayed
 @dataclass(frozen=True)
 class BlockRisk:
     """Prior, posterior and their ratio for released counts, with what to compare them with.
@@ -76,7 +80,36 @@ class BlockRisk:
     status: str = "exact"
     version: str = __version__
 
-    def to_frame(self) -> "pd.DataFrame":
+    def _answer(self) -> list[str]:
+        if not self.prior.size:
+            return ["No release."]
+        at = int(np.argmax(self.risk_ratio))
+        release, prior, posterior, ratio = (
+            number(a.flat[at])
+            for a in (self.noisy_count, self.prior, self.posterior, self.risk_ratio)
+        )
+        first = (
+            f"A release of {release} moves the belief from {prior} to {posterior} ({ratio}-fold)."
+        )
+        if self.prior.size > 1:
+            first = (
+                f"{self.prior.size:,} releases with ratios of posterior to prior of "
+                f"{span(self.risk_ratio)}; the largest is that of {release} with prior {prior}, "
+                f"which moves the belief to {posterior}."
+            )
+        return [
+            first,
+            "Over all releases that the noise could have produced, if the target is in the cell, "
+            f"the mean posterior is {span(self.marginal_risk)} times the prior.",
+            f"The best guess is right with probability {span(self.decision_accuracy)}; without a "
+            f"release with {span(self.decision_baseline)}.",
+            "Exact: nothing was sampled.",
+        ]
+
+    def _shown_frame(self) -> pd.DataFrame:
+        return self.to_frame()
+
+    def to_frame(self) -> pd.DataFrame:
         """Return one row for each released count and setting.
 
         Returns

@@ -4,6 +4,8 @@ Two releases of the same noisy counts are compared, to an adversary who knows th
 either way: the block's count after projection on N, and the noisy counts (y, S) themselves.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -12,6 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed
 from bayesrisk._validation import Number
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
@@ -193,6 +196,7 @@ def postprocessed_marginal_posterior(
     return np.minimum(ratio * check.probability(prior, "prior"), 1.0)[()]
 
 
+@displayed
 @dataclass(frozen=True)
 class PostprocessingComparison:
     """Average posteriors of the truth before and after post-processing, with the baselines.

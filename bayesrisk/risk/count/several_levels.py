@@ -8,6 +8,8 @@ a grid of spacing 1/10: no error above rounding, and the levels then combine by 
 at a cost linear in their number.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -9,6 +9,7 @@ import pandas as pd
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import Seed, generator
+from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.linkage.guessers import modal_guess, proportional_guess
@@ -32,6 +33,7 @@ _SHARED = ("block", "sex", "race", "hisp")
 _KINDS = ("exact", "binned")
 
 
+@displayed
 @dataclass(frozen=True)
 class Agreement:
     """How many true records each source of records has, by size of the block.

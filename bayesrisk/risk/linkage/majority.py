@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
@@ -22,6 +23,7 @@ from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
 __all__ = ["MajorityInference", "majority_inference"]
 
 
+@displayed
 @dataclass(frozen=True)
 class MajorityInference:
     """Majority inference from several releases of one truth, a row for each block.

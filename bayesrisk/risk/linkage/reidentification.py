@@ -7,6 +7,8 @@ achieves beyond them is due to the targets' own records (Abowd et al. 2023, Algo
 Francis 2022).
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import Seed, generator
+from bayesrisk._show import displayed, number
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.linkage.guessers import modal_guess, proportional_guess
@@ -43,6 +46,7 @@ _COUNTS = ["attacker_records", "putative", "putative_exact", "confirmed", "confi
 _PLACE = ["block_size", "attacker", "source"]
 
 
+@displayed
 @dataclass(frozen=True)
 class Reidentification:
     """Putative and confirmed re-identifications, counted by kind of target.
@@ -72,6 +76,22 @@ class Reidentification:
     baseline_from: str
     level: float
     version: str = __version__
+
+    def _answer(self) -> list[str]:
+        lines = []
+        for row in self._shown_frame().itertuples():
+            lines.append(
+                f"{row.source}, file {row.attacker}: {row.confirmed:,} of {row.putative:,} links "
+                f"confirmed, precision {number(row.precision)} ({number(row.precision_lower)} to "
+                f"{number(row.precision_upper)}); a guesser without the record "
+                f"{number(row.left_out)}, ratio {number(row.left_out_ratio)}."
+            )
+        return lines
+
+    def _shown_frame(self) -> pd.DataFrame:
+        names = ("attacker", "source", "putative", "confirmed", "precision", "precision_lower")
+        more = ("precision_upper", "left_out", "left_out_ratio")
+        return self.to_frame(by_size=False)[[*names, *more]]
 
     def to_frame(
         self, *, panel: str = "all", zero_variability: bool = False, by_size: bool = True
@@ -280,7 +300,7 @@ def reidentification(
     truth: pd.DataFrame,
     baseline_from: str,
     rng: Seed,
-    zero_variability_blocks: "pd.Series | list[str] | None" = None,
+    zero_variability_blocks: pd.Series | list[str] | None = None,
     level: float = 0.95,
 ) -> Reidentification:
     """Link records to attackers' files, confirm the links, and let guessers do the same.

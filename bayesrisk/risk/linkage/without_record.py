@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.reconstruction.linkage.persons import CELLS, person_frame, race_ethnicity
 from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
@@ -13,6 +14,7 @@ from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
 __all__ = ["LeaveOneOut", "leave_one_out"]
 
 
+@displayed
 @dataclass(frozen=True)
 class LeaveOneOut:
     """Accuracy of guessing race and ethnicity from the rest of the block.

@@ -9,6 +9,8 @@ so that a posterior learnt from other draws gives a lower end.  Relative frequen
 laws, on the same draws, give an upper end: p1**2 / (w1 p1 + w0 p0) is jointly convex.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ from scipy import special, stats
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.inference.simulated.likelihood import SimulatedLikelihood, prior_vector
@@ -30,6 +33,7 @@ __all__ = ["SimulatedAverage", "simulated_marginal_posterior"]
 _GROUPS = 20  # of the jackknife: independent replicates left out in turn
 
 
+@displayed
 @dataclass(frozen=True)
 class SimulatedAverage:
     """Average posterior of the truth by simulation, with everything that may be wrong with it.
@@ -103,7 +107,7 @@ class SimulatedAverage:
     status: str = "simulated"
     version: str = __version__
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self) -> pd.DataFrame:
         """Return one row.
 
         Returns

@@ -1,5 +1,7 @@
 """Several protections of one population side by side, and one before and after post-processing."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,7 @@ from numpy.typing import ArrayLike
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import generator
+from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import Executor, Mechanism
@@ -46,7 +49,7 @@ def compare_mechanisms(
     smoothing: float = 0.5,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Return risk and utility of several protections for several targets, as one frame.
 
     Parameters
@@ -150,6 +153,7 @@ def compare_mechanisms(
     return pd.concat(frames, ignore_index=True)
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class PostprocessingEffect:
     """What post-processing of a whole noisy histogram takes from the adversary.
@@ -192,7 +196,7 @@ class PostprocessingEffect:
     published: MechanismRisk
     version: str = __version__
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self) -> pd.DataFrame:
         """Return one row.
 
         Returns

@@ -5,6 +5,8 @@ has a prior over what the target's record is (or that it is absent), and sees th
 of the cells that are named.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk._random import generator
+from bayesrisk._show import displayed, number
 from bayesrisk._version import __version__
 from bayesrisk.inference.simulated.likelihood import SimulatedLikelihood
 from bayesrisk.interfaces import Executor, Mechanism
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["MechanismRisk", "mechanism_risk"]
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class MechanismRisk:
     """What a protection lets the adversary learn about one target, and what it costs in error.
@@ -118,11 +122,27 @@ class MechanismRisk:
     draws: int
     smoothing: float
     seed: int
-    utility: "pd.DataFrame"
+    utility: pd.DataFrame
     likelihood: SimulatedLikelihood | None
     version: str = __version__
 
-    def to_frame(self) -> "pd.DataFrame":
+    def _answer(self) -> list[str]:
+        sure = f"{self.confidence:.0%} interval"
+        return [
+            f"Under {self.mechanism} the belief in the truth goes from {number(self.prior)} to "
+            f"{number(self.marginal_posterior)} on average ({sure} "
+            f"{number(self.marginal_posterior_lower)} to {number(self.marginal_posterior_upper)}).",
+            f"That is {number(self.marginal_risk)} times the prior "
+            f"({number(self.marginal_risk_lower)} to {number(self.marginal_risk_upper)}); "
+            f"1 would be nothing learned, {number(1.0 / self.prior)} everything.",
+            f"The best guess is right with probability {number(self.decision_accuracy)} "
+            f"({number(self.decision_accuracy_lower)} to {number(self.decision_accuracy_upper)}); "
+            f"without a release with {number(self.decision_baseline)}.",
+            f"How it was computed: {self.method}"
+            + (f", {self.draws:,} releases under each hypothesis." if self.draws else "."),
+        ]
+
+    def to_frame(self) -> pd.DataFrame:
         """Return one row: the risk, and the utility over all published cells.
 
         Returns
@@ -299,7 +319,7 @@ def _result(
     numbers: dict[str, Any],
     settings: Settings,
     seed: int,
-    utility: "pd.DataFrame",
+    utility: pd.DataFrame,
     likelihood: SimulatedLikelihood | None,
 ) -> MechanismRisk:
     p = float(question.prior[0])

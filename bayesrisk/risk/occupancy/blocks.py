@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import OCCUPANCY_STATUS, OccupancyDetection
@@ -20,6 +21,7 @@ __all__ = ["OccupancyBlockRisk", "occupancy_block_risk", "occupancy_statements"]
 _READINGS = ("apart", "violation")
 
 
+@displayed
 @dataclass(frozen=True)
 class OccupancyBlockRisk:
     """Blocks said to hold a violation, against those that do; counts, with their intervals.

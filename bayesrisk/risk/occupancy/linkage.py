@@ -1,5 +1,7 @@
 """Linking reconstructed violations to known households: rankings, precision and recall."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed
 from bayesrisk._types import FloatArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentTypeError, DataError, ShapeError
@@ -32,6 +35,7 @@ MATCH_KEYS = {
 }
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class LinkageCurve:
     """Households matched with the first k entries of a ranking, for every k.

@@ -1,5 +1,7 @@
 """How often the best guess from two levels is right, whether or not the target is in the block."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np

@@ -3,6 +3,8 @@
 The truth enters here and only here: the block count, k or k + 1, and the group count.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from bayesrisk._show import displayed
 from bayesrisk._types import FloatArray
 from bayesrisk._validation import Number
 from bayesrisk.distributions import CountLaw
@@ -29,6 +32,7 @@ __all__ = [
 ]
 
 
+@displayed
 @dataclass(frozen=True)
 class HierarchicalRisk:
     """An average over the releases of two levels, given the truth.

@@ -1,5 +1,7 @@
 """What the hierarchy changes: decisions gained and lost against the adversary without it."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed
 from bayesrisk._types import FloatArray
 from bayesrisk._validation import Number
 from bayesrisk.distributions import CountLaw, DiscreteGaussian
@@ -19,6 +22,7 @@ from bayesrisk.risk.two_levels._arguments import Question, drawn_answers, read_q
 __all__ = ["HierarchicalGain", "hierarchical_gain"]
 
 
+@displayed
 @dataclass(frozen=True)
 class HierarchicalGain:
     """Decisions that the group's and the siblings' counts set right, and that they spoil.

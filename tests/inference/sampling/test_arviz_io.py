@@ -22,6 +22,7 @@ from bayesrisk import (
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
 from bayesrisk.inference import Samples, diagnose, sample_path
 from bayesrisk.inference.sampling import arviz_io
+from bayesrisk.plotting.diagnostics import _ranked
 
 GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
 
@@ -57,6 +58,16 @@ def test_the_containers_of_both_versions(samples):
     np.testing.assert_array_equal(group, samples.of("group"))
 
 
+def test_what_was_released_and_known_has_groups_of_its_own(samples):
+    data = to_arviz(samples)
+    observed, constant = data["observed_data"], data["constant_data"]
+    assert observed["noisy_count"].dims == ("level",)
+    assert observed["noisy_count"].values.tolist() == [2, 1]
+    assert observed["noisy_siblings"].item() == -1
+    assert constant["prior"].item() == 0.5
+    np.testing.assert_allclose(constant["precision"].values, [0.0992264, 0.2464845])
+
+
 def test_where_the_draws_come_from_travels_along(samples):
     attributes = to_arviz(samples)["posterior"].attrs
     assert attributes["inference_library"] == "bayesrisk"
@@ -71,7 +82,10 @@ def test_trees_have_nodes_and_no_target():
     )
     tree = Tree.from_frame(frame)
     samples = sample_tree(tree, leaf_prior="flat", draws=1500, warmup=50, chains=4, rng=1)
-    posterior = to_arviz(samples)["posterior"]
+    data = to_arviz(samples)
+    posterior = data["posterior"]
+    assert data["observed_data"]["noisy_count"].sel(node="a") == 2
+    np.testing.assert_allclose(data["constant_data"]["precision"].values, 0.2)
     assert posterior["count"].dims == ("chain", "draw", "node")
     assert "target" not in posterior
     assert diagnose(samples).variables == ("g", "a", "b")
@@ -192,21 +206,37 @@ def test_plots_are_figures_that_pyplot_does_not_keep(samples, kind, tmp_path):
     import matplotlib.pyplot as plt
 
     before = plt.get_fignums()
-    figure = getattr(plotting, f"plot_{kind}")(samples)
+    panels = getattr(plotting, f"plot_{kind}")(samples)
     assert plt.get_fignums() == before
-    assert figure.axes
-    figure.savefig(tmp_path / "figure.png")
-    few = getattr(plotting, f"plot_{kind}")(samples, labels=["group"])
-    assert len(few.axes) < len(figure.axes)
+    assert [axes.get_title() for axes in panels] == ["target", "block", "group"]
+    assert all(axes.get_xlabel() or axes.get_xticklabels() for axes in panels)
+    plotting.save_figure(panels, tmp_path / "figure")
+    (one,) = getattr(plotting, f"plot_{kind}")(samples, labels=["group"])
+    assert one.get_title() == "group"
+
+
+def test_the_plots_draw_the_draws(samples):
+    target, _, group = plotting.plot_posterior(samples)
+    heights = [bar.get_height() for bar in target.patches]
+    assert heights == [1.0 - samples.target_probability, samples.target_probability]
+    values, counts = np.unique(samples.of("group"), return_counts=True)
+    np.testing.assert_allclose([b.get_x() + b.get_width() / 2 for b in group.patches], values)
+    np.testing.assert_allclose([b.get_height() for b in group.patches], counts / counts.sum())
+    (trace,) = plotting.plot_trace(samples, labels=["group"])
+    for line, chain in zip(trace.lines, samples.of("group"), strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), chain)
+    (lags,) = plotting.plot_autocorr(samples, labels=["group"])
+    chain = samples.of("group")[1] - samples.of("group")[1].mean()
+    slow = [sum(a * b for a, b in zip(chain, chain[k:], strict=False)) for k in range(5)]
+    np.testing.assert_allclose(lags.lines[1].get_ydata()[:5], np.array(slow) / slow[0], rtol=1e-9)
 
 
 def test_ranks_of_equal_counts_favour_no_chain(samples):
     """In the bars of a rank plot of chains that agree there are no waves, only noise."""
-    arviz = arviz_io._arviz()
-    packed = arviz_io._pack(arviz, samples, ["group"], target=False, untie=True)
-    untied = packed["posterior"]["count"].values[:, :, 0]
-    np.testing.assert_array_equal(np.floor(untied), samples.of("group"))
-    ranks = untied.ravel().argsort().argsort().reshape(untied.shape)
+    ranks = _ranked(samples.of("group"))
+    assert sorted(ranks.ravel()) == list(range(ranks.size))
+    ordered = samples.of("group").ravel()[np.argsort(ranks.ravel())]
+    assert np.all(np.diff(ordered) >= 0)
     bars = np.array([np.histogram(r, bins=20, range=(0, ranks.size))[0] for r in ranks])
     assert stats.chi2_contingency(bars).pvalue > 1e-3
 
@@ -240,7 +270,7 @@ def test_arviz_is_loaded_late_and_without_warnings(tmp_path):
     code = (
         "import sys, bayesrisk.inference as b\n"
         "assert 'arviz' not in sys.modules\n"
-        "from bayesrisk.inference import arviz_io\n"
+        "from bayesrisk.inference.sampling import arviz_io\n"
         "arviz_io._arviz()\n"
         "assert 'arviz' in sys.modules\n"
     )

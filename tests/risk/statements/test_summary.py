@@ -111,7 +111,7 @@ def test_refusals():
 def test_figure():
     rows = [row("claims", "identity", "1", 1, p, 1.0, "proved") for p in (0.5, 0.1, 0.0)]
     rows += [row("occupancy", "swapping", "1", 1, 0.25, 1.0, "estimated")]
-    left, right = plot_statements(pd.DataFrame(rows)).axes
+    left, right = plot_statements(pd.DataFrame(rows))
     x, y = left.lines[0].get_data()
     assert np.allclose(y, [1.0, 1.0, 2 / 3, 1 / 3, 1 / 3])
     assert x[1:3].tolist() == [2.0, 10.0]
@@ -144,10 +144,10 @@ def test_ratios_over_other_statements_are_not_given():
 
 
 def test_the_figure_says_what_it_does_not_draw():
-    figure = plot_statements(pd.DataFrame(two_protections()))
+    figure = plot_statements(pd.DataFrame(two_protections()))[0].figure
     assert [line.get_label() for line in figure.axes[0].lines[:-1]] == ["identity"]
     assert "linking under swapping" in figure.get_suptitle()
     same = [*two_protections(), row("linking", "swapping", "1", 1, 0.9, 0.9, "unstated")]
-    figure = plot_statements(pd.DataFrame(same))
+    figure = plot_statements(pd.DataFrame(same))[0].figure
     assert [line.get_label() for line in figure.axes[0].lines[:-1]] == ["identity", "swapping"]
     assert figure.get_suptitle() == ""

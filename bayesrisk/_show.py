@@ -1,0 +1,121 @@
+"""How results print: the answer first, at most ten lines, and as a small table in a notebook.
+
+A class decorated with :func:`displayed` prints what its method ``_answer`` says, a sentence a line;
+without one, a line of its fields, arrays as their shape and range.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from html import escape
+from textwrap import shorten, wrap
+from typing import Any, TypeVar
+
+import numpy as np
+
+__all__ = ["displayed", "number", "short", "span"]
+
+_LINES, _WIDTH, _ROWS = 10, 100, 8
+_Class = TypeVar("_Class", bound=type)
+
+
+def number(value: Any) -> str:
+    """Return a number with four significant digits, whole numbers with all of theirs."""
+    if isinstance(value, (int, np.integer, np.bool_)):
+        return f"{int(value):,}"
+    return f"{float(value):.4g}"
+
+
+def span(values: Any) -> str:
+    """Return a number, or the least and the greatest of several."""
+    array = np.asarray(values)
+    known = array[~np.isnan(array)] if array.dtype.kind == "f" else array.ravel()
+    if not known.size:
+        return "unknown" if array.size else "none"
+    low, high = known.min(), known.max()
+    return number(low) if low == high else f"{number(low)} to {number(high)}"
+
+
+def _array(value: np.ndarray[Any, Any]) -> str:
+    if not value.ndim and value.dtype.kind in "iufb":
+        return number(value[()])
+    what = "array of " + " x ".join(f"{n:,}" for n in value.shape)
+    return f"{span(value)} ({what})" if value.dtype.kind in "iuf" and value.size else what
+
+
+def short(value: Any) -> str:
+    """Return a value in a few words on one line."""
+    if isinstance(value, np.ndarray):
+        return _array(value)
+    if isinstance(value, (bool, type(None))):
+        return str(value)
+    if isinstance(value, (int, float, np.number)):
+        return number(value)
+    if hasattr(value, "shape") and len(getattr(value, "shape", ())) == 2:  # frames, sparse matrices
+        return f"{value.shape[0]:,} rows x {value.shape[1]:,} columns"
+    if isinstance(value, (Mapping, tuple, list, frozenset, set)) and len(value) > 4:
+        return f"{len(value):,} entries"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {short(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, (tuple, list)):
+        return "(" + ", ".join(short(item) for item in value) + ")"
+    return _line(repr(value), 72)
+
+
+def _line(text: str, width: int) -> str:
+    """Return text on one line, without characters that have no glyph."""
+    plain = "".join(c if c.isprintable() else " " for c in text)
+    return shorten(plain, width, placeholder=" ...") if " " in plain else plain[:width]
+
+
+def _sentences(result: Any) -> list[str]:
+    answer: list[str] = result._answer() if hasattr(result, "_answer") else []
+    return [line for sentence in answer for line in wrap(_line(sentence, 3 * _WIDTH), _WIDTH - 2)]
+
+
+def _fields(result: Any) -> list[tuple[str, str]]:
+    known = [f.name for f in fields(result) if f.repr and f.name != "version"]
+    return [(name, short(getattr(result, name))) for name in known]
+
+
+def _text(result: Any) -> str:
+    name = type(result).__name__
+    lines = _sentences(result)
+    if lines:
+        lines = [f"{name}:", *(f"  {line}" for line in lines)]
+    else:
+        pairs = ", ".join(f"{key}={value}" for key, value in _fields(result))
+        lines = wrap(f"{name}({pairs})", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    return "\n".join(lines if len(lines) <= _LINES else [*lines[: _LINES - 1], "  ..."])
+
+
+def _html(result: Any) -> str:
+    name, sentences = escape(type(result).__name__), _sentences(result)
+    if not sentences:
+        rows = "".join(
+            f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>"
+            for key, value in _fields(result)
+        )
+        return f"<div><strong>{name}</strong><table>{rows}</table></div>"
+    said = " ".join(result._answer())
+    table = _table(result)
+    return f"<div><strong>{name}</strong><p>{escape(said)}</p>{table}</div>"
+
+
+def _table(result: Any) -> str:
+    """Return the first rows of ``to_frame()``; nothing where it has too many to be made here."""
+    frame = result._shown_frame() if hasattr(result, "_shown_frame") else None
+    if frame is None:
+        return ""
+    head = frame.head(_ROWS).to_html(
+        index=False, escape=True, border=0, float_format=lambda value: f"{value:.4g}"
+    )
+    left = len(frame) - _ROWS
+    more = f"<p>and {left:,} more rows: <code>to_frame()</code></p>" if left > 0 else ""
+    return f"{head}{more}"
+
+
+def displayed(cls: _Class) -> _Class:
+    """Let a class of results print its answer, as text and in a notebook."""
+    cls.__repr__ = _text  # type: ignore[attr-defined,method-assign,assignment]
+    cls._repr_html_ = _html  # type: ignore[attr-defined]
+    return cls

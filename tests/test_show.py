@@ -1,0 +1,123 @@
+"""Results print their answer, short whatever their size, and as escaped HTML."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesrisk as br
+from bayesrisk._show import displayed, number, short, span
+
+
+@displayed
+@dataclass(frozen=True)
+class Fields:
+    values: Any
+    name: str = "<b>&"
+    version: str = "1"
+
+
+@displayed
+@dataclass(frozen=True)
+class Answer:
+    said: str
+
+    def _answer(self):
+        return [self.said, "And what it means."]
+
+    def _shown_frame(self):
+        return pd.DataFrame({"<i>": [f"<script>{i}" for i in range(20)]})
+
+
+def test_numbers_and_ranges():
+    assert [number(x) for x in (1234567, 0.123456, np.int64(3), 1e-9)] == [
+        "1,234,567",
+        "0.1235",
+        "3",
+        "1e-09",
+    ]
+    assert span([0.5, 0.5]) == "0.5"
+    assert span([1, 3]) == "1 to 3"
+    assert span([np.nan, 2.0]) == "2"
+    assert span([np.nan]) == "unknown"
+    assert span([]) == "none"
+
+
+def test_values_in_a_few_words():
+    assert short(np.arange(6).reshape(2, 3)) == "0 to 5 (array of 2 x 3)"
+    assert short(np.array(["a"])) == "array of 1"
+    assert short(np.float64(0.5)) == "0.5"
+    assert short(pd.DataFrame({"a": [1, 2]})) == "2 rows x 1 columns"
+    assert short({str(i): i for i in range(9)}) == "9 entries"
+    assert short({"a": 1.0}) == "{a: 1}"
+    assert short((True, None)) == "(True, None)"
+    assert "\n" not in short("x\n" * 500)
+    assert len(short("x" * 500)) < 80
+
+
+def test_fields_without_an_answer():
+    assert repr(Fields(np.zeros(10**6))) == "Fields(values=0 (array of 1,000,000), name='<b>&')"
+    page = Fields(1)._repr_html_()
+    assert "<b>" not in page
+    assert "&lt;b&gt;&amp;" in page
+
+
+def test_the_answer_comes_first_and_is_escaped():
+    result = Answer("Belief <b> " + "very " * 20 + "long")
+    assert repr(result).startswith("Answer:\n  Belief <b> very")
+    page = result._repr_html_()
+    assert "<script>" not in page
+    assert "<b>" not in page
+    assert "and 12 more rows" in page
+
+
+def test_ten_lines_are_the_most():
+    many = Answer("word " * 60)
+    object.__setattr__(many, "_answer", lambda: ["word " * 60] * 30)
+    assert len(repr(many).splitlines()) == 10
+    assert repr(many).endswith("...")
+
+
+@pytest.fixture(scope="module")
+def population():
+    return br.simulate_population(br.population.population_spec("tract", n_blocks=30), rng=1)
+
+
+@pytest.fixture(scope="module")
+def tables(population):
+    workload = br.Workload.named("sf1-block")
+    return br.tabulate_records(population, workload)
+
+
+def test_large_things_are_short(population, tables):
+    release = br.Identity().release(population, workload=br.Workload.named("sf1-block"))
+    for thing in (population, tables, tables.workload, tables.workload.schema, release):
+        assert len(repr(thing)) < 1100, type(thing)
+        assert len(repr(thing).splitlines()) <= 10
+        assert len(thing._repr_html_()) < 20_000
+
+
+def test_reconstruction_says_how_many_are_proved(tables):
+    found = br.reconstruct(tables, scope="block")
+    unique = found.status.count("unique")
+    assert f"{int(found.count.sum()):,} records in {len(found.status):,} places" in repr(found)
+    assert f"{unique:,} unique" in repr(found)
+    assert "<table" in found._repr_html_()
+    variability = br.solution_variability(tables, scope="block")
+    assert f"{variability.status.count('proved'):,} places proved" in repr(variability)
+    assert "<table" in variability._repr_html_()
+
+
+def test_a_posterior_says_what_it_was_before():
+    one = br.block_risk(3, rho=0.1, prior=0.1)
+    assert "from 0.1 to 0.1548" in repr(one)
+    many = br.block_risk([1, 3, 5], rho=0.1, prior=[[0.1], [0.5]])
+    assert "6 releases" in repr(many)
+    assert "the largest is that of 5 with prior 0.1" in " ".join(repr(many).split())
+    two = br.hierarchical_posterior(
+        2, 1, -1, n_siblings=27, rho_block=0.1, rho_group=0.25, prior=0.5
+    )
+    assert "goes from 0.5 to" in repr(two)
+    assert "<p>" in two._repr_html_()
