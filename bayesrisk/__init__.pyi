@@ -59,11 +59,11 @@ from .risk import decision_accuracy as decision_accuracy
 from .risk import marginal_posterior as marginal_posterior
 from .risk import marginal_risk as marginal_risk
 from .risk import mechanism_risk as mechanism_risk
-from .risk import reidentification as reidentification
+from .risk import reidentify as reidentify
 from .risk import statements_about_people as statements_about_people
 from .tables import Microdata as Microdata
 from .tables import PublishedTables as PublishedTables
 from .tables import Records as Records
 from .tables import Schema as Schema
 from .tables import Workload as Workload
-from .tables import tabulate_records as tabulate_records
+from .tables import tabulate as tabulate

@@ -81,7 +81,6 @@ MICRODATA = {
         "microdata",
         "records",
         "tabulate",
-        "tabulate_records",
     )
 }
 # The last zone starts programs; the package root only lists names.

@@ -7,7 +7,7 @@ from bayesrisk.reconstruction.claims import (
     Claims,
     ClaimsAttack,
     claim_sentences,
-    claims,
+    find_claims,
     generate_claims,
     verify_claims,
 )
@@ -23,13 +23,12 @@ from bayesrisk.reconstruction.occupancy import (
     OccupancyStatistics,
     OccupancyVariability,
     detect_occupancy,
-    household_law,
     occupancy_statistics,
     occupancy_variability,
     reconstruct_occupancy,
 )
 from bayesrisk.reconstruction.records.attack import ReconstructionAttack, record_form
-from bayesrisk.reconstruction.records.reconstruct import Reconstruction, reconstruct
+from bayesrisk.reconstruction.records.reconstruction import Reconstruction, reconstruct
 from bayesrisk.reconstruction.records.variability import SolutionVariability, solution_variability
 from bayesrisk.reconstruction.registry import available_attacks, make_attack, register_attack
 from bayesrisk.reconstruction.solvers import (
@@ -60,10 +59,9 @@ __all__ = [
     "age_bin",
     "available_attacks",
     "claim_sentences",
-    "claims",
     "detect_occupancy",
+    "find_claims",
     "generate_claims",
-    "household_law",
     "make_attack",
     "make_solver",
     "match_records",

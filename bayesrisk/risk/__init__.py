@@ -15,24 +15,24 @@ from bayesrisk.risk.count.before_postprocessing import (
     unprocessed_marginal_posterior,
     unprocessed_marginal_risk,
 )
-from bayesrisk.risk.count.block_risk import BlockRisk, block_risk
+from bayesrisk.risk.count.blocks import BlockRisk, block_risk
 from bayesrisk.risk.count.postprocessing import (
     PostprocessingComparison,
     compare_postprocessing,
     postprocessed_marginal_posterior,
     postprocessed_marginal_risk,
 )
-from bayesrisk.risk.count.scenarios import SCENARIOS, Scenario, scenario
+from bayesrisk.risk.count.scenarios import SCENARIOS, Scenario
 from bayesrisk.risk.count.several_levels import (
     multilevel_marginal_posterior,
     multilevel_marginal_risk,
 )
-from bayesrisk.risk.linkage.agreement import Agreement, agreement
+from bayesrisk.risk.linkage.agreement import Agreement, compare_with_truth
 from bayesrisk.risk.linkage.majority import MajorityInference, majority_inference
 from bayesrisk.risk.linkage.race_ethnicity import race_ethnicity_counts
-from bayesrisk.risk.linkage.reidentification import Reidentification, reidentification
+from bayesrisk.risk.linkage.reidentification import Reidentification, reidentify
 from bayesrisk.risk.linkage.variability_reports import uniques_by_block_size, variability_quantiles
-from bayesrisk.risk.linkage.without_record import LeaveOneOut, leave_one_out
+from bayesrisk.risk.linkage.without_record import InferenceWithoutRecord, inference_without_record
 from bayesrisk.risk.mechanism.average import SimulatedAverage, simulated_marginal_posterior
 from bayesrisk.risk.mechanism.comparison import (
     PostprocessingEffect,
@@ -55,7 +55,7 @@ from bayesrisk.risk.occupancy.linkage import (
 )
 from bayesrisk.risk.statements.claim_reports import claim_examples, records_identified
 from bayesrisk.risk.statements.claims import (
-    certainty_precision,
+    claim_precision,
     claim_priors,
     claim_statements,
     count_claims,
@@ -80,7 +80,7 @@ __all__ = [
     "DecisionAccuracy",
     "HierarchicalGain",
     "HierarchicalRisk",
-    "LeaveOneOut",
+    "InferenceWithoutRecord",
     "LinkageCurve",
     "MajorityInference",
     "MechanismRisk",
@@ -90,14 +90,14 @@ __all__ = [
     "Reidentification",
     "Scenario",
     "SimulatedAverage",
-    "agreement",
     "block_risk",
-    "certainty_precision",
     "claim_examples",
+    "claim_precision",
     "claim_priors",
     "claim_statements",
     "compare_mechanisms",
     "compare_postprocessing",
+    "compare_with_truth",
     "compose_risk",
     "correct_decision_probability",
     "count_claims",
@@ -106,7 +106,7 @@ __all__ = [
     "hierarchical_decision_accuracy",
     "hierarchical_gain",
     "hierarchical_marginal_posterior",
-    "leave_one_out",
+    "inference_without_record",
     "majority_inference",
     "marginal_count_posterior",
     "marginal_posterior",
@@ -124,10 +124,9 @@ __all__ = [
     "race_ethnicity_counts",
     "reconstruction_statements",
     "records_identified",
-    "reidentification",
+    "reidentify",
     "release_utility",
     "sampling_ranking",
-    "scenario",
     "simulated_marginal_posterior",
     "statement_summary",
     "statements_about_people",

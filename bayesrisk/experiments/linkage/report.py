@@ -19,13 +19,13 @@ from bayesrisk.experiments.linkage.tables import THRESHOLDS, Results, report_tab
 from bayesrisk.experiments.reconstruction.folder import ReconstructionOutput, read_reconstruction
 from bayesrisk.experiments.runs import html
 from bayesrisk.reconstruction.linkage.persons import person_frame
-from bayesrisk.risk.linkage.agreement import agreement
+from bayesrisk.risk.linkage.agreement import compare_with_truth
 from bayesrisk.risk.linkage.majority import majority_inference
 from bayesrisk.risk.linkage.race_ethnicity import race_ethnicity_counts
-from bayesrisk.risk.linkage.reidentification import Reidentification, reidentification
+from bayesrisk.risk.linkage.reidentification import Reidentification, reidentify
 from bayesrisk.risk.linkage.target_groups import PANELS
 from bayesrisk.risk.linkage.variability_reports import uniques_by_block_size, variability_quantiles
-from bayesrisk.risk.linkage.without_record import leave_one_out
+from bayesrisk.risk.linkage.without_record import inference_without_record
 
 __all__ = ["write_reidentification"]
 
@@ -183,7 +183,7 @@ def _results(
 ) -> Results:
     rng = np.random.default_rng(seed)
     sources = {SOURCE: run.records}
-    links = reidentification(
+    links = reidentify(
         sources,
         persons,
         truth=truth,
@@ -192,7 +192,7 @@ def _results(
         zero_variability_blocks=_proved(run),
         level=level,
     )
-    agreed = agreement(sources, truth=truth, baseline_from=SOURCE, rng=rng, level=level)
+    agreed = compare_with_truth(sources, truth=truth, baseline_from=SOURCE, rng=rng, level=level)
     true_counts = race_ethnicity_counts(truth)
     majority = majority_inference({SOURCE: race_ethnicity_counts(run.records)}, truth=true_counts)
     quantiles = uniques = None
@@ -200,7 +200,9 @@ def _results(
         quantiles = variability_quantiles(run.variability, rng=rng)
         if not (run.blocks["population"] != run.variability["population"]).any():
             uniques = uniques_by_block_size(run.records, variability=run.variability)
-    return Results(run, links, agreed, leave_one_out(truth), majority, quantiles, uniques)
+    return Results(
+        run, links, agreed, inference_without_record(truth), majority, quantiles, uniques
+    )
 
 
 def _write(results: Results, folder: Path, seed: int) -> pd.DataFrame:

@@ -25,7 +25,7 @@ from bayesrisk.risk.linkage.baselines import (
 )
 from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
 
-__all__ = ["Agreement", "agreement"]
+__all__ = ["Agreement", "compare_with_truth"]
 
 _COLUMNS = ("block", "sex", "age", "race", "hisp")
 _SHARED = ("block", "sex", "race", "hisp")
@@ -143,7 +143,7 @@ class Agreement:
         return found
 
 
-def agreement(
+def compare_with_truth(
     sources: Mapping[str, pd.DataFrame],
     *,
     truth: pd.DataFrame,
@@ -183,7 +183,7 @@ def agreement(
     >>> truth = pd.DataFrame(
     ...     {"block": "010010201001000", "sex": [0, 1], "age": [30, 41], "race": [1, 2], "hisp": 0}
     ... )
-    >>> found = agreement({"same": truth}, truth=truth, baseline_from="same", rng=1)
+    >>> found = compare_with_truth({"same": truth}, truth=truth, baseline_from="same", rng=1)
     >>> int(found.to_frame()["exact"].iloc[0])
     2
     """

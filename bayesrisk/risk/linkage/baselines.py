@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk.risk.intervals import ratio_intervals
-from bayesrisk.risk.linkage.without_record import leave_one_out
+from bayesrisk.risk.linkage.without_record import inference_without_record
 
 __all__ = [
     "COUNTED",
@@ -35,7 +35,7 @@ WITHOUT = "own record left out"
 
 def left_out(truth: pd.DataFrame) -> pd.DataFrame:
     """Return true records with the probabilities of ``LEFT_OUT`` that their cell is guessed."""
-    alone = leave_one_out(truth).persons
+    alone = inference_without_record(truth).persons
     return truth.assign(
         left_out_modal=alone["modal"].to_numpy(),
         left_out_proportional=alone["proportional"].to_numpy(),

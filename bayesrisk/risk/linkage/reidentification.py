@@ -33,7 +33,7 @@ from bayesrisk.risk.linkage.baselines import (
 )
 from bayesrisk.risk.linkage.target_groups import PANELS, SIZE_CLASSES, describe_truth
 
-__all__ = ["Reidentification", "reidentification"]
+__all__ = ["Reidentification", "reidentify"]
 
 _RECORDS = ("block", "sex", "age", "race", "hisp")
 _KNOWN = ("block", "sex", "age", "person")
@@ -87,10 +87,10 @@ class Reidentification:
         guessers in their published form, who link records of their own and count the target's
         record among those they guess from; ``precision_ratio`` compares with it.  ``left_out`` is
         how often a guesser who knows the other people of the target's block, and not the target's
-        record, is right about the people that the source linked (:func:`leave_one_out`, the better
-        of the two); ``left_out_ratio`` compares with that, and is the one that says what is due to
-        the targets' own records.  ``baseline_guesser`` and ``left_out_guesser`` name the guesser
-        and its kind.
+        record, is right about the people that the source linked (:func:`inference_without_record`,
+        the better of the two); ``left_out_ratio`` compares with that, and is the one that says
+        what is due to the targets' own records.  ``baseline_guesser`` and ``left_out_guesser``
+        name the guesser and its kind.
 
         Parameters
         ----------
@@ -273,7 +273,7 @@ class Reidentification:
         return both[place >= 0], place[place >= 0]
 
 
-def reidentification(
+def reidentify(
     sources: Mapping[str, pd.DataFrame],
     attackers: Mapping[str, pd.DataFrame],
     *,
@@ -319,7 +319,7 @@ def reidentification(
     >>> truth = pd.DataFrame(
     ...     {"block": "010010201001000", "sex": [0, 1], "age": [30, 41], "race": [1, 2], "hisp": 0}
     ... ).assign(person=[7, 8])
-    >>> found = reidentification(
+    >>> found = reidentify(
     ...     {"records": truth}, {"all": truth}, truth=truth, baseline_from="records", rng=1
     ... )
     >>> found.to_frame(by_size=False)[["source", "putative", "confirmed"]].values[:2].tolist()

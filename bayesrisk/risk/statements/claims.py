@@ -21,7 +21,7 @@ from bayesrisk.risk.linkage.baselines import COUNTED, WITHOUT
 from bayesrisk.risk.statements.statements import STATEMENT_COLUMNS, TRUE_COUNTS
 from bayesrisk.tables import Records
 
-__all__ = ["certainty_precision", "claim_priors", "claim_statements", "count_claims"]
+__all__ = ["claim_precision", "claim_priors", "claim_statements", "count_claims"]
 
 
 def claim_records(found: Claims, records: Records, name: str) -> pd.DataFrame:
@@ -82,12 +82,12 @@ def count_claims(found: Claims, claims: pd.DataFrame, truth: Records) -> NDArray
 
     Examples
     --------
-    >>> from bayesrisk.reconstruction import claims
-    >>> from bayesrisk.tables import Schema, Workload, tabulate_records
+    >>> from bayesrisk.reconstruction import find_claims
+    >>> from bayesrisk.tables import Schema, Workload, tabulate
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": 1, "hisp": 0})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> found = claims(tabulate_records(records, Workload.named("sf1-block")), columns=["age"])
+    >>> found = find_claims(tabulate(records, Workload.named("sf1-block")), columns=["age"])
     >>> count_claims(found, found.claims, records).tolist()
     [1, 1]
     """
@@ -160,12 +160,12 @@ def claim_priors(
 
     Examples
     --------
-    >>> from bayesrisk.reconstruction import claims
-    >>> from bayesrisk.tables import Schema, Workload, tabulate_records
+    >>> from bayesrisk.reconstruction import find_claims
+    >>> from bayesrisk.tables import Schema, Workload, tabulate
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": 1, "hisp": 0})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> found = claims(tabulate_records(records, Workload.named("sf1-block")), columns=["age"])
+    >>> found = find_claims(tabulate(records, Workload.named("sf1-block")), columns=["age"])
     >>> claim_priors(found, records, level="tract", readable=None)["prior"].round(12).tolist()
     [0.5, 0.5]
     >>> claim_priors(found, records, level="tract", readable=None,
@@ -204,7 +204,7 @@ def claim_priors(
         )
 
 
-def certainty_precision(
+def claim_precision(
     found: Claims,
     truth: Records,
     *,
@@ -248,13 +248,13 @@ def certainty_precision(
 
     Examples
     --------
-    >>> from bayesrisk.reconstruction import claims
-    >>> from bayesrisk.tables import Schema, Workload, tabulate_records
+    >>> from bayesrisk.reconstruction import find_claims
+    >>> from bayesrisk.tables import Schema, Workload, tabulate
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": 1, "hisp": 0})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> found = claims(tabulate_records(records, Workload.named("sf1-block")))
-    >>> certainty_precision(found, records)["precision"].unique().tolist()
+    >>> found = find_claims(tabulate(records, Workload.named("sf1-block")))
+    >>> claim_precision(found, records)["precision"].unique().tolist()
     [1.0]
     """
     check.choice(count, "count", ("n_columns", "n_needed"))
@@ -337,7 +337,7 @@ def claim_statements(
         ``baseline``.
         ``status`` is ``proved`` (posterior 1) where published counts are true counts, else
         ``estimated`` (the share of claims with as many columns that are true, ``lower`` and
-        ``upper`` as for :func:`certainty_precision`) or, without the
+        ``upper`` as for :func:`claim_precision`) or, without the
         truth, ``unverified``.  ``baseline`` says what the prior counts.
 
     Raises

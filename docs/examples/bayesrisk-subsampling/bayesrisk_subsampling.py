@@ -4,7 +4,7 @@ import numpy as np
 
 from bayesrisk import ArgumentError, MechanismSpec, Release
 from bayesrisk.accounting import exact_number
-from bayesrisk.tables import as_microdata, tabulate_records
+from bayesrisk.tables import as_microdata, tabulate
 
 
 class Subsampling:
@@ -30,7 +30,7 @@ class Subsampling:
         data = as_microdata(microdata)
         records = data.for_schema(workload.schema)
         kept = np.random.default_rng(rng).random(len(records)) < self._share
-        tables = tabulate_records(records.take(kept), workload, geoids=_places(data, records))
+        tables = tabulate(records.take(kept), workload, geoids=_places(data, records))
         return Release(self.spec, tables, simulation=rng is not None)
 
 

@@ -14,8 +14,8 @@ from bayesrisk.experiments import (
     write_reidentification,
 )
 from bayesrisk.experiments.linkage.report import _proved
-from bayesrisk.risk import reidentification
-from bayesrisk.tables import Records, Schema, Workload, tabulate_records
+from bayesrisk.risk import reidentify
+from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 BLOCKS = [f"0100102010{tract}100{i}" for tract in (0, 1) for i in range(4)]
@@ -41,7 +41,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     people = truth()
     records = Records.from_frame(people.drop(columns="person"), schema=Schema.named("sf1-person"))
-    tabulate_records(records, BOTH).write(folder / "tables")
+    tabulate(records, BOTH).write(folder / "tables")
     people.to_parquet(folder / "truth.parquet", index=False)
     people[["block", "sex", "age", "person"]].to_csv(folder / "all.csv", index=False)
     known = people.sample(80, random_state=1).drop(columns=["race", "hisp"])
@@ -83,7 +83,7 @@ def test_rates_are_those_of_the_library(made, tmp_path):
     assert frame["source"].tolist() == ["reconstruction", "MDG", "PRG"] * 2
     run = read_reconstruction(made / "out")
     people = truth()
-    direct = reidentification(
+    direct = reidentify(
         {"reconstruction": run.records},
         {"all": people},
         truth=people,
@@ -210,7 +210,7 @@ def test_folders_are_refused(made, tmp_path):
     codes = {a.name: rng.integers(0, a.size, 9) + a.first for a in race.schema.attributes}
     people = pd.DataFrame({"enumdist": ["0100100010001"] * 9, **codes})
     records = Records.from_frame(people, schema=race.schema)
-    tabulate_records(records, race).write(tmp_path / "t")
+    tabulate(records, race).write(tmp_path / "t")
     run_reconstruction(tmp_path / "t", tmp_path / "out", scope="enumdist")
     with pytest.raises(DataError, match="must hold records of persons"):
         write_reidentification(tmp_path / "out", tmp_path / "r", **options)

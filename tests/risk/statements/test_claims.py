@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk import ArgumentError, MechanismSpec, make_mechanism, tabulate_records
+from bayesrisk import ArgumentError, MechanismSpec, make_mechanism, tabulate
 from bayesrisk import datasets as samples
 from bayesrisk.exceptions import ArgumentTypeError
-from bayesrisk.reconstruction import claims
+from bayesrisk.reconstruction import find_claims
 from bayesrisk.risk import (
-    certainty_precision,
     claim_examples,
+    claim_precision,
     claim_priors,
     claim_statements,
     count_claims,
@@ -26,10 +26,10 @@ COLUMNS = ["tenure", "size", "race", "hhage", "under_18"]
 
 @pytest.fixture(scope="module")
 def sample():
-    data = samples.microdata("fifty-blocks")
+    data = samples.load_microdata("fifty-blocks")
     blocks = data.blocks.loc[data.blocks["chosen"], "block"].to_numpy(dtype="U15")[:6]
     own = data.households.take(np.flatnonzero(np.isin(data.households.geoids, blocks)))
-    found = claims(tabulate_records(own, Workload.named("household-dhc")), columns=COLUMNS)
+    found = find_claims(tabulate(own, Workload.named("household-dhc")), columns=COLUMNS)
     return data, own, found
 
 
@@ -132,7 +132,7 @@ def test_a_prior_of_nobody_is_zero(sample):
 
 def test_claims_of_true_counts_are_true_and_of_swapped_ones_not_all(sample):
     data, own, found = sample
-    precise = certainty_precision(found, own)
+    precise = claim_precision(found, own)
     assert (precise["precision"] == 1.0).all()
     total = precise[(precise["kind"] == "any") & (precise["columns"] == 0)].iloc[0]
     assert total["claims"] == len(found.to_frame())
@@ -147,8 +147,8 @@ def test_claims_of_true_counts_are_true_and_of_swapped_ones_not_all(sample):
         {"block": release.tables.geoids["block"][inside]},
         {k: v[inside] for k, v in release.tables.counts.items()},
     )
-    swapped = claims(tables, columns=COLUMNS)
-    result = certainty_precision(swapped, own)
+    swapped = find_claims(tables, columns=COLUMNS)
+    result = claim_precision(swapped, own)
     line = result[(result["kind"] == "any") & (result["columns"] == 0)].iloc[0]
     verified = swapped.to_frame()
     right = count_claims(swapped, verified, own) == verified["multiplicity"]
@@ -213,9 +213,9 @@ def test_examples_say_most_first(sample):
 
 def test_other_things_are_refused(sample):
     data, own, found = sample
-    people = samples.microdata("synthetic-county").persons
+    people = samples.load_microdata("synthetic-county").persons
     with pytest.raises(ArgumentError, match="truth must be of schema 'household-dhc'"):
-        certainty_precision(found, people)
+        claim_precision(found, people)
     with pytest.raises(ArgumentTypeError, match="found must be Claims"):
         claim_priors(3, own, level="tract")
     with pytest.raises(ArgumentTypeError, match="records must be Records"):
@@ -231,4 +231,4 @@ def test_other_things_are_refused(sample):
     with pytest.raises(ArgumentTypeError, match="found must be Claims"):
         claim_examples(3)
     with pytest.raises(ArgumentError, match="count must be one of"):
-        certainty_precision(found, own, count="columns")
+        claim_precision(found, own, count="columns")
