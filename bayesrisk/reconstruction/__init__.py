@@ -12,8 +12,14 @@ from bayesrisk.reconstruction.claims import (
     verify_claims,
 )
 from bayesrisk.reconstruction.linkage.age_bins import AGE_BIN_STARTS, age_bin
-from bayesrisk.reconstruction.linkage.guessers import modal_cells, modal_guess, proportional_guess
+from bayesrisk.reconstruction.linkage.guessers import (
+    Guesses,
+    modal_cells,
+    modal_guess,
+    proportional_guess,
+)
 from bayesrisk.reconstruction.linkage.matching import Matching, match_records
+from bayesrisk.reconstruction.linkage.persons import Persons
 from bayesrisk.reconstruction.occupancy import (
     OCCUPANCY_STATUS,
     HouseholdLaw,
@@ -43,6 +49,7 @@ __all__ = [
     "OCCUPANCY_STATUS",
     "Claims",
     "ClaimsAttack",
+    "Guesses",
     "HouseholdLaw",
     "IntegerModel",
     "Limits",
@@ -52,6 +59,7 @@ __all__ = [
     "OccupancyReconstruction",
     "OccupancyStatistics",
     "OccupancyVariability",
+    "Persons",
     "Reconstruction",
     "ReconstructionAttack",
     "SolutionVariability",

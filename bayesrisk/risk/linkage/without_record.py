@@ -7,10 +7,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk._version import __version__
-from bayesrisk.reconstruction.linkage.persons import CELLS, person_frame, race_ethnicity
+from bayesrisk.reconstruction.linkage.persons import CELLS, Persons, person_frame, race_ethnicity
 from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
 
-__all__ = ["InferenceWithoutRecord", "inference_without_record"]
+__all__ = ["InferenceWithoutRecord", "inference_without_record", "without_record"]
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class InferenceWithoutRecord:
         return table.rename_axis("block_size").reset_index()
 
 
-def inference_without_record(truth: pd.DataFrame) -> InferenceWithoutRecord:
+def inference_without_record(truth: pd.DataFrame | Persons) -> InferenceWithoutRecord:
     """Return how well each person's race and ethnicity is guessed without the person's record.
 
     Parameters
     ----------
-    truth : pandas.DataFrame
+    truth : pandas.DataFrame or Persons
         Records with ``block``, ``race`` and ``hisp``.
 
     Returns
@@ -86,7 +86,11 @@ def inference_without_record(truth: pd.DataFrame) -> InferenceWithoutRecord:
     >>> inference_without_record(truth).to_frame().iloc[0, 1:].astype(float).round(2).tolist()
     [0.9, 0.9, 0.8, 0.82, 10.0]
     """
-    frame = person_frame(truth, columns=("block", "race", "hisp"), source="truth")
+    return without_record(person_frame(truth, columns=("block", "race", "hisp"), source="truth"))
+
+
+def without_record(frame: pd.DataFrame) -> InferenceWithoutRecord:
+    """Return the same for persons that are checked already."""
     block, blocks = pd.factorize(frame["block"])
     pairs, at, counts = np.unique(
         block * CELLS + race_ethnicity(frame), return_inverse=True, return_counts=True

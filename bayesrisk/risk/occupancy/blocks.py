@@ -13,7 +13,7 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import OCCUPANCY_STATUS, OccupancyDetection
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.intervals import binomial_interval
-from bayesrisk.risk.occupancy._truth import household_frame
+from bayesrisk.risk.occupancy.households import household_frame
 from bayesrisk.risk.statements.statements import TRUE_COUNTS
 
 __all__ = ["OccupancyBlockRisk", "occupancy_block_risk", "occupancy_statements"]

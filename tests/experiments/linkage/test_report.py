@@ -2,6 +2,7 @@
 
 import json
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,8 @@ from bayesrisk.experiments import (
     run_reconstruction,
     write_reidentification,
 )
-from bayesrisk.experiments.linkage.report import _proved
+from bayesrisk.experiments.linkage.report import _proved, _results
+from bayesrisk.reconstruction import Persons
 from bayesrisk.risk import reidentify
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 
@@ -102,6 +104,26 @@ def test_rates_are_those_of_the_library(made, tmp_path):
         " and source == 'reconstruction' and attacker == 'all'"
     ).iloc[0]
     assert unique["putative"] == unique["confirmed"] > 0
+
+
+def test_all_tables_have_one_baseline():
+    """Nobody shares block, sex and age: links and agreement then count the same right guesses.
+
+    Both tables drew a proportional guesser of their own once, and had baselines that differed.
+    """
+    people = truth().assign(block=BLOCKS[0], age=np.arange(200) % 100, sex=np.arange(200) // 100)
+    known = {"all": Persons(people, "all")}
+    run = SimpleNamespace(
+        records=people.drop(columns="person"),
+        blocks=pd.DataFrame({"block": [BLOCKS[0]], "status": "feasible", "population": 200}),
+        variability=None,
+    )
+    for seed in range(5):
+        found = _results(run, known, Persons(people, "truth"), seed, 0.95)
+        links = found.links.to_frame(by_size=False).set_index("source")
+        agreed = found.agreement.to_frame().query("block_size == 'All'").set_index("source")
+        assert links["confirmed"].to_dict() == agreed["exact"].to_dict()
+        assert 0 < agreed.loc["PRG", "exact"] < 200
 
 
 def test_files_and_page(made, tmp_path):
