@@ -29,6 +29,7 @@ COLUMNS = {"block": [1, 2]}
 STATEMENTS = pd.DataFrame(
     {
         "attack": "claims",
+        "adversary": "outsider",
         "protection": "identity",
         "target": ["1"],
         "statement": ["a"],
@@ -112,10 +113,11 @@ CALLS = {
     ),
     "claims among": ("among", lambda v: br.reconstruction.find_claims(TABLES, among={"sex": v})),
     "claims columns": ("columns", lambda v: br.reconstruction.find_claims(TABLES, columns=v)),
-    "statement_summary statements": ("statements", lambda v: br.risk.statement_summary(v)),
-    "statement_summary thresholds": (
+    "Statements frame": ("statements", lambda v: br.Statements(v)),
+    "Statements.concat statements": ("statements", lambda v: br.Statements.concat(v)),
+    "Statements.summary thresholds": (
         "thresholds",
-        lambda v: br.risk.statement_summary(STATEMENTS, thresholds=v),
+        lambda v: br.Statements(STATEMENTS).summary(thresholds=v),
     ),
     "as_rv_discrete": (
         "name",

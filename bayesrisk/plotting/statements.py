@@ -1,28 +1,40 @@
 """Figure of statements: how much an adversary gains, by attack and protection."""
 
 import textwrap
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pandas as pd
 
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
-from bayesrisk.plotting._canvas import Figure, require, style
-from bayesrisk.risk.statements.statements import comparable_statements
+from bayesrisk.plotting._canvas import Axes, Figure, require, style
 
 __all__ = ["plot_statements"]
 
 
-def plot_statements(statements: pd.DataFrame) -> Figure:
+def plot_statements(
+    statements: pd.DataFrame,
+    *,
+    comparable: Mapping[str, bool] | None = None,
+    ax: Axes | None = None,
+) -> Figure:
     """Draw the share of statements whose ratio of posterior to prior is at least so large.
+
+    Statements draw themselves (:meth:`Statements.plot`); this is for frames that look like theirs.
 
     Parameters
     ----------
     statements : pandas.DataFrame
-        Statements of any attacks, with columns ``attack``, ``protection``, ``target``,
-        ``statement``, ``status``, ``ratio``; those without a ratio are left out.  Where the
-        protections of an attack have different statements only proved ones are drawn, and a line
-        under the figure says so: estimates are pooled over other people under each protection (see
-        :func:`statements_about_people`).
+        Rows with ``attack``, ``protection``, ``status``, ``ratio``, and ``adversary`` where there
+        are several; those without a ratio are left out.
+    comparable : mapping of str to bool, optional
+        Attacks whose protections have the same statements about the same targets
+        (:attr:`Statements.comparable`); by default those with a single protection.  Of others only
+        proved ones are drawn, and a line above the panels says so: estimates are pooled over other
+        people under each protection (see :func:`statements_about_people`).
+    ax : matplotlib.axes.Axes, optional
+        Where to draw, if there is one attack; a figure of its own by default.
 
     Returns
     -------
@@ -34,12 +46,16 @@ def plot_statements(statements: pd.DataFrame) -> Figure:
     Raises
     ------
     ArgumentError
-        If a column is missing or no statement has a ratio that can be drawn.
+        If a column is missing, no statement has a ratio that can be drawn, or one ``ax`` is given
+        for several attacks.
     """
-    require(statements, ("attack", "protection", "target", "statement", "status", "ratio"))
-    statements = statements.reset_index(drop=True)
-    same = comparable_statements(statements)
-    drawn = statements["attack"].map(same) | (statements["status"] == "proved")
+    require(statements, ("attack", "protection", "status", "ratio"))
+    statements = _lines(statements)
+    same = comparable
+    if same is None:
+        same = dict(statements.groupby("attack")["protection"].nunique() == 1)
+    drawn = statements["attack"].map(same).fillna(False).astype(bool)
+    drawn |= statements["status"] == "proved"
     some = statements[statements["ratio"].notna()]
     known = some[drawn[some.index]]
     require(known, ("ratio",))
@@ -51,33 +67,20 @@ def plot_statements(statements: pd.DataFrame) -> Figure:
     ends = groups.quantile(0.99, interpolation="lower")
     low = min(float(finite.min()), 1.0) / 1.5 if len(finite) else 0.5
     high = max(float(ends[np.isfinite(ends)].max()), 1.0) * 1.5 if np.isfinite(ends).any() else 2.0
+    if ax is not None and len(attacks) > 1:
+        raise ArgumentError(f"ax must be one for one attack, got {len(attacks)} attacks")
     with style():
+        if ax is not None:
+            _panel(ax, known, protections, (low, high))
+            ax.legend(fontsize=8.0)
+            return ax.get_figure(root=True)
         figure = Figure(figsize=(1.2 + 2.7 * len(attacks), 3.2), layout="constrained")
         every = figure.subplots(1, len(attacks), sharey=True, squeeze=False)[0]
         named: set[str] = set()
         for axes, attack in zip(every, attacks, strict=True):
-            for i, protection in enumerate(protections):
-                rows = known[(known["attack"] == attack) & (known["protection"] == protection)]
-                if not len(rows):
-                    continue
-                ratio = np.sort(rows["ratio"].to_numpy(np.float64))
-                share = 1.0 - np.arange(ratio.size) / ratio.size
-                inside = np.clip(ratio, low, high)
-                axes.step(
-                    np.concatenate([[low], inside, [high]]),
-                    np.concatenate([[1.0], share, [float((ratio > high).mean())]]),
-                    where="pre",
-                    label="_nolegend_" if protection in named else canvas.as_text(protection),
-                    color=canvas._COLOURS[i % len(canvas._COLOURS)],
-                    linestyle=canvas._DASHES[i % len(canvas._DASHES)],
-                )
-                named.add(protection)
-            axes.axvline(1.0, color="0.35", linewidth=1.0, zorder=0)
-            axes.set(
-                xscale="log", xlim=(low, high), ylim=(-0.02, 1.02), title=canvas.as_text(attack),
-                xlabel="posterior / prior",
-            )  # fmt: skip
-        every[0].set_ylabel("share of statements with at least\nthis ratio")
+            named |= _panel(axes, known[known["attack"] == attack], protections, (low, high), named)
+        for axes in every[1:]:
+            axes.set_ylabel("")
         if len(hidden):
             pairs = ", ".join(
                 f"{a} under {p}"
@@ -89,3 +92,46 @@ def plot_statements(statements: pd.DataFrame) -> Figure:
             figure.suptitle("\n".join(textwrap.wrap(note, width)), fontsize=8.0)
         figure.legend(loc="outside lower center", ncols=4, fontsize=8.0)
         return figure
+
+
+def _lines(statements: pd.DataFrame) -> pd.DataFrame:
+    """Return statements whose protection names the adversary too, where there are several."""
+    found = statements.reset_index(drop=True)
+    if "adversary" in found:
+        several = found.groupby("attack")["adversary"].transform("nunique") > 1
+        both = found["protection"].astype("str") + ", " + found["adversary"].astype("str")
+        found["protection"] = found["protection"].astype("str").where(~several, both)
+    return found
+
+
+def _panel(
+    axes: Axes,
+    rows: pd.DataFrame,
+    protections: list[str],
+    span: tuple[float, float],
+    named: Collection[str] = (),
+) -> set[str]:
+    """Draw one attack, and return the protections that its legend now has."""
+    low, high = span
+    found = set()
+    for i, protection in enumerate(protections):
+        ratio = np.sort(rows.loc[rows["protection"] == protection, "ratio"].to_numpy(np.float64))
+        if not ratio.size:
+            continue
+        share = 1.0 - np.arange(ratio.size) / ratio.size
+        axes.step(
+            np.concatenate([[low], np.clip(ratio, low, high), [high]]),
+            np.concatenate([[1.0], share, [float((ratio > high).mean())]]),
+            where="pre",
+            label="_nolegend_" if protection in named else canvas.as_text(protection),
+            color=canvas._COLOURS[i % len(canvas._COLOURS)],
+            linestyle=canvas._DASHES[i % len(canvas._DASHES)],
+        )
+        found.add(protection)
+    axes.axvline(1.0, color="0.35", linewidth=1.0, zorder=0)
+    axes.set(
+        xscale="log", xlim=(low, high), ylim=(-0.02, 1.02),
+        title=canvas.as_text(rows["attack"].iloc[0]), xlabel="posterior / prior",
+        ylabel="share of statements with at least\nthis ratio",
+    )  # fmt: skip
+    return found

@@ -41,11 +41,7 @@ from bayesrisk.risk.mechanism.comparison import (
 )
 from bayesrisk.risk.mechanism.posterior import MechanismRisk, mechanism_risk
 from bayesrisk.risk.mechanism.utility import release_utility
-from bayesrisk.risk.occupancy.blocks import (
-    OccupancyBlockRisk,
-    occupancy_block_risk,
-    occupancy_statements,
-)
+from bayesrisk.risk.occupancy.blocks import OccupancyBlockRisk, occupancy_block_risk
 from bayesrisk.risk.occupancy.linkage import (
     MATCH_KEYS,
     LinkageCurve,
@@ -57,12 +53,10 @@ from bayesrisk.risk.statements.claim_reports import claim_examples, records_iden
 from bayesrisk.risk.statements.claims import (
     claim_precision,
     claim_priors,
-    claim_statements,
     count_claims,
 )
 from bayesrisk.risk.statements.people import statements_about_people
-from bayesrisk.risk.statements.statements import STATEMENT_COLUMNS, reconstruction_statements
-from bayesrisk.risk.statements.summary import statement_summary
+from bayesrisk.risk.statements.statements import Statements
 from bayesrisk.risk.two_levels.accuracy import hierarchical_decision_accuracy
 from bayesrisk.risk.two_levels.averages import (
     HierarchicalRisk,
@@ -74,7 +68,6 @@ from bayesrisk.risk.two_levels.gain import HierarchicalGain, hierarchical_gain
 __all__ = [
     "MATCH_KEYS",
     "SCENARIOS",
-    "STATEMENT_COLUMNS",
     "Agreement",
     "BlockRisk",
     "DecisionAccuracy",
@@ -90,11 +83,11 @@ __all__ = [
     "Reidentification",
     "Scenario",
     "SimulatedAverage",
+    "Statements",
     "block_risk",
     "claim_examples",
     "claim_precision",
     "claim_priors",
-    "claim_statements",
     "compare_mechanisms",
     "compare_postprocessing",
     "compare_with_truth",
@@ -117,18 +110,15 @@ __all__ = [
     "occupancy_block_risk",
     "occupancy_linkage",
     "occupancy_ranking",
-    "occupancy_statements",
     "postprocessed_marginal_posterior",
     "postprocessed_marginal_risk",
     "postprocessing_effect",
     "race_ethnicity_counts",
-    "reconstruction_statements",
     "records_identified",
     "reidentify",
     "release_utility",
     "sampling_ranking",
     "simulated_marginal_posterior",
-    "statement_summary",
     "statements_about_people",
     "uniques_by_block_size",
     "unprocessed_marginal_posterior",

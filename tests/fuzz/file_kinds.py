@@ -409,7 +409,7 @@ def known(ending):
         frame = people().to_frame().assign(person=range(ROWS))
         frame.to_csv(file, index=False) if ending == "csv" else frame.to_parquet(file)
         columns = ("block", "sex", "age", "race", "hisp", "person")
-        return Example([file], lambda: read_known(file, columns))
+        return Example([file], lambda: read_known(file, columns).frame)
 
     return make
 

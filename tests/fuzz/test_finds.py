@@ -324,7 +324,7 @@ def two_records():
 def statements(**changes):
     release = br.Identity().release(two_records(), workload=br.Workload.named("sf1-block"), rng=1)
     found = br.reconstruction.make_attack("claims", columns=["sex", "age"]).run(release)
-    return br.risk.claim_statements(
+    return br.Statements.of(
         found, spec=release.spec, records=two_records(), level="tract", **changes
     )
 

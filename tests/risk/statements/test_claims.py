@@ -11,10 +11,10 @@ from bayesrisk import datasets as samples
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.reconstruction import find_claims
 from bayesrisk.risk import (
+    Statements,
     claim_examples,
     claim_precision,
     claim_priors,
-    claim_statements,
     count_claims,
     records_identified,
 )
@@ -91,13 +91,13 @@ def test_priors_without_the_targets_record_remove_it(sample, level, width):
         assert row.prior == pytest.approx(expected, rel=1e-12)
     assert (priors["share"] <= counted["share"]).all()
     assert (priors["share"] < counted["share"]).any()
-    rows = claim_statements(
+    rows = Statements.of(
         found,
         spec=MechanismSpec("identity", {}, {}),
         records=data.households,
         level=level,
         leave_out=True,
-    )
+    ).frame
     np.testing.assert_array_equal(rows["prior"], priors["prior"])
 
 
@@ -157,9 +157,9 @@ def test_claims_of_true_counts_are_true_and_of_swapped_ones_not_all(sample):
     assert (line["blocks"], line["all_true"]) == (len(by_block), by_block.sum())
     assert line["lower"] < line["precision"] < line["upper"]
     assert line["block_lower"] <= line["block_share"] <= line["block_upper"]
-    rows = claim_statements(
+    rows = Statements.of(
         swapped, spec=release.spec, records=data.households, level="tract", truth=own
-    )
+    ).frame
     assert set(rows["status"]) == {"estimated"}
     assert (rows["posterior"] < 1).any()
     for columns, line in rows.groupby("n_columns"):
@@ -169,7 +169,7 @@ def test_claims_of_true_counts_are_true_and_of_swapped_ones_not_all(sample):
         assert set(line["posterior"]) == {true.mean()}
         bounds = clustered_interval(true, same["block"], level=0.95)
         assert (set(line["lower"]), set(line["upper"])) == ({bounds[0]}, {bounds[1]})
-    unsure = claim_statements(swapped, spec=release.spec, records=data.households, level="tract")
+    unsure = Statements.of(swapped, spec=release.spec, records=data.households, level="tract").frame
     assert set(unsure["status"]) == {"unverified"}
     assert unsure["posterior"].isna().all()
 
@@ -177,13 +177,14 @@ def test_claims_of_true_counts_are_true_and_of_swapped_ones_not_all(sample):
 def test_statements_of_true_counts_are_certain(sample):
     data, _, found = sample
     spec = MechanismSpec("identity", {}, {})
-    rows = claim_statements(found, spec=spec, records=data.households, level="state")
+    rows = Statements.of(found, spec=spec, records=data.households, level="state").frame
     priors = claim_priors(found, data.households, level="state")
     assert (rows["posterior"] == 1.0).all()
     assert np.array_equal(rows["ratio"], priors["ratio"])
     assert np.array_equal(rows["people"], priors["multiplicity"])
     assert rows["statement"].str.endswith(".").all()
-    assert list(rows)[:5] == ["attack", "protection", "target", "statement", "people"]
+    assert list(rows)[:5] == ["attack", "adversary", "protection", "target", "statement"]
+    assert rows["correct"].isna().all()  # nobody has looked
 
 
 def test_records_identified_counts_households(sample):
@@ -223,7 +224,7 @@ def test_other_things_are_refused(sample):
     with pytest.raises(ArgumentError, match="level must be one of"):
         claim_priors(found, own, level="village")
     with pytest.raises(ArgumentTypeError, match="spec must be a MechanismSpec"):
-        claim_statements(found, spec="identity", records=data.households, level="tract")
+        Statements.of(found, spec="identity", records=data.households, level="tract")
     with pytest.raises(ArgumentError, match="n must be"):
         claim_examples(found, n=0)
     with pytest.raises(ArgumentTypeError, match="found must be Claims"):
