@@ -52,6 +52,7 @@ from .release import MechanismSpec as MechanismSpec
 from .release import NoiseSpec as NoiseSpec
 from .release import Release as Release
 from .release import rounding_probability as rounding_probability
+from .risk import Statements as Statements
 from .risk import block_risk as block_risk
 from .risk import compare_mechanisms as compare_mechanisms
 from .risk import correct_decision_probability as correct_decision_probability
@@ -59,11 +60,11 @@ from .risk import decision_accuracy as decision_accuracy
 from .risk import marginal_posterior as marginal_posterior
 from .risk import marginal_risk as marginal_risk
 from .risk import mechanism_risk as mechanism_risk
-from .risk import reidentification as reidentification
+from .risk import reidentify as reidentify
 from .risk import statements_about_people as statements_about_people
 from .tables import Microdata as Microdata
 from .tables import PublishedTables as PublishedTables
 from .tables import Records as Records
 from .tables import Schema as Schema
 from .tables import Workload as Workload
-from .tables import tabulate_records as tabulate_records
+from .tables import tabulate as tabulate

@@ -14,7 +14,7 @@ from bayesrisk.exceptions import ArgumentError, DataError
 if TYPE_CHECKING:
     from bayesrisk.tables import Microdata
 
-__all__ = ["load", "microdata", "names", "path", "source"]
+__all__ = ["load", "load_microdata", "names", "path", "source"]
 
 
 def _folder() -> Path:
@@ -145,7 +145,7 @@ def load(name: str) -> pd.DataFrame:
     return pd.read_csv(file, dtype=str).astype({"count": "int64"})
 
 
-def microdata(name: str) -> "Microdata":
+def load_microdata(name: str) -> "Microdata":
     """Return a sample population: persons, households and blocks.
 
     Parameters
@@ -167,7 +167,7 @@ def microdata(name: str) -> "Microdata":
 
     Examples
     --------
-    >>> microdata("synthetic-county").persons.schema.name
+    >>> load_microdata("synthetic-county").persons.schema.name
     'sf1-person'
     """
     from bayesrisk.tables import Microdata  # slow to import

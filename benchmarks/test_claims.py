@@ -9,8 +9,8 @@ import pytest
 from oracles import claims as oracle
 
 from bayesrisk import datasets as samples
-from bayesrisk import tabulate_records
-from bayesrisk.reconstruction import claims, make_solver
+from bayesrisk import tabulate
+from bayesrisk.reconstruction import find_claims, make_solver
 from bayesrisk.reconstruction.claims.options import about_claims
 from bayesrisk.reconstruction.claims.search.lattice import matches
 from bayesrisk.reconstruction.claims.search.problem import block_system
@@ -20,14 +20,14 @@ from bayesrisk.tables import Workload
 @pytest.fixture(scope="module")
 def blocks():
     """Tables of blocks of about ten households each, one by one, and all together."""
-    households = samples.microdata("synthetic-county").households
+    households = samples.load_microdata("synthetic-county").households
     occupied = households.take(np.flatnonzero(households.codes("vacancy") == 0))
     sizes = pd.Series(occupied.geoids).value_counts().sort_index()
     chosen = sizes[(sizes >= 9) & (sizes <= 12)].index[:40]
     inside = [np.flatnonzero(households.geoids == block) for block in chosen]
     about = Workload.named("household-dhc")
-    some = [tabulate_records(households.take(own), about) for own in inside]
-    return tabulate_records(households.take(np.concatenate(inside)), about), some
+    some = [tabulate(households.take(own), about) for own in inside]
+    return tabulate(households.take(np.concatenate(inside)), about), some
 
 
 @pytest.mark.parametrize(("rules", "mean", "worst"), [(True, 0.030, 0.5), (False, 0.1, None)])
@@ -38,9 +38,9 @@ def test_seconds_for_a_block(benchmark, blocks, rules, mean, worst):
     The mean is that of all blocks in one call; the worst is that of calls of one block each.
     """
     together, some = blocks
-    claims(some[0], structural_rules=rules)  # compiles, and lists the possible cells
+    find_claims(some[0], structural_rules=rules)  # compiles, and lists the possible cells
     found = benchmark.pedantic(
-        claims, (together,), {"structural_rules": rules}, rounds=5 if rules else 1
+        find_claims, (together,), {"structural_rules": rules}, rounds=5 if rules else 1
     )
     assert (found.blocks["status"] == "decided").all()
     if benchmark.disabled:
@@ -48,7 +48,7 @@ def test_seconds_for_a_block(benchmark, blocks, rules, mean, worst):
     seconds = []
     for tables in some:
         start = time.perf_counter()
-        claims(tables, structural_rules=rules)
+        find_claims(tables, structural_rules=rules)
         seconds.append(time.perf_counter() - start)
     average, most = statistics.median(benchmark.stats.stats.data) / len(some), max(seconds)
     verified = len(found.claims)
@@ -69,7 +69,7 @@ def test_claims_beside_the_one_hot_program(compare, blocks):
     names = list(tables.workload.at("block").values())
     counts = np.concatenate([tables.counts["block", t.name].toarray()[0] for t in names])
     n = int(tables.counts["block", "H3"].toarray()[0, 0])
-    found = claims(tables, structural_rules=False, refuted=True)
+    found = find_claims(tables, structural_rules=False, refuted=True)
     verified = found.to_frame(readable="here").sample(2, random_state=1)
     groups = oracle.code_groups(about, names)
     decided = []
@@ -93,7 +93,7 @@ def test_claims_beside_the_one_hot_program(compare, blocks):
         assert all(decided)
 
     compare(
-        lambda: claims(tables, structural_rules=False, refuted=True),
+        lambda: find_claims(tables, structural_rules=False, refuted=True),
         twin,
         aim="300 times faster",
         ours_units=len(found.claims),
@@ -105,16 +105,16 @@ def test_claims_beside_the_one_hot_program(compare, blocks):
 @pytest.mark.parametrize("size", [10, 70, 115, 202])
 def test_large_blocks_beside_integer_programs(compare, size):
     """Aim: 1,000 times faster for each claim than two integer programs, from 70 households on."""
-    households = samples.microdata("fifty-blocks").households
+    households = samples.load_microdata("fifty-blocks").households
     sizes = pd.Series(households.geoids[households.codes("vacancy") == 0]).value_counts()
     nearest = (sizes.sort_index() - size).abs()
     inside = np.flatnonzero(households.geoids == nearest.index[int(np.argmin(nearest))])
-    tables = tabulate_records(households.take(inside), Workload.named("household-dhc"))
+    tables = tabulate(households.take(inside), Workload.named("household-dhc"))
     about = about_claims(tables)
     space = about.study.space
     system = block_system(space, *next(about.blocks(tables)))
     assert (np.diff(system.start) == 1).all()
-    found = claims(tables, refuted=True)
+    found = find_claims(tables, refuted=True)
     some = pd.concat(
         found.to_frame(status=status).sample(2, random_state=1)
         for status in ("verified", "refuted")
@@ -131,7 +131,7 @@ def test_large_blocks_beside_integer_programs(compare, size):
             assert ((least, most) == (number, number)) == (status == "verified")
 
     compare(
-        lambda: claims(tables),
+        lambda: find_claims(tables),
         twin,
         aim="1,000 times faster",
         ours_units=len(found.claims),

@@ -29,7 +29,7 @@ def law():
     """The law of a sample of another population."""
     spec = br.population.population_spec("county", n_blocks=2000, occupied_blocks=1.0)
     other = br.simulate_population(spec, rng=62).for_schema(br.Schema.named("household-occupancy"))
-    return br.reconstruction.household_law(other.to_frame(), smoothing=0.5)
+    return br.reconstruction.HouseholdLaw.from_sample(other.to_frame(), smoothing=0.5)
 
 
 def statistics_of(homes, mechanism, **options):

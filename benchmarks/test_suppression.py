@@ -12,7 +12,7 @@ from bayesrisk.tables import (
     Records,
     Schema,
     Workload,
-    tabulate_records,
+    tabulate,
 )
 
 TOWNS = Geography("towns", ("town", "street"), (1, 4))
@@ -36,7 +36,7 @@ def truth(streets):
             "kind": np.minimum(rng.geometric(0.15, size=people) - 1, 59),
         }
     )
-    return tabulate_records(Records.from_frame(frame, schema=KINDS), ASKED)
+    return tabulate(Records.from_frame(frame, schema=KINDS), ASKED)
 
 
 def one_at_a_time(tables, threshold):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk.tables import Histogram, PublishedTables, Records, Schema, Workload, tabulate_records
+from bayesrisk.tables import Histogram, PublishedTables, Records, Schema, Workload, tabulate
 
 _RACES = [1, 2, 4, 8, 16, 32, 3, 9, 33, 7, 63]
 _SHARES = [0.7, 0.12, 0.01, 0.05, 0.01, 0.06, 0.02, 0.01, 0.01, 0.005, 0.005]
@@ -45,7 +45,7 @@ def test_block_person_tables(compare, count):
     frame, few = people(count), people(count // 20)
     records = Records.from_frame(frame, schema=BLOCKS.schema)
     twin = direct(few)
-    ours = tabulate_records(Records.from_frame(few, schema=BLOCKS.schema), BLOCKS)
+    ours = tabulate(Records.from_frame(few, schema=BLOCKS.schema), BLOCKS)
     for (level, name), table in BLOCKS.tables.items():
         counts = ours.counts[level, name].tocsc()
         for column, cell in enumerate(table.cells):
@@ -54,7 +54,7 @@ def test_block_person_tables(compare, count):
             mine = dict(zip(places.tolist(), counts.data[part].tolist(), strict=True))
             assert mine == twin[cell].to_dict()
     compare(
-        lambda: tabulate_records(records, BLOCKS),
+        lambda: tabulate(records, BLOCKS),
         lambda: direct(few),
         aim="a million records below 5 s, 5000 ns a record",
         ours_units=count,
@@ -82,7 +82,7 @@ def test_histogram(compare):
 
 
 def test_reading_tables(compare, tmp_path):
-    made = tabulate_records(Records.from_frame(people(200_000), schema=BLOCKS.schema), BLOCKS)
+    made = tabulate(Records.from_frame(people(200_000), schema=BLOCKS.schema), BLOCKS)
     made.write(tmp_path / "t")
     rows = len(made.to_frame())
     assert PublishedTables.read(tmp_path / "t") == made

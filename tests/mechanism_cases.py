@@ -11,7 +11,7 @@ from bayesrisk.tables import (
     Records,
     Schema,
     Workload,
-    tabulate_records,
+    tabulate,
 )
 
 BLOCKS = [f"50001010100100{i}" for i in range(4)]
@@ -59,7 +59,7 @@ class ByHand:
         self.spec = MechanismSpec("by-hand")
 
     def release(self, microdata, *, workload, rng):
-        truth = tabulate_records(microdata, workload)
+        truth = tabulate(microdata, workload)
         counts = {}
         for key, part in truth.counts.items():
             counts[key] = self.change(part.toarray().astype(np.int64), rng)

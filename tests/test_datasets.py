@@ -32,12 +32,12 @@ def test_every_sample(name):
     known = catalogue[name]["sha256"]
     if file.is_dir():
         found = {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in file.iterdir()}
-        data = samples.microdata(name)
+        data = samples.load_microdata(name)
         assert len(data.households if data.persons is None else data.persons) > 0
     else:
         found = hashlib.sha256(file.read_bytes()).hexdigest()
         with pytest.raises(ArgumentError, match=rf"name must be microdata .* got '{name}'"):
-            samples.microdata(name)
+            samples.load_microdata(name)
     assert found == known
     text, _, licence = samples.source(name).partition(" Licence: ")
     assert text.endswith(".")
@@ -80,7 +80,7 @@ def test_an_incomplete_installation(damaged):
 def test_damage_in_a_folder_is_noticed(damaged):
     file = damaged / "synthetic-county" / "blocks.parquet"
     file.write_bytes(file.read_bytes()[:-1] + b"!")
-    for function in (samples.path, samples.microdata):
+    for function in (samples.path, samples.load_microdata):
         with pytest.raises(DataError, match=r"blocks\.parquet: sha256 must be .*, got "):
             function("synthetic-county")
     file.unlink()
@@ -89,7 +89,7 @@ def test_damage_in_a_folder_is_noticed(damaged):
 
 
 @pytest.mark.parametrize(
-    "function", [samples.path, samples.source, samples.load, samples.microdata]
+    "function", [samples.path, samples.source, samples.load, samples.load_microdata]
 )
 def test_unknown_names(function):
     for bad in ("nowhere", "../catalogue.json", "", None, 3):

@@ -20,7 +20,7 @@ RECORDS = br.Records.from_frame(
     pd.DataFrame({"block": ["100", "101", "101"], "sex": [0, 1, 1], "age": [0, 1, 2]}),
     schema=SCHEMA,
 )
-TABLES = br.tabulate_records(RECORDS, WORKLOAD)
+TABLES = br.tabulate(RECORDS, WORKLOAD)
 SPEC = br.MechanismSpec("identity", {}, {("block", "sex"): br.release.TrueCounts()})
 TREE = br.Tree.from_frame(
     pd.DataFrame({"node": ["g"], "parent": [""], "noisy_count": [3], "rho": [0.1]})
@@ -29,6 +29,7 @@ COLUMNS = {"block": [1, 2]}
 STATEMENTS = pd.DataFrame(
     {
         "attack": "claims",
+        "adversary": "outsider",
         "protection": "identity",
         "target": ["1"],
         "statement": ["a"],
@@ -91,8 +92,8 @@ CALLS = {
         "counts",
         lambda v: br.PublishedTables(WORKLOAD, TABLES.geoids, {("block", "sex"): v}),
     ),
-    "tabulate_records records": ("records", lambda v: br.tabulate_records(v, WORKLOAD)),
-    "tabulate_records workload": ("workload", lambda v: br.tabulate_records(RECORDS, v)),
+    "tabulate records": ("records", lambda v: br.tabulate(v, WORKLOAD)),
+    "tabulate workload": ("workload", lambda v: br.tabulate(RECORDS, v)),
     "Records.from_frame": ("frame", lambda v: br.Records.from_frame(v, schema=SCHEMA)),
     "Records.take": ("index", lambda v: RECORDS.take(v)),
     "Records.replace": ("age", lambda v: RECORDS.replace(age=v)),
@@ -110,12 +111,13 @@ CALLS = {
         "keys",
         lambda v: br.reconstruction.match_records(COLUMNS, COLUMNS, keys=v, rng=1),
     ),
-    "claims among": ("among", lambda v: br.reconstruction.claims(TABLES, among={"sex": v})),
-    "claims columns": ("columns", lambda v: br.reconstruction.claims(TABLES, columns=v)),
-    "statement_summary statements": ("statements", lambda v: br.risk.statement_summary(v)),
-    "statement_summary thresholds": (
+    "claims among": ("among", lambda v: br.reconstruction.find_claims(TABLES, among={"sex": v})),
+    "claims columns": ("columns", lambda v: br.reconstruction.find_claims(TABLES, columns=v)),
+    "Statements frame": ("statements", lambda v: br.Statements(v)),
+    "Statements.concat statements": ("statements", lambda v: br.Statements.concat(v)),
+    "Statements.summary thresholds": (
         "thresholds",
-        lambda v: br.risk.statement_summary(STATEMENTS, thresholds=v),
+        lambda v: br.Statements(STATEMENTS).summary(thresholds=v),
     ),
     "as_rv_discrete": (
         "name",
@@ -222,7 +224,7 @@ def test_releases_of_a_path_say_something(rho):
 
 def test_no_places_are_no_places_of_the_records():
     with pytest.raises(ArgumentError, match="records must lie in geoids"):
-        br.tabulate_records(RECORDS, WORKLOAD, geoids=[])
+        br.tabulate(RECORDS, WORKLOAD, geoids=[])
 
 
 def test_sequences_of_the_constructors_become_tuples():

@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import functools
 import importlib
 import inspect
 import json
@@ -166,6 +167,7 @@ def test_the_documentation_check_can_fail():
     assert not sections(wrong)["Returns"]
 
 
+@functools.cache
 def walk():
     found = pkgutil.walk_packages(bayesrisk.__path__, "bayesrisk.")
     return sorted(m.name for m in found if not m.name.endswith("__main__"))
@@ -216,3 +218,51 @@ def test_the_numerical_core_draws_nothing():
     loaded = {name.split(".")[0] for name in json.loads(run.stdout)}
     assert "numba" in loaded
     assert loaded.isdisjoint({"matplotlib", "arviz", "pulp", "highspy", "dask", "typer", "rich"})
+
+
+def everything():
+    """Return every public name with the zone that lists it."""
+    zones = [*PACKAGES, "datasets", "exceptions", "experiments", "interfaces", "plotting"]
+    modules = {zone: importlib.import_module(f"bayesrisk.{zone}") for zone in zones}
+    return [(zone, name) for zone, module in modules.items() for name in module.__all__]
+
+
+def alike(names):
+    """Return the groups of names that differ in nothing but the case of their letters."""
+    groups = {}
+    for name in names:
+        groups.setdefault(name.lower(), set()).add(name)
+    return [sorted(group) for group in groups.values() if len(group) > 1]
+
+
+def shadows(thing):
+    """Return whether a function has the name of a module of its package, so that it hides it."""
+    if not inspect.isfunction(thing):
+        return False
+    *package, own = thing.__module__.split(".")
+    if own == thing.__name__:
+        return True
+    parents = [".".join(package[:end]) for end in range(2, len(package) + 1)]
+    return any(f"{parent}.{thing.__name__}" in walk() for parent in parents)
+
+
+def test_no_two_names_differ_in_case_only():
+    # Namespaces apart: `reconstruction` holds `Reconstruction`.
+    top = [name for name in bayesrisk.__all__ if not inspect.ismodule(getattr(bayesrisk, name))]
+    assert alike([*top, *(name for _, name in everything())]) == []
+    assert alike(["Claims", "claims", "Claim"]) == [["Claims", "claims"]]
+
+
+@pytest.mark.parametrize(("zone", "name"), everything())
+def test_no_function_hides_a_module(zone, name):
+    assert not shadows(getattr(importlib.import_module(f"bayesrisk.{zone}"), name))
+
+
+def test_the_check_of_hidden_modules_can_fail():
+    def claims():
+        """Do nothing."""
+
+    claims.__module__ = "bayesrisk.reconstruction.claims.verification"
+    assert shadows(claims)
+    claims.__module__ = "bayesrisk.reconstruction.claims"
+    assert shadows(claims)

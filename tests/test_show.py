@@ -88,7 +88,7 @@ def population():
 @pytest.fixture(scope="module")
 def tables(population):
     workload = br.Workload.named("sf1-block")
-    return br.tabulate_records(population, workload)
+    return br.tabulate(population, workload)
 
 
 def test_large_things_are_short(population, tables):

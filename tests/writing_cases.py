@@ -24,7 +24,7 @@ from bayesrisk.cli.app import main
 from bayesrisk.experiments import OccupancyConfig
 from bayesrisk.experiments.occupancy.study import synthetic_households
 from bayesrisk.readers import write_nmf
-from bayesrisk.tables import Workload, tabulate_records
+from bayesrisk.tables import Workload, tabulate
 
 SWEEP = """
 title = "small"
@@ -59,11 +59,11 @@ def inputs(folder):
     """Make the inputs of all commands, small ones."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "sweep.toml").write_text(SWEEP)
-    data = samples.microdata("fifty-blocks")
+    data = samples.load_microdata("fifty-blocks")
     chosen = data.blocks.loc[data.blocks["chosen"], "block"].to_numpy(dtype="U15")[0]
     own = data.households.take(np.flatnonzero(data.households.geoids == chosen))
     own.write(folder / "households.parquet")
-    tabulate_records(own, Workload.named("household-dhc")).write(folder / "household-tables")
+    tabulate(own, Workload.named("household-dhc")).write(folder / "household-tables")
     rng = np.random.default_rng(2)
     people = pd.DataFrame(
         {
@@ -80,9 +80,7 @@ def inputs(folder):
     people.drop(columns="person").to_parquet(folder / "people.parquet", index=False)
     homes = synthetic_households(OccupancyConfig(seeds=(5,), blocks=4), 5)[0].households
     homes.write(folder / "homes.parquet")
-    tabulate_records(homes, Workload.named("household-occupancy")).write(
-        folder / "occupancy-tables"
-    )
+    tabulate(homes, Workload.named("household-occupancy")).write(folder / "occupancy-tables")
     released = ("--mechanism", "identity", "--tables", "household-occupancy")
     run("release", folder / "homes.parquet", *released, "-o", folder / "occupancy-release")
     pd.DataFrame({"block": [1, 2], "group": [3, 4], "siblings": [2, 2]}).to_csv(

@@ -42,13 +42,13 @@ def tabulate(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
 ) -> None:
     """Count records into published tables, exactly."""
-    from bayesrisk.tables import tabulate_records
+    from bayesrisk.tables import tabulate
 
     _check_output(output, replace=replace)
     wanted = _workload(_names(tables), levels, _names(without), geography)
     counter = _Progress(quiet=quiet or as_json)
     source = data_path(records, MICRODATA)
-    made = tabulate_records(_source(source, wanted, schema, counter), wanted)
+    made = tabulate(_source(source, wanted, schema, counter), wanted)
     counter.say(f"writing {output}")
     made.write(output)
     summary: dict[str, Any] = {

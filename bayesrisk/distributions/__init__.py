@@ -7,9 +7,9 @@ from bayesrisk.distributions.finite import FiniteLaw
 from bayesrisk.distributions.scipy_adapter import as_rv_discrete
 from bayesrisk.distributions.sums import (
     SumApproximation,
+    as_finite,
     convolve,
     sum_approximation,
-    tabulate,
     total_variation,
 )
 from bayesrisk.distributions.truncated import TruncatedLaw
@@ -21,9 +21,9 @@ __all__ = [
     "FiniteLaw",
     "SumApproximation",
     "TruncatedLaw",
+    "as_finite",
     "as_rv_discrete",
     "convolve",
     "sum_approximation",
-    "tabulate",
     "total_variation",
 ]

@@ -13,7 +13,7 @@ from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
 from bayesrisk.distributions.finite import FiniteLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
-__all__ = ["SumApproximation", "convolve", "sum_approximation", "tabulate", "total_variation"]
+__all__ = ["SumApproximation", "as_finite", "convolve", "sum_approximation", "total_variation"]
 
 #: Largest table that is made, 128 MiB of doubles.
 MAX_TABLE = 2**24
@@ -22,7 +22,7 @@ _SMOOTH = 2.0
 _ROUNDING = 2.0**-51  # of a table: half the sum of relative errors of a few ulp each
 
 
-def tabulate(law: CountLaw, *, tail: float = 1e-30) -> FiniteLaw:
+def as_finite(law: CountLaw, *, tail: float = 1e-30) -> FiniteLaw:
     """Return a law as a table of probabilities, cut where each tail weighs less than ``tail``.
 
     Parameters
@@ -45,7 +45,7 @@ def tabulate(law: CountLaw, *, tail: float = 1e-30) -> FiniteLaw:
     Examples
     --------
     >>> from bayesrisk.distributions import DiscreteGaussian
-    >>> tabulate(DiscreteGaussian(1.0), tail=1e-9).support()
+    >>> as_finite(DiscreteGaussian(1.0), tail=1e-9).support()
     (-6, 6)
     """
     _single(law)
@@ -120,12 +120,12 @@ def convolve(*laws: CountLaw, tail: float = 1e-30) -> CountLaw:
         elif 1.0 / (1.0 / smooth.sigma2 + 1.0 / law.sigma2) >= _SMOOTH:
             smooth = DiscreteGaussian(smooth.sigma2 + law.sigma2, int(smooth.loc) + int(law.loc))
         else:
-            tables.append(tabulate(law, tail=tail))
-    tables += [tabulate(law, tail=tail) for law in laws if not isinstance(law, DiscreteGaussian)]
+            tables.append(as_finite(law, tail=tail))
+    tables += [as_finite(law, tail=tail) for law in laws if not isinstance(law, DiscreteGaussian)]
     if smooth is not None:
         if not tables:
             return smooth
-        tables.append(tabulate(smooth, tail=tail))
+        tables.append(as_finite(smooth, tail=tail))
     # Smallest first: a repeated law is then squared, not added term by term to a long table.
     while len(tables) > 1:
         tables.sort(key=lambda table: -table.probabilities.size)
@@ -191,7 +191,7 @@ def total_variation(p: CountLaw, q: CountLaw) -> tuple[float, float]:
     """
     _single(p, "p")
     _single(q, "q")
-    a, b = tabulate(p), tabulate(q)
+    a, b = as_finite(p), as_finite(q)
     low = min(a.start, b.start)
     high = max(a.support()[1], b.support()[1])
     if high - low + 1 > MAX_TABLE:

@@ -26,7 +26,7 @@ from bayesrisk.experiments.reconstruction.shards import digest_folder, read_tabl
 from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.executors import make_executor
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
-from bayesrisk.reconstruction import Claims, claim_sentences, claims
+from bayesrisk.reconstruction import Claims, claim_sentences, find_claims
 from bayesrisk.reconstruction.claims.options import about_claims
 from bayesrisk.tables import PublishedTables
 
@@ -76,7 +76,7 @@ class ClaimsConfig(RunSettings):
     version: str = __version__
 
     def options(self) -> dict[str, Any]:
-        """Return the options of :func:`claims`."""
+        """Return the options of :func:`find_claims`."""
         names = ("columns", "max_columns", "structural_rules", "tenure", "solver", "time_limit")
         return {name: getattr(self, name) for name in names}
 
@@ -129,7 +129,7 @@ class ClaimsFolder(PartFolder):
 def _work(folder: str, tables: str, config: ClaimsConfig, shard: int) -> int:
     """Study one shard and write its parts: what a worker does."""
     everything = read_tables(tables, config.tables)
-    found = claims(_some(everything, config, shard), **config.options())
+    found = find_claims(_some(everything, config, shard), **config.options())
     ClaimsFolder(folder).write_parts(config, shard, _parts(found))
     return shard
 
@@ -196,7 +196,7 @@ def run_claims(
     folder : path-like
         Output folder, new or empty; or, with ``resume``, one that holds a part of this run.
     columns, max_columns, structural_rules, tenure, solver, time_limit : object
-        As for :func:`claims`; the time limit is for each block.
+        As for :func:`find_claims`; the time limit is for each block.
     workers : int, default 1
         Worker processes, in [1, 1024]; claims do not depend on it.
     resume : bool, default False

@@ -17,7 +17,7 @@ from bayesrisk.tables import (
     Table,
     Workload,
     as_microdata,
-    tabulate_records,
+    tabulate,
 )
 
 __all__ = ["different_cells", "most_cells", "replace_counts", "true_tables"]
@@ -29,7 +29,7 @@ def true_tables(microdata: Microdata | Records, workload: Workload) -> Published
     """Return the tables as they are, of every known block, whether or not it is empty."""
     if not isinstance(workload, Workload):
         raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
-    return tabulate_records(as_microdata(microdata), workload)
+    return tabulate(as_microdata(microdata), workload)
 
 
 def replace_counts(

@@ -1,30 +1,40 @@
 """Figure of statements: how much an adversary gains, by attack and protection."""
 
 import textwrap
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Panels, Where, legend_outside, panels, require, style
-from bayesrisk.risk.statements.statements import comparable_statements
 
 __all__ = ["plot_statements"]
 
 
-def plot_statements(statements: pd.DataFrame, *, ax: Where = None) -> Panels:
+def plot_statements(
+    statements: pd.DataFrame,
+    *,
+    comparable: Mapping[str, bool] | None = None,
+    ax: Where = None,
+) -> Panels:
     """Draw the share of statements whose ratio of posterior to prior is at least so large.
+
+    Statements draw themselves (:meth:`Statements.plot`); this is for frames that look like theirs.
 
     Parameters
     ----------
     statements : pandas.DataFrame
-        Statements of any attacks, with columns ``attack``, ``protection``, ``target``,
-        ``statement``, ``status``, ``ratio``; those without a ratio are left out.  Where the
-        protections of an attack have different statements only proved ones are drawn, and a line
-        under the figure says so: estimates are pooled over other people under each protection (see
-        :func:`statements_about_people`).
+        Rows with ``attack``, ``protection``, ``status``, ``ratio``, and ``adversary`` where there
+        are several; those without a ratio are left out.
+    comparable : mapping of str to bool, optional
+        Attacks whose protections have the same statements about the same targets
+        (:attr:`Statements.comparable`); by default those with a single protection.  Of others only
+        proved ones are drawn, and a line above the panels says so: estimates are pooled over other
+        people under each protection (see :func:`statements_about_people`).
     ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each panel; by default in a new figure.
+        Where to draw, one Axes for each attack; by default in a new figure.
 
     Returns
     -------
@@ -36,12 +46,16 @@ def plot_statements(statements: pd.DataFrame, *, ax: Where = None) -> Panels:
     Raises
     ------
     ArgumentError
-        If a column is missing or no statement has a ratio that can be drawn.
+        If a column is missing, no statement has a ratio that can be drawn, or ``ax`` holds
+        not one Axes for each attack.
     """
-    require(statements, ("attack", "protection", "target", "statement", "status", "ratio"))
-    statements = statements.reset_index(drop=True)
-    same = comparable_statements(statements)
-    drawn = statements["attack"].map(same) | (statements["status"] == "proved")
+    require(statements, ("attack", "protection", "status", "ratio"))
+    statements = _lines(statements)
+    same = comparable
+    if same is None:
+        same = dict(statements.groupby("attack")["protection"].nunique() == 1)
+    drawn = statements["attack"].map(same).fillna(False).astype(bool)
+    drawn |= statements["status"] == "proved"
     some = statements[statements["ratio"].notna()]
     known = some[drawn[some.index]]
     require(known, ("ratio",))
@@ -57,28 +71,9 @@ def plot_statements(statements: pd.DataFrame, *, ax: Where = None) -> Panels:
         every = panels(ax, len(attacks), (1.2 + 2.7 * len(attacks), 3.2), sharey=True)
         named: set[str] = set()
         for axes, attack in zip(every, attacks, strict=True):
-            for i, protection in enumerate(protections):
-                rows = known[(known["attack"] == attack) & (known["protection"] == protection)]
-                if not len(rows):
-                    continue
-                ratio = np.sort(rows["ratio"].to_numpy(np.float64))
-                share = 1.0 - np.arange(ratio.size) / ratio.size
-                inside = np.clip(ratio, low, high)
-                axes.step(
-                    np.concatenate([[low], inside, [high]]),
-                    np.concatenate([[1.0], share, [float((ratio > high).mean())]]),
-                    where="pre",
-                    label="_nolegend_" if protection in named else canvas.as_text(protection),
-                    color=canvas._COLOURS[i % len(canvas._COLOURS)],
-                    linestyle=canvas._DASHES[i % len(canvas._DASHES)],
-                )
-                named.add(protection)
-            axes.axvline(1.0, color="0.35", linewidth=1.0, zorder=0)
-            axes.set(
-                xscale="log", xlim=(low, high), ylim=(-0.02, 1.02), title=canvas.as_text(attack),
-                xlabel="posterior / prior",
-            )  # fmt: skip
-        every[0].set_ylabel("share of statements with at least\nthis ratio")
+            named |= _panel(axes, known[known["attack"] == attack], protections, (low, high), named)
+        for axes in every[1:]:
+            axes.set_ylabel("")
         if len(hidden):
             pairs = ", ".join(
                 f"{a} under {p}"
@@ -99,3 +94,46 @@ def plot_statements(statements: pd.DataFrame, *, ax: Where = None) -> Panels:
         )
         legend_outside(every, handles, labels, ncols=4)
         return every
+
+
+def _lines(statements: pd.DataFrame) -> pd.DataFrame:
+    """Return statements whose protection names the adversary too, where there are several."""
+    found = statements.reset_index(drop=True)
+    if "adversary" in found:
+        several = found.groupby("attack")["adversary"].transform("nunique") > 1
+        both = found["protection"].astype("str") + ", " + found["adversary"].astype("str")
+        found["protection"] = found["protection"].astype("str").where(~several, both)
+    return found
+
+
+def _panel(
+    axes: Axes,
+    rows: pd.DataFrame,
+    protections: list[str],
+    span: tuple[float, float],
+    named: Collection[str] = (),
+) -> set[str]:
+    """Draw one attack, and return the protections that its legend now has."""
+    low, high = span
+    found = set()
+    for i, protection in enumerate(protections):
+        ratio = np.sort(rows.loc[rows["protection"] == protection, "ratio"].to_numpy(np.float64))
+        if not ratio.size:
+            continue
+        share = 1.0 - np.arange(ratio.size) / ratio.size
+        axes.step(
+            np.concatenate([[low], np.clip(ratio, low, high), [high]]),
+            np.concatenate([[1.0], share, [float((ratio > high).mean())]]),
+            where="pre",
+            label="_nolegend_" if protection in named else canvas.as_text(protection),
+            color=canvas._COLOURS[i % len(canvas._COLOURS)],
+            linestyle=canvas._DASHES[i % len(canvas._DASHES)],
+        )
+        found.add(protection)
+    axes.axvline(1.0, color="0.35", linewidth=1.0, zorder=0)
+    axes.set(
+        xscale="log", xlim=(low, high), ylim=(-0.02, 1.02),
+        title=canvas.as_text(rows["attack"].iloc[0]), xlabel="posterior / prior",
+        ylabel="share of statements with at least\nthis ratio",
+    )  # fmt: skip
+    return found

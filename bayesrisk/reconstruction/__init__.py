@@ -7,13 +7,19 @@ from bayesrisk.reconstruction.claims import (
     Claims,
     ClaimsAttack,
     claim_sentences,
-    claims,
+    find_claims,
     generate_claims,
     verify_claims,
 )
 from bayesrisk.reconstruction.linkage.age_bins import AGE_BIN_STARTS, age_bin
-from bayesrisk.reconstruction.linkage.guessers import modal_cells, modal_guess, proportional_guess
+from bayesrisk.reconstruction.linkage.guessers import (
+    Guesses,
+    modal_cells,
+    modal_guess,
+    proportional_guess,
+)
 from bayesrisk.reconstruction.linkage.matching import Matching, match_records
+from bayesrisk.reconstruction.linkage.persons import Persons
 from bayesrisk.reconstruction.occupancy import (
     OCCUPANCY_STATUS,
     HouseholdLaw,
@@ -23,13 +29,12 @@ from bayesrisk.reconstruction.occupancy import (
     OccupancyStatistics,
     OccupancyVariability,
     detect_occupancy,
-    household_law,
     occupancy_statistics,
     occupancy_variability,
     reconstruct_occupancy,
 )
 from bayesrisk.reconstruction.records.attack import ReconstructionAttack, record_form
-from bayesrisk.reconstruction.records.reconstruct import Reconstruction, reconstruct
+from bayesrisk.reconstruction.records.reconstruction import Reconstruction, reconstruct
 from bayesrisk.reconstruction.records.variability import SolutionVariability, solution_variability
 from bayesrisk.reconstruction.registry import available_attacks, make_attack, register_attack
 from bayesrisk.reconstruction.solvers import (
@@ -44,6 +49,7 @@ __all__ = [
     "OCCUPANCY_STATUS",
     "Claims",
     "ClaimsAttack",
+    "Guesses",
     "HouseholdLaw",
     "IntegerModel",
     "Limits",
@@ -53,6 +59,7 @@ __all__ = [
     "OccupancyReconstruction",
     "OccupancyStatistics",
     "OccupancyVariability",
+    "Persons",
     "Reconstruction",
     "ReconstructionAttack",
     "SolutionVariability",
@@ -60,10 +67,9 @@ __all__ = [
     "age_bin",
     "available_attacks",
     "claim_sentences",
-    "claims",
     "detect_occupancy",
+    "find_claims",
     "generate_claims",
-    "household_law",
     "make_attack",
     "make_solver",
     "match_records",

@@ -15,24 +15,24 @@ from bayesrisk.risk.count.before_postprocessing import (
     unprocessed_marginal_posterior,
     unprocessed_marginal_risk,
 )
-from bayesrisk.risk.count.block_risk import BlockRisk, block_risk
+from bayesrisk.risk.count.blocks import BlockRisk, block_risk
 from bayesrisk.risk.count.postprocessing import (
     PostprocessingComparison,
     compare_postprocessing,
     postprocessed_marginal_posterior,
     postprocessed_marginal_risk,
 )
-from bayesrisk.risk.count.scenarios import SCENARIOS, Scenario, scenario
+from bayesrisk.risk.count.scenarios import SCENARIOS, Scenario
 from bayesrisk.risk.count.several_levels import (
     multilevel_marginal_posterior,
     multilevel_marginal_risk,
 )
-from bayesrisk.risk.linkage.agreement import Agreement, agreement
+from bayesrisk.risk.linkage.agreement import Agreement, compare_with_truth
 from bayesrisk.risk.linkage.majority import MajorityInference, majority_inference
 from bayesrisk.risk.linkage.race_ethnicity import race_ethnicity_counts
-from bayesrisk.risk.linkage.reidentification import Reidentification, reidentification
+from bayesrisk.risk.linkage.reidentification import Reidentification, reidentify
 from bayesrisk.risk.linkage.variability_reports import uniques_by_block_size, variability_quantiles
-from bayesrisk.risk.linkage.without_record import LeaveOneOut, leave_one_out
+from bayesrisk.risk.linkage.without_record import InferenceWithoutRecord, inference_without_record
 from bayesrisk.risk.mechanism.average import SimulatedAverage, simulated_marginal_posterior
 from bayesrisk.risk.mechanism.comparison import (
     PostprocessingEffect,
@@ -41,11 +41,7 @@ from bayesrisk.risk.mechanism.comparison import (
 )
 from bayesrisk.risk.mechanism.posterior import MechanismRisk, mechanism_risk
 from bayesrisk.risk.mechanism.utility import release_utility
-from bayesrisk.risk.occupancy.blocks import (
-    OccupancyBlockRisk,
-    occupancy_block_risk,
-    occupancy_statements,
-)
+from bayesrisk.risk.occupancy.blocks import OccupancyBlockRisk, occupancy_block_risk
 from bayesrisk.risk.occupancy.linkage import (
     MATCH_KEYS,
     LinkageCurve,
@@ -55,14 +51,12 @@ from bayesrisk.risk.occupancy.linkage import (
 )
 from bayesrisk.risk.statements.claim_reports import claim_examples, records_identified
 from bayesrisk.risk.statements.claims import (
-    certainty_precision,
+    claim_precision,
     claim_priors,
-    claim_statements,
     count_claims,
 )
 from bayesrisk.risk.statements.people import statements_about_people
-from bayesrisk.risk.statements.statements import STATEMENT_COLUMNS, reconstruction_statements
-from bayesrisk.risk.statements.summary import statement_summary
+from bayesrisk.risk.statements.statements import Statements
 from bayesrisk.risk.two_levels.accuracy import hierarchical_decision_accuracy
 from bayesrisk.risk.two_levels.averages import (
     HierarchicalRisk,
@@ -74,13 +68,12 @@ from bayesrisk.risk.two_levels.gain import HierarchicalGain, hierarchical_gain
 __all__ = [
     "MATCH_KEYS",
     "SCENARIOS",
-    "STATEMENT_COLUMNS",
     "Agreement",
     "BlockRisk",
     "DecisionAccuracy",
     "HierarchicalGain",
     "HierarchicalRisk",
-    "LeaveOneOut",
+    "InferenceWithoutRecord",
     "LinkageCurve",
     "MajorityInference",
     "MechanismRisk",
@@ -90,14 +83,14 @@ __all__ = [
     "Reidentification",
     "Scenario",
     "SimulatedAverage",
-    "agreement",
+    "Statements",
     "block_risk",
-    "certainty_precision",
     "claim_examples",
+    "claim_precision",
     "claim_priors",
-    "claim_statements",
     "compare_mechanisms",
     "compare_postprocessing",
+    "compare_with_truth",
     "compose_risk",
     "correct_decision_probability",
     "count_claims",
@@ -106,7 +99,7 @@ __all__ = [
     "hierarchical_decision_accuracy",
     "hierarchical_gain",
     "hierarchical_marginal_posterior",
-    "leave_one_out",
+    "inference_without_record",
     "majority_inference",
     "marginal_count_posterior",
     "marginal_posterior",
@@ -117,19 +110,15 @@ __all__ = [
     "occupancy_block_risk",
     "occupancy_linkage",
     "occupancy_ranking",
-    "occupancy_statements",
     "postprocessed_marginal_posterior",
     "postprocessed_marginal_risk",
     "postprocessing_effect",
     "race_ethnicity_counts",
-    "reconstruction_statements",
     "records_identified",
-    "reidentification",
+    "reidentify",
     "release_utility",
     "sampling_ranking",
-    "scenario",
     "simulated_marginal_posterior",
-    "statement_summary",
     "statements_about_people",
     "uniques_by_block_size",
     "unprocessed_marginal_posterior",

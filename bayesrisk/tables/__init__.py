@@ -7,8 +7,7 @@ records.
 from bayesrisk.tables.histogram import Histogram
 from bayesrisk.tables.household import household_cells, household_valid
 from bayesrisk.tables.microdata import Microdata, as_microdata
-from bayesrisk.tables.published import PublishedTables, tabulate_records
-from bayesrisk.tables.published import tabulate as tabulate
+from bayesrisk.tables.published import PublishedTables, tabulate
 from bayesrisk.tables.records import Records, iter_records
 from bayesrisk.tables.schema import Attribute, Geography, Schema
 from bayesrisk.tables.workload import Table, Workload
@@ -27,5 +26,5 @@ __all__ = [
     "household_cells",
     "household_valid",
     "iter_records",
-    "tabulate_records",
+    "tabulate",
 ]

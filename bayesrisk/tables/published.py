@@ -23,7 +23,7 @@ from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.workload import Table, Workload
 
-__all__ = ["PublishedTables", "tabulate", "tabulate_records"]
+__all__ = ["PublishedTables", "tabulate"]
 
 Key = tuple[str, str]
 
@@ -209,7 +209,7 @@ def _same(a: sparse.csr_array, b: sparse.csr_array) -> bool:
     )
 
 
-def tabulate_records(
+def tabulate(
     records: Records | Microdata | Iterable[Records],
     workload: Workload,
     *,
@@ -249,7 +249,7 @@ def tabulate_records(
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [30, 4],
     ...                        "race": [1, 3], "hisp": [0, 0]})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> tables = tabulate_records(records, Workload.named("sf1-block"))
+    >>> tables = tabulate(records, Workload.named("sf1-block"))
     >>> tables.count("block", "P6", "500010101001000").tolist()
     [2, 1, 0, 0, 0, 0]
     """
@@ -276,10 +276,6 @@ def tabulate_records(
         for name, table in workload.at(level).items():
             counts[level, name] = _product(small, table, workload, cells)
     return PublishedTables(workload, places, counts)
-
-
-#: Short name; the top of the package has a ``tabulate`` for laws.
-tabulate = tabulate_records
 
 
 def _pieces(records: Records | Iterable[Records], workload: Workload) -> Iterator[Records]:

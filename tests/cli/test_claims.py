@@ -8,23 +8,23 @@ import pandas as pd
 import pytest
 
 import bayesrisk.experiments
-from bayesrisk import PublishedTables, tabulate_records
+from bayesrisk import PublishedTables, tabulate
 from bayesrisk import datasets as samples
 from bayesrisk.cli.app import main
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 from bayesrisk.experiments import claims as claims_run
 from bayesrisk.experiments import run_claims
-from bayesrisk.reconstruction import claims
+from bayesrisk.reconstruction import find_claims
 from bayesrisk.tables import Workload
 
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
-    data = samples.microdata("fifty-blocks")
+    data = samples.load_microdata("fifty-blocks")
     chosen = data.blocks.loc[data.blocks["chosen"], "block"].to_numpy(dtype="U15")[:5]
     own = data.households.take(np.flatnonzero(np.isin(data.households.geoids, chosen)))
     folder = tmp_path_factory.mktemp("tables") / "T"
-    tabulate_records(own, Workload.named("household-dhc")).write(folder)
+    tabulate(own, Workload.named("household-dhc")).write(folder)
     return folder
 
 
@@ -47,7 +47,7 @@ def test_the_files_hold_what_the_function_returns(tables, tmp_path, run):
     out = tmp_path / "out"
     status, text, _ = run(tables, "-o", out, "--columns", "size, race", "-q")
     assert status == 0
-    found = claims(PublishedTables.read(tables), columns=["size", "race"])
+    found = find_claims(PublishedTables.read(tables), columns=["size", "race"])
     stored = pd.read_parquet(out / "claims.parquet")
     assert stored["multiplicity"].tolist() == found.claims["multiplicity"].tolist()
     assert stored["size"].astype("Int16").equals(found.claims["size"])

@@ -20,7 +20,7 @@ from bayesrisk.readers import (
     write_record_form,
     write_sf1,
 )
-from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate_records
+from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
 
 RNG = np.random.default_rng(7)
 
@@ -61,7 +61,7 @@ def test_records_of_every_form(tmp_path):
 def test_tables(tmp_path):
     blocks = ["500010001001000", "500010001001001"] * 10
     people = oracle.person_records(RNG, 20).replace(block=blocks)
-    tables = tabulate_records(people, Workload.named("sf1-block"))
+    tables = tabulate(people, Workload.named("sf1-block"))
     write_sf1(tables, tmp_path / "vt2010.sf1.zip")
     write_nhgis(tables, tmp_path / "nhgis.zip", described=True)
     for form, file in (("sf1", "vt2010.sf1.zip"), ("nhgis", "nhgis.zip")):

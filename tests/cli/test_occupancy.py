@@ -13,7 +13,7 @@ from bayesrisk.experiments import OccupancyConfig, run_occupancy_attack
 from bayesrisk.experiments.occupancy import run as occupancy_run
 from bayesrisk.experiments.occupancy.study import synthetic_households
 from bayesrisk.reconstruction import detect_occupancy, occupancy_statistics
-from bayesrisk.tables import Schema, Workload, tabulate_records
+from bayesrisk.tables import Schema, Workload, tabulate
 
 SMALL = ["--solutions", "2", "--noisy-solutions", "2", "--quiet", "--no-figures"]
 
@@ -71,7 +71,7 @@ def test_synthetic_with_figures(tmp_path):
 
 def test_published_tables(tmp_path, homes):
     assert homes.schema == Schema.named("household-occupancy")
-    tabulate_records(homes, Workload.named("household-occupancy")).write(tmp_path / "tables")
+    tabulate(homes, Workload.named("household-occupancy")).write(tmp_path / "tables")
     result = run(tmp_path / "tables", "-o", tmp_path / "out", "--quiet")
     assert result.exit_code == 0, result.output
     frame = pd.read_parquet(tmp_path / "out" / "blocks.parquet")
@@ -84,7 +84,7 @@ def test_published_tables(tmp_path, homes):
 
 
 def test_likely_households_of_published_statistics(tmp_path, homes, sample):
-    tables = tabulate_records(homes, Workload.named("household-occupancy"))
+    tables = tabulate(homes, Workload.named("household-occupancy"))
     blocks = occupancy_statistics(tables)
     blocks.to_frame().to_parquet(tmp_path / "blocks.parquet")
     words = [tmp_path / "blocks.parquet", "-o", tmp_path / "out", "--sample", sample]
@@ -109,7 +109,7 @@ def test_likely_households_of_published_statistics(tmp_path, homes, sample):
 
 def test_attack_resumes_to_the_same_bytes(tmp_path, homes, sample):
     """For any number of workers, whether or not it was interrupted."""
-    tabulate_records(homes, Workload.named("household-occupancy")).write(tmp_path / "tables")
+    tabulate(homes, Workload.named("household-occupancy")).write(tmp_path / "tables")
     whole = {"sample": sample, "solutions": 3, "blocks_per_shard": 3}
 
     def files(folder, **more):
@@ -144,7 +144,7 @@ def test_refusals(tmp_path, homes, sample):
         assert f"--seeds must be {bound}" in str(refused.exception)
     assert run("-o", tmp_path / "out", "--alpha", 0).exit_code != 0
     assert "error must be 'none'" in told(run("-o", tmp_path / "out", "--error", "absolute"))
-    tables = tabulate_records(homes, Workload.named("household-occupancy"))
+    tables = tabulate(homes, Workload.named("household-occupancy"))
     frame = occupancy_statistics(tables).to_frame()
     file = tmp_path / "blocks.parquet"
     frame.assign(sizes_3=-1).to_parquet(file)

@@ -13,7 +13,7 @@ from bayesrisk.exceptions import ArgumentError, DataError, MissingDependencyErro
 from bayesrisk.experiments import read_reconstruction
 from bayesrisk.mechanisms import Identity
 from bayesrisk.reconstruction import make_solver
-from bayesrisk.tables import Records, Schema, Workload, tabulate_records
+from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 RUNNER = CliRunner()
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
@@ -39,7 +39,7 @@ def run(*arguments):
 
 @pytest.fixture
 def tables(tmp_path):
-    tabulate_records(records(), BOTH).write(tmp_path / "t")
+    tabulate(records(), BOTH).write(tmp_path / "t")
     return tmp_path / "t"
 
 

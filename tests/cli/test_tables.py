@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
-from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Workload, tabulate_records
+from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Workload, tabulate
 
 RUNNER = CliRunner()
 
@@ -47,7 +47,7 @@ def test_tables_of_a_file(file, tmp_path):
     assert "34 tables of 4071 cells" in done.stdout
     assert "300 records counted" in done.stderr
     both = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
-    assert PublishedTables.read(tmp_path / "t") == tabulate_records(records(), both)
+    assert PublishedTables.read(tmp_path / "t") == tabulate(records(), both)
 
 
 def test_csv_and_microdata_give_the_same(file, tmp_path):

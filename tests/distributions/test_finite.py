@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesrisk import ArgumentError, DiscreteGaussian, FiniteLaw
-from bayesrisk.distributions import tabulate
+from bayesrisk.distributions import as_finite
 from bayesrisk.exceptions import ShapeError
 
 weights = st.lists(st.integers(1, 1000), min_size=1, max_size=12)
@@ -76,13 +76,13 @@ def test_ends_of_the_quantiles():
 
 def test_the_upper_end_is_the_last_quantile():
     # Rounded partial sums reach 1 before the tail is over; q = 1 is the upper end all the same.
-    law = tabulate(DiscreteGaussian(1.0))
+    law = as_finite(DiscreteGaussian(1.0))
     assert law.ppf(1.0) == law.support()[1]
     assert law.isf(0.0) == law.support()[1]
 
 
 def test_both_tails_keep_their_precision():
-    law, exact = tabulate(DiscreteGaussian(1.0)), DiscreteGaussian(1.0)
+    law, exact = as_finite(DiscreteGaussian(1.0)), DiscreteGaussian(1.0)
     x = np.arange(-8, 8)
     assert law.cdf(x) == pytest.approx(exact.cdf(x), rel=1e-13, abs=0)
     assert law.sf(x) == pytest.approx(exact.sf(x), rel=1e-13, abs=0)

@@ -11,9 +11,9 @@ from oracles import laws as oracles
 from bayesrisk import ArgumentError, DiscreteGaussian, DiscreteLaplace, FiniteLaw
 from bayesrisk.distributions import (
     TruncatedLaw,
+    as_finite,
     convolve,
     sum_approximation,
-    tabulate,
     total_variation,
 )
 from bayesrisk.distributions import sums as convolution
@@ -110,7 +110,7 @@ def test_mixed_laws():
 
 
 def test_long_tables_go_through_fft(monkeypatch):
-    p, q = tabulate(DiscreteGaussian(40.0)), tabulate(DiscreteLaplace(3.0))
+    p, q = as_finite(DiscreteGaussian(40.0)), as_finite(DiscreteLaplace(3.0))
     direct = convolve(p, q)
     monkeypatch.setattr(convolution, "_DIRECT_PRODUCTS", 10)
     fast = convolve(p, q)
@@ -123,7 +123,7 @@ def test_long_tables_go_through_fft(monkeypatch):
 def test_tables_are_cut_where_asked():
     law = DiscreteGaussian(5.0, 3)
     for tail in (1e-3, 1e-12, 1e-30):
-        cut = tabulate(law, tail=tail)
+        cut = as_finite(law, tail=tail)
         low, high = cut.support()
         assert law.cdf(low - 1) < tail
         assert law.sf(high) <= tail
@@ -131,8 +131,8 @@ def test_tables_are_cut_where_asked():
         mass = law.cdf(low - 1) + law.sf(high)
         assert mass <= cut.error_bound < mass + 1e-12  # and rounding
         assert cut.pmf(4) == law.pmf(4)
-    assert tabulate(cut) is cut
-    half = tabulate(TruncatedLaw(law, lower=0))
+    assert as_finite(cut) is cut
+    half = as_finite(TruncatedLaw(law, lower=0))
     assert half.support()[0] == 0
 
 
@@ -157,7 +157,7 @@ def test_distances_between_gaussians():
 @pytest.mark.parametrize(("sigma2", "n"), [(0.1, 3), (0.3, 8), (1.0, 2), (1.0, 5), (5.0, 27)])
 def test_sum_approximation_against_repeated_loops(sigma2, n):
     result = sum_approximation(DiscreteGaussian(sigma2), n)
-    single = tabulate(DiscreteGaussian(sigma2), tail=1e-18).probabilities
+    single = as_finite(DiscreteGaussian(sigma2), tail=1e-18).probabilities
     total = single
     for _ in range(n - 1):
         total = oracles.convolution(total, single)
@@ -196,7 +196,7 @@ def test_sum_approximation_of_shifted_laws_and_of_one():
     assert distances == sorted(distances, reverse=True)
 
 
-@pytest.mark.parametrize("function", [tabulate, convolve, sum_approximation])
+@pytest.mark.parametrize("function", [as_finite, convolve, sum_approximation])
 def test_bad_laws(function):
     arguments = (2,) if function is sum_approximation else ()
     for bad in (None, 3, "law", DiscreteGaussian):
@@ -212,7 +212,7 @@ def test_bad_input():
         convolve()
     for tail in (0, 0.5, -1, math.nan, "x", None, [1e-3]):
         with pytest.raises(ArgumentError, match="tail must"):
-            tabulate(law, tail=tail)
+            as_finite(law, tail=tail)
         with pytest.raises(ArgumentError, match="tail must"):
             convolve(law, law, tail=tail)
     for n in (0, -1, 1.5, 10**6 + 1, "x", None, [2], math.nan):
@@ -222,6 +222,6 @@ def test_bad_input():
         total_variation(law, 3)
     wide = DiscreteGaussian(1e14)
     with pytest.raises(ArgumentError, match="at most 16777216 entries"):
-        tabulate(wide)
+        as_finite(wide)
     with pytest.raises(ArgumentError, match="at most 16777216 values together"):
         total_variation(FiniteLaw(0, [1.0]), FiniteLaw(2**25, [1.0]))

@@ -34,7 +34,7 @@ from bayesrisk.tables import (
     Schema,
     Workload,
     iter_records,
-    tabulate_records,
+    tabulate,
 )
 
 ROWS = 12
@@ -51,7 +51,7 @@ def people(n=ROWS):
 
 @cache
 def tables():
-    return tabulate_records(people(), P1)
+    return tabulate(people(), P1)
 
 
 def _length(pieces):
@@ -409,7 +409,7 @@ def known(ending):
         frame = people().to_frame().assign(person=range(ROWS))
         frame.to_csv(file, index=False) if ending == "csv" else frame.to_parquet(file)
         columns = ("block", "sex", "age", "race", "hisp", "person")
-        return Example([file], lambda: read_known(file, columns))
+        return Example([file], lambda: read_known(file, columns).frame)
 
     return make
 
@@ -445,9 +445,7 @@ def statistics(folder):
     file = folder / "statistics.parquet"
     about = Workload.named("household-occupancy")
     homes = Records.from_frame(_homes(), schema=about.schema)
-    br.reconstruction.occupancy_statistics(tabulate_records(homes, about)).to_frame().to_parquet(
-        file
-    )
+    br.reconstruction.occupancy_statistics(tabulate(homes, about)).to_frame().to_parquet(file)
 
     def read():
         attack._statistics.cache_clear()

@@ -96,7 +96,7 @@ def _constructors() -> list[Recipe]:
     workload = bayesrisk.Workload(schema, {("block", "sex"): table})
     frame = pd.DataFrame({"block": ["100", "101", "101"], "sex": [0, 1, 1], "age": [0, 1, 2]})
     records = bayesrisk.Records.from_frame(frame, schema=schema)
-    tables = bayesrisk.tabulate_records(records, workload)
+    tables = bayesrisk.tabulate(records, workload)
     histogram = bayesrisk.tables.Histogram(
         schema, "block", tables.geoids["block"], np.zeros((2, 6), dtype=np.int64)
     )

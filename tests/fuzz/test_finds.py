@@ -324,7 +324,7 @@ def two_records():
 def statements(**changes):
     release = br.Identity().release(two_records(), workload=br.Workload.named("sf1-block"), rng=1)
     found = br.reconstruction.make_attack("claims", columns=["sex", "age"]).run(release)
-    return br.risk.claim_statements(
+    return br.Statements.of(
         found, spec=release.spec, records=two_records(), level="tract", **changes
     )
 
@@ -340,7 +340,7 @@ PERSONS = pd.DataFrame(
     {"block": "010010201001000", "sex": [0, 1], "age": [30, 41], "race": [1, 2], "hisp": 0}
 ).assign(person=[7, 8])
 NAMED = {
-    "zero_variability_blocks": lambda: br.reidentification(
+    "zero_variability_blocks": lambda: br.reidentify(
         {"records": PERSONS},
         {"all": PERSONS},
         truth=PERSONS,
@@ -370,7 +370,7 @@ NAMED = {
     "name of the mechanism": lambda: br.make_mechanism("9" * 100_000),
     "name of the attack": lambda: br.reconstruction.make_attack("9" * 100_000),
     "name of the solver": lambda: br.reconstruction.make_solver("9" * 100_000),
-    "name of the scenario": lambda: br.risk.scenario("9" * 100_000),
+    "name of the scenario": lambda: br.risk.Scenario.named("9" * 100_000),
     "scenario_name": lambda: br.block_risk(1, rho=0.1, prior=0.5, scenario_name="9" * 100_000),
     "population": lambda: br.population.population_summary("9" * 100_000),
     "document": lambda: br.MechanismSpec.from_dict("9" * 100_000),

@@ -17,7 +17,7 @@ from writing_cases import SWEEP, content, leftovers, run
 from bayesrisk import datasets as samples
 from bayesrisk.experiments import OccupancyConfig
 from bayesrisk.experiments.occupancy.study import synthetic_households
-from bayesrisk.tables import Workload, tabulate_records
+from bayesrisk.tables import Workload, tabulate
 
 pytestmark = [
     pytest.mark.slow,
@@ -52,15 +52,13 @@ def at(tmp_path_factory):
     (folder / "sweep.toml").write_text(
         SWEEP.replace('["0.1", "0.5"]', "[{log = [0.001, 1.0], points = 60}]")
     )
-    households = samples.microdata("fifty-blocks").households
+    households = samples.load_microdata("fifty-blocks").households
     blocks, sizes = np.unique(households.geoids, return_counts=True)
     small = blocks[np.argsort(sizes, kind="stable")[:24]]  # claims about larger ones take long
     chosen = households.take(np.flatnonzero(np.isin(households.geoids, small)))
-    tabulate_records(chosen, Workload.named("household-dhc")).write(folder / "household-tables")
+    tabulate(chosen, Workload.named("household-dhc")).write(folder / "household-tables")
     homes = synthetic_households(OccupancyConfig(seeds=(5,), blocks=60), 5)[0].households
-    tabulate_records(homes, Workload.named("household-occupancy")).write(
-        folder / "occupancy-tables"
-    )
+    tabulate(homes, Workload.named("household-occupancy")).write(folder / "occupancy-tables")
     made = folder / "microdata"
     assert run("simulate", "--preset", "tract", "--blocks", "60", "--seed", "1", "-o", made)[0] == 0
     tables = ("--tables", "sf1-block", "-q", "-o", folder / "tables")

@@ -16,7 +16,7 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms import TopDown
 from bayesrisk.reconstruction import make_attack
 from bayesrisk.release import Release
-from bayesrisk.tables import Microdata, Records, tabulate_records
+from bayesrisk.tables import Microdata, Records, tabulate
 
 ASKED = people_workload(TOTAL, SEX, AGES)
 GUESSES = range(60)
@@ -64,7 +64,7 @@ def take_off(folder, guesses):
     dummy = Microdata(
         Records.from_frame(pd.DataFrame({"block": places, "sex": 0, "age": 0}), schema=PEOPLE)
     )
-    blank = dense(tabulate_records(dummy, ASKED))
+    blank = dense(tabulate(dummy, ASKED))
     found = []
     for seed in guesses:
         drawn = dense(again.release(dummy, workload=ASKED, rng=seed).tables)
@@ -94,7 +94,7 @@ def test_a_guessed_seed_gives_the_confidential_tables_back(records, tmp_path):
     made.write(tmp_path / "out")
     [(seed, counts)] = take_off(tmp_path / "out", GUESSES)
     assert seed == SEED
-    truth = dense(tabulate_records(records, ASKED))
+    truth = dense(tabulate(records, ASKED))
     assert all(np.array_equal(counts[key], truth[key]) for key in truth)
     # Such a folder says of itself that it protects nothing.
     assert json.loads((tmp_path / "out" / "_release.json").read_text())["simulation"] is True

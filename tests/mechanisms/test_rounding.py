@@ -10,7 +10,7 @@ from scipy import stats
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms import Identity, Rounding
 from bayesrisk.release import rounding_probability
-from bayesrisk.tables import tabulate_records
+from bayesrisk.tables import tabulate
 
 counts = st.lists(st.integers(0, 10**6), min_size=1, max_size=20)
 
@@ -47,7 +47,7 @@ def test_random_follows_its_likelihood(count):
 def test_tables_are_rounded_cell_by_cell(method):
     data, asked = population(4), people_workload(SEX, AGES)
     made = Rounding(base=3, method=method).release(data, workload=asked, rng=1)
-    truth = tabulate_records(data, asked)
+    truth = tabulate(data, asked)
     for key, table in made.tables.counts.items():
         rounded, true = table.toarray(), truth.counts[key].toarray()
         assert np.all(rounded % 3 == 0)
@@ -72,7 +72,7 @@ def test_parameters_are_checked(parameters):
 def test_identity_publishes_the_truth():
     data, asked = population(4), people_workload(SEX, AGES)
     made = Identity().release(data, workload=asked, rng=0)
-    assert made.tables == tabulate_records(data, asked)
+    assert made.tables == tabulate(data, asked)
     assert set(made.spec.invariants) == set(asked.tables)
 
 

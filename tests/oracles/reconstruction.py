@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from bayesrisk.tables import Records, Schema, Workload, tabulate_records
+from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 RACES = [1, 2, 4, 8, 16, 32, 3, 5, 9, 33, 6, 34, 7]
 
@@ -137,4 +137,4 @@ def person_tables(columns, *, tract=True, without=()):
     if tract:
         asked = asked.union(Workload.named("sf1-tract"))
     records = Records.from_frame(pd.DataFrame(columns), schema=Schema.named("sf1-person"))
-    return tabulate_records(records, asked)
+    return tabulate(records, asked)

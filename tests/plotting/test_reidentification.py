@@ -6,7 +6,7 @@ import pytest
 
 from bayesrisk import plotting
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.risk import majority_inference, reidentification, variability_quantiles
+from bayesrisk.risk import majority_inference, reidentify, variability_quantiles
 
 BLOCKS = ["010010201001000", "010010201001001", "010010201001002"]
 
@@ -28,7 +28,7 @@ def people():
 @pytest.fixture(scope="module")
 def rates():
     truth = people()
-    found = reidentification({"t": truth}, {"a": truth}, truth=truth, baseline_from="t", rng=1)
+    found = reidentify({"t": truth}, {"a": truth}, truth=truth, baseline_from="t", rng=1)
     return found.to_frame()
 
 

@@ -69,7 +69,7 @@ def test_the_sample_can_be_made_again():
     spec = population_spec(recipe["preset"], **recipe["changes"])
     made, stored = (
         simulate_population(spec, rng=recipe["rng"]),
-        samples.microdata("synthetic-county"),
+        samples.load_microdata("synthetic-county"),
     )
     assert made.persons.table == stored.persons.table
     assert made.households.table == stored.households.table
@@ -81,4 +81,4 @@ def test_the_sample_can_be_made_again():
 def test_the_sample_is_small():
     folder = samples.path("synthetic-county")
     assert sum(file.stat().st_size for file in folder.iterdir()) < 300_000
-    assert len({g[:5] for g in samples.microdata("synthetic-county").persons.geoids}) == 1
+    assert len({g[:5] for g in samples.load_microdata("synthetic-county").persons.geoids}) == 1

@@ -11,7 +11,7 @@ from bayesrisk import DataError
 from bayesrisk.readers import read_record_form, read_sf1, write_record_form, write_sf1
 from bayesrisk.readers.ppmf._layouts import RACE_MASKS
 from bayesrisk.readers.summary_files._sf1_cells import cell_number, codebook
-from bayesrisk.tables import Workload, tabulate_records
+from bayesrisk.tables import Workload, tabulate
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -72,9 +72,7 @@ def test_tables_of_real_records_there_and_back(tmp_path):
         read_record_form(source, state="AL")
     records = read_record_form(source)
     records = records.take(np.strings.startswith(records.geoids, "01"))
-    tables = tabulate_records(
-        records, Workload.named("sf1-block").union(Workload.named("sf1-tract"))
-    )
+    tables = tabulate(records, Workload.named("sf1-block").union(Workload.named("sf1-tract")))
     write_sf1(tables, tmp_path / "al2010.sf1.zip")
     assert read_sf1(tmp_path / "al2010.sf1.zip", workload=tables.workload) == tables
     total = sum(int(v) for v in np.asarray(tables.counts["block", "P1"].sum(axis=0)).ravel())

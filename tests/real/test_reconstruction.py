@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from bayesrisk.reconstruction import reconstruct, solution_variability
-from bayesrisk.tables import Records, Schema, Workload, tabulate_records
+from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 PERSON = Path(__file__).parents[3] / "shared" / "data" / "person"
 KEY = ["block", "sex", "agebin", "race", "hisp"]
@@ -23,7 +23,7 @@ def load(name):
     columns = ["block", "sex", "age", "race", "hisp"]
     asked = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
     records = Records.from_frame(frame[columns], schema=Schema.named("sf1-person"))
-    return frame, tabulate_records(records, asked)
+    return frame, tabulate(records, asked)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk.tables import Histogram, PublishedTables, Records, Schema, Workload, tabulate_records
+from bayesrisk.tables import Histogram, PublishedTables, Records, Schema, Workload, tabulate
 
 PERSON = Path(__file__).parents[3] / "shared" / "data" / "person"
 FORMATS = PERSON.parent / "formats"
@@ -71,9 +71,7 @@ def test_counts_equal_direct_counting(file):
     frame = pd.read_parquet(PERSON / file)
     frame["geoid"] = frame["block"].map("{:015d}".format)
     listed = cells()
-    made = tabulate_records(
-        read(file), Workload.named("sf1-block").union(Workload.named("sf1-tract"))
-    )
+    made = tabulate(read(file), Workload.named("sf1-block").union(Workload.named("sf1-tract")))
     rng = np.random.default_rng(6)
     for level, width, share in (("block", 15, 775), ("tract", 11, 150)):
         of_level = listed[listed["level"] == level].sample(share, random_state=rng)
@@ -91,7 +89,7 @@ def test_counts_equal_direct_counting(file):
 def test_tracts_are_the_sums_of_their_blocks(file):
     records = read(file)
     both = Workload.named("sf1-block", levels=["block", "tract", "county"])
-    made = tabulate_records(records, both)
+    made = tabulate(records, both)
     for level in ("tract", "county"):
         width = ABOUT.geography.width(level)
         parent = np.searchsorted(made.geoids[level], made.geoids["block"].astype(f"<U{width}"))
@@ -100,7 +98,7 @@ def test_tracts_are_the_sums_of_their_blocks(file):
             np.add.at(sums, parent, made.counts["block", table].toarray())
             assert np.array_equal(sums, made.counts[level, table].toarray())
     # The tract tables by single years add up to the block tables by groups of years.
-    tract = tabulate_records(records, Workload.named("sf1-tract"))
+    tract = tabulate(records, Workload.named("sf1-tract"))
     for letter in ("", *_LETTERS):
         single = tract.counts["tract", f"PCT12{letter}"].sum()
         assert single == made.counts["block", f"P12{letter}"].sum()
@@ -109,7 +107,7 @@ def test_tracts_are_the_sums_of_their_blocks(file):
 @pytest.mark.parametrize("file", FILES)
 def test_folders_and_histograms_give_the_records_back(file, tmp_path):
     records = read(file)
-    made = tabulate_records(records, Workload.named("sf1-block"))
+    made = tabulate(records, Workload.named("sf1-block"))
     made.write(tmp_path / "t")
     assert PublishedTables.read(tmp_path / "t") == made
     back = Histogram.from_records(records).to_records()

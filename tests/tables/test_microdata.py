@@ -15,7 +15,7 @@ from bayesrisk.tables import (
     Workload,
     as_microdata,
     household_cells,
-    tabulate_records,
+    tabulate,
 )
 
 BLOCK = "500010101001000"
@@ -78,7 +78,7 @@ def test_a_smaller_population_replaces_the_larger(tmp_path):
 
 
 def test_blocks_without_people_are_published_zeros():
-    made = tabulate_records(Microdata(persons(), blocks=blocks()), Workload.named("sf1-block"))
+    made = tabulate(Microdata(persons(), blocks=blocks()), Workload.named("sf1-block"))
     assert made.geoids["block"].tolist() == sorted(blocks()["block"])
     assert made.count("block", "P1", "500010101001002").tolist() == [0]
 
@@ -101,8 +101,8 @@ def test_race_codes_agree_with_the_race_tables(masks):
     columns = {name: [0] * len(masks) for name in ("sex", "age", "hisp", "gq")}
     frame = pd.DataFrame({"block": [BLOCK] * len(masks), "race": masks, **columns})
     data = Microdata(Records.from_frame(frame, schema=PERSON))
-    block_tables = tabulate_records(data, Workload.named("sf1-block"))
-    redistricting = tabulate_records(data, Workload.named("pl94", levels=["block"]))
+    block_tables = tabulate(data, Workload.named("sf1-block"))
+    redistricting = tabulate(data, Workload.named("pl94", levels=["block"]))
     p8 = block_tables.count("block", "P8", BLOCK)
     assert p8.tolist() == redistricting.count("block", "cenrace", BLOCK).tolist()
 
@@ -119,7 +119,7 @@ def test_units_and_occupancy():
     assert found.codes("children").tolist() == frame["children"].clip(upper=6).tolist()
     expected = frame["race"] - 1 + 7 * (frame["hispanic"] - 1)
     assert found.codes("race_ethnicity").tolist() == expected.tolist()
-    tables = tabulate_records(found, Workload.named("household-occupancy"))
+    tables = tabulate(found, Workload.named("household-occupancy"))
     subsidised = frame[frame["subsidised"] == 1]
     assert tables.count("block", "P1", BLOCK).tolist() == [frame["size"].sum()]
     assert tables.count("block", "P16", BLOCK).tolist() == [frame["children"].clip(upper=6).sum()]

@@ -17,7 +17,7 @@ from bayesrisk.exceptions import (
     OutputError,
     ShapeError,
 )
-from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate_records
+from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
 from bayesrisk.tables import exchange as _exchange
 
 PERSON = Schema.named("sf1-person")
@@ -39,7 +39,7 @@ def people(count=200, seed=3):
 
 
 def tables(**changes):
-    made = tabulate_records(Records.from_frame(people(), schema=PERSON), SMALL)
+    made = tabulate(Records.from_frame(people(), schema=PERSON), SMALL)
     return PublishedTables(**{**vars(made), **changes})
 
 
@@ -77,16 +77,16 @@ def test_counts_against_pandas():
 
 def test_the_order_of_the_records_does_not_matter():
     shuffled = people().sample(frac=1.0, random_state=1)
-    again = tabulate_records(Records.from_frame(shuffled, schema=PERSON), SMALL)
+    again = tabulate(Records.from_frame(shuffled, schema=PERSON), SMALL)
     assert again == tables()
     pieces = [Records.from_frame(shuffled.iloc[i::7], schema=PERSON) for i in range(7)]
-    assert tabulate_records(iter(pieces), SMALL) == tables()
+    assert tabulate(iter(pieces), SMALL) == tables()
 
 
 def test_places_without_records():
     blocks = ["500010101001001", "500010101001000", "010730051031000", "010730051031001"]
     records = Records.from_frame(people(), schema=PERSON)
-    made = tabulate_records(records, SMALL, geoids=[*blocks, "600010101001001"])
+    made = tabulate(records, SMALL, geoids=[*blocks, "600010101001001"])
     assert made.geoids["block"].tolist() == sorted([*blocks, "600010101001001"])
     assert made.geoids["tract"].tolist() == ["01073005103", "50001010100", "60001010100"]
     assert made.count("block", "P12", "600010101001001").sum() == 0
@@ -96,11 +96,11 @@ def test_places_without_records():
         == tables().count("block", "P1", blocks[1]).tolist()
     )
     with pytest.raises(ArgumentError, match="must lie in geoids, got tract '50001010100'"):
-        tabulate_records(records, SMALL, geoids=blocks[2:])
+        tabulate(records, SMALL, geoids=blocks[2:])
     with pytest.raises(ArgumentError, match="geoids must have 15 digits"):
-        tabulate_records(records, SMALL, geoids=["01"])
+        tabulate(records, SMALL, geoids=["01"])
     with pytest.raises(ArgumentError, match="records must be of schema 'pl94'"):
-        tabulate_records(records, Workload.named("pl94"))
+        tabulate(records, Workload.named("pl94"))
 
 
 @settings(max_examples=50)
@@ -112,7 +112,7 @@ def test_round_trip_byte_for_byte(tmp_path_factory, data):
         data.draw(records(document["schema"])), columns=[*made.schema.names, "street"]
     )
     types = dict.fromkeys(made.schema.names, "int64") | {"street": str}
-    published = tabulate_records(Records.from_frame(rows.astype(types), schema=made.schema), made)
+    published = tabulate(Records.from_frame(rows.astype(types), schema=made.schema), made)
     folder = tmp_path_factory.mktemp("tables")
     published.write(folder / "a")
     again = PublishedTables.read(folder / "a")

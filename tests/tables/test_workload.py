@@ -19,7 +19,7 @@ from bayesrisk.tables import (
     Schema,
     Table,
     Workload,
-    tabulate_records,
+    tabulate,
 )
 from bayesrisk.tables import _sensitivity as search
 
@@ -38,7 +38,7 @@ def test_rows_equal_direct_counting(data):
     columns = [*made.schema.names, "street"]
     frame = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(made.schema.names, "int64"))
     frame["street"] = frame["street"].astype(str)
-    tables = tabulate_records(Records.from_frame(frame, schema=made.schema), made)
+    tables = tabulate(Records.from_frame(frame, schema=made.schema), made)
     for entry in document["tables"]:
         for level in entry["levels"]:
             direct = direct_counts(document, entry, level, rows)

@@ -18,14 +18,15 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.linkage.tables import THRESHOLDS, Results, report_tables, rounded, shown
 from bayesrisk.experiments.reconstruction.folder import ReconstructionOutput, read_reconstruction
 from bayesrisk.experiments.runs import html
-from bayesrisk.reconstruction.linkage.persons import person_frame
-from bayesrisk.risk.linkage.agreement import agreement
+from bayesrisk.reconstruction.linkage.guessers import Guesses
+from bayesrisk.reconstruction.linkage.persons import Persons, person_frame
+from bayesrisk.risk.linkage.agreement import compare_with_truth
 from bayesrisk.risk.linkage.majority import majority_inference
 from bayesrisk.risk.linkage.race_ethnicity import race_ethnicity_counts
-from bayesrisk.risk.linkage.reidentification import Reidentification, reidentification
+from bayesrisk.risk.linkage.reidentification import Reidentification, reidentify
 from bayesrisk.risk.linkage.target_groups import PANELS
 from bayesrisk.risk.linkage.variability_reports import uniques_by_block_size, variability_quantiles
-from bayesrisk.risk.linkage.without_record import leave_one_out
+from bayesrisk.risk.linkage.without_record import inference_without_record
 
 __all__ = ["write_reidentification"]
 
@@ -94,8 +95,8 @@ def write_reidentification(
     files = {name: Path(file) for name, file in attackers.items()}
     persons = {name: _read(file, ("block", "sex", "age", "person")) for name, file in files.items()}
     known = _read(Path(truth), ("block", "sex", "age", "race", "hisp", "person"))
-    for name, frame in persons.items():
-        _check_places(run, frame, f"{files[name]}: none of the {len(frame)} known persons")
+    for name, file in persons.items():
+        _check_places(run, file, f"{files[name]}: none of the {len(file)} known persons")
     _check_places(run, known, f"{truth}: none of the {len(known)} confidential records")
     results = _results(run, persons, known, seed, level)
     inputs = {
@@ -133,8 +134,8 @@ def write_reidentification(
     return {"report": str(target / "report.html"), "rates": rows.to_dict(orient="records")}
 
 
-def _read(file: Path, columns: tuple[str, ...]) -> pd.DataFrame:
-    """Return a file's columns, checked; a fault is named with the file."""
+def _read(file: Path, columns: tuple[str, ...]) -> Persons:
+    """Return the persons of a file, checked once; a fault is named with the file."""
     if not file.is_file():
         raise DataError(f"{file}: is not a file")
     if file.suffix.lower() == ".csv":
@@ -145,13 +146,13 @@ def _read(file: Path, columns: tuple[str, ...]) -> pd.DataFrame:
         frame = read_frame(file, dict.fromkeys(columns, ("number", "text")))
     checked = person_frame(frame, columns=columns, source=str(file))
     # Identifiers are names, whether a file stores them as numbers or as text.
-    return checked.assign(person=checked["person"].astype("str"))
+    return Persons(checked.assign(person=checked["person"].astype("str")), str(file))
 
 
-def _check_places(run: ReconstructionOutput, frame: pd.DataFrame, nobody: str) -> None:
+def _check_places(run: ReconstructionOutput, persons: Persons, nobody: str) -> None:
     """Refuse persons none of whom lives in a block of the reconstruction."""
     here = np.unique(run.records["block"].astype(str))
-    theirs = np.unique(frame["block"].astype(str))
+    theirs = np.unique(persons.frame["block"].astype(str))
     if not np.isin(theirs, here).any():
         raise DataError(
             f"{nobody} lives in a block of the reconstruction: first codes "
@@ -176,31 +177,35 @@ def _proved(run: ReconstructionOutput) -> list[str]:
 
 def _results(
     run: ReconstructionOutput,
-    persons: Mapping[str, pd.DataFrame],
-    truth: pd.DataFrame,
+    persons: Mapping[str, Persons],
+    truth: Persons,
     seed: int,
     level: float,
 ) -> Results:
     rng = np.random.default_rng(seed)
-    sources = {SOURCE: run.records}
-    links = reidentification(
+    records = Persons(run.records, SOURCE)
+    sources = {SOURCE: records}
+    guesses = Guesses.draw(records, source=SOURCE, rng=rng)  # one baseline for all tables
+    links = reidentify(
         sources,
         persons,
         truth=truth,
-        baseline_from=SOURCE,
+        baseline_from=guesses,
         rng=rng,
         zero_variability_blocks=_proved(run),
         level=level,
     )
-    agreed = agreement(sources, truth=truth, baseline_from=SOURCE, rng=rng, level=level)
+    agreed = compare_with_truth(sources, truth=truth, baseline_from=guesses, rng=rng, level=level)
     true_counts = race_ethnicity_counts(truth)
-    majority = majority_inference({SOURCE: race_ethnicity_counts(run.records)}, truth=true_counts)
+    majority = majority_inference({SOURCE: race_ethnicity_counts(records)}, truth=true_counts)
     quantiles = uniques = None
     if run.variability is not None and "block" in run.variability:
         quantiles = variability_quantiles(run.variability, rng=rng)
         if not (run.blocks["population"] != run.variability["population"]).any():
-            uniques = uniques_by_block_size(run.records, variability=run.variability)
-    return Results(run, links, agreed, leave_one_out(truth), majority, quantiles, uniques)
+            uniques = uniques_by_block_size(records, variability=run.variability)
+    return Results(
+        run, links, agreed, inference_without_record(truth), majority, quantiles, uniques
+    )
 
 
 def _write(results: Results, folder: Path, seed: int) -> pd.DataFrame:

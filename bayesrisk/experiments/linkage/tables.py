@@ -9,7 +9,7 @@ from bayesrisk.risk.linkage.agreement import Agreement
 from bayesrisk.risk.linkage.baselines import MODAL, PROPORTIONAL
 from bayesrisk.risk.linkage.majority import MajorityInference
 from bayesrisk.risk.linkage.reidentification import Reidentification
-from bayesrisk.risk.linkage.without_record import LeaveOneOut
+from bayesrisk.risk.linkage.without_record import InferenceWithoutRecord
 
 __all__ = ["GUESSERS", "THRESHOLDS", "Results", "report_tables", "rounded", "shown"]
 
@@ -27,7 +27,7 @@ class Results:
     run: ReconstructionOutput
     links: Reidentification
     agreement: Agreement
-    alone: LeaveOneOut
+    alone: InferenceWithoutRecord
     majority: MajorityInference
     quantiles: pd.DataFrame | None
     uniques: pd.DataFrame | None

@@ -26,10 +26,10 @@ from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.executors import make_executor
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
 from bayesrisk.reconstruction import (
+    HouseholdLaw,
     OccupancyDetection,
     OccupancyStatistics,
     detect_occupancy,
-    household_law,
     occupancy_statistics,
     reconstruct_occupancy,
 )
@@ -157,7 +157,7 @@ def run_occupancy_attack(
     solutions : int, default 100
         Reconstructions of a block: the best one, or those of perturbed objectives.
     smoothing : float, default 0.5
-        As for :func:`household_law`.
+        As for :meth:`HouseholdLaw.from_sample`.
     seed : int, default 1
         Of the perturbations, and of ties.
     time_limit : float, optional
@@ -269,7 +269,7 @@ def _sample(path: str, config: OccupancyAttackConfig) -> pd.DataFrame:
     from bayesrisk.experiments.occupancy.report import read_sample
 
     frame = read_sample(path)
-    household_law(frame, smoothing=config.smoothing)
+    HouseholdLaw.from_sample(frame, smoothing=config.smoothing)
     return frame
 
 
@@ -305,7 +305,7 @@ def _households(
     several = config.solutions > 1
     found = reconstruct_occupancy(
         some.take(detection.violation),
-        household_law(sample, smoothing=config.smoothing),
+        HouseholdLaw.from_sample(sample, smoothing=config.smoothing),
         rng=np.random.default_rng([config.seed, shard]),
         count=config.solutions,
         method="perturbed" if several else "exact",

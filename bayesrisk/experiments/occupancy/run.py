@@ -53,7 +53,8 @@ def run_occupancy(
         Confidential households of schema ``household-occupancy`` (or ``household-dhc`` with
         columns ``children``, ``bedrooms`` and ``subsidised``) instead of synthetic ones.
     sample : pandas.DataFrame, optional
-        Public sample of households, for :func:`household_law`; a synthetic one by default.
+        Public sample of households, for :meth:`HouseholdLaw.from_sample`; a synthetic one by
+        default.
     folder : path-like, optional
         Output folder, new or empty; or, with ``resume``, one that holds a part of this study.  An
         interrupt leaves every finished part there.  What says of a single block whether it holds

@@ -14,7 +14,6 @@ from bayesrisk.reconstruction import (
     OccupancyDetection,
     OccupancyStatistics,
     detect_occupancy,
-    household_law,
     occupancy_statistics,
     occupancy_variability,
     reconstruct_occupancy,
@@ -76,7 +75,7 @@ def _sample_law(config: OccupancyConfig, seed: int) -> HouseholdLaw:
     spec = population_spec("county", n_blocks=config.sample_blocks, occupied_blocks=1.0)
     other = simulate_population(spec, rng=config.rng(seed, _SAMPLE))
     frame = other.for_schema(Schema.named(_SCHEMA)).to_frame()
-    return household_law(frame, smoothing=config.smoothing)
+    return HouseholdLaw.from_sample(frame, smoothing=config.smoothing)
 
 
 def given_households(records: Records) -> tuple[Microdata, np.ndarray]:
@@ -115,7 +114,7 @@ def study_part(
     """Return what one protection of one population gives."""
     data, places, _ = true_households(config, seed, given)
     if sample is not None:
-        law = household_law(sample, smoothing=config.smoothing)
+        law = HouseholdLaw.from_sample(sample, smoothing=config.smoothing)
     else:
         law = _sample_law(config, seed)
     stream = PROTECTIONS.index(protection)

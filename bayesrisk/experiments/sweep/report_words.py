@@ -8,7 +8,7 @@ from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.experiments.runs import html
 from bayesrisk.experiments.sweep.config import SweepConfig
 from bayesrisk.risk import marginal_risk
-from bayesrisk.risk.count.scenarios import scenario
+from bayesrisk.risk.count.scenarios import Scenario
 
 __all__ = [
     "census_conventions",
@@ -33,7 +33,7 @@ def convention(noise: str, sensitivity: float) -> str:
 
 def summary(config: SweepConfig) -> str:
     """Return the question, the adversary and the targets."""
-    about = scenario(config.scenario)
+    about = Scenario.named(config.scenario)
     targets = pd.DataFrame(
         [(t.label, t.count, t.known_count) for t in config.targets[:20]],
         columns=["target in the cell", "true count", "known count of others"],

@@ -168,11 +168,11 @@ def read_nhgis(
     >>> from tempfile import TemporaryDirectory
     >>> import pandas as pd
     >>> from bayesrisk.readers import read_nhgis, write_nhgis
-    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate_records
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
     >>> people = pd.DataFrame({"block": ["500010001001000"] * 2, "sex": [0, 1], "age": [30, 4],
     ...                        "race": [1, 3], "hisp": [0, 0]})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> tables = tabulate_records(records, Workload.named("sf1-block"))
+    >>> tables = tabulate(records, Workload.named("sf1-block"))
     >>> with TemporaryDirectory() as folder:
     ...     write_nhgis(tables, folder + "/nhgis0001_csv.zip")
     ...     read_nhgis(folder + "/nhgis0001_csv.zip", workload=tables.workload) == tables

@@ -128,11 +128,11 @@ def read_sf1(path: str | Path, *, workload: Workload) -> PublishedTables:
     >>> from tempfile import TemporaryDirectory
     >>> import pandas as pd
     >>> from bayesrisk.readers import read_sf1, write_sf1
-    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate_records
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
     >>> people = pd.DataFrame({"block": ["500010001001000"] * 2, "sex": [0, 1], "age": [30, 4],
     ...                        "race": [1, 3], "hisp": [0, 0]})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> tables = tabulate_records(records, Workload.named("sf1-block"))
+    >>> tables = tabulate(records, Workload.named("sf1-block"))
     >>> with TemporaryDirectory() as folder:
     ...     write_sf1(tables, folder + "/vt2010.sf1.zip")
     ...     read_sf1(folder + "/vt2010.sf1.zip", workload=Workload.named("sf1-block")) == tables

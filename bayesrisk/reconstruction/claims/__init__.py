@@ -3,13 +3,13 @@
 from bayesrisk.reconstruction.claims.attack import ClaimsAttack
 from bayesrisk.reconstruction.claims.result import Claims
 from bayesrisk.reconstruction.claims.sentences import claim_sentences
-from bayesrisk.reconstruction.claims.verification import claims, generate_claims, verify_claims
+from bayesrisk.reconstruction.claims.verification import find_claims, generate_claims, verify_claims
 
 __all__ = [
     "Claims",
     "ClaimsAttack",
     "claim_sentences",
-    "claims",
+    "find_claims",
     "generate_claims",
     "verify_claims",
 ]

@@ -4,7 +4,7 @@ from typing import Any
 
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentTypeError
-from bayesrisk.reconstruction.claims.verification import Claims, claims
+from bayesrisk.reconstruction.claims.verification import Claims, find_claims
 from bayesrisk.release import Release
 
 __all__ = ["ClaimsAttack"]
@@ -16,7 +16,7 @@ class ClaimsAttack:
     Parameters
     ----------
     **options : object
-        Options of :func:`claims`.
+        Options of :func:`find_claims`.
 
     Raises
     ------
@@ -32,11 +32,12 @@ class ClaimsAttack:
     name = "claims"
 
     def __init__(self, **options: Any) -> None:
-        known = tuple(claims.__kwdefaults__ or ())
+        known = tuple(find_claims.__kwdefaults__ or ())
         for option in options:
             if option not in known:
                 raise ArgumentTypeError(
-                    f"options must be those of claims ({', '.join(known)}), got {shown(option)}"
+                    f"options must be those of find_claims ({', '.join(known)}), "
+                    f"got {shown(option)}"
                 )
         self.options = options
 
@@ -62,4 +63,4 @@ class ClaimsAttack:
         """
         if not isinstance(release, Release):
             raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")
-        return claims(release.tables, **self.options)
+        return find_claims(release.tables, **self.options)

@@ -86,14 +86,14 @@ def claim_sentences(found: Claims, frame: pd.DataFrame | None = None) -> list[st
 
     Examples
     --------
-    >>> from bayesrisk.reconstruction import claims
-    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate_records
+    >>> from bayesrisk.reconstruction import find_claims
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
     >>> unit = pd.DataFrame({"block": ["500010101001000"], "tenure": 3, "vacancy": 0, "size": 2,
     ...     "type": 7, "detailed_type": 8, "under_18": 1, "over_65": 1, "hispanic": 1, "hhage": 2,
     ...     "race": 2})
     >>> records = Records.from_frame(unit, schema=Schema.named("household-dhc"))
-    >>> tables = tabulate_records(records, Workload.named("household-dhc"))
-    >>> print(claim_sentences(claims(tables, columns=["size", "over_65", "race"]))[-1])
+    >>> tables = tabulate(records, Workload.named("household-dhc"))
+    >>> print(claim_sentences(find_claims(tables, columns=["size", "over_65", "race"]))[-1])
     One household of 2 people. Nobody in it is 65 or over. The householder is Black.
     """
     if not isinstance(found, Claims):

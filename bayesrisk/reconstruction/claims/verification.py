@@ -19,10 +19,10 @@ from bayesrisk.reconstruction.claims.result import Claims, collected
 from bayesrisk.reconstruction.claims.search.decide_block import study
 from bayesrisk.tables.published import PublishedTables
 
-__all__ = ["Claims", "claims", "generate_claims", "verify_claims"]
+__all__ = ["Claims", "find_claims", "generate_claims", "verify_claims"]
 
 
-def claims(
+def find_claims(
     tables: PublishedTables,
     *,
     level: str | None = None,
@@ -105,11 +105,11 @@ def claims(
 
     Examples
     --------
-    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate_records
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": 1, "hisp": 0})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> found = claims(tabulate_records(records, Workload.named("sf1-block")), max_columns=2)
+    >>> found = find_claims(tabulate(records, Workload.named("sf1-block")), max_columns=2)
     >>> len(found.to_frame()), found.blocks["status"].tolist()
     (17, ['decided'])
     """
@@ -140,7 +140,7 @@ def generate_claims(tables: PublishedTables, **options: object) -> Claims:
     tables : PublishedTables
         Tables of any schema and workload.
     **options : object
-        Options of :func:`claims`.
+        Options of :func:`find_claims`.
 
     Returns
     -------
@@ -157,11 +157,11 @@ def generate_claims(tables: PublishedTables, **options: object) -> Claims:
 
     Examples
     --------
-    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate_records
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": 1, "hisp": 0})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> tables = tabulate_records(records, Workload.named("sf1-block"))
+    >>> tables = tabulate(records, Workload.named("sf1-block"))
     >>> candidates = generate_claims(tables, columns=["sex", "age"], n_solutions=3)
     >>> verify_claims(tables, candidates).claims["status"].value_counts().to_dict()
     {'verified': 6}
@@ -185,7 +185,7 @@ def verify_claims(
         Place, code of each column (missing for any) and ``multiplicity`` of each claim, which may
         be 0.
     **options : object
-        Options of :func:`claims`; columns default to those of the candidates.
+        Options of :func:`find_claims`; columns default to those of the candidates.
 
     Returns
     -------
@@ -201,11 +201,11 @@ def verify_claims(
 
     Examples
     --------
-    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate_records
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": 1, "hisp": 0})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> tables = tabulate_records(records, Workload.named("sf1-block"))
+    >>> tables = tabulate(records, Workload.named("sf1-block"))
     >>> one = pd.DataFrame({"block": ["500010101001000"] * 2, "age": 7, "multiplicity": [1, 2]})
     >>> verify_claims(tables, one).claims["status"].tolist()
     ['verified', 'refuted']
@@ -233,4 +233,4 @@ def _with_options(tables: PublishedTables, options: Mapping[str, Any]) -> About:
     except TypeError as error:
         if isinstance(error, ArgumentTypeError):
             raise
-        raise ArgumentTypeError(f"options must be those of claims: {error}") from error
+        raise ArgumentTypeError(f"options must be those of find_claims: {error}") from error

@@ -5,14 +5,17 @@ proportional guesser draws from the block's frequencies (Abowd et al. 2023, "Sta
 details").  Neither links anybody to a record, so whatever they achieve is inference about a group.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayesrisk import _validation as check
 from bayesrisk._random import Seed, generator
-from bayesrisk.reconstruction.linkage.persons import CELLS, person_frame, race_ethnicity
+from bayesrisk.reconstruction.linkage.persons import CELLS, Persons, person_frame, race_ethnicity
 
-__all__ = ["modal_cells", "modal_guess", "proportional_guess"]
+__all__ = ["Guesses", "cells_of_modes", "modal_cells", "modal_guess", "proportional_guess"]
 
 _COLUMNS = ("block", "sex", "age", "race", "hisp")
 _BLOCK_GROUP = 12  # digits of the geoid that name the block group
@@ -32,7 +35,7 @@ def _modes(group: NDArray[np.int64], cells: NDArray[np.int64], n_groups: int) ->
     return modes
 
 
-def modal_cells(records: pd.DataFrame) -> NDArray[np.int64]:
+def modal_cells(records: pd.DataFrame | Persons) -> NDArray[np.int64]:
     """Return for each record the modal race and ethnicity of its block.
 
     On a tie, or when the mode has one person, the block group's mode; on a tie there too, that of
@@ -40,7 +43,7 @@ def modal_cells(records: pd.DataFrame) -> NDArray[np.int64]:
 
     Parameters
     ----------
-    records : pandas.DataFrame
+    records : pandas.DataFrame or Persons
         With ``block``, ``race`` and ``hisp``.
 
     Returns
@@ -61,7 +64,13 @@ def modal_cells(records: pd.DataFrame) -> NDArray[np.int64]:
     >>> modal_cells(records)
     array([0, 0, 0])
     """
-    frame = person_frame(records, columns=("block", "race", "hisp"), source="records")
+    return cells_of_modes(
+        person_frame(records, columns=("block", "race", "hisp"), source="records")
+    )
+
+
+def cells_of_modes(frame: pd.DataFrame) -> NDArray[np.int64]:
+    """Return the modal cells of persons that are checked already."""
     cells = race_ethnicity(frame)
     if not cells.size:
         return cells
@@ -78,12 +87,12 @@ def _with_cells(frame: pd.DataFrame, cells: NDArray[np.int64]) -> pd.DataFrame:
     return frame.assign(race=cells // 2 + 1, hisp=cells % 2)
 
 
-def modal_guess(records: pd.DataFrame) -> pd.DataFrame:
+def modal_guess(records: pd.DataFrame | Persons) -> pd.DataFrame:
     """Return the records with everyone's race and ethnicity replaced by the modal one (MDG).
 
     Parameters
     ----------
-    records : pandas.DataFrame
+    records : pandas.DataFrame or Persons
         What the adversary holds: ``block, sex, age, race, hisp``.
 
     Returns
@@ -105,17 +114,17 @@ def modal_guess(records: pd.DataFrame) -> pd.DataFrame:
     [1, 1, 1]
     """
     frame = person_frame(records, columns=_COLUMNS, source="records")
-    return _with_cells(frame, modal_cells(frame))
+    return _with_cells(frame, cells_of_modes(frame))
 
 
-def proportional_guess(records: pd.DataFrame, *, rng: Seed) -> pd.DataFrame:
+def proportional_guess(records: pd.DataFrame | Persons, *, rng: Seed) -> pd.DataFrame:
     """Return the records with race and ethnicity drawn from the block's frequencies (PRG).
 
     Everyone gets the race and ethnicity of a record of the block chosen uniformly.
 
     Parameters
     ----------
-    records : pandas.DataFrame
+    records : pandas.DataFrame or Persons
         What the adversary holds: ``block, sex, age, race, hisp``.
     rng : Generator or int
         Source of the draws.
@@ -146,3 +155,65 @@ def proportional_guess(records: pd.DataFrame, *, rng: Seed) -> pd.DataFrame:
     uniform = generator(rng).random(block.size)
     chosen = order[first[block] + (uniform * size[block]).astype(np.int64)]
     return _with_cells(frame, race_ethnicity(frame)[chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class Guesses:
+    """What both guessers say who start from one source of records: drawn once, used by all tables.
+
+    Attributes
+    ----------
+    source : str
+        Name of the records that the guessers started from.
+    records : Persons
+        These records.
+    modal, proportional : Persons
+        The same blocks, sexes and ages with the race and ethnicity that each guesser says
+        (:func:`modal_guess`, :func:`proportional_guess`).
+    """
+
+    source: str
+    records: Persons
+    modal: Persons
+    proportional: Persons
+
+    @classmethod
+    def draw(cls, records: pd.DataFrame | Persons, *, source: str, rng: Seed) -> "Guesses":
+        """Let both guessers speak.
+
+        Parameters
+        ----------
+        records : pandas.DataFrame or Persons
+            What the adversary holds: ``block, sex, age, race, hisp``.
+        source : str
+            How tables call these records.
+        rng : Generator or int
+            Source of the proportional guesses.
+
+        Returns
+        -------
+        Guesses
+            To be handed to every table of one report, so that all have one baseline.
+
+        Raises
+        ------
+        DataError
+            If a column is missing or a value is out of range.
+
+        Examples
+        --------
+        >>> records = pd.DataFrame(
+        ...     {"block": ["010010201001000"] * 3, "sex": 0, "age": 3, "race": [1, 1, 2], "hisp": 0}
+        ... )
+        >>> Guesses.draw(records, source="mine", rng=1).modal.frame["race"].tolist()
+        [1, 1, 1]
+        """
+        name = check.text(source, "source")
+        frame = person_frame(records, columns=_COLUMNS, source=name)
+        held = Persons(frame, name)
+        return cls(
+            name,
+            held,
+            Persons(modal_guess(held), "modal guesses"),
+            Persons(proportional_guess(held, rng=rng), "proportional guesses"),
+        )

@@ -1,6 +1,7 @@
 """Person records as attackers and auditors exchange them: one checked frame."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,48 +13,98 @@ from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction.linkage.age_bins import age_bin
 
-__all__ = ["CELLS", "person_frame", "race_ethnicity"]
+__all__ = ["CELLS", "Persons", "person_frame", "race_ethnicity"]
 
 #: Race (63 combinations) by Hispanic origin.
 CELLS = 126
+_NAMES = ("block", "sex", "age", "race", "hisp", "person")
 _RANGES = {"sex": (0, 1), "age": (0, 110), "race": (1, 63), "hisp": (0, 1)}
 
 
-def person_frame(records: pd.DataFrame, *, columns: Sequence[str], source: str) -> pd.DataFrame:
-    """Return the named columns, checked, with ``agebin`` made from ``age`` and blocks as text.
+@dataclass(frozen=True, eq=False)
+class Persons:
+    """Records of persons, checked once: what has this type is not looked at again.
 
-    Parameters
+    Every function of linkage takes a frame or this.  Make it where a file is read, and hand it on.
+
+    Attributes
     ----------
-    records : pandas.DataFrame
-        A row for each person; blocks are text of 15 digits, or whole numbers.
-    columns : sequence of str
-        Of ``block``, ``sex``, ``age``, ``race``, ``hisp`` and ``person``.
+    frame : pandas.DataFrame
+        A row for each person, numbered from 0: those of ``block`` (text of 15 digits; whole numbers
+        are turned into it), ``sex`` (0, 1), ``age`` (0 to 110), ``race`` (1 to 63), ``hisp`` (0, 1)
+        and ``person`` that the records have, and ``agebin`` after ``age``.  Do not change it.
     source : str
-        How messages call the frame.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The columns, ``agebin`` after ``age``, numbered from 0.
+        How messages call the records.
 
     Raises
     ------
     ArgumentTypeError
         If the records are not a frame.
     DataError
-        If a column is missing or a value is out of range; the row is counted from 1.
+        If a value is missing or out of range; the row is counted from 1.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"block": [500010101001000], "sex": 0, "age": 21})
+    >>> Persons(people, "my file").frame.values.tolist()
+    [['500010101001000', 0, 21, 21]]
     """
-    check.frame(records, source, columns)
-    found: dict[str, Any] = {}
-    for name in columns:
-        column = records[name]
-        if column.isna().any():
-            row = int(np.argmax(column.isna().to_numpy())) + 1
-            raise DataError(f"{source}: row {row}, column {name!r}: is missing")
-        found[name] = _checked(column, name, source)
-        if name == "age":
-            found["agebin"] = age_bin(found["age"]) if len(records) else found["age"]
-    return pd.DataFrame(found)
+
+    frame: pd.DataFrame
+    source: str
+
+    def __post_init__(self) -> None:
+        check.frame(self.frame, self.source)
+        found: dict[str, Any] = {}
+        for name in _NAMES:
+            if name not in self.frame:
+                continue
+            column = self.frame[name]
+            if column.isna().any():
+                row = int(np.argmax(column.isna().to_numpy())) + 1
+                raise DataError(f"{self.source}: row {row}, column {name!r}: is missing")
+            found[name] = _checked(column, name, self.source)
+            if name == "age":
+                found["agebin"] = age_bin(found["age"]) if len(column) else found["age"]
+        object.__setattr__(self, "frame", pd.DataFrame(found))
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+
+def person_frame(
+    records: pd.DataFrame | Persons, *, columns: Sequence[str], source: str
+) -> pd.DataFrame:
+    """Return the named columns of persons, and ``agebin`` after ``age``; a frame is checked.
+
+    Parameters
+    ----------
+    records : pandas.DataFrame or Persons
+        A row for each person.
+    columns : sequence of str
+        Columns of :class:`Persons`.
+    source : str
+        How messages call a frame; persons have a name of their own.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns, rows numbered from 0.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If the records are neither.
+    DataError
+        If a column is missing, or a value of a frame is out of range.
+    """
+    if isinstance(records, Persons):
+        check.frame(records.frame, records.source, columns)
+    else:
+        check.frame(records, source, columns)
+        records = Persons(records[list(columns)], source)
+    wanted = [part for name in columns for part in ((name, "agebin") if name == "age" else (name,))]
+    return records.frame[wanted]
 
 
 def _checked(column: pd.Series, name: str, source: str) -> Any:

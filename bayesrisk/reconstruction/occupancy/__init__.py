@@ -6,7 +6,7 @@ from bayesrisk.reconstruction.occupancy.detection import (
     OccupancyDetection,
     detect_occupancy,
 )
-from bayesrisk.reconstruction.occupancy.law import HouseholdLaw, household_law
+from bayesrisk.reconstruction.occupancy.law import HouseholdLaw
 from bayesrisk.reconstruction.occupancy.solutions import (
     OccupancyReconstruction,
     reconstruct_occupancy,
@@ -29,7 +29,6 @@ __all__ = [
     "OccupancyStatistics",
     "OccupancyVariability",
     "detect_occupancy",
-    "household_law",
     "occupancy_statistics",
     "occupancy_variability",
     "reconstruct_occupancy",

@@ -13,7 +13,7 @@ from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 
-__all__ = ["HouseholdLaw", "household_law"]
+__all__ = ["HouseholdLaw"]
 
 #: Log-likelihoods are whole multiples of this part of a nat, so that optima are proved exactly.
 UNIT = 10_000
@@ -49,83 +49,85 @@ class HouseholdLaw:
     def __len__(self) -> int:
         return int(self.size.size)
 
+    @classmethod
+    def from_sample(
+        cls, sample: pd.DataFrame, *, smoothing: float, adults: int = 1
+    ) -> HouseholdLaw:
+        r"""Return the law of households from a sample.
 
-def household_law(sample: pd.DataFrame, *, smoothing: float, adults: int = 1) -> HouseholdLaw:
-    r"""Return the law of households from a sample.
+        The probability of a kind that ``c`` of ``n`` households have is
+        :math:`(c + s) / (n + s K)` with smoothing ``s`` and ``K`` possible kinds.  Kinds outside
+        the sample are used only in blocks that the others cannot explain, and flagged there.
 
-    The probability of a kind that ``c`` of ``n`` households have is
-    :math:`(c + s) / (n + s K)` with smoothing ``s`` and ``K`` possible kinds.  Kinds outside the
-    sample are used only in blocks that the others cannot explain, and flagged there.
+        Parameters
+        ----------
+        sample : pandas.DataFrame
+            Columns ``size``, ``race_ethnicity``, ``children`` in codes of ``household-occupancy``;
+            optionally ``weight``, whole households that a row stands for.
+        smoothing : float
+            Households of every kind that are added to the sample, > 0.
+        adults : int, default 1
+            People of a household that are not children, at the least; 0 or 1.
 
-    Parameters
-    ----------
-    sample : pandas.DataFrame
-        Columns ``size``, ``race_ethnicity``, ``children`` in codes of ``household-occupancy``;
-        optionally ``weight``, whole households that a row stands for.
-    smoothing : float
-        Households of every kind that are added to the sample, > 0.
-    adults : int, default 1
-        People of a household that are not children, at the least; 0 or 1.
+        Returns
+        -------
+        HouseholdLaw
+            All kinds, those of the sample first.
 
-    Returns
-    -------
-    HouseholdLaw
-        All kinds, those of the sample first.
+        Raises
+        ------
+        ArgumentError
+            If an argument is out of range.
+        ArgumentTypeError
+            If ``sample`` is no frame.
+        DataError
+            If a column is missing, a code out of range, or the sample empty.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    ArgumentTypeError
-        If ``sample`` is no frame.
-    DataError
-        If a column is missing, a code out of range, or the sample empty.
+        References
+        ----------
+        Steed, Qing and Wu (2024), Eq. 2.
 
-    References
-    ----------
-    Steed, Qing and Wu (2024), Eq. 2.
-
-    Examples
-    --------
-    >>> sample = pd.DataFrame({"size": [1, 1, 3], "race_ethnicity": 0, "children": [0, 0, 1]})
-    >>> law = household_law(sample, smoothing=0.5)
-    >>> len(law), int(law.in_sample.sum())
-    (392, 2)
-    """
-    if not isinstance(sample, pd.DataFrame):
-        raise ArgumentTypeError(f"sample must be a DataFrame, got {type(sample).__name__}")
-    added = check.scalar(smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]")
-    least = check.integer(adults, "adults", lower=0, upper=1)
-    codes = {name: _codes(sample, name, *_BOUNDS[name]) for name in COLUMNS}
-    weight = _codes(sample, "weight", 0, 2**40) if "weight" in sample else None
-    size, race, children = (a.ravel() for a in np.indices((7, 14, 7)))
-    size = size + 1
-    counts = np.zeros((7, 14, 7), dtype=np.int64)
-    at = (codes["size"] - 1, codes["race_ethnicity"], codes["children"])
-    np.add.at(counts, at, 1 if weight is None else weight)
-    possible = children <= np.maximum(size - least, 0)
-    flat = counts.ravel()
-    impossible = np.flatnonzero((flat > 0) & ~possible)
-    if impossible.size:
-        at_fault = impossible[0]
-        raise DataError(
-            f"sample: children must be <= size - {least}, got {children[at_fault]} in a household "
-            f"of {size[at_fault]}"
+        Examples
+        --------
+        >>> sample = pd.DataFrame({"size": [1, 1, 3], "race_ethnicity": 0, "children": [0, 0, 1]})
+        >>> law = HouseholdLaw.from_sample(sample, smoothing=0.5)
+        >>> len(law), int(law.in_sample.sum())
+        (392, 2)
+        """
+        if not isinstance(sample, pd.DataFrame):
+            raise ArgumentTypeError(f"sample must be a DataFrame, got {type(sample).__name__}")
+        added = check.scalar(smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]")
+        least = check.integer(adults, "adults", lower=0, upper=1)
+        codes = {name: _codes(sample, name, *_BOUNDS[name]) for name in COLUMNS}
+        weight = _codes(sample, "weight", 0, 2**40) if "weight" in sample else None
+        size, race, children = (a.ravel() for a in np.indices((7, 14, 7)))
+        size = size + 1
+        counts = np.zeros((7, 14, 7), dtype=np.int64)
+        at = (codes["size"] - 1, codes["race_ethnicity"], codes["children"])
+        np.add.at(counts, at, 1 if weight is None else weight)
+        possible = children <= np.maximum(size - least, 0)
+        flat = counts.ravel()
+        impossible = np.flatnonzero((flat > 0) & ~possible)
+        if impossible.size:
+            at_fault = impossible[0]
+            raise DataError(
+                f"sample: children must be <= size - {least}, got {children[at_fault]} in a "
+                f"household of {size[at_fault]}"
+            )
+        if not flat.any():
+            raise DataError("sample: must hold households, got none")
+        order = np.flatnonzero(possible)
+        order = order[np.argsort(flat[order] == 0, kind="stable")]
+        whole = flat.sum() + added * order.size
+        log = np.log((flat[order] + added) / whole)
+        return cls(
+            size[order].astype(np.int64),
+            race[order].astype(np.int64),
+            children[order].astype(np.int64),
+            np.rint(UNIT * log).astype(np.int64),
+            flat[order] > 0,
+            least,
         )
-    if not flat.any():
-        raise DataError("sample: must hold households, got none")
-    order = np.flatnonzero(possible)
-    order = order[np.argsort(flat[order] == 0, kind="stable")]
-    whole = flat.sum() + added * order.size
-    log = np.log((flat[order] + added) / whole)
-    return HouseholdLaw(
-        size[order].astype(np.int64),
-        race[order].astype(np.int64),
-        children[order].astype(np.int64),
-        np.rint(UNIT * log).astype(np.int64),
-        flat[order] > 0,
-        least,
-    )
 
 
 def _codes(sample: pd.DataFrame, name: str, low: int, high: int) -> IntArray:

@@ -207,7 +207,7 @@ def reconstruct_occupancy(
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> from bayesrisk.reconstruction import OccupancyStatistics, household_law
+    >>> from bayesrisk.reconstruction import HouseholdLaw, OccupancyStatistics
     >>> one, row = np.ones(1, dtype=int), np.eye(14, dtype=int)
     >>> block = OccupancyStatistics(
     ...     np.array(["500010101001000"]), households=one, population=3 * one,
@@ -215,7 +215,7 @@ def reconstruct_occupancy(
     ...     hud_people=3 * one, hud_race=row[:1, :6], hud_children=np.ones((1, 2), dtype=int),
     ...     hud_bedrooms=row[:1, :3])
     >>> sample = pd.DataFrame({"size": [3, 3, 3], "race_ethnicity": 0, "children": [0, 1, 2]})
-    >>> found = reconstruct_occupancy(block, household_law(sample, smoothing=0.5), rng=1)
+    >>> found = reconstruct_occupancy(block, HouseholdLaw.from_sample(sample, smoothing=0.5), rng=1)
     >>> found.status, found.size, found.bedrooms, found.violation
     (('proved',), array([3]), array([1]), array([ True]))
     """

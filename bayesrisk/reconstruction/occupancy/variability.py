@@ -139,7 +139,7 @@ def occupancy_variability(
     --------
     >>> import numpy as np, pandas as pd
     >>> from bayesrisk.reconstruction import (
-    ...     OccupancyStatistics, household_law, reconstruct_occupancy)
+    ...     HouseholdLaw, OccupancyStatistics, reconstruct_occupancy)
     >>> one, row = np.ones(1, dtype=int), np.eye(14, dtype=int)
     >>> block = OccupancyStatistics(
     ...     np.array(["500010101001000"]), households=one, population=3 * one,
@@ -147,7 +147,7 @@ def occupancy_variability(
     ...     hud_people=3 * one, hud_race=row[:1, :6], hud_children=np.ones((1, 2), dtype=int),
     ...     hud_bedrooms=row[:1, :3])
     >>> sample = pd.DataFrame({"size": [3, 3, 3], "race_ethnicity": 0, "children": [0, 1, 2]})
-    >>> law = household_law(sample, smoothing=0.5)
+    >>> law = HouseholdLaw.from_sample(sample, smoothing=0.5)
     >>> found = reconstruct_occupancy(block, law, rng=1)
     >>> full = occupancy_variability(block, found, law, attributes="full")
     >>> binned = occupancy_variability(block, found, law, attributes="binned")

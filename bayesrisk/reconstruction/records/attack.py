@@ -8,7 +8,7 @@ from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.linkage.age_bins import age_bin
-from bayesrisk.reconstruction.records.reconstruct import Reconstruction, reconstruct
+from bayesrisk.reconstruction.records.reconstruction import Reconstruction, reconstruct
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.release import Release
 
@@ -116,11 +116,11 @@ def record_form(found: Reconstruction) -> pd.DataFrame:
 
     Examples
     --------
-    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate_records
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": 0, "age": [7, 31],
     ...                        "race": 1, "hisp": 0})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> tables = tabulate_records(records, Workload.named("sf1-block"))
+    >>> tables = tabulate(records, Workload.named("sf1-block"))
     >>> record_form(reconstruct(tables, scope="block"))[["age", "agebin"]].values.tolist()
     [[7, 7], [30, 24]]
     """

@@ -20,7 +20,7 @@ from bayesrisk.reconstruction.constraints.kernels import FIXED, HIDDEN, OPEN
 from bayesrisk.reconstruction.records.check_records import first_differences
 from bayesrisk.reconstruction.records.problem import Instance, block_bounds, instance
 from bayesrisk.reconstruction.records.program import Program
-from bayesrisk.reconstruction.records.reconstruct import Reconstruction, reconstruct
+from bayesrisk.reconstruction.records.reconstruction import Reconstruction, reconstruct
 from bayesrisk.reconstruction.records.solve import Farthest, farthest, open_program
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.tables.published import PublishedTables

@@ -1,11 +1,10 @@
 """Attacks that one formula answers: only the meaning of the prior changes (S1.2)."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from bayesrisk import _validation as check
 
-__all__ = ["SCENARIOS", "Scenario", "scenario"]
+__all__ = ["SCENARIOS", "Scenario"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +27,33 @@ class Scenario:
     statement: str
     alternative: str
     knowledge: str
+
+    @classmethod
+    def named(cls, name: str) -> "Scenario":
+        """Return the scenario of a name.
+
+        Parameters
+        ----------
+        name : {"characteristics", "membership", "truthfulness", "unknown-attribute"}
+            Its name.
+
+        Returns
+        -------
+        Scenario
+            What the prior and the posterior are about.
+
+        Raises
+        ------
+        ArgumentError
+            If the name is unknown.
+
+        Examples
+        --------
+        >>> Scenario.named("membership").statement
+        'the target responded to the census'
+        """
+        check.choice(name, "name of the scenario", tuple(SCENARIOS))
+        return SCENARIOS[name]
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -62,30 +88,3 @@ SCENARIOS: dict[str, Scenario] = {
         ),
     )
 }
-
-
-def scenario(name: str) -> Scenario:
-    """Return the named scenario.
-
-    Parameters
-    ----------
-    name : {"characteristics", "membership", "truthfulness", "unknown-attribute"}
-        Its name.
-
-    Returns
-    -------
-    Scenario
-        What the prior and the posterior are about.
-
-    Raises
-    ------
-    ArgumentError
-        If the name is unknown.
-
-    Examples
-    --------
-    >>> scenario("membership").statement
-    'the target responded to the census'
-    """
-    checked: Any = check.choice(name, "name of the scenario", tuple(SCENARIOS))
-    return SCENARIOS[checked]

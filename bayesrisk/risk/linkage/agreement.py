@@ -12,23 +12,24 @@ from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.reconstruction.linkage.guessers import modal_guess, proportional_guess
+from bayesrisk.reconstruction.linkage.guessers import Guesses
 from bayesrisk.reconstruction.linkage.matching import match_records
-from bayesrisk.reconstruction.linkage.persons import person_frame
+from bayesrisk.reconstruction.linkage.persons import Persons, person_frame
 from bayesrisk.risk.intervals import clustered_intervals
 from bayesrisk.risk.linkage.baselines import (
     LEFT_OUT,
-    MODAL,
-    PROPORTIONAL,
+    RECORDS,
+    Sources,
     better_published,
+    guesses_of,
     left_out,
     left_out_columns,
+    with_guessers,
 )
 from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
 
-__all__ = ["Agreement", "agreement"]
+__all__ = ["Agreement", "compare_with_truth"]
 
-_COLUMNS = ("block", "sex", "age", "race", "hisp")
 _SHARED = ("block", "sex", "race", "hisp")
 _KINDS = ("exact", "binned")
 
@@ -145,11 +146,11 @@ class Agreement:
         return found
 
 
-def agreement(
-    sources: Mapping[str, pd.DataFrame],
+def compare_with_truth(
+    sources: Sources,
     *,
-    truth: pd.DataFrame,
-    baseline_from: str,
+    truth: pd.DataFrame | Persons,
+    baseline_from: str | Guesses,
     rng: Seed,
     level: float = 0.95,
 ) -> Agreement:
@@ -157,12 +158,13 @@ def agreement(
 
     Parameters
     ----------
-    sources : mapping of str to pandas.DataFrame
+    sources : mapping of str to pandas.DataFrame or Persons
         Reconstructed or released records by name: ``block, sex, age, race, hisp``.
-    truth : pandas.DataFrame
+    truth : pandas.DataFrame or Persons
         Confidential records with the same columns.
-    baseline_from : str
-        The source whose records the guessers start from.
+    baseline_from : str or Guesses
+        The source whose records the guessers start from; or what they said, drawn once
+        (:meth:`Guesses.draw`), so that several tables have the same baseline.
     rng : Generator or int
         Source of the proportional guesses (the counts do not depend on other choices).
     level : float, default 0.95
@@ -185,7 +187,7 @@ def agreement(
     >>> truth = pd.DataFrame(
     ...     {"block": "010010201001000", "sex": [0, 1], "age": [30, 41], "race": [1, 2], "hisp": 0}
     ... )
-    >>> found = agreement({"same": truth}, truth=truth, baseline_from="same", rng=1)
+    >>> found = compare_with_truth({"same": truth}, truth=truth, baseline_from="same", rng=1)
     >>> int(found.to_frame()["exact"].iloc[0])
     2
     """
@@ -193,16 +195,11 @@ def agreement(
         raise ArgumentError(
             f"sources must map at least one name to its records, got {shown(sources)}"
         )
-    check.choice(baseline_from, "baseline_from", tuple(sources))
     check.scalar(level, "level", lower=0.0, upper=1.0, bounds="()")
     random = generator(rng)
-    known = left_out(person_frame(truth, columns=_COLUMNS, source="truth"))
-    base = person_frame(sources[baseline_from], columns=_COLUMNS, source=baseline_from)
-    everything = {
-        **{n: person_frame(f, columns=_COLUMNS, source=n) for n, f in sources.items()},
-        MODAL: modal_guess(base),
-        PROPORTIONAL: proportional_guess(base, rng=random),
-    }
+    known = left_out(person_frame(truth, columns=RECORDS, source="truth"))
+    guesses = guesses_of(baseline_from, sources, random)
+    everything = with_guessers(sources, guesses)
     block, geoids = pd.factorize(known["block"])
     ages = [("age",), ("agebin",)]
 
@@ -229,10 +226,11 @@ def agreement(
         size = np.bincount(block, minlength=len(geoids))
         about = {"source": source, "block": np.asarray(geoids, dtype=object), "population": size}
         parts.append(pd.DataFrame({**about, **counts}))
+    base = guesses.records.frame
     without = {
         f"{kind}_{name}": np.tile(part[name], len(parts))
         for kind, part in zip(_KINDS, per_block(base, ("block", "sex")), strict=True)
         for name in LEFT_OUT
     }
     blocks = pd.concat(parts, ignore_index=True).assign(**without)
-    return Agreement(blocks, tuple(everything), baseline_from, level)
+    return Agreement(blocks, tuple(everything), guesses.source, level)

@@ -4,14 +4,17 @@ The published guessers read the composition of the block from records among whic
 is counted.  What is left out of them is the target's record and nothing else.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from bayesrisk import _validation as check
+from bayesrisk.reconstruction.linkage.guessers import Guesses
+from bayesrisk.reconstruction.linkage.persons import Persons, person_frame
 from bayesrisk.risk.intervals import ratio_intervals
-from bayesrisk.risk.linkage.without_record import leave_one_out
+from bayesrisk.risk.linkage.without_record import without_record
 
 __all__ = [
     "COUNTED",
@@ -19,9 +22,12 @@ __all__ = [
     "MODAL",
     "PROPORTIONAL",
     "WITHOUT",
+    "Sources",
     "better_published",
+    "guesses_of",
     "left_out",
     "left_out_columns",
+    "with_guessers",
 ]
 
 #: Sources of the guessers in their published form.
@@ -33,9 +39,31 @@ COUNTED = "own record counted, as published"
 WITHOUT = "own record left out"
 
 
+#: Records by the name of their source.
+Sources = Mapping[str, pd.DataFrame | Persons]
+RECORDS = ("block", "sex", "age", "race", "hisp")
+
+
+def guesses_of(baseline_from: str | Guesses, sources: Sources, rng: np.random.Generator) -> Guesses:
+    """Return what the guessers say: drawn now from a source, or once for all tables before."""
+    if isinstance(baseline_from, Guesses):
+        return baseline_from
+    name = check.choice(baseline_from, "baseline_from", tuple(sources))
+    return Guesses.draw(sources[name], source=name, rng=rng)
+
+
+def with_guessers(sources: Sources, guesses: Guesses) -> dict[str, pd.DataFrame]:
+    """Return the checked records of every source, those of the guessers last."""
+    whole = {
+        name: person_frame(records, columns=RECORDS, source=name)
+        for name, records in sources.items()
+    }
+    return {**whole, MODAL: guesses.modal.frame, PROPORTIONAL: guesses.proportional.frame}
+
+
 def left_out(truth: pd.DataFrame) -> pd.DataFrame:
     """Return true records with the probabilities of ``LEFT_OUT`` that their cell is guessed."""
-    alone = leave_one_out(truth).persons
+    alone = without_record(truth).persons
     return truth.assign(
         left_out_modal=alone["modal"].to_numpy(),
         left_out_proportional=alone["proportional"].to_numpy(),

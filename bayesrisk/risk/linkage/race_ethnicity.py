@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.reconstruction.linkage.persons import CELLS, person_frame, race_ethnicity
+from bayesrisk.reconstruction.linkage.persons import CELLS, Persons, person_frame, race_ethnicity
 from bayesrisk.tables import PublishedTables
 from bayesrisk.tables.recode import CENRACE
 
@@ -20,13 +20,13 @@ _PL94 = {False: "hispanic * cenrace", True: "votingage * hispanic * cenrace"}
 
 
 def race_ethnicity_counts(
-    source: PublishedTables | pd.DataFrame, *, level: str = "block", adults: bool = False
+    source: PublishedTables | pd.DataFrame | Persons, *, level: str = "block", adults: bool = False
 ) -> pd.DataFrame:
     """Return counts of race by Hispanic origin for each place, from tables or from records.
 
     Parameters
     ----------
-    source : PublishedTables or pandas.DataFrame
+    source : PublishedTables, pandas.DataFrame or Persons
         Tables P8 and P9 (for adults P10 and P11) of the 2010 Summary File 1, or the redistricting
         tables with Hispanic origin by race; noisy ones too.  Or records with ``block``, ``race``
         and ``hisp`` (for adults also ``age``).
@@ -66,7 +66,7 @@ def race_ethnicity_counts(
     check.flag(adults, "adults")
     if isinstance(source, PublishedTables):
         places, counts = _published(source, level, adults=adults)
-    elif isinstance(source, pd.DataFrame):
+    elif isinstance(source, pd.DataFrame | Persons):
         check.choice(level, "level", ("block",))
         places, counts = _counted(source, adults=adults)
     else:
@@ -76,7 +76,9 @@ def race_ethnicity_counts(
     return pd.DataFrame(counts, index=pd.Index(places, name=level), columns=range(CELLS))
 
 
-def _counted(records: pd.DataFrame, *, adults: bool) -> tuple[list[str], NDArray[np.int64]]:
+def _counted(
+    records: pd.DataFrame | Persons, *, adults: bool
+) -> tuple[list[str], NDArray[np.int64]]:
     columns = ("block", *(("age",) if adults else ()), "race", "hisp")
     frame = person_frame(records, columns=columns, source="source")
     # Blocks of children only are places too: nobody of theirs counts.

@@ -22,23 +22,25 @@ from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed, number
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.reconstruction.linkage.guessers import modal_guess, proportional_guess
+from bayesrisk.reconstruction.linkage.guessers import Guesses
 from bayesrisk.reconstruction.linkage.matching import match_records
-from bayesrisk.reconstruction.linkage.persons import person_frame, race_ethnicity
+from bayesrisk.reconstruction.linkage.persons import Persons, person_frame, race_ethnicity
 from bayesrisk.risk.intervals import clustered_intervals
 from bayesrisk.risk.linkage.baselines import (
     LEFT_OUT,
     MODAL,
     PROPORTIONAL,
+    Sources,
     better_published,
+    guesses_of,
     left_out,
     left_out_columns,
+    with_guessers,
 )
 from bayesrisk.risk.linkage.target_groups import PANELS, SIZE_CLASSES, describe_truth
 
-__all__ = ["Reidentification", "reidentification"]
+__all__ = ["Reidentification", "reidentify"]
 
-_RECORDS = ("block", "sex", "age", "race", "hisp")
 _KNOWN = ("block", "sex", "age", "person")
 _KIND = ["size_class", "in_truth", "modal", "unique", "zero_variability"]
 _GROUPS = ["source", "attacker", "block", *_KIND]
@@ -107,10 +109,10 @@ class Reidentification:
         guessers in their published form, who link records of their own and count the target's
         record among those they guess from; ``precision_ratio`` compares with it.  ``left_out`` is
         how often a guesser who knows the other people of the target's block, and not the target's
-        record, is right about the people that the source linked (:func:`leave_one_out`, the better
-        of the two); ``left_out_ratio`` compares with that, and is the one that says what is due to
-        the targets' own records.  ``baseline_guesser`` and ``left_out_guesser`` name the guesser
-        and its kind.
+        record, is right about the people that the source linked (:func:`inference_without_record`,
+        the better of the two); ``left_out_ratio`` compares with that, and is the one that says
+        what is due to the targets' own records.  ``baseline_guesser`` and ``left_out_guesser``
+        name the guesser and its kind.
 
         Parameters
         ----------
@@ -293,12 +295,12 @@ class Reidentification:
         return both[place >= 0], place[place >= 0]
 
 
-def reidentification(
-    sources: Mapping[str, pd.DataFrame],
-    attackers: Mapping[str, pd.DataFrame],
+def reidentify(
+    sources: Sources,
+    attackers: Sources,
     *,
-    truth: pd.DataFrame,
-    baseline_from: str,
+    truth: pd.DataFrame | Persons,
+    baseline_from: str | Guesses,
     rng: Seed,
     zero_variability_blocks: pd.Series | list[str] | None = None,
     level: float = 0.95,
@@ -307,14 +309,15 @@ def reidentification(
 
     Parameters
     ----------
-    sources : mapping of str to pandas.DataFrame
+    sources : mapping of str to pandas.DataFrame or Persons
         Reconstructed or released records by name: ``block, sex, age, race, hisp``.
-    attackers : mapping of str to pandas.DataFrame
+    attackers : mapping of str to pandas.DataFrame or Persons
         Files of known persons by name: ``block, sex, age, person``.
-    truth : pandas.DataFrame
+    truth : pandas.DataFrame or Persons
         Confidential records: ``block, sex, age, race, hisp, person``, a person only once.
-    baseline_from : str
-        The source whose records the guessers start from.
+    baseline_from : str or Guesses
+        The source whose records the guessers start from; or what they said, drawn once
+        (:meth:`Guesses.draw`), so that several tables have the same baseline.
     rng : Generator or int
         Source of the choices among equal records, and of the proportional guesses.
     zero_variability_blocks : sequence of str, optional
@@ -339,13 +342,13 @@ def reidentification(
     >>> truth = pd.DataFrame(
     ...     {"block": "010010201001000", "sex": [0, 1], "age": [30, 41], "race": [1, 2], "hisp": 0}
     ... ).assign(person=[7, 8])
-    >>> found = reidentification(
+    >>> found = reidentify(
     ...     {"records": truth}, {"all": truth}, truth=truth, baseline_from="records", rng=1
     ... )
     >>> found.to_frame(by_size=False)[["source", "putative", "confirmed"]].values[:2].tolist()
     [['records', 2, 2], ['MDG', 2, 1]]
     """
-    _check_names(sources, attackers, baseline_from)
+    _check_names(sources, attackers)
     check.scalar(level, "level", lower=0.0, upper=1.0, bounds="()")
     random = generator(rng)
     known = left_out(describe_truth(truth))
@@ -357,12 +360,8 @@ def reidentification(
             for block in check.items(zero_variability_blocks, "zero_variability_blocks")
         }
         known["zero_variability"] = known["block"].isin(proved).astype(np.int64)
-    base = person_frame(sources[baseline_from], columns=_RECORDS, source=baseline_from)
-    everything = {
-        **{n: person_frame(f, columns=_RECORDS, source=n) for n, f in sources.items()},
-        MODAL: modal_guess(base),
-        PROPORTIONAL: proportional_guess(base, rng=random),
-    }
+    guesses = guesses_of(baseline_from, sources, random)
+    everything = with_guessers(sources, guesses)
     parts = []
     for attacker, file in attackers.items():
         target = _targets(person_frame(file, columns=_KNOWN, source=attacker), known)
@@ -372,12 +371,10 @@ def reidentification(
             counted = kinds[[*_COUNTS, *LEFT_OUT]].sum().reset_index()
             parts.append(counted.assign(source=source, attacker=attacker))
     tally = pd.concat(parts, ignore_index=True)[[*_GROUPS, *_COUNTS, *LEFT_OUT]]
-    return Reidentification(tally, tuple(everything), tuple(attackers), baseline_from, level)
+    return Reidentification(tally, tuple(everything), tuple(attackers), guesses.source, level)
 
 
-def _check_names(
-    sources: Mapping[str, pd.DataFrame], attackers: Mapping[str, pd.DataFrame], baseline_from: str
-) -> None:
+def _check_names(sources: Sources, attackers: Sources) -> None:
     for name, files in (("sources", sources), ("attackers", attackers)):
         if not isinstance(files, Mapping) or not files:
             raise ArgumentError(
@@ -386,7 +383,6 @@ def _check_names(
     taken = {MODAL, PROPORTIONAL} & set(sources)
     if taken:
         raise ArgumentError(f"sources must not be called {sorted(taken)}: these are the guessers")
-    check.choice(baseline_from, "baseline_from", tuple(sources))
 
 
 def _targets(file: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:

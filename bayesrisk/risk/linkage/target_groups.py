@@ -5,8 +5,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk.exceptions import DataError
-from bayesrisk.reconstruction.linkage.guessers import modal_cells
-from bayesrisk.reconstruction.linkage.persons import person_frame, race_ethnicity
+from bayesrisk.reconstruction.linkage.guessers import cells_of_modes
+from bayesrisk.reconstruction.linkage.persons import Persons, person_frame, race_ethnicity
 
 __all__ = ["PANELS", "SIZE_CLASSES", "describe_truth", "size_class"]
 
@@ -24,7 +24,7 @@ def size_class(population: ArrayLike) -> NDArray[np.int64]:
     return np.searchsorted(_STARTS, np.asarray(population), side="right") - 1
 
 
-def describe_truth(truth: pd.DataFrame) -> pd.DataFrame:
+def describe_truth(truth: pd.DataFrame | Persons) -> pd.DataFrame:
     """Return the true records with the columns that put them into panels.
 
     ``cell`` (race and ethnicity), ``size_class`` of the block, ``modal`` (the record has the modal
@@ -44,6 +44,6 @@ def describe_truth(truth: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(
         cell=cell,
         size_class=size_class(population),
-        modal=cell == modal_cells(frame),
+        modal=cell == cells_of_modes(frame),
         unique=alike.to_numpy() == 1,
     )

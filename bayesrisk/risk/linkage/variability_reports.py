@@ -6,7 +6,7 @@ import pandas as pd
 from bayesrisk import _validation as check
 from bayesrisk._random import Seed, generator
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.reconstruction.linkage.persons import person_frame
+from bayesrisk.reconstruction.linkage.persons import Persons, person_frame
 from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
 
 __all__ = ["uniques_by_block_size", "variability_quantiles"]
@@ -98,12 +98,14 @@ def variability_quantiles(variability: pd.DataFrame, *, rng: Seed, step: int = 5
     )
 
 
-def uniques_by_block_size(records: pd.DataFrame, *, variability: pd.DataFrame) -> pd.DataFrame:
+def uniques_by_block_size(
+    records: pd.DataFrame | Persons, *, variability: pd.DataFrame
+) -> pd.DataFrame:
     """Return population uniques and blocks of zero variability by block size (Table S5).
 
     Parameters
     ----------
-    records : pandas.DataFrame
+    records : pandas.DataFrame or Persons
         ``block, sex, age`` of everybody; unique means alone in block, sex and age bin.
     variability : pandas.DataFrame
         For each block ``block, population, lower, upper``; zero variability is an upper bound of 0.

@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
-from bayesrisk.reconstruction.linkage.persons import CELLS, person_frame, race_ethnicity
+from bayesrisk.reconstruction.linkage.persons import CELLS, Persons, person_frame, race_ethnicity
 from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
 
-__all__ = ["LeaveOneOut", "leave_one_out"]
+__all__ = ["InferenceWithoutRecord", "inference_without_record", "without_record"]
 
 
 @displayed
 @dataclass(frozen=True)
-class LeaveOneOut:
+class InferenceWithoutRecord:
     """Accuracy of guessing race and ethnicity from the rest of the block.
 
     With ``n`` people in a block, ``n_c`` of them in the target's cell and ``p_c = n_c / n``: the
@@ -60,17 +60,17 @@ class LeaveOneOut:
         return table.rename_axis("block_size").reset_index()
 
 
-def leave_one_out(truth: pd.DataFrame) -> LeaveOneOut:
+def inference_without_record(truth: pd.DataFrame | Persons) -> InferenceWithoutRecord:
     """Return how well each person's race and ethnicity is guessed without the person's record.
 
     Parameters
     ----------
-    truth : pandas.DataFrame
+    truth : pandas.DataFrame or Persons
         Records with ``block``, ``race`` and ``hisp``.
 
     Returns
     -------
-    LeaveOneOut
+    InferenceWithoutRecord
         Exact accuracies for every record and block, and their bounds.
 
     Raises
@@ -85,10 +85,14 @@ def leave_one_out(truth: pd.DataFrame) -> LeaveOneOut:
     >>> truth = pd.DataFrame(
     ...     {"block": "010010201001000", "race": [1] * 9 + [8], "hisp": [0] * 10}
     ... )
-    >>> leave_one_out(truth).to_frame().iloc[0, 1:].astype(float).round(2).tolist()
+    >>> inference_without_record(truth).to_frame().iloc[0, 1:].astype(float).round(2).tolist()
     [0.9, 0.9, 0.8, 0.82, 10.0]
     """
-    frame = person_frame(truth, columns=("block", "race", "hisp"), source="truth")
+    return without_record(person_frame(truth, columns=("block", "race", "hisp"), source="truth"))
+
+
+def without_record(frame: pd.DataFrame) -> InferenceWithoutRecord:
+    """Return the same for persons that are checked already."""
     block, blocks = pd.factorize(frame["block"])
     pairs, at, counts = np.unique(
         block * CELLS + race_ethnicity(frame), return_inverse=True, return_counts=True
@@ -121,7 +125,7 @@ def leave_one_out(truth: pd.DataFrame) -> LeaveOneOut:
     persons = pd.DataFrame(
         {"block": frame["block"], "modal": right[at], "proportional": (left / others)[at]}
     )
-    return LeaveOneOut(persons, per_block)
+    return InferenceWithoutRecord(persons, per_block)
 
 
 def _two_highest(

@@ -19,7 +19,7 @@ from bayesrisk.tables import (
     PublishedTables,
     Records,
     Workload,
-    tabulate_records,
+    tabulate,
 )
 from bayesrisk.tables.microdata import read_microdata
 
@@ -119,7 +119,7 @@ def utility_and_spec(
     check.function(progress, "progress")
     seed = int(generator(rng).integers(2**63))
     data = read_microdata(population, "population")
-    truth = tabulate_records(data, workload)
+    truth = tabulate(data, workload)
     drawing = Drawing(mechanism, data, workload)
     rows: dict[Key, list[tuple[float, float, float]]] = {key: [] for key in truth.counts}
     spec = mechanism.spec

@@ -11,12 +11,11 @@ from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.reconstruction import OCCUPANCY_STATUS, OccupancyDetection
-from bayesrisk.release import MechanismSpec
+from bayesrisk.reconstruction import OccupancyDetection
 from bayesrisk.risk.intervals import binomial_interval
-from bayesrisk.risk.occupancy._truth import household_frame
+from bayesrisk.risk.occupancy.households import household_frame
 
-__all__ = ["OccupancyBlockRisk", "occupancy_block_risk", "occupancy_statements"]
+__all__ = ["OccupancyBlockRisk", "occupancy_block_risk", "violating_blocks"]
 
 _READINGS = ("apart", "violation")
 
@@ -143,7 +142,7 @@ def occupancy_block_risk(
     _check_detection(found)
     check.choice(infeasible, "infeasible", _READINGS)
     share = check.scalar(level, "level", lower=0.0, upper=1.0, bounds="()")
-    true = _violating(found, truth)
+    true = violating_blocks(found, truth)
     status = np.array(found.status)
     said = status == "violation"
     if infeasible == "violation":
@@ -164,99 +163,7 @@ def _check_detection(found: object) -> None:
         raise ArgumentTypeError(f"found must be a detection, got {type(found).__name__}")
 
 
-def _violating(found: OccupancyDetection, truth: pd.DataFrame) -> NDArray[np.bool_]:
+def violating_blocks(found: OccupancyDetection, truth: pd.DataFrame) -> NDArray[np.bool_]:
     """Return whether each block holds a violation."""
     homes = household_frame(truth, source="truth")
     return np.isin(found.geoids.astype(str), homes.loc[homes["violation"], "block"].unique())
-
-
-def occupancy_statements(
-    found: OccupancyDetection,
-    *,
-    spec: MechanismSpec,
-    prior: float,
-    truth: pd.DataFrame | None = None,
-    level: float = 0.95,
-) -> pd.DataFrame:
-    """Return what the attack says of every block, with prior, posterior and their ratio.
-
-    The statement is that some subsidised household of the block violates the occupancy limit;
-    blocks without subsidised households are left out.
-    Where published counts are true ones a violation found is proved.  Elsewhere the posterior is
-    the share of blocks with the same status that hold one: an estimate that needs the truth.
-
-    Parameters
-    ----------
-    found : OccupancyDetection
-        What is said of every block.
-    spec : MechanismSpec
-        How the tables were protected.
-    prior : float
-        Share of such blocks that the adversary believes to hold a violation, in (0, 1).
-    truth : pandas.DataFrame, optional
-        Confidential households, as for :func:`occupancy_block_risk`.
-    level : float, default 0.95
-        Level of the intervals of estimated posteriors.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``attack, protection, target, statement, people, prior, posterior, lower, upper,
-        ratio, status`` and ``finding``; ``people`` is the number of subsidised households,
-        ``status`` one of ``proved``, ``estimated`` and ``unverified`` (no posterior), ``finding``
-        the detection's.
-
-    Raises
-    ------
-    ArgumentError
-        If a number is out of range.
-    ArgumentTypeError
-        If an argument has the wrong type.
-    DataError
-        If the truth lacks a column or has a value out of range.
-
-    Examples
-    --------
-    >>> from bayesrisk.mechanisms import Identity
-    >>> found = OccupancyDetection(
-    ...     np.array(["1", "2"]), np.array([11, 12]), ("violation", "possible"), ("", ""), ("", ""))
-    >>> rows = occupancy_statements(found, spec=Identity().spec, prior=0.25)
-    >>> rows[["posterior", "ratio", "status"]].values.tolist()
-    [[1.0, 4.0, 'proved'], [nan, nan, 'unverified']]
-    """
-    _check_detection(found)
-    if not isinstance(spec, MechanismSpec):
-        raise ArgumentTypeError(f"spec must be a MechanismSpec, got {type(spec).__name__}")
-    believed = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")
-    share = check.scalar(level, "level", lower=0.0, upper=1.0, bounds="()")
-    kept = found.subsidised > 0
-    finding = np.array(found.status)[kept]
-    proved = (finding == "violation") & spec.true_counts
-    values = np.where(proved, 1.0, np.nan)
-    lower, upper, status = values.copy(), values.copy(), np.where(proved, "proved", "unverified")
-    if truth is not None:
-        true = _violating(found, truth)[kept]
-        for kind in OCCUPANCY_STATUS:
-            rows = (finding == kind) & ~proved
-            if rows.any():
-                hits, of = int(true[rows].sum()), int(rows.sum())
-                bounds = binomial_interval(hits, of, level=share)
-                values[rows], status[rows] = hits / of, "estimated"
-                lower[rows], upper[rows] = bounds
-    columns: dict[str, Any] = {
-        "attack": "occupancy",
-        "protection": spec.mechanism,
-        "target": [f"block {geoid}" for geoid in found.geoids[kept]],
-        "statement": "a subsidised household above the occupancy limit",
-        "people": found.subsidised[kept],
-        "prior": believed,
-        "posterior": values,
-        "lower": lower,
-        "upper": upper,
-        "ratio": values / believed,
-        "status": status,
-        "finding": finding,
-    }
-    frame = pd.DataFrame(columns)
-    texts = ("attack", "protection", "target", "statement", "status", "finding")
-    return frame.astype(dict.fromkeys(texts, "str"))

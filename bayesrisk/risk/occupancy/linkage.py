@@ -15,7 +15,7 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentTypeError, DataError, ShapeError
 from bayesrisk.reconstruction import OccupancyReconstruction
 from bayesrisk.risk.intervals import block_moments, moment_intervals
-from bayesrisk.risk.occupancy._truth import checked_key, household_frame, key_codes
+from bayesrisk.risk.occupancy.households import checked_key, household_frame, key_codes
 
 __all__ = [
     "MATCH_KEYS",

@@ -38,12 +38,12 @@ def claim_examples(found: Claims, *, n: int = 5, readable: str | None = "here") 
 
     Examples
     --------
-    >>> from bayesrisk.reconstruction import claims
-    >>> from bayesrisk.tables import Schema, Workload, tabulate_records
+    >>> from bayesrisk.reconstruction import find_claims
+    >>> from bayesrisk.tables import Schema, Workload, tabulate
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": [1, 2], "hisp": 0})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> found = claims(tabulate_records(records, Workload.named("sf1-block")))
+    >>> found = find_claims(tabulate(records, Workload.named("sf1-block")))
     >>> claim_examples(found, readable=None)["columns"].tolist()
     [4]
     """
@@ -103,12 +103,12 @@ def records_identified(
 
     Examples
     --------
-    >>> from bayesrisk.reconstruction import claims
-    >>> from bayesrisk.tables import Schema, Workload, tabulate_records
+    >>> from bayesrisk.reconstruction import find_claims
+    >>> from bayesrisk.tables import Schema, Workload, tabulate
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": [1, 2], "hisp": 0})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> found = claims(tabulate_records(records, Workload.named("sf1-block")))
+    >>> found = find_claims(tabulate(records, Workload.named("sf1-block")))
     >>> records_identified(found, truth=records, readable=None).loc["total"].tolist()
     [2.0, 2.0, 2.0, 2.0, 2.0]
     """

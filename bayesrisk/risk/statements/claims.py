@@ -18,10 +18,10 @@ from bayesrisk.reconstruction.claims.sentences import claim_sentences
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.intervals import binomial_interval, clustered_interval
 from bayesrisk.risk.linkage.baselines import COUNTED, WITHOUT
-from bayesrisk.risk.statements.statements import STATEMENT_COLUMNS
+from bayesrisk.risk.statements._columns import COLUMNS
 from bayesrisk.tables import Records
 
-__all__ = ["certainty_precision", "claim_priors", "claim_statements", "count_claims"]
+__all__ = ["claim_precision", "claim_priors", "count_claims", "statements_of_claims"]
 
 
 def claim_records(found: Claims, records: Records, name: str) -> pd.DataFrame:
@@ -82,12 +82,12 @@ def count_claims(found: Claims, claims: pd.DataFrame, truth: Records) -> NDArray
 
     Examples
     --------
-    >>> from bayesrisk.reconstruction import claims
-    >>> from bayesrisk.tables import Schema, Workload, tabulate_records
+    >>> from bayesrisk.reconstruction import find_claims
+    >>> from bayesrisk.tables import Schema, Workload, tabulate
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": 1, "hisp": 0})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> found = claims(tabulate_records(records, Workload.named("sf1-block")), columns=["age"])
+    >>> found = find_claims(tabulate(records, Workload.named("sf1-block")), columns=["age"])
     >>> count_claims(found, found.claims, records).tolist()
     [1, 1]
     """
@@ -160,12 +160,12 @@ def claim_priors(
 
     Examples
     --------
-    >>> from bayesrisk.reconstruction import claims
-    >>> from bayesrisk.tables import Schema, Workload, tabulate_records
+    >>> from bayesrisk.reconstruction import find_claims
+    >>> from bayesrisk.tables import Schema, Workload, tabulate
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": 1, "hisp": 0})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> found = claims(tabulate_records(records, Workload.named("sf1-block")), columns=["age"])
+    >>> found = find_claims(tabulate(records, Workload.named("sf1-block")), columns=["age"])
     >>> claim_priors(found, records, level="tract", readable=None)["prior"].round(12).tolist()
     [0.5, 0.5]
     >>> claim_priors(found, records, level="tract", readable=None,
@@ -204,7 +204,7 @@ def claim_priors(
         )
 
 
-def certainty_precision(
+def claim_precision(
     found: Claims,
     truth: Records,
     *,
@@ -248,13 +248,13 @@ def certainty_precision(
 
     Examples
     --------
-    >>> from bayesrisk.reconstruction import claims
-    >>> from bayesrisk.tables import Schema, Workload, tabulate_records
+    >>> from bayesrisk.reconstruction import find_claims
+    >>> from bayesrisk.tables import Schema, Workload, tabulate
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
     ...                        "race": 1, "hisp": 0})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> found = claims(tabulate_records(records, Workload.named("sf1-block")))
-    >>> certainty_precision(found, records)["precision"].unique().tolist()
+    >>> found = find_claims(tabulate(records, Workload.named("sf1-block")))
+    >>> claim_precision(found, records)["precision"].unique().tolist()
     [1.0]
     """
     check.choice(count, "count", ("n_columns", "n_needed"))
@@ -297,91 +297,36 @@ def certainty_precision(
     return result.assign(block_lower=lower, block_upper=upper)
 
 
-def claim_statements(
+def statements_of_claims(
     found: Claims,
     *,
     spec: MechanismSpec,
     records: Records,
     level: str,
     readable: str | None = "here",
-    truth: Records | None = None,
-    interval: float = 0.95,
     leave_out: bool = False,
+    truth: Records | None = None,
+    confidence: float = 0.95,
 ) -> pd.DataFrame:
-    """Return verified claims as statements with prior, posterior and ratio.
-
-    Parameters
-    ----------
-    found : Claims
-        Claims verified from a release.
-    spec : MechanismSpec
-        How the tables were protected.
-    records : Records
-        Records of the larger places, for priors; see :func:`claim_priors`.
-    level : str
-        Level of those places.
-    readable : str, optional
-        Which claims are left out, as for :func:`claim_priors`.
-    truth : Records, optional
-        Confidential records, for the share of true claims where counts are not true ones.
-    interval : float, default 0.95
-        Level of the interval of that share.
-    leave_out : bool, default False
-        Whether priors leave the target's own record out; see :func:`claim_priors`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``attack, protection, target`` (the place), ``statement`` (in words), ``people`` (the
-        multiplicity), ``prior, posterior, lower, upper, ratio, status``, ``n_columns`` and
-        ``baseline``.
-        ``status`` is ``proved`` (posterior 1) where published counts are true counts, else
-        ``estimated`` (the share of claims with as many columns that are true, ``lower`` and
-        ``upper`` as for :func:`certainty_precision`) or, without the
-        truth, ``unverified``.  ``baseline`` says what the prior counts.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no such level, or records are of another schema.
-    ArgumentTypeError
-        If an argument has the wrong type.
-
-    Examples
-    --------
-    >>> from bayesrisk.mechanisms import Identity
-    >>> from bayesrisk.reconstruction import make_attack
-    >>> from bayesrisk.tables import Schema, Workload
-    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
-    ...                        "race": 1, "hisp": 0})
-    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> release = Identity().release(records, workload=Workload.named("sf1-block"), rng=1)
-    >>> found = make_attack("claims", columns=["sex", "age"]).run(release)
-    >>> rows = claim_statements(found, spec=release.spec, records=records, level="tract",
-    ...                         readable=None)
-    >>> rows[["people", "prior", "posterior", "ratio"]].round(12).iloc[0].tolist()
-    [1.0, 0.5, 1.0, 2.0]
-    """
-    if not isinstance(spec, MechanismSpec):
-        raise ArgumentTypeError(f"spec must be a MechanismSpec, got {type(spec).__name__}")
+    """Return the statements; see :meth:`Statements.of`."""
     rows = claim_priors(found, records, level=level, readable=readable, leave_out=leave_out)
     proved = spec.true_counts
     posterior = np.full(len(rows), 1.0 if proved else np.nan)
     lower = upper = posterior
     status = "proved" if proved else "unverified"
-    if not proved and truth is not None:
-        right = count_claims(found, rows, truth) == rows["multiplicity"].to_numpy()
+    correct = None
+    if truth is not None:
+        correct = count_claims(found, rows, truth) == rows["multiplicity"].to_numpy()
+    if not proved and correct is not None:
         lower, upper = posterior.copy(), posterior.copy()
         place = rows[found.level].to_numpy()
         for at in rows.reset_index(drop=True).groupby("n_columns").indices.values():
-            posterior[at] = right[at].mean()
-            lower[at], upper[at] = clustered_interval(right[at], place[at], level=interval)
+            posterior[at] = correct[at].mean()
+            lower[at], upper[at] = clustered_interval(correct[at], place[at], level=confidence)
         status = "estimated"
-    prior = rows["prior"].to_numpy()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = posterior / prior
-    statements = rows.assign(
+    statements = rows.drop(columns="ratio").assign(
         attack="claims",
+        adversary="outsider",
         protection=spec.mechanism,
         target=rows[found.level],
         statement=claim_sentences(found, rows),
@@ -389,7 +334,8 @@ def claim_statements(
         posterior=posterior,
         lower=lower,
         upper=upper,
-        ratio=ratio,
+        correct=correct,
         status=status,
     )
-    return statements[[*STATEMENT_COLUMNS, "n_columns", "baseline"]]
+    kept = [name for name in COLUMNS if name in statements]
+    return statements[[*kept, "n_columns", "baseline"]]

@@ -1,228 +1,388 @@
-"""What an attack claims about people, each claim with its prior and posterior.
+"""What attacks say, on one scale: each statement with its prior, its posterior and the truth.
 
-One form for every attack: a row says what is claimed of whom, what the same adversary would have
-inferred without the target's record (prior), what the attack makes of it (posterior), and whether
-that is proved or estimated.
+A statement is a sentence about a target that is true or false.  A row says what is stated of whom,
+what the adversary would have believed anyway (prior), what the attack makes of it (posterior), and
+whether that is proved or estimated.
 """
 
-from collections.abc import Mapping
+import html
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+import pyarrow as pa
+import pyarrow.parquet as pq
 
+from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._random import Seed
-from bayesrisk.exceptions import ArgumentTypeError
-from bayesrisk.reconstruction import Reconstruction, match_records, modal_cells, record_form
-from bayesrisk.reconstruction.linkage.persons import CELLS, person_frame, race_ethnicity
+from bayesrisk._files.parquet import read_frame
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.reconstruction import Claims, OccupancyDetection, Reconstruction
 from bayesrisk.release import MechanismSpec
-from bayesrisk.risk.intervals import block_moments, moment_intervals
-from bayesrisk.risk.linkage.baselines import WITHOUT
-from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
+from bayesrisk.risk.statements._columns import checked
+from bayesrisk.risk.statements._occupancy import statements_of_occupancy
+from bayesrisk.risk.statements._reconstruction import statements_of_reconstruction
+from bayesrisk.risk.statements.claims import statements_of_claims
+from bayesrisk.risk.statements.summary import comparable_statements, summarised
 
-__all__ = [
-    "STATEMENT_COLUMNS",
-    "STATEMENT_STATUS",
-    "claims_of_records",
-    "comparable_statements",
-    "reconstruction_statements",
-]
+if TYPE_CHECKING:
+    from bayesrisk.plotting import Panels, Where
 
-#: Columns that the statements of every attack have.
-STATEMENT_COLUMNS = (
-    "attack",
-    "protection",
-    "target",
-    "statement",
-    "people",
-    "prior",
-    "posterior",
-    "lower",
-    "upper",
-    "ratio",
-    "status",
-)
-#: What a posterior is: proved, an estimate, not there; of statements about given people also the
-#: belief of who takes records at their word, or the prior because nothing was stated.
-STATEMENT_STATUS = ("proved", "estimated", "unverified", "believed", "unstated")
-_PLACE = ["block", "sex", "agebin"]
-_RECORDS = ("block", "sex", "age", "race", "hisp")
+__all__ = ["Statements"]
+
+_SHOWN = 6  # rows of the summary that a short form has
+_BRIEF = ["attack", "adversary", "protection", "statements", "proved", "prior", "posterior"]
+#: Who turns a result into statements.
+_MAKERS: Mapping[type, Callable[..., pd.DataFrame]] = {
+    Reconstruction: statements_of_reconstruction,
+    Claims: statements_of_claims,
+    OccupancyDetection: statements_of_occupancy,
+}
 
 
-def reconstruction_statements(
-    found: Reconstruction,
-    *,
-    spec: MechanismSpec,
-    prior_weight: float,
-    truth: pd.DataFrame | None = None,
-    rng: Seed | None = None,
-    level: float = 0.95,
-) -> pd.DataFrame:
-    """Return what a reconstruction says about people known by block, sex and age.
+@dataclass(frozen=True, eq=False, repr=False)
+class Statements:
+    """Statements of any attacks, checked once.
 
-    The target is a person known to live in a block, with sex and age bin; the statement is a race
-    and Hispanic origin that a reconstructed record of that block, sex and bin has.
-
-    - The prior is the share of the statement among the block's other records: with ``n`` records,
-      ``c`` of them as stated, ``(c - 1 + w s) / (n - 1 + w)``, where ``s`` is the share among all
-      other records and ``w`` the ``prior_weight``: what a proportional guesser infers who never
-      sees the target's record.
-    - Where the block is proved unique and the published counts are true ones, the posterior is the
-      share among the records of the block, sex and bin: exactly 1 where they all agree.
-    - Elsewhere it is the rate at which such links are confirmed, in blocks without proof: by class
-      of block size, and apart for what most records of the block are and for the rest.  It is an
-      estimate, and needs the truth.
-
-    A rate of confirmation is right on average over the statements of its kind.  It is not what an
-    adversary should believe of one of them: a rare race and a common one that are both not the
-    block's mode have the same rate and priors far apart, and their ratios differ for that reason
-    alone.  Under another protection the statements are others, about other people: to compare
-    protections, ask the same of the same people (:func:`statements_about_people`).
-
-    Parameters
+    Attributes
     ----------
-    found : Reconstruction
-        Of person tables.
-    spec : MechanismSpec
-        How the tables were protected.  After swapping or noise nothing is proved about people,
-        whatever is proved about the tables.
-    prior_weight : float
-        Number of records that the composition of the whole area counts for in the prior, >= 0.
-    truth : pandas.DataFrame, optional
-        Confidential records ``block, sex, age, race, hisp``, for rates of confirmation.
-    rng : Generator or int, optional
-        Source of the choices among equal records; needed with ``truth``.
-    level : float, default 0.95
-        Level of the intervals of estimated posteriors.
+    frame : pandas.DataFrame
+        A row for each statement; do not change it (:meth:`to_frame` gives a copy).
 
-    Returns
-    -------
-    pandas.DataFrame
-        ``STATEMENT_COLUMNS``, ``block, sex, agebin, race, hisp``, and ``baseline``, which says
-        that the prior leaves the target's own record out.  ``people`` is the number of
-        records with the statement, ``status`` one of ``proved``, ``estimated`` and ``unverified``
-        (no truth was given, or no link of the kind was found: no posterior).  ``lower`` and
-        ``upper`` bound estimated posteriors, with blocks, not people, as the independent units.
+        - ``attack``, ``adversary`` (who states it: ``linker`` who knows place, sex and age of
+          people, ``outsider`` who knows what is public), ``protection``, ``target`` (whom it is
+          about), ``statement`` (in words) and ``people`` (how many it is about);
+        - ``prior``: the probability that it is true before any release; ``without``: after a
+          release of the data without the target's record, missing where nobody has computed it
+          (the column may be left out); ``posterior``: after the release.  All in [0, 1];
+        - ``lower``, ``upper``: bounds of an estimated posterior, else the posterior; ``ratio``:
+          posterior over prior, infinite for a prior of 0.  They may be left out;
+        - ``correct``: whether the statement is true, missing where nobody has looked; it may be
+          left out;
+        - ``status``: what the posterior is: ``proved``, ``estimated`` (a rate of confirmation),
+          ``unverified`` (there is none), ``believed`` (of who takes records at their word),
+          ``unstated`` (the prior, because nothing was stated);
+        - further columns are the attack's own.
 
     Raises
     ------
-    ArgumentError
-        If a number is out of range.
     ArgumentTypeError
-        If ``found`` or ``spec`` has the wrong type, or ``truth`` comes without ``rng``.
+        If ``frame`` is no frame.
     DataError
-        If the truth lacks a column or has a value out of range.
+        If a column is missing, or a value out of range: the row (the first is 1), the column, the
+        bound and the value are named.
 
     Examples
     --------
-    >>> from bayesrisk.mechanisms import Identity
-    >>> from bayesrisk.reconstruction import make_attack
-    >>> from bayesrisk.tables import Records, Schema, Workload
-    >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "sex": 0, "age": [7, 31, 52],
-    ...                        "race": [1, 1, 2], "hisp": 0})
-    >>> release = Identity().release(Records.from_frame(people, schema=Schema.named("sf1-person")),
-    ...                              workload=Workload.named("sf1-block"), rng=1)
-    >>> found = make_attack("reconstruction", scope="block").run(release)
-    >>> rows = reconstruction_statements(found, spec=release.spec, prior_weight=1.0)
-    >>> rows[["race", "prior", "posterior", "status"]].values.tolist()[-1]
-    [2, 0.0, 1.0, 'proved']
+    >>> rows = pd.DataFrame({"attack": "claims", "adversary": "outsider", "protection": "identity",
+    ...     "target": ["1", "1"], "statement": ["a", "b"], "people": [1, 3], "prior": [0.5, 0.05],
+    ...     "posterior": 1.0, "status": "proved"})
+    >>> print(Statements(rows))
+    2 statements about 1 target; posterior over prior at most 20, at least 10 for 50% of them
+    attack adversary protection  statements  proved  prior  posterior  ratio_90
+    claims  outsider   identity           2       2  0.275          1        20
     """
-    if not isinstance(found, Reconstruction):
-        raise ArgumentTypeError(f"found must be a Reconstruction, got {type(found).__name__}")
-    if not isinstance(spec, MechanismSpec):
-        raise ArgumentTypeError(f"spec must be a MechanismSpec, got {type(spec).__name__}")
-    if truth is not None and rng is None:
-        raise ArgumentTypeError("rng must be given with truth, got None")
-    weight = check.scalar(prior_weight, "prior_weight", lower=0.0)
-    records = person_frame(record_form(found), columns=_RECORDS, source="records")
-    rows = claims_of_records(records, weight)
-    exact = spec.true_counts
-    unique = found.geoids[np.array(found.status) == "unique"] if exact else np.array([], str)
-    rows["status"] = np.where(rows["block"].isin(unique), "proved", "unverified")
-    proved = rows["status"] == "proved"
-    rows["posterior"] = (rows["people"] / rows.pop("alike")).where(proved)
-    rows["lower"] = rows["upper"] = rows["posterior"]
-    if truth is not None and rng is not None and not proved.all():
-        rates = _confirmed(records, truth, unique, rng, level)
-        for name in ("posterior", "lower", "upper"):
-            rows[name] = rows[name].where(proved, rates[name][rows["stratum"]])
-        # Nothing of the kind was linked anywhere: there is no rate.
-        rows.loc[~proved & rows["posterior"].notna(), "status"] = "estimated"
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rows["ratio"] = rows["posterior"].to_numpy() / rows["prior"].to_numpy()
-    about = {"attack": "reconstruction", "protection": spec.mechanism, "baseline": WITHOUT}
-    return rows.assign(**about)[[*STATEMENT_COLUMNS, *_PLACE, "race", "hisp", "baseline"]]
 
+    frame: pd.DataFrame
 
-def claims_of_records(records: pd.DataFrame, weight: float) -> pd.DataFrame:
-    """Return the different claims, how many records make each, and their priors."""
-    records = records.assign(cell=race_ethnicity(records), stratum=_strata(records))
-    keys = [*_PLACE, "cell", "stratum"]  # records of one cell in one block share their stratum
-    rows = records.groupby(keys, sort=True).size().rename("people").reset_index()
-    rows["alike"] = rows.groupby(_PLACE)["people"].transform("sum")
-    population = rows.groupby("block")["people"].transform("sum").to_numpy(float)
-    same = rows.groupby(["block", "cell"])["people"].transform("sum").to_numpy(float)
-    others = population - 1.0
-    everywhere = np.bincount(records["cell"], minlength=CELLS)[rows["cell"]]
-    share = (everywhere - 1.0) / max(len(records) - 1, 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        prior = (same - 1.0 + weight * share) / (others + weight)
-    rows["prior"] = np.where(others + weight > 0, prior, share)
-    rows["race"], rows["hisp"] = rows["cell"] // 2 + 1, rows.pop("cell") % 2
-    text = {name: rows[name].astype("str") for name in ("block", "sex", "agebin", "race", "hisp")}
-    rows["target"] = text["block"] + " sex " + text["sex"] + " agebin " + text["agebin"]
-    rows["statement"] = "race " + text["race"] + " hisp " + text["hisp"]
-    return rows
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frame", checked(self.frame))
 
+    @classmethod
+    def of(
+        cls,
+        result: Reconstruction | Claims | OccupancyDetection,
+        *,
+        spec: MechanismSpec,
+        **options: Any,
+    ) -> "Statements":
+        r"""Return what an attack on a release says, with prior, posterior and their ratio.
 
-def _strata(records: pd.DataFrame) -> NDArray[np.int64]:
-    """Return for each record the class of its block's size, and whether it is the block's mode."""
-    population = records.groupby("block", sort=False)["sex"].transform("size")
-    modal = race_ethnicity(records) == modal_cells(records)
-    stratum: NDArray[np.int64] = 2 * size_class(population) + modal.astype(np.int64)
-    return stratum
+        This is the one door for the results of every attack.  It stands here and not on the
+        results because the truth may enter: the adversary's code cannot know it.
 
+        Parameters
+        ----------
+        result : Reconstruction, Claims or OccupancyDetection
+            What the attack returned.
+        spec : MechanismSpec
+            How the tables were protected (``release.spec``).  After swapping or noise nothing is
+            proved about people, whatever is proved about the tables.
+        **options : object
+            ``truth``, optional, for rates of confirmation and for ``correct``: confidential
+            records ``block, sex, age, race, hisp``, a frame or :class:`Persons`
+            (reconstructions); :class:`Records` (claims); households of ``household-occupancy``, a
+            frame (occupancy).  ``confidence``: of the intervals of estimated posteriors, 0.95 by
+            default.  Reconstructions need ``prior_weight``, the number of records that the
+            composition of the whole area counts for in the prior (>= 0), and ``rng`` with a
+            truth, the source of choices among equal records.  Claims need ``records``, those of
+            the larger places that priors are from, and ``level`` of these places; and may have
+            ``readable`` and ``leave_out`` (:func:`claim_priors`).  Occupancy needs ``prior``, the
+            share of blocks that the adversary believes to hold a violation, in (0, 1).
 
-def _confirmed(
-    records: pd.DataFrame,
-    truth: pd.DataFrame,
-    proved: NDArray[np.str_],
-    rng: Seed,
-    level: float,
-) -> Mapping[str, NDArray[np.float64]]:
-    """Return the share of links that are right in blocks without proof, by stratum.
+        Returns
+        -------
+        Statements
+            With columns of the attack's own: ``block, sex, agebin, race, hisp, baseline``
+            (reconstructions; ``baseline`` says that the prior leaves the target's own record
+            out); ``n_columns, baseline`` (claims); ``finding`` (occupancy).
 
-    A stratum without links has the rate of all modal, or nonmodal, ones.
-    """
-    people = person_frame(truth, columns=_RECORDS, source="truth")
-    keys = [("block", "sex", "age"), ("block", "sex", "agebin")]
-    links = match_records(records, people, keys=keys, rng=rng)
-    right = race_ethnicity(records)[links.left] == race_ethnicity(people)[links.right]
-    looked = ~records["block"].isin(proved).to_numpy()[links.left]
-    stratum = _strata(records)[links.left][looked]
-    # Links of one block stand and fall together: blocks are the units, each in one class of size.
-    block, geoids = pd.factorize(records["block"].to_numpy()[links.left][looked])
-    strata = 2 * len(SIZE_CLASSES)
-    pairs, at = np.unique(stratum * max(len(geoids), 1) + block, return_inverse=True)
-    moments = block_moments(np.bincount(at, right[looked]), np.bincount(at))
-    label = pairs // max(len(geoids), 1)
-    sums = np.stack([np.bincount(label, row, strata) for row in moments])
-    every = np.tile(sums.reshape(len(sums), -1, 2).sum(axis=1), len(SIZE_CLASSES))
-    known: NDArray[np.float64] = np.where(sums[0] > 0, sums, every).astype(np.float64)
-    lower, upper = moment_intervals(known, level=level)
-    with np.errstate(invalid="ignore"):
-        return {"posterior": known[6] / known[1], "lower": lower, "upper": upper}
+        Raises
+        ------
+        ArgumentError
+            If a number is out of range.
+        ArgumentTypeError
+            If an argument has the wrong type, an option is missing or unknown, or a truth comes
+            without ``rng``.
+        DataError
+            If the truth lacks a column or has a value out of range.
 
+        Notes
+        -----
+        *Reconstructions.*  The target is a person known to live in a block, with sex and age bin
+        (adversary ``linker``); the statement is a race and Hispanic origin that a reconstructed
+        record of that block, sex and bin has.  With ``n`` records in the block, ``c`` of them as
+        stated, the prior is ``(c - 1 + w s) / (n - 1 + w)``, where ``s`` is the share among all
+        other records and ``w`` the ``prior_weight``: what a proportional guesser infers who never
+        sees the target's record.  Where the block is proved unique and published counts are true
+        ones, the posterior is the share among the records of the block, sex and bin.  Elsewhere it
+        is the rate at which such links are confirmed, in blocks without proof: by class of block
+        size, and apart for what most records of the block are and for the rest; blocks are the
+        units of its interval.  ``correct`` is missing where a statement is true of some of the
+        people whom it is about.
 
-def comparable_statements(statements: pd.DataFrame) -> dict[str, bool]:
-    """Return for each attack whether all of its protections have the same statements.
+        *Claims.*  The target is a place, the statement a verified claim (adversary ``outsider``).
+        The posterior is 1 where published counts are true ones; else the share of claims with as
+        many columns that are true.
 
-    The same ones are about the same targets; an attack with a single protection has them.
-    """
-    found = {}
-    for attack, rows in statements.groupby("attack", sort=False):
-        asked = rows.groupby(["target", "statement"], sort=False).ngroup().to_numpy()
-        sets = [np.sort(asked[at]) for at in rows.groupby("protection").indices.values()]
-        found[str(attack)] = all(np.array_equal(sets[0], other) for other in sets[1:])
-    return found
+        *Occupancy.*  The target is a block with subsidised households, the statement that one of
+        them violates the occupancy limit (adversary ``outsider``).  A violation found in true
+        counts is proved; else the posterior is the share of blocks with the same finding that
+        hold one.
+
+        A rate of confirmation is right on average over the statements of its kind.  It is not what
+        an adversary should believe of one of them.  Under another protection the statements are
+        others, about other people: to compare protections, ask the same of the same people
+        (:func:`statements_about_people`).
+
+        Examples
+        --------
+        >>> from bayesrisk.mechanisms import Identity
+        >>> from bayesrisk.reconstruction import make_attack
+        >>> from bayesrisk.tables import Records, Schema, Workload
+        >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "sex": 0, "age": [7, 31, 52],
+        ...                        "race": [1, 1, 2], "hisp": 0})
+        >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+        >>> release = Identity().release(records, workload=Workload.named("sf1-block"), rng=1)
+        >>> found = make_attack("reconstruction", scope="block").run(release)
+        >>> said = Statements.of(found, spec=release.spec, prior_weight=1.0)
+        >>> said.frame[["race", "prior", "posterior", "status"]].values.tolist()[-1]
+        [2, 0.0, 1.0, 'proved']
+        """
+        maker = next((m for kind, m in _MAKERS.items() if isinstance(result, kind)), None)
+        if maker is None:
+            kinds = ", ".join(kind.__name__ for kind in _MAKERS)
+            raise ArgumentTypeError(f"result must be one of {kinds}, got {type(result).__name__}")
+        check.instance(spec, MechanismSpec, "spec")
+        try:
+            signature(maker).bind(result, spec=spec, **options)
+        except TypeError as error:
+            known = ", ".join(list(signature(maker).parameters)[2:])
+            text = f"options must be those of the attack ({known}): {error}"
+            raise ArgumentTypeError(text) from error
+        return cls(maker(result, spec=spec, **options))
+
+    @classmethod
+    def concat(cls, statements: "Iterable[Statements]") -> "Statements":
+        """Return the statements of several attacks and protections together, in their order.
+
+        Parameters
+        ----------
+        statements : iterable of Statements
+            At least one; columns of their own that others lack are missing there.
+
+        Returns
+        -------
+        Statements
+            All of them.
+
+        Raises
+        ------
+        ArgumentError
+            If there are none.
+        ArgumentTypeError
+            If one of them is something else.
+        """
+        parts = check.instances(statements, Statements, "statements")
+        if not parts:
+            raise ArgumentError("statements must be at least one, got none")
+        # A part without rows has no say about the types of columns.
+        frames = [part.frame for part in parts if len(part)] or [parts[0].frame]
+        return cls(pd.concat(frames, ignore_index=True))
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    @property
+    def comparable(self) -> dict[str, bool]:
+        """For each attack whether all of its protections state the same of the same targets."""
+        return comparable_statements(self.frame)
+
+    def summary(self, *, thresholds: Sequence[float] = (2.0, 10.0)) -> pd.DataFrame:
+        r"""Return what each attack learns from each protection.
+
+        Parameters
+        ----------
+        thresholds : sequence of float, default (2, 10)
+            Ratios of posterior to prior, > 0: shares of statements that reach them are reported.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each ``attack``, ``adversary`` and ``protection``, in the order in which they
+            come:
+
+            - ``statements``, ``targets`` (different ones), ``people`` (sum over statements), and
+              how many statements are ``proved``, ``estimated``, ``unverified``, ``believed`` and
+              ``unstated``;
+            - over those with a posterior: mean ``prior`` and ``posterior`` (of proved and
+              estimated ones the expected share that is true), with the means of its bounds,
+              ``lower`` and ``upper``;
+            - ``comparable``: whether all protections of the attack have the same statements about
+              the same targets, as :func:`statements_about_people` gives;
+            - ``ratio_50`` and ``ratio_90``, quantiles of the ratio (one of the ratios that occur),
+              its largest value ``ratio_max``, and ``at_least_T`` for each threshold ``T``: over
+              all statements with a posterior where they are comparable, over the proved ones
+              elsewhere.
+
+            Missing where no statement has a posterior, or none is proved.  A prior of 0 makes a
+            ratio infinite.
+
+        Raises
+        ------
+        ArgumentError
+            If a threshold is out of range.
+
+        Notes
+        -----
+        Rows of different attacks are about different statements.  Estimated posteriors are rates
+        of confirmation, pooled over whatever an attack happens to state under one protection.
+        Quantiles of their ratios would make a protection look worse than none if it hides the
+        people about whom little is learned, so that they are not given where the statements
+        differ.
+        """
+        return summarised(self.frame, thresholds)
+
+    def plot(self, ax: "Where" = None) -> "Panels":
+        """Draw the share of statements whose ratio of posterior to prior is at least so large.
+
+        Parameters
+        ----------
+        ax : sequence of matplotlib.axes.Axes, optional
+            Where to draw, one Axes for each attack; by default in a new figure.
+
+        Returns
+        -------
+        array of matplotlib.axes.Axes
+            As :func:`plot_statements` draws it.
+
+        Raises
+        ------
+        ArgumentError
+            If no statement has a ratio that can be drawn, or ``ax`` holds not one Axes for each
+            attack.
+        """
+        from bayesrisk.plotting.statements import plot_statements  # slow to import
+
+        return plot_statements(self.frame, comparable=self.comparable, ax=ax)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a copy of the rows.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns of ``frame``.
+        """
+        return self.frame.copy()
+
+    def write(self, path: str | Path) -> None:
+        """Write a Parquet file, whole or as before.
+
+        Parameters
+        ----------
+        path : path-like
+            The file; its folder must be there.
+
+        Raises
+        ------
+        DataError
+            If an attack's own column holds something that has no place in a file.
+        OutputError
+            If the file cannot be written.
+        """
+        try:
+            table = pa.Table.from_pandas(self.frame, preserve_index=False)
+        except pa.ArrowException as error:
+            raise DataError(f"statements: cannot be written: {error}") from error
+        with _files.whole_file(path) as stream:
+            plain = table.replace_schema_metadata(None)
+            pq.write_table(plain, stream, compression="zstd", write_page_checksum=True)
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Statements":
+        """Read statements that were written, and check them.
+
+        Parameters
+        ----------
+        path : path-like
+            A Parquet file.
+
+        Returns
+        -------
+        Statements
+            What was written.
+
+        Raises
+        ------
+        DataError
+            If the file is damaged, lacks a column or has a value out of range.
+        """
+        file = check.path(path, "path")
+        frame = read_frame(file)
+        try:
+            return cls(frame)
+        except DataError as error:
+            raise DataError(f"{file}: {error}") from error
+
+    def _short(self) -> tuple[str, pd.DataFrame]:
+        """Return the answer in one line, and the first rows of the summary."""
+        rows = self.summary()
+        targets = self.frame["target"].nunique()
+        text = (
+            f"{len(self):,} statement{'' if len(self) == 1 else 's'} about {targets:,} "
+            f"target{'' if targets == 1 else 's'}"
+        )
+        ratio = self.frame["ratio"].dropna()
+        if len(ratio):
+            text += (
+                f"; posterior over prior at most {ratio.max():.4g}, at least 10 for "
+                f"{100 * (ratio >= 10).mean():.3g}% of them"
+            )
+        return text, rows[[*_BRIEF, "ratio_90"]].head(_SHOWN)
+
+    def __repr__(self) -> str:
+        text, rows = self._short()
+        if not len(rows):
+            return text
+        more = len(self.frame.drop_duplicates(["attack", "adversary", "protection"])) - len(rows)
+        lines = [text, rows.to_string(index=False, float_format="{:.4g}".format)]
+        return "\n".join([*lines, f"and {more} more: summary()"] if more else lines)
+
+    def _repr_html_(self) -> str:
+        text, rows = self._short()
+        table = rows.to_html(index=False, border=0, float_format="{:.4g}".format, escape=True)
+        return f"<p>{html.escape(text)}</p>{table}"

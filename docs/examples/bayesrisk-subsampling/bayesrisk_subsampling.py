@@ -3,7 +3,7 @@
 from bayesrisk import ArgumentError, MechanismSpec
 from bayesrisk.accounting import exact_number
 from bayesrisk.mechanisms import BaseMechanism, Protected
-from bayesrisk.tables import as_microdata, tabulate_records
+from bayesrisk.tables import as_microdata, tabulate
 
 
 class Subsampling(BaseMechanism):
@@ -30,4 +30,4 @@ class Subsampling(BaseMechanism):
         kept = rng.random(len(records)) < self._share
         # All places, so that one without a kept record is a published zero.
         places = records.places()[0] if data.geoids() is None else data.geoids()
-        return Protected(tabulate_records(records.take(kept), workload, geoids=places))
+        return Protected(tabulate(records.take(kept), workload, geoids=places))

@@ -2,6 +2,7 @@
 
 import json
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,9 +14,10 @@ from bayesrisk.experiments import (
     run_reconstruction,
     write_reidentification,
 )
-from bayesrisk.experiments.linkage.report import _proved
-from bayesrisk.risk import reidentification
-from bayesrisk.tables import Records, Schema, Workload, tabulate_records
+from bayesrisk.experiments.linkage.report import _proved, _results
+from bayesrisk.reconstruction import Persons
+from bayesrisk.risk import reidentify
+from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 BLOCKS = [f"0100102010{tract}100{i}" for tract in (0, 1) for i in range(4)]
@@ -41,7 +43,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     people = truth()
     records = Records.from_frame(people.drop(columns="person"), schema=Schema.named("sf1-person"))
-    tabulate_records(records, BOTH).write(folder / "tables")
+    tabulate(records, BOTH).write(folder / "tables")
     people.to_parquet(folder / "truth.parquet", index=False)
     people[["block", "sex", "age", "person"]].to_csv(folder / "all.csv", index=False)
     known = people.sample(80, random_state=1).drop(columns=["race", "hisp"])
@@ -83,7 +85,7 @@ def test_rates_are_those_of_the_library(made, tmp_path):
     assert frame["source"].tolist() == ["reconstruction", "MDG", "PRG"] * 2
     run = read_reconstruction(made / "out")
     people = truth()
-    direct = reidentification(
+    direct = reidentify(
         {"reconstruction": run.records},
         {"all": people},
         truth=people,
@@ -102,6 +104,26 @@ def test_rates_are_those_of_the_library(made, tmp_path):
         " and source == 'reconstruction' and attacker == 'all'"
     ).iloc[0]
     assert unique["putative"] == unique["confirmed"] > 0
+
+
+def test_all_tables_have_one_baseline():
+    """Nobody shares block, sex and age: links and agreement then count the same right guesses.
+
+    Both tables drew a proportional guesser of their own once, and had baselines that differed.
+    """
+    people = truth().assign(block=BLOCKS[0], age=np.arange(200) % 100, sex=np.arange(200) // 100)
+    known = {"all": Persons(people, "all")}
+    run = SimpleNamespace(
+        records=people.drop(columns="person"),
+        blocks=pd.DataFrame({"block": [BLOCKS[0]], "status": "feasible", "population": 200}),
+        variability=None,
+    )
+    for seed in range(5):
+        found = _results(run, known, Persons(people, "truth"), seed, 0.95)
+        links = found.links.to_frame(by_size=False).set_index("source")
+        agreed = found.agreement.to_frame().query("block_size == 'All'").set_index("source")
+        assert links["confirmed"].to_dict() == agreed["exact"].to_dict()
+        assert 0 < agreed.loc["PRG", "exact"] < 200
 
 
 def test_files_and_page(made, tmp_path):
@@ -210,7 +232,7 @@ def test_folders_are_refused(made, tmp_path):
     codes = {a.name: rng.integers(0, a.size, 9) + a.first for a in race.schema.attributes}
     people = pd.DataFrame({"enumdist": ["0100100010001"] * 9, **codes})
     records = Records.from_frame(people, schema=race.schema)
-    tabulate_records(records, race).write(tmp_path / "t")
+    tabulate(records, race).write(tmp_path / "t")
     run_reconstruction(tmp_path / "t", tmp_path / "out", scope="enumdist")
     with pytest.raises(DataError, match="must hold records of persons"):
         write_reidentification(tmp_path / "out", tmp_path / "r", **options)

@@ -24,7 +24,7 @@ from bayesrisk.experiments.reconstruction.folder import ReconstructionFolder
 from bayesrisk.experiments.reconstruction.shards import read_tables, shard_of_blocks
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.reconstruction import reconstruct, record_form, solution_variability
-from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate_records
+from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
 
 BLOCKS = [f"010010201{tract}{block}" for tract in ("00", "01", "02") for block in range(1000, 1003)]
 FORM = ["block", "sex", "age", "agebin", "race", "hisp"]
@@ -46,7 +46,7 @@ def people(count=240, seed=1):
 
 def published(**options):
     records = Records.from_frame(people(**options), schema=Schema.named("sf1-person"))
-    return tabulate_records(records, BOTH)
+    return tabulate(records, BOTH)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_shards_give_what_one_call_gives(folder, tmp_path):
 def test_the_records_give_the_tables_back(folder, tmp_path):
     run_reconstruction(folder, tmp_path / "out", scope="tract")
     found = Records.read(tmp_path / "out" / "records.parquet", schema=Schema.named("sf1-person"))
-    again = tabulate_records(found, BOTH, geoids=published().geoids["block"])
+    again = tabulate(found, BOTH, geoids=published().geoids["block"])
     assert again == published()
 
 
@@ -247,7 +247,7 @@ class TestRefusals:
             run_reconstruction(tmp_path / "empty", tmp_path / "out", scope="block")
         blocks = tmp_path / "blocks"
         records = Records.from_frame(people(), schema=Schema.named("sf1-person"))
-        tabulate_records(records, Workload.named("sf1-block")).write(blocks)
+        tabulate(records, Workload.named("sf1-block")).write(blocks)
         for options in ({"scope": "tract"}, {"scope": "block", "variability": "tract-joint"}):
             with pytest.raises(ArgumentError, match="tract"):
                 run_reconstruction(blocks, tmp_path / "out", **options)
@@ -347,7 +347,7 @@ def test_a_limit_is_reached_honestly(folder, tmp_path):
 @pytest.mark.slow
 def test_a_county_of_5000_blocks_stays_within_a_gigabyte(tmp_path):
     county = simulate_population(population_spec("county", n_blocks=5000), rng=3)
-    tabulate_records(county, BOTH).write(tmp_path / "t")
+    tabulate(county, BOTH).write(tmp_path / "t")
     code = (
         "from bayesrisk.experiments import run_reconstruction\n"
         "answer = run_reconstruction(sys.argv[1], sys.argv[2], scope='tract',\n"

@@ -25,7 +25,7 @@ from bayesrisk.tables import (
     Schema,
     Table,
     Workload,
-    tabulate_records,
+    tabulate,
 )
 
 TOWNS = Geography("towns", ("town",), (1,))
@@ -78,7 +78,7 @@ def by_name(ranges):
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 9), st.integers(0, 1), st.integers(0, 2**32))
 def test_ranges_are_those_of_the_independent_program(seed, size, least, mask):
-    truth = tabulate_records(cube_records(seed, size), TWO_WAY)
+    truth = tabulate(cube_records(seed, size), TWO_WAY)
     rng = np.random.default_rng(mask)
     # Zeros too may be withheld where nothing says that a withheld count is above 0.
     shown = withheld(truth, lambda c: (rng.random(c.shape) < 0.5) & (c >= least))
@@ -94,7 +94,7 @@ def test_ranges_are_those_of_a_list_of_all_histograms(seed, size):
     asked = TWO_WAY.union(Workload(CUBE, {("town", "all"): cross()})).select(
         tables=["all", "ab", "bc"]
     )
-    truth = tabulate_records(cube_records(seed, size), asked)
+    truth = tabulate(cube_records(seed, size), asked)
     shown = withheld(truth, lambda c: (c > 0) & (c < 3) & (c.shape[1] > 1))
     rows = np.concatenate([weights(t, CUBE, kinds(truth)) for t in asked.tables.values()])
     counts = np.concatenate([c.toarray()[0] for c in shown.counts.values()])
@@ -174,7 +174,7 @@ def test_three_two_way_margins_give_nothing_back(seed):
     ranges = audit_suppression(bare)
     found = {name for name, (low, high) in by_name(ranges).items() if low == high}
     assert found == set(recovered(bare))
-    looked_for = Suppression(threshold=4).suppress(tabulate_records(records, TWO_WAY))
+    looked_for = Suppression(threshold=4).suppress(tabulate(records, TWO_WAY))
     assert recovered(looked_for, least=1) == []
 
 
@@ -230,7 +230,7 @@ def test_cliques_lose_nothing(seed, size):
         frozenset("bc"),
         frozenset("d"),
     }
-    truth = tabulate_records(Records.from_frame(frame, schema=schema), asked)
+    truth = tabulate(Records.from_frame(frame, schema=schema), asked)
     shown = withheld(truth, lambda c: rng.random(c.shape) < 0.5)
     assert by_name(audit_suppression(shown)) == Program(shown, "1").ranges()
     made = Suppression(threshold=4).suppress(truth)
@@ -290,7 +290,7 @@ def test_weights_above_one_are_sums_too():
 
 
 def test_a_level_without_a_place_is_refused():
-    truth = tabulate_records(population(1), people_workload(SEX, levels=("tract", "block")))
+    truth = tabulate(population(1), people_workload(SEX, levels=("tract", "block")))
     places = {**truth.geoids, "tract": truth.geoids["tract"][1:]}
     counts = {
         (level, name): part[1:] if level == "tract" else part

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.mechanisms import Suppression, audit_suppression
-from bayesrisk.tables import PublishedTables, Records, Table, tabulate_records
+from bayesrisk.tables import PublishedTables, Records, Table, tabulate
 
 # Men and women by block, with a total of each block and of the tract: a two-way table.
 TWO_WAY = people_workload(SEX, levels=("tract", "block"))
@@ -131,7 +131,7 @@ def test_one_sum_alone_does_not_settle_a_two_way_table():
 
 def test_without_a_sum_nothing_more_is_hidden():
     people = Records(PEOPLE, population(1).persons.table)
-    tables = tabulate_records(people, people_workload(AGES, levels=("block",)))
+    tables = tabulate(people, people_workload(AGES, levels=("block",)))
     one = Suppression(threshold=4, complementary=False).suppress(tables)
     two = Suppression(threshold=4).suppress(tables)
     assert one == two
@@ -160,7 +160,7 @@ def test_brute_force_finds_another_count_too(inner, threshold):
 def test_nothing_can_be_recovered_from_several_tables(seed, threshold, protection, households):
     both = Table("pairs", tuple("abcdef"), {"sex": _SEXES, "age": _AGES})
     asked = people_workload(TOTAL, SEX, AGES, both)
-    truth = tabulate_records(population(seed, blocks=6, households=households), asked)
+    truth = tabulate(population(seed, blocks=6, households=households), asked)
     protected = Suppression(threshold=threshold, protection=protection).suppress(truth)
     ranges = audit_suppression(protected)
     assert np.all(ranges.upper - ranges.lower >= protection - 1e-6)
@@ -185,7 +185,7 @@ def test_what_is_no_true_table_is_refused():
 @pytest.mark.parametrize("seed", range(4))
 def test_three_levels_and_two_tables(seed):
     asked = people_workload(TOTAL, SEX, AGES)
-    truth = tabulate_records(population(seed, blocks=9, households=25), asked)
+    truth = tabulate(population(seed, blocks=9, households=25), asked)
     protected = Suppression(threshold=5).suppress(truth)
     ranges = audit_suppression(protected)
     assert len(ranges.lower) == sum(m.nnz for m in protected.suppressed.values())

@@ -26,7 +26,7 @@ from bayesrisk.mechanisms import Identity, Swapping
 from bayesrisk.mechanisms.swapping._pairs import PartnerSearch
 from bayesrisk.mechanisms.swapping._risk_tiers import apportion, pairs_for_rate, tiers_of
 from bayesrisk.population import simulate_population
-from bayesrisk.tables import Microdata, Records, Table, Workload, tabulate_records
+from bayesrisk.tables import Microdata, Records, Table, Workload, tabulate
 
 SETTINGS = {
     "rate": "1/5",
@@ -268,7 +268,7 @@ def test_an_open_ended_size_does_not_replace_the_count():
     data = Microdata(data.persons, capped, data.blocks)
     made = swapping(swap_key=["size"], rate="1/2").swap(data, rng=2)
     asked = people_workload(TOTAL)
-    assert tabulate_records(made.microdata, asked) == tabulate_records(data, asked)
+    assert tabulate(made.microdata, asked) == tabulate(data, asked)
 
 
 def test_release_names_the_tables_that_cannot_change():
@@ -290,7 +290,7 @@ def test_release_of_household_tables():
     tenure = Table("tenure", tuple("abc"), {"tenure": np.eye(3, dtype=np.int64)})
     asked = Workload(UNITS, {("block", "sizes"): sizes, ("block", "tenure"): tenure})
     made = swapping(rate="1/2").release(data, workload=asked, rng=1)
-    truth = tabulate_records(data, asked)
+    truth = tabulate(data, asked)
     assert made.spec.invariants == (("block", "sizes"),)
     assert (truth.counts["block", "sizes"] != made.tables.counts["block", "sizes"]).nnz == 0
     assert (truth.counts["block", "tenure"] != made.tables.counts["block", "tenure"]).nnz > 0
@@ -317,7 +317,7 @@ def test_on_the_synthetic_population():
     assert abs((made.partner >= 0).sum() - occupied / 10) <= 1
     assert key_counts_of(made.microdata) == key_counts_of(data)
     asked = Workload.named("sf1-block").select(tables=["P1"])
-    assert tabulate_records(made.microdata, asked) == tabulate_records(data, asked)
+    assert tabulate(made.microdata, asked) == tabulate(data, asked)
 
 
 def key_counts_of(data):

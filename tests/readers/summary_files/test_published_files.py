@@ -15,7 +15,7 @@ from bayesrisk.exceptions import CodebookWarning
 from bayesrisk.readers import iter_nhgis, iter_sf1, read_nhgis, read_sf1, write_nhgis, write_sf1
 from bayesrisk.readers.summary_files._nhgis_codebook import built_in_columns
 from bayesrisk.readers.summary_files._sf1_cells import cell_number, codebook
-from bayesrisk.tables import PublishedTables, Workload, tabulate_records
+from bayesrisk.tables import PublishedTables, Workload, tabulate
 
 BLOCKS = Workload.named("sf1-block")
 TRACTS = Workload.named("sf1-tract")
@@ -34,7 +34,7 @@ def people(seed, n):
 
 
 def both(seed, n):
-    return tabulate_records(people(seed, n), BLOCKS.union(TRACTS))
+    return tabulate(people(seed, n), BLOCKS.union(TRACTS))
 
 
 def households(seed, n):
@@ -72,8 +72,8 @@ def test_sf1_there_and_back(seed, n, chunk, tmp_path_factory):
 def test_nhgis_there_and_back(seed, n, described, tmp_path_factory):
     folder = tmp_path_factory.mktemp("nhgis")
     for level, tables in (
-        ("block", tabulate_records(people(seed, n), BLOCKS)),
-        ("tract", tabulate_records(people(seed, n), TRACTS)),
+        ("block", tabulate(people(seed, n), BLOCKS)),
+        ("tract", tabulate(people(seed, n), TRACTS)),
         ("households", households(seed, n)),
     ):
         write_nhgis(tables, folder / f"{level}.zip", described=described)
@@ -288,7 +288,7 @@ def test_extracts_and_codebooks_that_do_not_fit(tmp_path):
 
 
 def test_several_extracts_in_an_archive(tmp_path):
-    write_nhgis(tabulate_records(people(1, 9), P1), tmp_path / "a.zip")
+    write_nhgis(tabulate(people(1, 9), P1), tmp_path / "a.zip")
     with zipfile.ZipFile(tmp_path / "a.zip", "a") as archive:
         archive.writestr("other.csv", "GISJOIN\n")
     with pytest.raises(DataError, match=r"exactly one .csv, got 2 among"):
@@ -296,7 +296,7 @@ def test_several_extracts_in_an_archive(tmp_path):
 
 
 def test_negative_and_suppressed_counts_are_not_written(tmp_path):
-    tables = tabulate_records(people(1, 9), P1)
+    tables = tabulate(people(1, 9), P1)
     noisy = PublishedTables(P1, tables.geoids, {("block", "P1"): -tables.counts["block", "P1"]})
     for write, name in ((write_sf1, "a.zip"), (write_nhgis, "b.zip")):
         with pytest.raises(ArgumentError, match="no suppressed and no negative"):
@@ -307,7 +307,7 @@ def test_negative_and_suppressed_counts_are_not_written(tmp_path):
 def test_the_same_tables_give_the_same_bytes(tmp_path):
     for name in ("a", "b"):
         write_sf1(both(3, 20), tmp_path / f"{name}.zip")
-        write_nhgis(tabulate_records(people(3, 20), P1), tmp_path / f"n{name}.zip")
+        write_nhgis(tabulate(people(3, 20), P1), tmp_path / f"n{name}.zip")
     assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
     assert (tmp_path / "na.zip").read_bytes() == (tmp_path / "nb.zip").read_bytes()
 

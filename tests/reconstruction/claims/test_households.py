@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from claims_cases import as_patterns, odd_case
 from oracles import claims as oracle
 
-from bayesrisk import Release, make_mechanism, simulate_population, tabulate_records
+from bayesrisk import Release, make_mechanism, simulate_population, tabulate
 from bayesrisk import datasets as samples
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.mechanisms import available_mechanisms
@@ -19,7 +19,7 @@ from bayesrisk.reconstruction import (
     IntegerModel,
     available_attacks,
     claim_sentences,
-    claims,
+    find_claims,
     make_attack,
     make_solver,
 )
@@ -34,7 +34,7 @@ NAMES = DHC.schema.names
 
 @pytest.fixture(scope="module")
 def county():
-    return samples.microdata("synthetic-county").households
+    return samples.load_microdata("synthetic-county").households
 
 
 def small_blocks(county, most, n):
@@ -47,7 +47,7 @@ def small_blocks(county, most, n):
 
 def data_sets(records, cells):
     """All multisets of possible cells with the tables of some records, by trying them all."""
-    tables = tabulate_records(records, DHC)
+    tables = tabulate(records, DHC)
     counts = np.concatenate([tables.counts["block", t].toarray()[0] for t in DHC.at("block")])
     weights = DHC.incidence(cells, level="block").tocsc()
     zero = np.flatnonzero(counts == 0)
@@ -78,7 +78,7 @@ def test_households_are_those_of_every_data_set(county, tenure):
             codes["tenure"] = np.where(codes["tenure"] == 4, 3, codes["tenure"])
         coded = np.stack([codes[n] for n in NAMES], axis=1)
         row = coded[np.flatnonzero(sets[0])[0]]
-        found = claims(tables, tenure=tenure, refuted=True)
+        found = find_claims(tables, tenure=tenure, refuted=True)
         known = {}
         for claim in found.claims.itertuples(index=False):
             pattern = tuple(None if pd.isna(v) else int(v) for v in claim[1:11])
@@ -98,15 +98,18 @@ def test_households_are_those_of_every_data_set(county, tenure):
 
 def test_without_rules_fewer_claims_are_certain(county):
     for records in small_blocks(county, 3, 4):
-        tables = tabulate_records(records, DHC)
-        ruled, plain = claims(tables).claims, claims(tables, structural_rules=False).claims
+        tables = tabulate(records, DHC)
+        ruled, plain = (
+            find_claims(tables).claims,
+            find_claims(tables, structural_rules=False).claims,
+        )
         keys = [*NAMES, "multiplicity"]
         both = plain[keys].astype(object).merge(ruled[keys].astype(object), on=keys)
         assert len(both) == len(plain) <= len(ruled)
 
 
 def test_words():
-    found = claims(tabulate_records(one_unit(), DHC), columns=["tenure", "hispanic"])
+    found = find_claims(tabulate(one_unit(), DHC), columns=["tenure", "hispanic"])
     texts = claim_sentences(found)
     assert texts == [
         "One household. The home is rented or occupied without payment of rent.",
@@ -114,14 +117,14 @@ def test_words():
         "One household. The home is rented or occupied without payment of rent. "
         "The householder is not of Hispanic or Latino origin.",
     ]
-    full = claims(tabulate_records(one_unit(), DHC)).to_frame().query("n_columns == 10")
-    assert claim_sentences(claims(tabulate_records(one_unit(), DHC)), full) == [
+    full = find_claims(tabulate(one_unit(), DHC)).to_frame().query("n_columns == 10")
+    assert claim_sentences(find_claims(tabulate(one_unit(), DHC)), full) == [
         "One household of 2 people. It is a female householder without spouse or partner, with "
         "nonrelatives only. The home is rented or occupied without payment of rent. Nobody in it "
         "is under 18 or 65 or over. The householder is Black, not of Hispanic or Latino origin, "
         "and 25 to 34 years old."
     ]
-    vacancy = claims(tabulate_records(one_unit(), DHC), columns=["vacancy"])
+    vacancy = find_claims(tabulate(one_unit(), DHC), columns=["vacancy"])
     assert claim_sentences(vacancy) == ["One household, occupied."]
     with pytest.raises(ArgumentTypeError, match="found must be Claims"):
         claim_sentences(3)
@@ -138,7 +141,7 @@ def one_unit():
 
 def test_a_vacant_block_has_no_claims(county):
     units = county.take(np.flatnonzero(county.codes("vacancy") > 0)[:1])
-    found = claims(tabulate_records(units, DHC))
+    found = find_claims(tabulate(units, DHC))
     assert found.blocks[["status", "records"]].values.tolist() == [["decided", 0]]
     assert len(found.claims) == 0
 
@@ -146,7 +149,7 @@ def test_a_vacant_block_has_no_claims(county):
 def test_the_sample_can_be_made_again():
     catalogue = json.loads((samples._folder() / "catalogue.json").read_text(encoding="utf-8"))
     recipe = catalogue["fifty-blocks"]["recipe"]
-    stored = samples.microdata("fifty-blocks")
+    stored = samples.load_microdata("fifty-blocks")
     first, last = recipe["states"]
     chosen = stored.blocks.loc[stored.blocks["chosen"], "block"].tolist()
     assert len(chosen) == last - first + 1 == 50
@@ -172,10 +175,10 @@ def test_the_attack_reads_a_release(county):
     release = make_mechanism("identity").release(records, workload=DHC, rng=1)
     assert isinstance(release, Release)
     found = make_attack("claims", max_columns=2).run(release)
-    assert found.claims.equals(claims(release.tables, max_columns=2).claims)
+    assert found.claims.equals(find_claims(release.tables, max_columns=2).claims)
     with pytest.raises(ArgumentTypeError, match="release must be a Release, got int"):
         make_attack("claims").run(3)
-    with pytest.raises(ArgumentTypeError, match="options must be those of claims"):
+    with pytest.raises(ArgumentTypeError, match="options must be those of find_claims"):
         make_attack("claims", colour=1)
 
 
@@ -203,7 +206,7 @@ def test_a_wrong_infeasible_never_becomes_a_claim(monkeypatch):
             continue
         truth = oracle.true_claims(schema, tables, cells, sets, schema.names, 1)
         for solver in ("highs", WrongPresolve()):
-            found = claims(published, cells=cells, solver=solver)
+            found = find_claims(published, cells=cells, solver=solver)
             assert as_patterns(found.to_frame(), schema, tables) == truth
         tried += 1
     assert tried > 20

@@ -8,8 +8,8 @@ import pytest
 from peak_memory import run_and_measure
 
 from bayesrisk import datasets as samples
-from bayesrisk import tabulate_records
-from bayesrisk.reconstruction import claims
+from bayesrisk import tabulate
+from bayesrisk.reconstruction import find_claims
 from bayesrisk.reconstruction.claims.search import decide as _decide
 from bayesrisk.reconstruction.claims.search import decide_block as _study
 from bayesrisk.reconstruction.claims.search import exchange as _exchange
@@ -22,7 +22,7 @@ DHC = Workload.named("household-dhc")
 
 @pytest.fixture(scope="module")
 def fifty():
-    return samples.microdata("fifty-blocks")
+    return samples.load_microdata("fifty-blocks")
 
 
 def block_of(households, size):
@@ -30,7 +30,7 @@ def block_of(households, size):
     sizes = pd.Series(households.geoids[households.codes("vacancy") == 0]).value_counts()
     nearest = (sizes.sort_index() - size).abs()
     inside = np.flatnonzero(households.geoids == nearest.index[int(np.argmin(nearest))])
-    return tabulate_records(households.take(inside), DHC)
+    return tabulate(households.take(inside), DHC)
 
 
 class Clock:
@@ -75,7 +75,7 @@ def test_no_stage_begins_after_the_end(fifty, monkeypatch):
                 patch.setattr(_exchange, "_exchange", clock.stage(_exchange._exchange))
                 decide = clock.stage(_decide.RowBasis.values)
                 patch.setattr(_decide.RowBasis, "values", lambda *a, decide=decide: decide(*a))
-                found = claims(tables, time_limit=limit, solver=Solver(clock))
+                found = find_claims(tables, time_limit=limit, solver=Solver(clock))
             assert max(began for began, _ in clock.began) < limit
             assert clock.now <= limit + 1 or limit == 10_000
             kinds |= {name for _, name in clock.began}
@@ -91,14 +91,14 @@ def test_a_large_block_without_rules_stays_within_time_and_memory():
     code = """
 import time
 import numpy as np
-from bayesrisk import claims, samples, tabulate_records, workload
-households = samples.microdata("fifty-blocks").households
+from bayesrisk import claims, samples, tabulate, workload
+households = samples.load_microdata("fifty-blocks").households
 inside = np.flatnonzero(households.geoids == "650010002002008")
-tables = tabulate_records(households.take(inside), workload("household-dhc"))
-one = tabulate_records(households.take(inside[:1]), workload("household-dhc"))
-claims(one, structural_rules=False)  # lists the possible cells, and compiles
+tables = tabulate(households.take(inside), workload("household-dhc"))
+one = tabulate(households.take(inside[:1]), workload("household-dhc"))
+find_claims(one, structural_rules=False)  # lists the possible cells, and compiles
 start = time.process_time()
-found = claims(tables, structural_rules=False, time_limit=5)
+found = find_claims(tables, structural_rules=False, time_limit=5)
 answer = int(1000 * (time.process_time() - start))
 assert found.blocks["live_cells"].tolist() == [190661]
 """
@@ -119,8 +119,8 @@ BEFORE = {
 def test_the_fifty_blocks_have_the_claims_that_other_methods_found(fifty, rules):
     chosen = fifty.blocks.loc[fifty.blocks["chosen"], "block"].astype(str)
     inside = np.flatnonzero(np.isin(fifty.households.geoids, chosen))
-    tables = tabulate_records(fifty.households.take(inside), DHC)
-    found = claims(tables, structural_rules=rules)
+    tables = tabulate(fifty.households.take(inside), DHC)
+    found = find_claims(tables, structural_rules=rules)
     assert set(found.blocks["status"]) == {"decided"}
     lines = sorted(found.claims.to_csv(index=False, header=False).splitlines())
     number, digest = BEFORE[rules]

@@ -10,7 +10,7 @@ from claims_cases import as_patterns, case, publish, small_schema
 from oracles import claims as oracle
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.reconstruction import claims, generate_claims, verify_claims
+from bayesrisk.reconstruction import find_claims, generate_claims, verify_claims
 from bayesrisk.reconstruction.claims.search import decide as _decide
 from bayesrisk.tables import PublishedTables, Table, Workload
 
@@ -21,7 +21,7 @@ def test_claims_are_those_of_every_data_set(start, hide):
     for seed in range(start, start + 20):
         schema, tables, cells, published, sets, _ = case(seed, hide=hide)
         truth = oracle.true_claims(schema, tables, cells, sets, schema.names, len(schema.names))
-        found = claims(published, cells=cells, refuted=True)
+        found = find_claims(published, cells=cells, refuted=True)
         assert found.blocks["status"].tolist() == ["decided"]
         assert as_patterns(found.to_frame(), schema, tables) == truth
         # Everything else that was looked at is false in some data set.
@@ -38,7 +38,7 @@ def test_other_ways_to_the_same_claims():
         assert set(candidates.claims["status"]) <= {"undecided"}
         decided = verify_claims(published, candidates, cells=cells)
         assert as_patterns(decided.to_frame(), schema, tables) == truth
-        fewer = claims(published, cells=cells, columns=schema.names[:2], max_columns=1)
+        fewer = find_claims(published, cells=cells, columns=schema.names[:2], max_columns=1)
         short = oracle.true_claims(schema, tables, cells, sets, schema.names[:2], 1)
         assert as_patterns(fewer.to_frame(), schema, tables) == short
 
@@ -91,7 +91,7 @@ def test_whole_numbers_say_more_than_the_relaxation():
     sets = oracle.consistent(schema, tables, cells, counts, np.zeros(3, bool), 2)
     truth = oracle.true_claims(schema, tables, cells, sets, schema.names, 1)
     assert truth == {(1,): 1, (2,): 1}
-    assert as_patterns(claims(published).to_frame(), schema, tables) == truth
+    assert as_patterns(find_claims(published).to_frame(), schema, tables) == truth
 
 
 @pytest.mark.parametrize("start", range(0, 20, 5))
@@ -106,7 +106,7 @@ def test_claims_are_those_of_the_one_hot_program(start):
         full[: data.size] = data
         published, counts = publish(schema, tables, cells, full)
         n = int(full.sum())
-        found = claims(published, refuted=True)
+        found = find_claims(published, refuted=True)
         groups = oracle.code_groups(schema, tables)
         queries = oracle.predicates(schema, tables)
         assert oracle.OneHotProgram(queries, schema.shape, counts, n).solve() is not None
@@ -134,7 +134,7 @@ def test_readable_claims_are_sums_of_cells_of_one_table():
         live = ~((weights > 0) & (counts == 0)[:, None]).any(axis=0)
         groups = oracle.code_groups(schema, tables)
         index = np.array([np.unravel_index(c, schema.shape) for c in cells])
-        found = claims(published, cells=cells).to_frame()
+        found = find_claims(published, cells=cells).to_frame()
         for row in found.itertuples(index=False):
             match = np.ones(len(cells), bool)
             for a, name in enumerate(schema.names):
@@ -169,7 +169,7 @@ def test_needed_columns_are_the_fewest_that_say_the_same():
         coded = np.array(
             [[groups[n][i] for n, i in zip(schema.names, row, strict=True)] for row in index]
         )
-        for row in claims(published, cells=cells).to_frame().itertuples(index=False):
+        for row in find_claims(published, cells=cells).to_frame().itertuples(index=False):
             used = [a for a, n in enumerate(schema.names) if not pd.isna(getattr(row, n))]
             value = [groups[schema.names[a]][getattr(row, schema.names[a])] for a in used]
 
@@ -195,13 +195,13 @@ def test_nobody_of_interest_and_nobody_at_all():
     schema = small_schema(2, 2)
     tables = [Table("A", ("A_0", "A_1"), {"a0": np.eye(2, dtype=int)})]
     published, _ = publish(schema, tables, np.arange(4), np.zeros(4, int))
-    empty = claims(published)
+    empty = find_claims(published)
     assert empty.blocks["status"].tolist() == ["empty"]
     assert len(empty.claims) == 0
     asked = pd.DataFrame({"block": ["001"] * 2, "a0": [0, 1], "multiplicity": [0, 1]})
     assert verify_claims(published, asked).claims["status"].tolist() == ["verified", "refuted"]
     published, _ = publish(schema, tables, np.arange(4), np.array([2, 0, 0, 0]))
-    none = claims(published, among={"a0": [1]})
+    none = find_claims(published, among={"a0": [1]})
     assert len(none.claims) == 0
     assert none.blocks["records"].tolist() == [0]
 
@@ -214,7 +214,7 @@ def test_tables_that_contradict_each_other_name_the_cells():
 
     def status(first, second):
         parts = {("block", "A"): sp.csr_array([first]), ("block", "B"): sp.csr_array([second])}
-        row = claims(PublishedTables(workload, {"block": ["001"]}, parts)).blocks.iloc[0]
+        row = find_claims(PublishedTables(workload, {"block": ["001"]}, parts)).blocks.iloc[0]
         return row["status"], row["detail"]
 
     assert status([1, 2], [3, 0]) == ("decided", "")
@@ -232,7 +232,7 @@ def test_only_whole_numbers_contradict():
     schema, pairs = some_whole_numbers()
     workload = Workload(schema, {("block", "P"): pairs})
     parts = {("block", "P"): sp.csr_array([[1, 1, 1]])}
-    row = claims(PublishedTables(workload, {"block": ["001"]}, parts)).blocks.iloc[0]
+    row = find_claims(PublishedTables(workload, {"block": ["001"]}, parts)).blocks.iloc[0]
     assert row["status"] == "contradictory"
     assert row["detail"] == "contradict each other: P_0 = 1, P_1 = 1, P_2 = 1"
 
@@ -264,18 +264,18 @@ def test_a_limit_never_makes_a_claim(monkeypatch):
         return search(solver, model, objective, least, nodes=nodes, deadline=deadline)
 
     monkeypatch.setattr(_decide, "find_at_least", short)
-    found = claims(published, solver=Undecided(), refuted=True)
+    found = find_claims(published, solver=Undecided(), refuted=True)
     monkeypatch.undo()
     assert found.blocks["status"].tolist() == ["undecided"]
     # Bounds of the relaxation, rounded inwards, need no solver: 3b >= 1, so b is 1.
     assert as_patterns(found.to_frame(), schema, tables) == {(1,): 1}
     assert as_patterns(found.to_frame(status="undecided"), schema, tables) == {(2,): 1}
-    late = claims(published, time_limit=1e-9, refuted=True)
+    late = find_claims(published, time_limit=1e-9, refuted=True)
     assert late.blocks["status"].iloc[0] in ("undecided", "unknown")
     for seed in range(700, 720):
         schema, tables, cells, published, sets, _ = case(seed)
         truth = oracle.true_claims(schema, tables, cells, sets, schema.names, len(schema.names))
-        late = claims(published, cells=cells, time_limit=1e-9)
+        late = find_claims(published, cells=cells, time_limit=1e-9)
         for pattern, m in as_patterns(late.to_frame(), schema, tables).items():
             assert truth[pattern] == m
 
@@ -304,7 +304,7 @@ def test_options_out_of_range_are_refused(options, message):
     tables = [Table("A", ("A_0", "A_1"), {"a0": np.eye(2, dtype=int)})]
     published, _ = publish(schema, tables, np.arange(4), np.ones(4, int))
     with pytest.raises(ArgumentError, match=message):
-        claims(published, **options)
+        find_claims(published, **options)
 
 
 def test_more_assignments_than_numbers_are_refused():
@@ -317,8 +317,8 @@ def test_more_assignments_than_numbers_are_refused():
     counts = {("block", t.name): sp.csr_array(np.eye(1, 21, dtype=int)) for t in tables}
     published = PublishedTables(workload, {"block": ["001"]}, counts)
     with pytest.raises(ArgumentError, match=r"columns must have at most 2\*\*62 partial"):
-        claims(published, cells=[0, 1])
-    found = claims(published, cells=[0, 1], columns=schema.names[:3])
+        find_claims(published, cells=[0, 1])
+    found = find_claims(published, cells=[0, 1], columns=schema.names[:3])
     assert len(found.to_frame()) == 7
 
 
@@ -327,8 +327,8 @@ def test_other_things_are_refused():
     tables = [Table("A", ("A_0", "A_1"), {"a0": np.eye(2, dtype=int)})]
     published, _ = publish(schema, tables, np.arange(4), np.ones(4, int))
     with pytest.raises(ArgumentTypeError, match="tables must be PublishedTables, got int"):
-        claims(3)
-    with pytest.raises(ArgumentTypeError, match="options must be those of claims"):
+        find_claims(3)
+    with pytest.raises(ArgumentTypeError, match="options must be those of find_claims"):
         generate_claims(published, colour=1)
     with pytest.raises(ArgumentTypeError, match="candidates must be Claims or a DataFrame"):
         verify_claims(published, [1])
@@ -344,6 +344,6 @@ def test_other_things_are_refused():
     with pytest.raises(ArgumentError, match="columns must have 'a0', which candidates use"):
         verify_claims(published, good, columns=["a1"])
     with pytest.raises(ArgumentError, match="status must be one of"):
-        claims(published).to_frame(status="perhaps")
+        find_claims(published).to_frame(status="perhaps")
     with pytest.raises(ArgumentError, match="rows must have the column 'a0'"):
-        claims(published).covered(rows=pd.DataFrame({"block": ["001"]}))
+        find_claims(published).covered(rows=pd.DataFrame({"block": ["001"]}))

@@ -19,7 +19,7 @@ from bayesrisk.tables import (
     Schema,
     Table,
     Workload,
-    tabulate_records,
+    tabulate,
 )
 
 ABOUT = Schema(
@@ -367,7 +367,7 @@ def test_the_tables_of_the_tract_only_add_to_withheld_ones(how):
         records = Records.from_frame(pd.DataFrame(columns), schema=Schema.named("sf1-person"))
         # Of the blocks only: what the mechanism withholds of both levels settles less.
         own = Suppression(threshold=3).release(records, workload=Workload.named("sf1-block")).tables
-        whole = tabulate_records(records, Workload.named("sf1-tract"))
+        whole = tabulate(records, Workload.named("sf1-tract"))
         secret = PublishedTables(
             Workload.named("sf1-block").union(Workload.named("sf1-tract")),
             {**own.geoids, **whole.geoids},
@@ -394,4 +394,4 @@ def test_the_tables_of_the_tract_only_add_to_withheld_ones(how):
     else:  # solved with 38 bins, the ages filled in
         columns = ["block", "sex", "age", "race", "hisp"]
         filled = Records.from_frame(together.to_frame()[columns], schema=Schema.named("sf1-person"))
-        assert tabulate_records(filled, Workload.named("sf1-tract")) == whole
+        assert tabulate(filled, Workload.named("sf1-tract")) == whole

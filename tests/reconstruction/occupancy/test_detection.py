@@ -22,7 +22,7 @@ from bayesrisk.reconstruction.solvers import Raw, SolverResult
 from bayesrisk.reconstruction.solvers import highs as _highs
 from bayesrisk.reconstruction.solvers.branching import Relaxation
 from bayesrisk.reconstruction.solvers.highs import HighsSolver
-from bayesrisk.tables import Records, Schema, Workload, tabulate_records
+from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 SCHEMA = "household-occupancy"
 NAMES = (
@@ -109,7 +109,7 @@ def test_true_tables_never_accuse_wrongly():
     frame["breach"] = small | ((frame["bedrooms"] == 2) & (frame["size"] > 4))
     holding = set(frame.loc[frame["breach"], "block"])
     for hud in ("counts", "percentages"):
-        blocks = occupancy_statistics(tabulate_records(records, Workload.named(SCHEMA)), hud=hud)
+        blocks = occupancy_statistics(tabulate(records, Workload.named(SCHEMA)), hud=hud)
         found = detect_occupancy(blocks)
         accused = set(found.geoids[found.violation])
         assert accused
@@ -125,7 +125,7 @@ def one_block(homes):
 
 def test_statistics_are_those_counted_by_hand():
     homes = [(1, 0, 0, 0, 0), (7, 8, 6, 3, 1), (3, 4, 1, 2, 1), (2, 5, 0, 1, 1)]
-    found = occupancy_statistics(tabulate_records(one_block(homes), Workload.named(SCHEMA)))
+    found = occupancy_statistics(tabulate(one_block(homes), Workload.named(SCHEMA)))
     expected = oracle.statistics_of(homes)
     for name in NAMES:
         np.testing.assert_array_equal(getattr(found, name)[0], expected[name])
@@ -136,7 +136,7 @@ def test_statistics_are_those_counted_by_hand():
 def test_percentages_hold_every_count_that_rounds_so():
     for n in (1, 3, 7, 11, 40, 333):
         homes = [(2, 0, 1, 1, 1)] * n
-        tables = tabulate_records(one_block(homes), Workload.named(SCHEMA))
+        tables = tabulate(one_block(homes), Workload.named(SCHEMA))
         assert occupancy_statistics(tables, hud="percentages").hud_children[0, 1] == n
         for count in sorted({0, 1, n // 3, n // 2, n}):
             low, high = _interval(np.array([[count]]), np.array([[n]]))
@@ -146,7 +146,7 @@ def test_percentages_hold_every_count_that_rounds_so():
 
 
 def test_percentages_accuse_no_block_that_counts_do_not():
-    tables = tabulate_records(synthetic(34), Workload.named(SCHEMA))
+    tables = tabulate(synthetic(34), Workload.named(SCHEMA))
     exact = detect_occupancy(occupancy_statistics(tables)).violation
     loose = detect_occupancy(occupancy_statistics(tables, hud="percentages")).violation
     assert not np.any(loose & ~exact)
@@ -246,7 +246,7 @@ def test_the_attack_reads_a_release_only():
 
 
 def test_bad_arguments():
-    tables = tabulate_records(one_block([(3, 0, 1, 1, 1)]), Workload.named(SCHEMA))
+    tables = tabulate(one_block([(3, 0, 1, 1, 1)]), Workload.named(SCHEMA))
     blocks = occupancy_statistics(tables)
     with pytest.raises(ArgumentTypeError, match="tables must be PublishedTables, got int"):
         occupancy_statistics(3)
@@ -272,7 +272,7 @@ def test_bad_arguments():
 
 
 def test_negative_and_suppressed_counts_are_refused_by_name():
-    tables = tabulate_records(one_block([(3, 0, 1, 1, 1)]), Workload.named(SCHEMA))
+    tables = tabulate(one_block([(3, 0, 1, 1, 1)]), Workload.named(SCHEMA))
     key = ("block", "H13")
     changed = tables.counts[key].toarray()
     changed[0, 3] = -2

@@ -7,9 +7,9 @@ from oracles import occupancy as oracle
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.reconstruction import (
+    HouseholdLaw,
     OccupancyStatistics,
     detect_occupancy,
-    household_law,
     make_solver,
     occupancy_statistics,
     occupancy_variability,
@@ -101,7 +101,7 @@ def test_the_best_reconstruction_is_that_of_enumeration(error, likelihood):
     checked = 0
     for case in range(15):
         sample, kinds = random_sample(rng)
-        law = household_law(sample, smoothing=0.5)
+        law = HouseholdLaw.from_sample(sample, smoothing=0.5)
         s = random_block(rng, kinds, int(rng.integers(1, 4)))
         s = s if error == "none" else noisy(rng, s)
         found = reconstruct_occupancy(
@@ -135,7 +135,7 @@ def test_the_best_t_are_those_of_enumeration_and_ties_fall_at_random():
     for case in range(12):
         sample, kinds = random_sample(rng)
         sample = sample.drop_duplicates() if case % 2 else sample  # all kinds alike: ties
-        law = household_law(sample, smoothing=0.5)
+        law = HouseholdLaw.from_sample(sample, smoothing=0.5)
         s = random_block(rng, kinds, 4)
         # Blur what is published, so that there are several.
         s["sizes"], s["race"] = [0] * 7, [0] * 14
@@ -171,7 +171,7 @@ def test_perturbed_reconstructions_fit_and_are_near_the_best():
     rng = np.random.default_rng(43)
     for case in range(8):
         sample, kinds = random_sample(rng)
-        law = household_law(sample, smoothing=0.5)
+        law = HouseholdLaw.from_sample(sample, smoothing=0.5)
         s = random_block(rng, kinds, 4)
         s["race"], s["children"] = [0] * 14, 0
         best = reconstruct_occupancy(as_blocks([s]), law, rng=1).log_likelihood[0][0]
@@ -198,7 +198,7 @@ def test_perturbed_reconstructions_fit_and_are_near_the_best():
 
 def test_kinds_outside_the_sample_are_used_when_needed_and_flagged():
     sample = pd.DataFrame({"size": [1, 2], "race_ethnicity": 0, "children": 0})
-    law = household_law(sample, smoothing=0.5)
+    law = HouseholdLaw.from_sample(sample, smoothing=0.5)
     inside = oracle.statistics_of([(1, 0, 0, 1, 1), (2, 0, 0, 0, 0)])
     outside = oracle.statistics_of([(3, 4, 1, 1, 1), (2, 0, 0, 0, 0)])
     wrong = oracle.statistics_of([(1, 0, 0, 1, 1)])
@@ -255,7 +255,7 @@ def test_exact_percentages_have_no_error(error):
         expected = [interval(int(c), 300) for c in getattr(true, name)[0]]
         assert list(zip(low.tolist(), high.tolist(), strict=True)) == expected
     assert np.any(blocks.hud_bedrooms < true.hud_bedrooms)  # least counts are no targets
-    law = household_law(homes[["size", "race_ethnicity", "children"]], smoothing=0.5)
+    law = HouseholdLaw.from_sample(homes[["size", "race_ethnicity", "children"]], smoothing=0.5)
     found = reconstruct_occupancy(blocks, law, rng=1, error=error, likelihood=False)
     assert (found.status, found.misfit[0].tolist()) == (("proved",), [0])
 
@@ -266,7 +266,7 @@ def test_errors_of_percentages_are_those_of_enumeration(error):
     apart = 0
     for case in range(12):
         sample, kinds = random_sample(rng, 4)
-        law = household_law(sample, smoothing=0.5)
+        law = HouseholdLaw.from_sample(sample, smoothing=0.5)
         s = noisy(rng, random_block(rng, kinds, int(rng.integers(1, 4))))
         # Wider intervals than those of so few households, as of many.
         for name in ("hud_race", "hud_bedrooms"):
@@ -284,7 +284,7 @@ def test_errors_of_percentages_are_those_of_enumeration(error):
 
 def test_blocks_without_households_but_with_people_are_infeasible():
     sample = pd.DataFrame({"size": [1, 2], "race_ethnicity": 0, "children": 0})
-    law = household_law(sample, smoothing=0.5)
+    law = HouseholdLaw.from_sample(sample, smoothing=0.5)
     empty = oracle.statistics_of([])
     some = {**empty, "population": 5, "children": 2, "hud_bedrooms": [2, 0, 0]}
     blocks = as_blocks([empty, some])
@@ -302,7 +302,7 @@ def test_blocks_without_households_but_with_people_are_infeasible():
 
 def test_reconstruction_and_detection_agree_on_contradictions():
     rng = np.random.default_rng(48)
-    law = household_law(
+    law = HouseholdLaw.from_sample(
         pd.DataFrame({"size": [1], "race_ethnicity": 0, "children": 0}), smoothing=0.5
     )
     rows = []
@@ -331,7 +331,7 @@ def test_reconstruction_and_detection_agree_on_contradictions():
 def test_squared_errors_without_end_are_refused():
     block = {**oracle.statistics_of([(1, 0, 0, 1, 1)]), "population": 2**31 - 1}
     sample = pd.DataFrame({"size": [1], "race_ethnicity": [0], "children": [0]})
-    law = household_law(sample, smoothing=0.5)
+    law = HouseholdLaw.from_sample(sample, smoothing=0.5)
     with pytest.raises(ArgumentError, match="error 'squared' must have at most 1000000 units"):
         reconstruct_occupancy(as_blocks([block]), law, rng=1, error="squared")
     found = reconstruct_occupancy(as_blocks([block]), law, rng=1, error="absolute")
@@ -347,7 +347,7 @@ class Silent:
 
 def test_limits_are_unknown_not_infeasible():
     sample = pd.DataFrame({"size": [1, 3], "race_ethnicity": 0, "children": 0})
-    law = household_law(sample, smoothing=0.5)
+    law = HouseholdLaw.from_sample(sample, smoothing=0.5)
     block = as_blocks([oracle.statistics_of([(3, 0, 0, 1, 1), (1, 0, 0, 0, 0)])])
     found = reconstruct_occupancy(block, law, rng=1, solver=Silent())
     assert (found.status, found.solutions.tolist()) == (("unknown",), [0])
@@ -378,7 +378,7 @@ def test_variability_is_that_of_enumeration(attributes):
         sample = pd.DataFrame(
             [h[:3] for h in homes], columns=["size", "race_ethnicity", "children"]
         )
-        law = household_law(sample, smoothing=0.5)
+        law = HouseholdLaw.from_sample(sample, smoothing=0.5)
         blocks = as_blocks([s])
         found = reconstruct_occupancy(blocks, law, rng=case)
         (star,) = solutions_of(found, 0)
@@ -401,7 +401,7 @@ def test_variability_is_that_of_enumeration(attributes):
 def test_solvers_agree():
     rng = np.random.default_rng(45)
     sample, kinds = random_sample(rng, 20)
-    law = household_law(sample, smoothing=0.5)
+    law = HouseholdLaw.from_sample(sample, smoothing=0.5)
     blocks = as_blocks([random_block(rng, kinds, 9) for _ in range(3)])
     fast = reconstruct_occupancy(blocks, law, rng=1)
     slow = reconstruct_occupancy(blocks, law, rng=1, solver=make_solver("pulp:cbc"))
@@ -413,7 +413,7 @@ def test_law_is_smoothed_and_ordered():
     sample = pd.DataFrame(
         {"size": [1, 3], "race_ethnicity": 2, "children": [0, 2], "weight": [3, 5]}
     )
-    law = household_law(sample, smoothing=0.25)
+    law = HouseholdLaw.from_sample(sample, smoothing=0.25)
     whole = 8 + 0.25 * len(law)
     np.testing.assert_allclose(
         law.log_probability[:2] / UNIT, np.log(np.array([3.25, 5.25]) / whole), atol=5e-5
@@ -421,12 +421,12 @@ def test_law_is_smoothed_and_ordered():
     assert law.log_probability[2:].max() == round(UNIT * np.log(0.25 / whole))
     assert law.in_sample.sum() == 2
     assert np.all(law.children <= law.size - 1)
-    assert len(household_law(sample, smoothing=0.25, adults=0)) > len(law)
+    assert len(HouseholdLaw.from_sample(sample, smoothing=0.25, adults=0)) > len(law)
 
 
 def test_bad_arguments():
     sample = pd.DataFrame({"size": [1], "race_ethnicity": [0], "children": [0]})
-    law = household_law(sample, smoothing=0.5)
+    law = HouseholdLaw.from_sample(sample, smoothing=0.5)
     block = as_blocks([oracle.statistics_of([(1, 0, 0, 1, 1)])])
     for frame, text in (
         (sample.drop(columns="size"), r"sample: must have .*, it lacks \['size'\]"),
@@ -435,11 +435,11 @@ def test_bad_arguments():
         (sample.assign(weight=0), "must hold households, got none"),
     ):
         with pytest.raises(DataError, match=text):
-            household_law(frame, smoothing=0.5)
+            HouseholdLaw.from_sample(frame, smoothing=0.5)
     with pytest.raises(ArgumentTypeError, match="sample must be a DataFrame"):
-        household_law(3, smoothing=0.5)
+        HouseholdLaw.from_sample(3, smoothing=0.5)
     with pytest.raises(ArgumentError, match="smoothing must be > 0"):
-        household_law(sample, smoothing=0.0)
+        HouseholdLaw.from_sample(sample, smoothing=0.0)
     for options, text in (
         ({"count": 0}, "count must be >= 1"),
         ({"method": "psychic"}, "method must be one of"),

@@ -19,7 +19,7 @@ from bayesrisk.reconstruction import (
     register_attack,
     registry,
 )
-from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate_records
+from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
 
 
 @pytest.fixture(autouse=True)
@@ -121,14 +121,14 @@ def test_groups_of_races_become_their_first():
     )
     records = Records.from_frame(people, schema=Schema.named("sf1-person"))
     six = Workload.named("sf1-block").select(tables=["P1", "P12", "P12A", "P12B", "P12G"])
-    made = record_form(reconstruct(tabulate_records(records, six), scope="block"))
+    made = record_form(reconstruct(tabulate(records, six), scope="block"))
     assert {"race", "hisp", "age"} <= set(made)
     assert made["race"].between(1, 63).all()
     assert made.loc[made["sex"] == 0, "race"].item() == 1
 
 
 def test_no_records_keep_their_columns():
-    tables = tabulate_records(
+    tables = tabulate(
         Records.from_frame(
             pd.DataFrame({"block": ["010010201001000"], "sex": 0, "age": 4, "race": 1, "hisp": 0}),
             schema=Schema.named("sf1-person"),

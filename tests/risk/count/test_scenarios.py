@@ -5,12 +5,12 @@ from dataclasses import FrozenInstanceError, astuple
 import pytest
 
 from bayesrisk import ArgumentError, block_risk
-from bayesrisk.risk import SCENARIOS, scenario
+from bayesrisk.risk import SCENARIOS, Scenario
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_scenario_says_what_it_is_about(name):
-    item = scenario(name)
+    item = Scenario.named(name)
     assert item is SCENARIOS[name]
     assert item.name == name
     assert all(astuple(item))
@@ -30,4 +30,4 @@ def test_only_the_words_differ():
 @pytest.mark.parametrize("bad", ["Membership", "", None, 3, ["membership"]])
 def test_unknown_names(bad):
     with pytest.raises(ArgumentError, match=r"scenario must be one of characteristics, .* got"):
-        scenario(bad)
+        Scenario.named(bad)

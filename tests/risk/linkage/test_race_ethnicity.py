@@ -7,7 +7,7 @@ import pytest
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.mechanisms import DiscreteGaussianMechanism
 from bayesrisk.risk import majority_inference, race_ethnicity_counts
-from bayesrisk.tables import Records, Schema, Workload, as_microdata, tabulate_records
+from bayesrisk.tables import Records, Schema, Workload, as_microdata, tabulate
 
 BLOCKS = [f"01001020100100{i}" for i in range(4)]
 
@@ -45,8 +45,8 @@ def test_records_and_tables_agree_with_counting(adults):
     pl94 = as_microdata(records()).for_schema(Schema.named("pl94"))
     sources = [
         people(),
-        tabulate_records(records(), Workload.named("sf1-block")),
-        tabulate_records(pl94, Workload.named("pl94", levels=["block"])),
+        tabulate(records(), Workload.named("sf1-block")),
+        tabulate(pl94, Workload.named("pl94", levels=["block"])),
     ]
     for source in sources:
         found = race_ethnicity_counts(source, adults=adults)
@@ -56,7 +56,7 @@ def test_records_and_tables_agree_with_counting(adults):
 
 
 def test_larger_places_and_noise():
-    tables = tabulate_records(records(), Workload.named("sf1-block", levels=["tract", "block"]))
+    tables = tabulate(records(), Workload.named("sf1-block", levels=["tract", "block"]))
     tract = race_ethnicity_counts(tables, level="tract")
     assert tract.index.tolist() == ["01001020100"]
     assert tract.sum(axis=1).item() == len(people())
@@ -98,7 +98,7 @@ def test_refusals(source, options, error, words):
 
 
 def test_missing_tables_are_named():
-    some = tabulate_records(records(), Workload.named("sf1-block").select(tables=["P8", "P12"]))
+    some = tabulate(records(), Workload.named("sf1-block").select(tables=["P8", "P12"]))
     with pytest.raises(ArgumentError, match="must have tables P8 and P9, or 'hispanic"):
         race_ethnicity_counts(some)
     with pytest.raises(ArgumentError, match="P10 and P11"):

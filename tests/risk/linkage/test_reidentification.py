@@ -12,12 +12,12 @@ from scipy.stats import binomtest
 
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.risk.intervals import binomial_interval
-from bayesrisk.risk.linkage.agreement import agreement
+from bayesrisk.risk.linkage.agreement import compare_with_truth
 from bayesrisk.risk.linkage.majority import majority_inference
-from bayesrisk.risk.linkage.reidentification import reidentification
+from bayesrisk.risk.linkage.reidentification import reidentify
 from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
 from bayesrisk.risk.linkage.variability_reports import uniques_by_block_size, variability_quantiles
-from bayesrisk.risk.linkage.without_record import leave_one_out
+from bayesrisk.risk.linkage.without_record import inference_without_record
 
 BLOCKS = [f"01001020100{number}" for number in ("1000", "1001", "2000")]
 PERSON = st.fixed_dictionaries(
@@ -40,7 +40,7 @@ def identified(people):
 @settings(deadline=None)
 def test_putative_counts_like_the_printed_loop(records, people, seed):
     truth = identified(people)
-    found = reidentification(
+    found = reidentify(
         {"r": pd.DataFrame(records)}, {"a": truth}, truth=truth, baseline_from="r", rng=seed
     )
     binned = [
@@ -57,7 +57,7 @@ def test_putative_counts_like_the_printed_loop(records, people, seed):
 @settings(deadline=None)
 def test_the_truth_itself_confirms_every_unique_person(people):
     truth = identified(people)
-    found = reidentification({"t": truth}, {"a": truth}, truth=truth, baseline_from="t", rng=1)
+    found = reidentify({"t": truth}, {"a": truth}, truth=truth, baseline_from="t", rng=1)
     unique = found.to_frame(panel="nonmodal-unique", by_size=False).set_index("source").loc["t"]
     modal = {i: oracle.modal_cell(people, p["block"]) for i, p in enumerate(people)}
     place = Counter((p["block"], p["sex"], oracle.age_bin(p["age"])) for p in people)
@@ -83,7 +83,7 @@ def test_panels_and_sizes_add_up():
     truth = people.assign(person=[f"p{i}" for i in range(300)])
     known = truth.sample(150, random_state=1).drop(columns=["race", "hisp"])
     wrong = known.assign(person=[f"q{i}" for i in range(150)])  # nobody the truth knows
-    found = reidentification(
+    found = reidentify(
         {"truth": people},
         {"known": known, "strangers": wrong},
         truth=truth,
@@ -158,10 +158,10 @@ def per_block(people, values):
 
 def test_intervals_take_blocks_as_units():
     people, records, wrong = blocks_of_all_sizes(1)
-    links = reidentification(
+    links = reidentify(
         {"r": records}, {"a": people}, truth=people, baseline_from="r", rng=1, level=0.9
     ).to_frame()
-    agreed = agreement({"r": records}, truth=people, baseline_from="r", rng=1, level=0.9)
+    agreed = compare_with_truth({"r": records}, truth=people, baseline_from="r", rng=1, level=0.9)
     agreed = agreed.to_frame().query("source == 'r'").set_index("block_size")
     links = links.query("source == 'r'").set_index("block_size")
     population = people.groupby("block")["sex"].transform("size")
@@ -186,7 +186,7 @@ def test_the_left_out_baseline_removes_every_target():
     rows = people.to_dict("records")
     chances = np.array([oracle.leave_one_out(rows, i) for i in range(len(rows))])
     modal = np.array([oracle.modal_cell(rows, r["block"]) == (r["race"], r["hisp"]) for r in rows])
-    found = reidentification({"r": records}, {"a": people}, truth=people, baseline_from="r", rng=1)
+    found = reidentify({"r": records}, {"a": people}, truth=people, baseline_from="r", rng=1)
     for panel, chosen in (("all", modal | ~modal), ("modal", modal), ("nonmodal", ~modal)):
         row = found.to_frame(panel=panel, by_size=False).iloc[0]
         means = chances[chosen].mean(axis=0)
@@ -198,7 +198,11 @@ def test_the_left_out_baseline_removes_every_target():
         assert row["left_out_ratio_lower"] < ratio < row["left_out_ratio_upper"]
         assert row["baseline_guesser"].endswith(", own record counted, as published")
     assert "proportional" in name  # about nonmodal people the modal guesser knows nothing
-    agreed = agreement({"r": records}, truth=people, baseline_from="r", rng=1).to_frame().iloc[0]
+    agreed = (
+        compare_with_truth({"r": records}, truth=people, baseline_from="r", rng=1)
+        .to_frame()
+        .iloc[0]
+    )
     for kind in ("exact", "binned"):
         assert agreed[f"{kind}_left_out"] == pytest.approx(chances.mean(axis=0).max(), rel=1e-12)
         ratio = agreed[f"{kind}_rate"] / agreed[f"{kind}_left_out"]
@@ -208,7 +212,7 @@ def test_the_left_out_baseline_removes_every_target():
 def test_who_is_linked_at_a_wrong_place_is_guessed_by_nobody():
     people, records, _ = blocks_of_all_sizes(3, blocks=6)
     moved = people.assign(block=np.roll(people["block"], 40))
-    found = reidentification({"r": records}, {"a": moved}, truth=people, baseline_from="r", rng=1)
+    found = reidentify({"r": records}, {"a": moved}, truth=people, baseline_from="r", rng=1)
     row = found.to_frame(by_size=False).iloc[0]
     links = found.tally.query("source == 'r'")
     right = links[links["in_truth"] == 1]
@@ -232,7 +236,7 @@ def test_the_published_proportional_guesser_draws_the_targets_own_record():
             "person": np.arange(5 * blocks),
         }
     )
-    found = reidentification({"t": people}, {"a": people}, truth=people, baseline_from="t", rng=2)
+    found = reidentify({"t": people}, {"a": people}, truth=people, baseline_from="t", rng=2)
     rows = found.to_frame(panel="nonmodal-unique", by_size=False).set_index("source")
     # Two of five are alone with their race: drawn with 1/5, and never from the four others.
     error = np.sqrt(0.2 * 0.8 / (2 * blocks))
@@ -245,7 +249,7 @@ def test_the_published_proportional_guesser_draws_the_targets_own_record():
 @given(PEOPLE, PEOPLE)
 @settings(deadline=None)
 def test_agreement_counts_like_the_printed_loop(records, people):
-    found = agreement(
+    found = compare_with_truth(
         {"r": pd.DataFrame(records)}, truth=pd.DataFrame(people), baseline_from="r", rng=1
     )
     binned = [
@@ -264,7 +268,7 @@ def test_agreement_counts_like_the_printed_loop(records, people):
 @given(PEOPLE)
 @settings(deadline=None)
 def test_leave_one_out_against_removing_each_record(people):
-    found = leave_one_out(pd.DataFrame(people))
+    found = inference_without_record(pd.DataFrame(people))
     expected = np.array([oracle.leave_one_out(people, i) for i in range(len(people))])
     np.testing.assert_allclose(found.persons["modal"], expected[:, 0], rtol=1e-14)
     np.testing.assert_allclose(found.persons["proportional"], expected[:, 1], rtol=1e-14)
@@ -371,12 +375,12 @@ def test_refusals(change, error, words):
     }
     sources, attackers = settings_.pop("sources"), settings_.pop("attackers")
     with pytest.raises(error, match=words):
-        reidentification(sources, attackers, **settings_)
+        reidentify(sources, attackers, **settings_)
 
 
 def test_layouts_have_the_rows_and_columns_of_the_published_tables():
     truth = pd.concat([PERSONS, PERSONS.assign(block=BLOCKS[1], race=2, person=[3, 4])])
-    found = reidentification(
+    found = reidentify(
         {"r": truth},
         {"a": truth, "b": truth.iloc[:1]},
         truth=truth,
@@ -400,7 +404,7 @@ def test_layouts_have_the_rows_and_columns_of_the_published_tables():
     rows = found.to_frame(panel="nonmodal", zero_variability=True, by_size=False)
     mine = rows.query("attacker == 'a' and source == 'r'").iloc[0]
     assert proved.loc[("nonmodal", "r"), ("a", "Population")] == mine["attacker_records"]
-    agreed = agreement({"r": truth}, truth=truth, baseline_from="r", rng=1)
+    agreed = compare_with_truth({"r": truth}, truth=truth, baseline_from="r", rng=1)
     layout = agreed.to_layout()
     assert layout.index.tolist() == [(b, s) for b in ("All", *SIZE_CLASSES) for s in agreed.sources]
     assert layout.loc[("All", "r")].tolist() == [4, 4, 4, 100.0, 100.0]
@@ -410,9 +414,7 @@ def test_layouts_have_the_rows_and_columns_of_the_published_tables():
 
 
 def test_unknown_panels_and_unstated_variability_are_refused():
-    found = reidentification(
-        {"r": PERSONS}, {"a": PERSONS}, truth=PERSONS, baseline_from="r", rng=1
-    )
+    found = reidentify({"r": PERSONS}, {"a": PERSONS}, truth=PERSONS, baseline_from="r", rng=1)
     with pytest.raises(ArgumentError, match="panel must be one of"):
         found.to_frame(panel="some")
     with pytest.raises(ArgumentError, match="zero_variability must have been given"):

@@ -15,10 +15,10 @@ from bayesrisk.reconstruction import OccupancyDetection, OccupancyReconstruction
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk import (
     MATCH_KEYS,
+    Statements,
     occupancy_block_risk,
     occupancy_linkage,
     occupancy_ranking,
-    occupancy_statements,
     sampling_ranking,
 )
 
@@ -220,19 +220,17 @@ def test_statements_have_prior_posterior_and_ratio():
     holding = {row["block"] for row in with_answers(truth) if row["violation"]}
     status = ("violation", "violation", "possible", "possible", "infeasible", "undecided")
     found = detection(status)
-    exact = occupancy_statements(found, spec=Identity().spec, prior=0.2)
+    exact = Statements.of(found, spec=Identity().spec, prior=0.2).frame
     assert exact["posterior"].tolist()[:2] == [1.0, 1.0]
     assert exact["ratio"].tolist()[:2] == [5.0, 5.0]
     assert exact["status"].tolist() == ["proved"] * 2 + ["unverified"] * 4
     assert exact["people"].tolist() == list(range(11, 17))
     assert exact["target"][0] == "block 0"
     without = replace(found, subsidised=np.array([0, 12, 0, 14, 15, 16]))
-    fewer = occupancy_statements(without, spec=Identity().spec, prior=0.2)
+    fewer = Statements.of(without, spec=Identity().spec, prior=0.2).frame
     assert fewer["target"].tolist() == [f"block {i}" for i in (1, 3, 4, 5)]
     assert fewer["people"].tolist() == [12, 14, 15, 16]
-    swapped = occupancy_statements(
-        found, spec=MechanismSpec("swapping", {}), prior=0.2, truth=truth
-    )
+    swapped = Statements.of(found, spec=MechanismSpec("swapping", {}), prior=0.2, truth=truth).frame
     assert set(swapped["status"]) == {"estimated"}
     for kind in set(status):
         own = [str(i) in holding for i, s in enumerate(status) if s == kind]
@@ -258,9 +256,9 @@ def test_bad_arguments():
     with pytest.raises(ArgumentTypeError, match="truth must be a DataFrame, got int"):
         occupancy_block_risk(found, 3)
     with pytest.raises(ArgumentError, match="prior must be > 0"):
-        occupancy_statements(found, spec=spec, prior=0.0)
+        Statements.of(found, spec=spec, prior=0.0)
     with pytest.raises(ArgumentTypeError, match="spec must be a MechanismSpec"):
-        occupancy_statements(found, spec=3, prior=0.5)
+        Statements.of(found, spec=3, prior=0.5)
     with pytest.raises(ArgumentTypeError, match="key must be columns of"):
         occupancy_linkage(ranking, truth, key="child", unique=False)
     with pytest.raises(DataError, match=r"key: must be columns of .*, got 'colour'"):

@@ -6,16 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk import ArgumentError, make_mechanism, tabulate_records
+from bayesrisk import ArgumentError, make_mechanism, tabulate
 from bayesrisk import datasets as samples
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.mechanisms import Identity
-from bayesrisk.reconstruction import claims
+from bayesrisk.reconstruction import find_claims
 from bayesrisk.risk import (
-    certainty_precision,
+    Statements,
     claim_examples,
+    claim_precision,
     claim_priors,
-    claim_statements,
     count_claims,
     records_identified,
 )
@@ -27,10 +27,10 @@ COLUMNS = ["tenure", "size", "race", "hhage", "under_18"]
 
 @pytest.fixture(scope="module")
 def sample():
-    data = samples.microdata("fifty-blocks")
+    data = samples.load_microdata("fifty-blocks")
     blocks = data.blocks.loc[data.blocks["chosen"], "block"].to_numpy(dtype="U15")[:6]
     own = data.households.take(np.flatnonzero(np.isin(data.households.geoids, blocks)))
-    found = claims(tabulate_records(own, Workload.named("household-dhc")), columns=COLUMNS)
+    found = find_claims(tabulate(own, Workload.named("household-dhc")), columns=COLUMNS)
     return data, own, found
 
 
@@ -92,13 +92,13 @@ def test_priors_without_the_targets_record_remove_it(sample, level, width):
         assert row.prior == pytest.approx(expected, rel=1e-12)
     assert (priors["share"] <= counted["share"]).all()
     assert (priors["share"] < counted["share"]).any()
-    rows = claim_statements(
+    rows = Statements.of(
         found,
         spec=Identity().spec,
         records=data.households,
         level=level,
         leave_out=True,
-    )
+    ).frame
     np.testing.assert_array_equal(rows["prior"], priors["prior"])
 
 
@@ -133,7 +133,7 @@ def test_a_prior_of_nobody_is_zero(sample):
 
 def test_claims_of_true_counts_are_true_and_of_swapped_ones_not_all(sample):
     data, own, found = sample
-    precise = certainty_precision(found, own)
+    precise = claim_precision(found, own)
     assert (precise["precision"] == 1.0).all()
     total = precise[(precise["kind"] == "any") & (precise["columns"] == 0)].iloc[0]
     assert total["claims"] == len(found.to_frame())
@@ -148,8 +148,8 @@ def test_claims_of_true_counts_are_true_and_of_swapped_ones_not_all(sample):
         {"block": release.tables.geoids["block"][inside]},
         {k: v[inside] for k, v in release.tables.counts.items()},
     )
-    swapped = claims(tables, columns=COLUMNS)
-    result = certainty_precision(swapped, own)
+    swapped = find_claims(tables, columns=COLUMNS)
+    result = claim_precision(swapped, own)
     line = result[(result["kind"] == "any") & (result["columns"] == 0)].iloc[0]
     verified = swapped.to_frame()
     right = count_claims(swapped, verified, own) == verified["multiplicity"]
@@ -158,9 +158,9 @@ def test_claims_of_true_counts_are_true_and_of_swapped_ones_not_all(sample):
     assert (line["blocks"], line["all_true"]) == (len(by_block), by_block.sum())
     assert line["lower"] < line["precision"] < line["upper"]
     assert line["block_lower"] <= line["block_share"] <= line["block_upper"]
-    rows = claim_statements(
+    rows = Statements.of(
         swapped, spec=release.spec, records=data.households, level="tract", truth=own
-    )
+    ).frame
     assert set(rows["status"]) == {"estimated"}
     assert (rows["posterior"] < 1).any()
     for columns, line in rows.groupby("n_columns"):
@@ -170,7 +170,7 @@ def test_claims_of_true_counts_are_true_and_of_swapped_ones_not_all(sample):
         assert set(line["posterior"]) == {true.mean()}
         bounds = clustered_interval(true, same["block"], level=0.95)
         assert (set(line["lower"]), set(line["upper"])) == ({bounds[0]}, {bounds[1]})
-    unsure = claim_statements(swapped, spec=release.spec, records=data.households, level="tract")
+    unsure = Statements.of(swapped, spec=release.spec, records=data.households, level="tract").frame
     assert set(unsure["status"]) == {"unverified"}
     assert unsure["posterior"].isna().all()
 
@@ -178,13 +178,14 @@ def test_claims_of_true_counts_are_true_and_of_swapped_ones_not_all(sample):
 def test_statements_of_true_counts_are_certain(sample):
     data, _, found = sample
     spec = Identity().spec
-    rows = claim_statements(found, spec=spec, records=data.households, level="state")
+    rows = Statements.of(found, spec=spec, records=data.households, level="state").frame
     priors = claim_priors(found, data.households, level="state")
     assert (rows["posterior"] == 1.0).all()
     assert np.array_equal(rows["ratio"], priors["ratio"])
     assert np.array_equal(rows["people"], priors["multiplicity"])
     assert rows["statement"].str.endswith(".").all()
-    assert list(rows)[:5] == ["attack", "protection", "target", "statement", "people"]
+    assert list(rows)[:5] == ["attack", "adversary", "protection", "target", "statement"]
+    assert rows["correct"].isna().all()  # nobody has looked
 
 
 def test_records_identified_counts_households(sample):
@@ -214,9 +215,9 @@ def test_examples_say_most_first(sample):
 
 def test_other_things_are_refused(sample):
     data, own, found = sample
-    people = samples.microdata("synthetic-county").persons
+    people = samples.load_microdata("synthetic-county").persons
     with pytest.raises(ArgumentError, match="truth must be of schema 'household-dhc'"):
-        certainty_precision(found, people)
+        claim_precision(found, people)
     with pytest.raises(ArgumentTypeError, match="found must be Claims"):
         claim_priors(3, own, level="tract")
     with pytest.raises(ArgumentTypeError, match="records must be Records"):
@@ -224,7 +225,7 @@ def test_other_things_are_refused(sample):
     with pytest.raises(ArgumentError, match="level must be one of"):
         claim_priors(found, own, level="village")
     with pytest.raises(ArgumentTypeError, match="spec must be a MechanismSpec"):
-        claim_statements(found, spec="identity", records=data.households, level="tract")
+        Statements.of(found, spec="identity", records=data.households, level="tract")
     with pytest.raises(ArgumentError, match="n must be"):
         claim_examples(found, n=0)
     with pytest.raises(ArgumentTypeError, match="found must be Claims"):
@@ -232,4 +233,4 @@ def test_other_things_are_refused(sample):
     with pytest.raises(ArgumentTypeError, match="found must be Claims"):
         claim_examples(3)
     with pytest.raises(ArgumentError, match="count must be one of"):
-        certainty_precision(found, own, count="columns")
+        claim_precision(found, own, count="columns")

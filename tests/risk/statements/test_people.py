@@ -1,7 +1,6 @@
 """The same statements about the same people: against loops, and what protections may not do."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from oracles import linkage as oracle
 
@@ -10,9 +9,7 @@ from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.reconstruction import make_attack
 from bayesrisk.risk import (
-    STATEMENT_COLUMNS,
-    reconstruction_statements,
-    statement_summary,
+    Statements,
     statements_about_people,
 )
 from bayesrisk.tables import Workload
@@ -41,11 +38,9 @@ def attacked(seed):
         found = make_attack("reconstruction", scope="block").run(release)
         records[name] = found.to_frame()
         statements.append(
-            reconstruction_statements(
-                found, spec=release.spec, prior_weight=1.0, truth=truth, rng=1
-            )
+            Statements.of(found, spec=release.spec, prior_weight=1.0, truth=truth, rng=1)
         )
-    return truth, pd.concat(statements), records
+    return truth, Statements.concat(statements), records
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +50,8 @@ def case():
 
 def test_beliefs_are_shares_of_the_records_of_the_persons_kind(case):
     truth, statements, records = case
-    rows = statements_about_people(statements, truth, prior_weight=0.7)
+    rows = statements_about_people(statements, truth, prior_weight=0.7).frame
+    assert rows["correct"].all()
     assert rows["people"].eq(1).all()
     n = len(truth)
     people = truth.assign(agebin=[oracle.age_bin(age) for age in truth["age"]])
@@ -90,39 +86,43 @@ def test_protections_are_compared_on_the_same_people(case):
     """Over what each attack happens to state swapping looks worse than nothing; here it cannot."""
     truth, statements, _ = case
     rows = statements_about_people(statements, truth, prior_weight=1.0)
-    summary = statement_summary(rows).set_index("protection")
+    summary = rows.summary().set_index("protection")
     assert summary["comparable"].all()
     assert summary["statements"].nunique() == summary["prior"].round(12).nunique() == 1
-    assert not statement_summary(statements)["comparable"].any()
+    assert not statements.summary()["comparable"].any()
     for name in ("posterior", "at_least_10"):
         assert summary.loc["identity", name] > summary.loc["swapping", name]
         assert summary.loc["swapping", name] > summary.loc["topdown", name]
     # The pooled rates, a negative control: more statements far above their prior after swapping.
-    pooled = statements.assign(strong=statements["people"] * (statements["ratio"] > 10))
+    stated = statements.frame
+    pooled = stated.assign(strong=stated["people"] * (stated["ratio"] > 10))
     strong = pooled.groupby("protection")["strong"].sum()
     assert strong["swapping"] > strong["identity"]
 
 
 def test_a_person_of_whom_nobody_speaks_keeps_the_prior(case):
     truth, statements, _ = case
-    gone = statements["block"] == truth["block"].iloc[0]
-    rows = statements_about_people(statements[~gone], truth, prior_weight=1.0)
+    gone = statements.frame["block"] == truth["block"].iloc[0]
+    fewer = Statements(statements.frame[~gone])
+    rows = statements_about_people(fewer, truth, prior_weight=1.0).frame
     mine = rows[rows["block"] == truth["block"].iloc[0]]
     assert set(mine["status"]) == {"unstated"}
     assert (mine["posterior"] == mine["prior"]).all()
     assert (mine["ratio"] == 1.0).all()
-    nothing = statements_about_people(statements.iloc[:0], truth, prior_weight=1.0)
+    none = Statements(statements.frame.iloc[:0])
+    nothing = statements_about_people(none, truth, prior_weight=1.0)
     assert len(nothing) == 0
-    assert list(nothing.columns[: len(STATEMENT_COLUMNS)]) == list(STATEMENT_COLUMNS)
+    assert list(nothing.frame) == list(rows)
 
 
 def test_refusals(case):
     truth, statements, _ = case
     with pytest.raises(DataError, match=r"identity: .* is there twice; give each release"):
-        statements_about_people(pd.concat([statements] * 2), truth, prior_weight=1.0)
+        statements_about_people(Statements.concat([statements] * 2), truth, prior_weight=1.0)
+    without = Statements(statements.frame.drop(columns="agebin"))
     with pytest.raises(DataError, match="must have a column 'agebin'"):
-        statements_about_people(statements.drop(columns="agebin"), truth, prior_weight=1.0)
-    with pytest.raises(ArgumentTypeError, match="must be a DataFrame, got int"):
+        statements_about_people(without, truth, prior_weight=1.0)
+    with pytest.raises(ArgumentTypeError, match=r"statements must be .*Statements, got"):
         statements_about_people(3, truth, prior_weight=1.0)
     with pytest.raises(ArgumentError, match="prior_weight must be >= 0"):
         statements_about_people(statements, truth, prior_weight=-1.0)

@@ -18,8 +18,9 @@ from bayesrisk.reconstruction import (
 )
 from bayesrisk.reconstruction.linkage.persons import person_frame, race_ethnicity
 from bayesrisk.release import MechanismSpec
-from bayesrisk.risk import STATEMENT_COLUMNS, reconstruction_statements
+from bayesrisk.risk import Statements
 from bayesrisk.risk.linkage.target_groups import size_class
+from bayesrisk.risk.statements._columns import COLUMNS
 from bayesrisk.tables import Workload
 
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
@@ -44,7 +45,7 @@ def attacked(tract):
 
 @pytest.fixture(scope="module")
 def rows(attacked):
-    return reconstruction_statements(attacked[1], spec=attacked[0].spec, prior_weight=1.0)
+    return Statements.of(attacked[1], spec=attacked[0].spec, prior_weight=1.0).frame
 
 
 def test_certain_statements_are_true_of_everybody(rows, truth):
@@ -74,7 +75,7 @@ def test_proved_posteriors_are_shares_of_the_true_people(rows, truth):
 
 def test_priors_are_those_without_the_targets_record(attacked):
     found, weight = attacked[1], 0.7
-    rows = reconstruction_statements(found, spec=attacked[0].spec, prior_weight=weight)
+    rows = Statements.of(found, spec=attacked[0].spec, prior_weight=weight).frame
     frame = found.to_frame()
     for row in rows.sample(60, random_state=1).itertuples():
         mine = (frame["race"] == row.race) & (frame["hisp"] == row.hisp)
@@ -88,7 +89,7 @@ def test_priors_are_those_without_the_targets_record(attacked):
 
 
 def test_a_person_alone_has_the_prior_of_the_area(attacked):
-    rows = reconstruction_statements(attacked[1], spec=attacked[0].spec, prior_weight=0.0)
+    rows = Statements.of(attacked[1], spec=attacked[0].spec, prior_weight=0.0).frame
     alone = rows[rows.groupby("block")["people"].transform("sum") == 1]
     frame = attacked[1].to_frame()
     for row in alone.itertuples():
@@ -98,7 +99,8 @@ def test_a_person_alone_has_the_prior_of_the_area(attacked):
 
 
 def test_the_frame_of_every_attack(rows):
-    assert tuple(rows)[: len(STATEMENT_COLUMNS)] == STATEMENT_COLUMNS
+    assert tuple(rows)[: len(COLUMNS)] == COLUMNS
+    assert set(rows["adversary"]) == {"linker"}
     assert set(rows["attack"]) == {"reconstruction"}
     assert set(rows["protection"]) == {"identity"}
     proved = rows[rows["status"] == "proved"]
@@ -110,13 +112,13 @@ def test_the_frame_of_every_attack(rows):
 
 def test_the_truth_gives_the_others_a_rate_with_an_interval(attacked, truth):
     found, spec = attacked[1], attacked[0].spec
-    rows = reconstruction_statements(found, spec=spec, prior_weight=1.0, truth=truth, rng=1)
+    rows = Statements.of(found, spec=spec, prior_weight=1.0, truth=truth, rng=1).frame
     assert set(rows["status"]) == {"proved", "estimated"}
     guessed = rows[rows["status"] == "estimated"]
     assert (guessed["lower"] <= guessed["posterior"]).all()
     assert (guessed["posterior"] <= guessed["upper"]).all()
     assert_near_expected_rates(guessed, truth)
-    again = reconstruction_statements(found, spec=spec, prior_weight=1.0, truth=truth, rng=1)
+    again = Statements.of(found, spec=spec, prior_weight=1.0, truth=truth, rng=1).frame
     pd.testing.assert_frame_equal(rows, again)
 
 
@@ -143,7 +145,7 @@ def test_nothing_is_proved_about_people_after_swapping(tract, truth):
     release = swapping.release(tract, workload=BOTH, rng=2)
     found = make_attack("reconstruction", scope="tract").run(release)
     assert "unique" in found.status  # of the tables; they are not those of the people
-    rows = reconstruction_statements(found, spec=release.spec, prior_weight=1.0, truth=truth, rng=1)
+    rows = Statements.of(found, spec=release.spec, prior_weight=1.0, truth=truth, rng=1).frame
     assert set(rows["status"]) == {"estimated"}
     assert (rows["posterior"] < 1.0).any()
 
@@ -153,7 +155,8 @@ def test_nothing_is_proved_about_people_after_swapping(tract, truth):
     [
         ({"prior_weight": -1.0}, ArgumentError, "prior_weight must be >= 0"),
         ({"spec": "identity"}, ArgumentTypeError, "spec must be a MechanismSpec"),
-        ({"found": 3}, ArgumentTypeError, "found must be a Reconstruction"),
+        ({"found": 3}, ArgumentTypeError, "result must be one of Reconstruction, Claims"),
+        ({"prior": 0.5}, ArgumentTypeError, "options must be those of the attack .*prior_weight"),
         ({"truth": pd.DataFrame()}, ArgumentTypeError, "rng must be given with truth"),
     ],
 )
@@ -162,15 +165,15 @@ def test_refusals(attacked, change, error, words):
     options |= change
     found = options.pop("found")
     with pytest.raises(error, match=words):
-        reconstruction_statements(found, **options)
+        Statements.of(found, **options)
 
 
 def test_intervals_of_estimated_statements_take_blocks_as_units(attacked, truth):
     """Links of one block stand and fall together: as if nothing were proved, by hand."""
     spec = MechanismSpec("swapping", {})
-    rows = reconstruction_statements(
-        attacked[1], spec=spec, prior_weight=1.0, truth=truth, rng=3, level=0.9
-    )
+    rows = Statements.of(
+        attacked[1], spec=spec, prior_weight=1.0, truth=truth, rng=3, confidence=0.9
+    ).frame
     records = record_form(attacked[1])
     records = person_frame(records, columns=("block", "sex", "age", "race", "hisp"), source="r")
     people = truth.assign(agebin=age_bin(truth["age"]))

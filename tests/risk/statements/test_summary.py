@@ -1,18 +1,24 @@
 """The summary of statements against plain loops; what must be refused."""
 
 import math
+import tempfile
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.plotting import plot_statements
-from bayesrisk.risk import STATEMENT_COLUMNS, statement_summary
+from bayesrisk.risk import Statements
 
+COLUMNS = (
+    "attack", "adversary", "protection", "target", "statement", "people", "prior", "posterior",
+    "lower", "upper", "ratio", "status",
+)  # fmt: skip
 STATUS = ("proved", "estimated", "unverified", "believed", "unstated")
 
 
@@ -22,8 +28,19 @@ def row(attack, protection, target, people, prior, posterior, status):
     if known:
         ratio = posterior / prior if prior else (math.inf if posterior else math.nan)
     posterior = posterior if known else math.nan
-    values = (attack, protection, target, "s", people, prior, posterior, posterior, posterior)
-    return dict(zip(STATEMENT_COLUMNS, (*values, ratio, status), strict=True))
+    values = (
+        attack,
+        "outsider",
+        protection,
+        target,
+        "s",
+        people,
+        prior,
+        posterior,
+        posterior,
+        posterior,
+    )
+    return dict(zip(COLUMNS, (*values, ratio, status), strict=True))
 
 
 ROWS = st.lists(
@@ -44,8 +61,8 @@ ROWS = st.lists(
 
 @given(rows=ROWS, cut=st.integers(0, 20))
 def test_numbers_are_those_of_a_loop(rows, cut):
-    frames = [pd.DataFrame(part, columns=STATEMENT_COLUMNS) for part in (rows[:cut], rows[cut:])]
-    found = statement_summary(frames, thresholds=(1.0, 3.0))
+    parts = [Statements(pd.DataFrame(part, columns=COLUMNS)) for part in (rows[:cut], rows[cut:])]
+    found = Statements.concat(parts).summary(thresholds=(1.0, 3.0))
     groups = {}
     for r in rows:
         groups.setdefault((r["attack"], r["protection"]), []).append(r)
@@ -81,7 +98,7 @@ def test_numbers_are_those_of_a_loop(rows, cut):
 
 
 def test_no_statements_are_no_rows():
-    found = statement_summary(pd.DataFrame(columns=STATEMENT_COLUMNS))
+    found = Statements(pd.DataFrame(columns=COLUMNS)).summary()
     assert len(found) == 0
     assert "at_least_10" in found
 
@@ -89,36 +106,45 @@ def test_no_statements_are_no_rows():
 def test_refusals():
     good = pd.DataFrame([row("claims", "identity", "1", 1, 0.5, 1.0, "proved")] * 2)
     for change, text in (
-        ({"prior": [0.5, 1.5]}, r"row 2, column prior: must be in \[0, 1\], got .*1.5"),
+        ({"prior": [0.5, 1.5]}, r"row 2, column prior: must be in \[0, 1\], got 1.5"),
         ({"posterior": [math.nan, 1.0]}, "row 1, column posterior"),
         ({"ratio": [2.0, -1.0]}, "row 2, column ratio: must be >= 0"),
+        ({"ratio": [2.0, 3.0]}, "row 2, column ratio: must be the posterior over the prior, got"),
+        ({"lower": [1.0, 0.5], "upper": [1.0, 0.9]}, "row 2, column upper: must be at least the"),
+        ({"people": [1, -1]}, "row 2, column people: must be >= 0, got -1"),
+        ({"people": [1, 0.5]}, "row 2, column people: must be whole, got 0.5"),
+        ({"without": [math.nan, 2.0]}, r"row 2, column without: must be in \[0, 1\], got 2.0"),
+        ({"correct": ["yes", "no"]}, "column 'correct' must be true, false or missing"),
+        ({"prior": ["a", "b"]}, "column 'prior' must hold numbers"),
         ({"status": ["proved", "sure"]}, "row 2, column status: must be one of proved"),
     ):
         with pytest.raises(DataError, match=text):
-            statement_summary(good.assign(**change))
-    with pytest.raises(DataError, match="it lacks \\['ratio'\\]"):
-        statement_summary(good.drop(columns="ratio"))
-    with pytest.raises(ArgumentTypeError, match="must be a DataFrame, got int"):
-        statement_summary([good, 3])
-    with pytest.raises(ArgumentError, match="at least one frame"):
-        statement_summary([])
+            Statements(good.assign(**change))
+    with pytest.raises(DataError, match="it lacks \\['posterior'\\]"):
+        Statements(good.drop(columns="posterior"))
+    with pytest.raises(ArgumentTypeError, match="statements must be a DataFrame, got int"):
+        Statements(3)
+    with pytest.raises(ArgumentTypeError, match="statements"):
+        Statements.concat([Statements(good), good])
+    with pytest.raises(ArgumentError, match="statements must be at least one, got none"):
+        Statements.concat([])
     with pytest.raises(ArgumentError, match="thresholds must be > 0"):
-        statement_summary(good, thresholds=(0.0,))
+        Statements(good).summary(thresholds=(0.0,))
     with pytest.raises(ArgumentError, match="thresholds must differ"):
-        statement_summary(good, thresholds=(2, 2.0))
+        Statements(good).summary(thresholds=(2, 2.0))
 
 
 def test_figure():
     rows = [row("claims", "identity", "1", 1, p, 1.0, "proved") for p in (0.5, 0.1, 0.0)]
     rows += [row("occupancy", "swapping", "1", 1, 0.25, 1.0, "estimated")]
-    left, right = plot_statements(pd.DataFrame(rows))
+    left, right = Statements(pd.DataFrame(rows)).plot()
     x, y = left.lines[0].get_data()
     assert np.allclose(y, [1.0, 1.0, 2 / 3, 1 / 3, 1 / 3])
     assert x[1:3].tolist() == [2.0, 10.0]
     assert [axes.get_title() for axes in (left, right)] == ["claims", "occupancy"]
     unknown = pd.DataFrame([row("claims", "identity", "1", 1, 0.5, 1.0, "unverified")])
     with pytest.raises(ArgumentError, match="at least one row"):
-        plot_statements(unknown)
+        Statements(unknown).plot()
 
 
 def two_protections():
@@ -129,25 +155,106 @@ def two_protections():
 
 
 def test_ratios_over_other_statements_are_not_given():
-    found = statement_summary(pd.DataFrame(two_protections())).set_index("protection")
+    found = Statements(pd.DataFrame(two_protections())).summary().set_index("protection")
     assert found["posterior"].to_dict() == {"identity": 1.0, "swapping": 0.8}
     assert not found["comparable"].any()
     assert found.loc["identity", "ratio_90"] == 10.0  # proved ones are what they are
     assert found.loc["swapping", ["ratio_50", "ratio_90", "ratio_max", "at_least_2"]].isna().all()
     same = [*two_protections(), row("linking", "swapping", "1", 1, 0.9, 0.9, "unstated")]
-    found = statement_summary(pd.DataFrame(same)).set_index("protection")
+    found = Statements(pd.DataFrame(same)).summary().set_index("protection")
     assert found["comparable"].all()
     assert found["ratio_90"].to_dict() == {"identity": 10.0, "swapping": 8.0}
-    alone = statement_summary(pd.DataFrame(same).query("protection == 'swapping'")).iloc[0]
+    alone = Statements(pd.DataFrame(same).query("protection == 'swapping'")).summary().iloc[0]
     assert alone["comparable"]
     assert alone["ratio_90"] == 8.0
 
 
 def test_the_figure_says_what_it_does_not_draw():
-    figure = plot_statements(pd.DataFrame(two_protections()))[0].figure
+    figure = Statements(pd.DataFrame(two_protections())).plot()[0].figure
     assert [line.get_label() for line in figure.axes[0].lines[:-1]] == ["identity"]
     assert "linking under swapping" in figure.get_suptitle()
     same = [*two_protections(), row("linking", "swapping", "1", 1, 0.9, 0.9, "unstated")]
-    figure = plot_statements(pd.DataFrame(same))[0].figure
+    figure = Statements(pd.DataFrame(same)).plot()[0].figure
     assert [line.get_label() for line in figure.axes[0].lines[:-1]] == ["identity", "swapping"]
     assert figure.get_suptitle() == ""
+
+
+def test_what_is_left_out_is_filled_in():
+    rows = [row("claims", "identity", "1", 2, p, 1.0, "proved") for p in (0.5, 0.0)]
+    given = pd.DataFrame(rows)
+    short = given.drop(columns=["lower", "upper", "ratio"]).assign(own=["a", "b"])
+    found = Statements(short).frame
+    pd.testing.assert_frame_equal(
+        found[list(COLUMNS)], Statements(given).frame[list(COLUMNS)], check_exact=True
+    )
+    assert found["without"].isna().all()
+    assert found["correct"].isna().all()
+    assert list(found)[-1] == "own"
+    changed = Statements(short).to_frame()
+    changed["prior"] = 0.1
+    assert Statements(short).frame["prior"].tolist() == [0.5, 0.0]
+
+
+def test_two_adversaries_are_two_rows_and_two_lines():
+    one = [row("claims", "identity", t, 1, 0.1, 1.0, "proved") for t in "ab"]
+    other = [{**r, "adversary": "linker", "prior": 0.5, "ratio": 2.0} for r in one]
+    found = Statements(pd.DataFrame(one + other))
+    summary = found.summary().set_index("adversary")
+    assert summary["ratio_50"].to_dict() == {"outsider": 10.0, "linker": 2.0}
+    assert summary["comparable"].all()
+    labels = [line.get_label() for line in found.plot()[0].lines[:-1]]
+    assert labels == ["identity, outsider", "identity, linker"]
+    # Those of one adversary about fewer targets are not the same statements.
+    assert found.comparable == {"claims": True}
+    assert Statements(pd.DataFrame(one + other[:1])).comparable == {"claims": False}
+
+
+def test_axes_of_ones_own():
+    rows = [row("claims", p, "1", 1, 0.5, 1.0, "proved") for p in ("identity", "swapping")]
+    axes = Figure().subplots(1, 2)
+    assert Statements(pd.DataFrame(rows)).plot(axes[1]) is axes[1].figure
+    assert [line.get_label() for line in axes[1].lines[:-1]] == ["identity", "swapping"]
+    assert not axes[0].lines
+    rows.append(row("occupancy", "identity", "1", 1, 0.5, 1.0, "proved"))
+    with pytest.raises(ArgumentError, match="ax must be one for one attack, got 2 attacks"):
+        Statements(pd.DataFrame(rows)).plot(axes[0])
+
+
+@given(rows=ROWS, correct=st.lists(st.sampled_from([True, False, None]), min_size=20))
+def test_files_hold_statements(rows, correct):
+    frame = pd.DataFrame(rows).assign(correct=correct[: len(rows)], own="\N{EN DASH}")
+    said = Statements(frame)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "statements.parquet")
+        said.write(file)
+        again = Statements.read(file)
+    pd.testing.assert_frame_equal(again.frame, said.frame, check_exact=True)
+
+
+def test_files_that_hold_none(tmp_path):
+    file = tmp_path / "s.parquet"
+    good = pd.DataFrame([row("claims", "identity", "1", 1, 0.5, 1.0, "proved")])
+    good.assign(prior=2.0).to_parquet(file)
+    with pytest.raises(DataError, match=r"s.parquet: statements: row 1, column prior: must be in"):
+        Statements.read(file)
+    file.write_bytes(b"nothing")
+    with pytest.raises(DataError, match=r"s.parquet"):
+        Statements.read(file)
+    with pytest.raises(DataError, match="statements: cannot be written"):
+        Statements(good.assign(own=[object()])).write(file)
+    assert file.read_bytes() == b"nothing"
+
+
+def test_the_short_form_is_short_and_escaped():
+    rows = [row(f"<b>{i}", "identity", "1", 1, 0.05, 1.0, "proved") for i in range(9)]
+    found = Statements(pd.DataFrame(rows))
+    lines = repr(found).splitlines()
+    assert len(lines) <= 10
+    assert lines[0] == (
+        "9 statements about 1 target; posterior over prior at most 20, at least 10 for 100% of them"
+    )
+    assert lines[-1] == "and 3 more: summary()"
+    assert "&lt;b&gt;0" in found._repr_html_()
+    assert "<b>" not in found._repr_html_()
+    assert len(found) == 9
+    assert repr(Statements(pd.DataFrame(columns=COLUMNS))) == "0 statements about 0 targets"

@@ -20,7 +20,7 @@ from bayesrisk.inference import (
 )
 from bayesrisk.risk.count.accuracy import decision_accuracy
 from bayesrisk.risk.count.averages import marginal_posterior, marginal_risk
-from bayesrisk.risk.count.scenarios import SCENARIOS, Scenario, scenario
+from bayesrisk.risk.count.scenarios import SCENARIOS, Scenario
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,7 +152,7 @@ def block_risk(
     sigma2 : array_like, optional
         Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
     scenario_name : str, default "characteristics"
-        What the adversary wants to know; see :func:`scenario`.
+        What the adversary wants to know; see :meth:`Scenario.named`.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def block_risk(
     1            3    0.5      0.622       1.243
     """
     check.choice(scenario_name, "scenario_name", tuple(SCENARIOS))
-    about = scenario(scenario_name)
+    about = Scenario.named(scenario_name)
     settings: dict[str, Any] = {
         "rho": rho,
         "prior": prior,
