@@ -1,6 +1,7 @@
 """Public names, each once: what ``import bayesrisk`` offers, loaded on first use."""
 
 from . import accounting as accounting
+from . import answers as answers
 from . import datasets as datasets
 from . import distributions as distributions
 from . import exceptions as exceptions
@@ -17,9 +18,12 @@ from . import tables as tables
 from ._version import __version__ as __version__
 from .accounting import epsilon_to_rho as epsilon_to_rho
 from .accounting import rho_to_epsilon as rho_to_epsilon
+from .answers import Belief as Belief
+from .answers import Estimate as Estimate
 from .distributions import DiscreteGaussian as DiscreteGaussian
 from .distributions import DiscreteLaplace as DiscreteLaplace
 from .distributions import FiniteLaw as FiniteLaw
+from .distributions import Noise as Noise
 from .exceptions import ArgumentError as ArgumentError
 from .exceptions import BayesRiskError as BayesRiskError
 from .exceptions import DataError as DataError

@@ -32,6 +32,10 @@ Bounds = Literal["[]", "()", "(]", "[)"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+#: What a function of numbers or arrays returns: a float where all were numbers, else an array.
+FloatAnswer = float | NDArray[np.float64]
+#: The same of whole numbers.
+IntAnswer = int | NDArray[np.int64]
 
 
 def as_array(value: Any, name: str) -> NDArray[Any]:
@@ -341,6 +345,12 @@ def broadcast(**arrays: NDArray[Any]) -> tuple[int, ...]:
     except ValueError as error:
         shapes = ", ".join(f"{name} {a.shape}" for name, a in arrays.items())
         raise ShapeError(f"shapes do not broadcast: {shapes}") from error
+
+
+def answer(array: FloatArray) -> FloatAnswer:
+    """Return an array, or the number in one without axes."""
+    value: FloatAnswer = array[()]
+    return value
 
 
 def cell_precision(

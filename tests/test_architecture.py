@@ -16,6 +16,7 @@ ZONES = [
     {"exceptions", "_version", "_highs"},
     {"_files", "_numba", "_random"},
     {"_plugins", "_validation"},
+    {"answers"},
     {"distributions"},
     {"accounting"},
     {"tables"},
@@ -41,7 +42,7 @@ ROOMS = {
     ),
     "distributions": (
         "_base interfaces kernels | discrete_gaussian discrete_laplace finite scipy_adapter"
-        " | sums truncated"
+        " | noise sums truncated"
     ),
     "experiments": (
         "runs | hierarchy measurements | reconstruction sweep | claims linkage occupancy"

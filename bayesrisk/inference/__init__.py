@@ -7,14 +7,12 @@ from bayesrisk.inference.count.decision import bayes_decision, decision_threshol
 from bayesrisk.inference.count.posterior import (
     count_posterior,
     multilevel_posterior,
-    multilevel_risk_ratio,
     posterior_probability,
     risk_ratio,
 )
 from bayesrisk.inference.count.postprocessed import (
     postprocess,
     postprocessed_posterior,
-    postprocessed_risk_ratio,
 )
 from bayesrisk.inference.sampling.arviz_io import Diagnosis, diagnose, to_arviz
 from bayesrisk.inference.sampling.chains import Samples
@@ -57,12 +55,10 @@ __all__ = [
     "diagnose",
     "hierarchical_posterior",
     "multilevel_posterior",
-    "multilevel_risk_ratio",
     "path_posterior",
     "posterior_probability",
     "postprocess",
     "postprocessed_posterior",
-    "postprocessed_risk_ratio",
     "risk_ratio",
     "sample_hierarchy",
     "sample_path",

@@ -11,22 +11,15 @@ from bayesrisk.risk.count.averages import (
     marginal_posterior,
     marginal_risk,
 )
-from bayesrisk.risk.count.before_postprocessing import (
-    unprocessed_marginal_posterior,
-    unprocessed_marginal_risk,
-)
+from bayesrisk.risk.count.before_postprocessing import before_postprocessing
 from bayesrisk.risk.count.block_risk import BlockRisk, block_risk
 from bayesrisk.risk.count.postprocessing import (
     PostprocessingComparison,
     compare_postprocessing,
     postprocessed_marginal_posterior,
-    postprocessed_marginal_risk,
 )
 from bayesrisk.risk.count.scenarios import SCENARIOS, Scenario, scenario
-from bayesrisk.risk.count.several_levels import (
-    multilevel_marginal_posterior,
-    multilevel_marginal_risk,
-)
+from bayesrisk.risk.count.several_levels import multilevel_marginal_posterior
 from bayesrisk.risk.linkage.agreement import Agreement, agreement
 from bayesrisk.risk.linkage.majority import MajorityInference, majority_inference
 from bayesrisk.risk.linkage.race_ethnicity import race_ethnicity_counts
@@ -91,6 +84,7 @@ __all__ = [
     "Scenario",
     "SimulatedAverage",
     "agreement",
+    "before_postprocessing",
     "block_risk",
     "certainty_precision",
     "claim_examples",
@@ -113,13 +107,11 @@ __all__ = [
     "marginal_risk",
     "mechanism_risk",
     "multilevel_marginal_posterior",
-    "multilevel_marginal_risk",
     "occupancy_block_risk",
     "occupancy_linkage",
     "occupancy_ranking",
     "occupancy_statements",
     "postprocessed_marginal_posterior",
-    "postprocessed_marginal_risk",
     "postprocessing_effect",
     "race_ethnicity_counts",
     "reconstruction_statements",
@@ -132,7 +124,5 @@ __all__ = [
     "statement_summary",
     "statements_about_people",
     "uniques_by_block_size",
-    "unprocessed_marginal_posterior",
-    "unprocessed_marginal_risk",
     "variability_quantiles",
 ]

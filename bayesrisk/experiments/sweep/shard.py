@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bayesrisk.accounting import rho_to_epsilon
-from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
+from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace, Noise
 from bayesrisk.exceptions import IncompatibleConditionalsWarning
 from bayesrisk.experiments.sweep.config import Budget, SweepConfig
 from bayesrisk.inference import count_posterior, decision_threshold, posterior_probability
@@ -24,7 +24,6 @@ from bayesrisk.risk import (
     marginal_posterior,
     marginal_risk,
     multilevel_marginal_posterior,
-    multilevel_marginal_risk,
 )
 from bayesrisk.risk.count.laplace import (
     laplace_accuracy,
@@ -194,13 +193,12 @@ def _by_levels(
     The levels share the rho of the setting in the proportions of the configuration, the first
     having all of it.
     """
-    average = multilevel_marginal_risk
-    if quantity == "multilevel_marginal_posterior":
-        average = multilevel_marginal_posterior
     rhos = law.rho * np.array([level.value for level in config.levels])
     for n in range(1, len(rhos) + 1):
-        value = average(rho=rhos[:n], prior=by_prior["prior"], sensitivity=law.sensitivity)
-        yield {**by_prior, "levels": n, "value": value}
+        noise = Noise(rho=rhos[:n], sensitivity=law.sensitivity)
+        belief = multilevel_marginal_posterior(noise=noise, prior=by_prior["prior"])
+        as_ratio = quantity == "multilevel_marginal_risk"
+        yield {**by_prior, "levels": n, "value": belief.ratio if as_ratio else belief.posterior}
 
 
 def _by_hierarchy(config: SweepConfig, law: "_Gaussian", quantity: str) -> Iterator[Columns]:

@@ -7,6 +7,7 @@ import pytest
 
 from bayesrisk import (
     DiscreteLaplace,
+    Noise,
     correct_decision_probability,
     count_posterior,
     decision_accuracy,
@@ -75,8 +76,8 @@ def test_every_quantity_is_the_function_it_names(document):
     levels = values(frame, "multilevel_marginal_posterior")
     for row in levels[levels["levels"] == 2].itertuples():
         twin = multilevel_marginal_posterior(
-            rho=[row.rho, row.rho / 2], prior=row.prior, sensitivity=2**0.5
-        )
+            noise=Noise(rho=[row.rho, row.rho / 2], sensitivity=2**0.5), prior=row.prior
+        ).posterior
         assert row.value == pytest.approx(twin, rel=1e-14)
 
 
