@@ -34,7 +34,6 @@ from .inference import count_posterior as count_posterior
 from .inference import hierarchical_posterior as hierarchical_posterior
 from .inference import posterior_probability as posterior_probability
 from .inference import risk_ratio as risk_ratio
-from .inference import sample_hierarchy as sample_hierarchy
 from .inference import sample_tree as sample_tree
 from .inference import to_arviz as to_arviz
 from .inference import tree_posterior as tree_posterior
@@ -56,6 +55,7 @@ from .release import MechanismSpec as MechanismSpec
 from .release import NoiseSpec as NoiseSpec
 from .release import Release as Release
 from .release import rounding_probability as rounding_probability
+from .risk import TwoLevels as TwoLevels
 from .risk import block_risk as block_risk
 from .risk import compare_mechanisms as compare_mechanisms
 from .risk import correct_decision_probability as correct_decision_probability

@@ -18,7 +18,6 @@ from bayesrisk.inference.sampling.arviz_io import Diagnosis, diagnose, to_arviz
 from bayesrisk.inference.sampling.chains import Samples
 from bayesrisk.inference.sampling.path import sample_path
 from bayesrisk.inference.sampling.tree import sample_tree
-from bayesrisk.inference.sampling.two_levels import sample_hierarchy
 from bayesrisk.inference.simulated.likelihood import (
     SUPPRESSED,
     SimulatedLikelihood,
@@ -31,10 +30,7 @@ from bayesrisk.inference.tree.posterior import TreePosterior, tree_posterior
 from bayesrisk.inference.tree.structure import Tree
 from bayesrisk.inference.tree.targets import TargetPosteriors, target_posteriors
 from bayesrisk.inference.two_levels.posterior import HierarchicalPosterior, hierarchical_posterior
-from bayesrisk.inference.two_levels.sibling_cost import (
-    ApproximationCost,
-    sibling_approximation_cost,
-)
+from bayesrisk.inference.two_levels.sibling_cost import ApproximationCost
 
 __all__ = [
     "SUPPRESSED",
@@ -60,10 +56,8 @@ __all__ = [
     "postprocess",
     "postprocessed_posterior",
     "risk_ratio",
-    "sample_hierarchy",
     "sample_path",
     "sample_tree",
-    "sibling_approximation_cost",
     "simulated_likelihood",
     "target_posteriors",
     "to_arviz",

@@ -56,13 +56,9 @@ from bayesrisk.risk.statements.claims import (
 from bayesrisk.risk.statements.people import statements_about_people
 from bayesrisk.risk.statements.statements import STATEMENT_COLUMNS, reconstruction_statements
 from bayesrisk.risk.statements.summary import statement_summary
-from bayesrisk.risk.two_levels.accuracy import hierarchical_decision_accuracy
-from bayesrisk.risk.two_levels.averages import (
-    HierarchicalRisk,
-    hierarchical_correct_decision_probability,
-    hierarchical_marginal_posterior,
-)
-from bayesrisk.risk.two_levels.gain import HierarchicalGain, hierarchical_gain
+from bayesrisk.risk.two_levels.averages import HierarchicalRisk
+from bayesrisk.risk.two_levels.gain import HierarchicalGain
+from bayesrisk.risk.two_levels.question import TwoLevels
 
 __all__ = [
     "MATCH_KEYS",
@@ -83,6 +79,7 @@ __all__ = [
     "Reidentification",
     "Scenario",
     "SimulatedAverage",
+    "TwoLevels",
     "agreement",
     "before_postprocessing",
     "block_risk",
@@ -96,10 +93,6 @@ __all__ = [
     "correct_decision_probability",
     "count_claims",
     "decision_accuracy",
-    "hierarchical_correct_decision_probability",
-    "hierarchical_decision_accuracy",
-    "hierarchical_gain",
-    "hierarchical_marginal_posterior",
     "leave_one_out",
     "majority_inference",
     "marginal_count_posterior",

@@ -16,11 +16,9 @@ from bayesrisk.experiments.sweep.config import Budget, SweepConfig
 from bayesrisk.inference import count_posterior, decision_threshold, posterior_probability
 from bayesrisk.risk import (
     DecisionAccuracy,
+    TwoLevels,
     correct_decision_probability,
     decision_accuracy,
-    hierarchical_correct_decision_probability,
-    hierarchical_decision_accuracy,
-    hierarchical_marginal_posterior,
     marginal_posterior,
     marginal_risk,
     multilevel_marginal_posterior,
@@ -204,9 +202,9 @@ def _by_levels(
 def _by_hierarchy(config: SweepConfig, law: "_Gaussian", quantity: str) -> Iterator[Columns]:
     """Yield an average over the releases of two levels at every point of the hierarchy's axes."""
     averages: dict[str, Any] = {
-        "hierarchical_marginal_posterior": hierarchical_marginal_posterior,
-        "hierarchical_correct_decision_probability": hierarchical_correct_decision_probability,
-        "hierarchical_decision_accuracy": hierarchical_decision_accuracy,
+        "hierarchical_marginal_posterior": TwoLevels.average,
+        "hierarchical_correct_decision_probability": TwoLevels.correct_decision,
+        "hierarchical_decision_accuracy": TwoLevels.accuracy,
     }
     axes = config.hierarchy
     grid = np.meshgrid(
@@ -221,15 +219,15 @@ def _by_hierarchy(config: SweepConfig, law: "_Gaussian", quantity: str) -> Itera
     for conditionals in axes.conditionals:
         with warnings.catch_warnings():  # the configuration asks for them by name
             warnings.simplefilter("ignore", IncompatibleConditionalsWarning)
-            result = averages[quantity](
+            question = TwoLevels(
                 n_siblings=siblings,
                 rho_block=law.rho,
                 rho_group=rho_group,
                 prior=priors,
-                group_count=group_count,
                 sensitivity=law.sensitivity,
                 conditionals=conditionals,
             )
+            result = averages[quantity](question, group_count)
         yield {
             "prior": priors,
             "prior_text": [config.prior[i].name for i in prior],

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import two_level_questions as questions
 
 from bayesrisk import (
     DiscreteLaplace,
@@ -20,8 +21,6 @@ from bayesrisk.experiments import parse_config
 from bayesrisk.experiments.sweep.shard import SCHEMA, compute_shard
 from bayesrisk.inference import decision_threshold
 from bayesrisk.risk import (
-    hierarchical_correct_decision_probability,
-    hierarchical_decision_accuracy,
     marginal_count_posterior,
     multilevel_marginal_posterior,
 )
@@ -95,13 +94,13 @@ def test_two_levels_on_every_axis(document):
         & (frame["conditionals"] == "coherent")
         & (frame["prior_text"] == "1/2")
     ].squeeze()
-    expected = hierarchical_correct_decision_probability(
+    expected = questions.correct_decision(
         n_siblings=27, rho_block=row["rho"], rho_group=0.25, prior=0.5, group_count=3
     )
     assert row["value"] == expected.value
     document["quantities"] = ["hierarchical_decision_accuracy"]
     accuracy = values(frame_of(parse_config(document)), "hierarchical_decision_accuracy")
-    twin = hierarchical_decision_accuracy(
+    twin = questions.accuracy(
         n_siblings=27, rho_block=row["rho"], rho_group=0.25, prior=0.5, group_count=3
     )
     assert accuracy.loc[row.name, "value"] == twin.value != row["value"]
