@@ -1,6 +1,7 @@
 """Public names, each once: what ``import bayesrisk`` offers, loaded on first use."""
 
 from . import accounting as accounting
+from . import answers as answers
 from . import datasets as datasets
 from . import distributions as distributions
 from . import exceptions as exceptions
@@ -17,9 +18,12 @@ from . import tables as tables
 from ._version import __version__ as __version__
 from .accounting import epsilon_to_rho as epsilon_to_rho
 from .accounting import rho_to_epsilon as rho_to_epsilon
+from .answers import Belief as Belief
+from .answers import Estimate as Estimate
 from .distributions import DiscreteGaussian as DiscreteGaussian
 from .distributions import DiscreteLaplace as DiscreteLaplace
 from .distributions import FiniteLaw as FiniteLaw
+from .distributions import Noise as Noise
 from .exceptions import ArgumentError as ArgumentError
 from .exceptions import BayesRiskError as BayesRiskError
 from .exceptions import DataError as DataError
@@ -30,7 +34,6 @@ from .inference import count_posterior as count_posterior
 from .inference import hierarchical_posterior as hierarchical_posterior
 from .inference import posterior_probability as posterior_probability
 from .inference import risk_ratio as risk_ratio
-from .inference import sample_hierarchy as sample_hierarchy
 from .inference import sample_tree as sample_tree
 from .inference import to_arviz as to_arviz
 from .inference import tree_posterior as tree_posterior
@@ -53,6 +56,7 @@ from .release import NoiseSpec as NoiseSpec
 from .release import Release as Release
 from .release import rounding_probability as rounding_probability
 from .risk import Statements as Statements
+from .risk import TwoLevels as TwoLevels
 from .risk import block_risk as block_risk
 from .risk import compare_mechanisms as compare_mechanisms
 from .risk import correct_decision_probability as correct_decision_probability

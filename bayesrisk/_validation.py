@@ -34,6 +34,11 @@ _BLOCK = 8192  # doubles that stay in the first-level cache
 
 Bounds = Literal["[]", "()", "(]", "[)"]
 
+#: What a function of numbers or arrays returns: a float where all were numbers, else an array.
+FloatAnswer = float | FloatArray
+#: The same of whole numbers.
+IntAnswer = int | IntArray
+
 
 def as_array(value: Any, name: str) -> NDArray[Any]:
     """Return ``value`` as an array of any type: rectangular, bounded, with nothing masked."""
@@ -353,6 +358,12 @@ def broadcast(**arrays: NDArray[Any]) -> tuple[int, ...]:
     except ValueError as error:
         shapes = ", ".join(f"{name} {a.shape}" for name, a in arrays.items())
         raise ShapeError(f"shapes do not broadcast: {shapes}") from error
+
+
+def answer(array: FloatArray) -> FloatAnswer:
+    """Return an array, or the number in one without axes."""
+    value: FloatAnswer = array[()]
+    return value
 
 
 def cell_precision(

@@ -6,8 +6,9 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import two_level_questions as questions
 
-from bayesrisk import Tree, sample_hierarchy, sample_tree
+from bayesrisk import Tree, sample_tree
 from bayesrisk.inference import LeafPrior, sample_path
 
 Y, N, S, M, RHO1, RHO2, PRIOR = 2, 1, -1, 27, 0.0992264, 0.2464845, 0.5
@@ -43,7 +44,7 @@ def test_two_levels(compare, conditionals):
     def ours():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return sample_hierarchy(
+            return questions.sample(
                 Y,
                 N,
                 S,
@@ -75,7 +76,7 @@ def test_four_chains_in_two_threads(compare):
     draws = 1_000_000
 
     def chains(threads):
-        return sample_hierarchy(
+        return questions.sample(
             Y,
             N,
             S,

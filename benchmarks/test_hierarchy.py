@@ -9,9 +9,9 @@ import time
 
 import numpy as np
 import pytest
+import two_level_questions as questions
 
 from bayesrisk import FiniteLaw, hierarchical_posterior
-from bayesrisk.risk import hierarchical_correct_decision_probability
 
 GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
 RELEASES = 200_000
@@ -94,7 +94,7 @@ def test_figure_6(benchmark, conditionals):
     settings = GRANVILLE | {"rho_group": np.geomspace(1e-3, 10.0, 25)[:, None]}
 
     def grid():
-        return hierarchical_correct_decision_probability(
+        return questions.correct_decision(
             **settings, group_count=[1, 2, 5, 10, 28], conditionals=conditionals
         )
 

@@ -5,7 +5,7 @@ The limit is two exponentials for each of at most 33 terms.
 
 import numpy as np
 
-from bayesrisk import marginal_posterior
+from bayesrisk import Noise, marginal_posterior
 from bayesrisk.risk import multilevel_marginal_posterior
 
 PAIRS = 10_000
@@ -54,12 +54,12 @@ def nested_marginal_posterior(rhos, prior):
 def test_three_levels(compare):
     rhos = [0.0992264, 0.2464845, 0.0504162]
     np.testing.assert_allclose(
-        multilevel_marginal_posterior(rho=rhos, prior=0.1),
+        multilevel_marginal_posterior(noise=Noise(rho=rhos), prior=0.1).posterior,
         nested_marginal_posterior(rhos, 0.1),
         rtol=1e-12,
     )
     compare(
-        lambda: multilevel_marginal_posterior(rho=rhos, prior=0.1),
+        lambda: multilevel_marginal_posterior(noise=Noise(rho=rhos), prior=0.1).posterior,
         lambda: nested_marginal_posterior(rhos, 0.1),
         aim="none set; linear in the levels where enumeration is exponential",
     )

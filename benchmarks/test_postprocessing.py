@@ -6,6 +6,7 @@ one for each pair of noise values.
 
 import numpy as np
 
+from bayesrisk import Noise
 from bayesrisk.inference import postprocessed_posterior
 from bayesrisk.risk import postprocessed_marginal_posterior
 
@@ -43,14 +44,16 @@ def test_marginal_after_post_processing(compare):
     some = [(rho, int(n)) for rho in GRID["rho"][::13] for n in (1, 10, 50)]
     np.testing.assert_allclose(
         [
-            postprocessed_marginal_posterior(group_count=n, n_siblings=27, rho=rho, prior=0.5)
+            postprocessed_marginal_posterior(
+                group_count=n, n_siblings=27, noise=Noise(rho=rho), prior=0.5
+            ).posterior
             for rho, n in some
         ],
         [enumerated_marginal(rho, 27, n, 0.5) for rho, n in some],
         rtol=1e-12,
     )
     compare(
-        lambda: postprocessed_marginal_posterior(**GRID),
+        lambda: postprocessed_marginal_posterior(**GRID).posterior,
         lambda: [enumerated_marginal(rho, 27, n, 0.5) for rho, n in some],
         aim="none set",
         ours_units=2000,
@@ -68,10 +71,10 @@ def test_posterior_of_many_releases(compare):
         return 0.1 * with_target / (0.1 * with_target + 0.9 * without)
 
     np.testing.assert_allclose(
-        postprocessed_posterior(np.arange(GROUP + 1), **setting), twin(), rtol=1e-11
+        postprocessed_posterior(np.arange(GROUP + 1), **setting).posterior, twin(), rtol=1e-11
     )
     compare(
-        lambda: postprocessed_posterior(released, **setting),
+        lambda: postprocessed_posterior(released, **setting).posterior,
         twin,
         aim="none set; the twin fills a table of 21 releases",
         ours_units=released.size,

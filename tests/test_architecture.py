@@ -19,6 +19,7 @@ ZONES = [
     {"_files", "_numba", "_random", "_show"},
     {"_validation"},
     {"_plugins"},
+    {"answers"},
     {"distributions"},
     {"accounting"},
     {"tables"},
@@ -45,7 +46,7 @@ ROOMS = {
     ),
     "distributions": (
         "_base interfaces kernels | discrete_gaussian discrete_laplace finite scipy_adapter"
-        " | sums truncated"
+        " | noise sums truncated"
     ),
     "experiments": (
         "runs | hierarchy measurements | reconstruction sweep | claims linkage occupancy"

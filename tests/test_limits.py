@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import two_level_questions as questions
 
 import bayesrisk as br
 from bayesrisk import _validation
@@ -52,12 +53,12 @@ SETTINGS = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "p
 
 def test_a_large_group_is_answered_or_refused():
     # Far from zero the group's count does not matter: a theta sum over all whole numbers.
-    far = br.risk.hierarchical_gain(**SETTINGS, group_count=10**6).gain
-    assert br.risk.hierarchical_gain(**SETTINGS, group_count=2**51).gain == far
+    far = questions.gain(**SETTINGS, group_count=10**6).gain
+    assert questions.gain(**SETTINGS, group_count=2**51).gain == far
     with pytest.raises(br.ArgumentError, match=r"group_count must be <= 2\.2518e\+15, got"):
-        br.risk.hierarchical_gain(**SETTINGS, group_count=2**51 + 1)
+        questions.gain(**SETTINGS, group_count=2**51 + 1)
     with pytest.raises(br.ArgumentError, match="n_siblings must leave at most 16777216 releases"):
-        br.risk.hierarchical_gain(**(SETTINGS | {"n_siblings": 10**9}), group_count=10)
+        questions.gain(**(SETTINGS | {"n_siblings": 10**9}), group_count=10)
 
 
 def test_the_largest_counts_are_answered():

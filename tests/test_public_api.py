@@ -76,7 +76,7 @@ def test_names_come_from_where_the_stub_says(name, source):
 
 def public():
     """Return every public function and class, and the constructors and methods documented apart."""
-    for package in [*PACKAGES, "exceptions", "interfaces", "datasets", "plotting"]:
+    for package in [*PACKAGES, "answers", "exceptions", "interfaces", "datasets", "plotting"]:
         module = importlib.import_module(f"bayesrisk.{package}")
         for name in module.__all__:
             thing = getattr(module, name)

@@ -4,6 +4,7 @@ from bayesrisk.distributions._base import CountLaw
 from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
 from bayesrisk.distributions.discrete_laplace import DiscreteLaplace
 from bayesrisk.distributions.finite import FiniteLaw
+from bayesrisk.distributions.noise import Noise
 from bayesrisk.distributions.scipy_adapter import as_rv_discrete
 from bayesrisk.distributions.sums import (
     SumApproximation,
@@ -19,6 +20,7 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteLaplace",
     "FiniteLaw",
+    "Noise",
     "SumApproximation",
     "TruncatedLaw",
     "as_finite",

@@ -7,20 +7,17 @@ from bayesrisk.inference.count.decision import bayes_decision, decision_threshol
 from bayesrisk.inference.count.posterior import (
     count_posterior,
     multilevel_posterior,
-    multilevel_risk_ratio,
     posterior_probability,
     risk_ratio,
 )
 from bayesrisk.inference.count.postprocessed import (
     postprocess,
     postprocessed_posterior,
-    postprocessed_risk_ratio,
 )
 from bayesrisk.inference.sampling.arviz_io import Diagnosis, diagnose, to_arviz
 from bayesrisk.inference.sampling.chains import Samples
 from bayesrisk.inference.sampling.path import sample_path
 from bayesrisk.inference.sampling.tree import sample_tree
-from bayesrisk.inference.sampling.two_levels import sample_hierarchy
 from bayesrisk.inference.simulated.likelihood import (
     SUPPRESSED,
     SimulatedLikelihood,
@@ -33,10 +30,7 @@ from bayesrisk.inference.tree.posterior import TreePosterior, tree_posterior
 from bayesrisk.inference.tree.structure import Tree
 from bayesrisk.inference.tree.targets import TargetPosteriors, target_posteriors
 from bayesrisk.inference.two_levels.posterior import HierarchicalPosterior, hierarchical_posterior
-from bayesrisk.inference.two_levels.sibling_cost import (
-    ApproximationCost,
-    sibling_approximation_cost,
-)
+from bayesrisk.inference.two_levels.sibling_cost import ApproximationCost
 
 __all__ = [
     "SUPPRESSED",
@@ -57,17 +51,13 @@ __all__ = [
     "diagnose",
     "hierarchical_posterior",
     "multilevel_posterior",
-    "multilevel_risk_ratio",
     "path_posterior",
     "posterior_probability",
     "postprocess",
     "postprocessed_posterior",
-    "postprocessed_risk_ratio",
     "risk_ratio",
-    "sample_hierarchy",
     "sample_path",
     "sample_tree",
-    "sibling_approximation_cost",
     "simulated_likelihood",
     "target_posteriors",
     "to_arviz",

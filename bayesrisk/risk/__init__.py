@@ -11,22 +11,15 @@ from bayesrisk.risk.count.averages import (
     marginal_posterior,
     marginal_risk,
 )
-from bayesrisk.risk.count.before_postprocessing import (
-    unprocessed_marginal_posterior,
-    unprocessed_marginal_risk,
-)
+from bayesrisk.risk.count.before_postprocessing import before_postprocessing
 from bayesrisk.risk.count.blocks import BlockRisk, block_risk
 from bayesrisk.risk.count.postprocessing import (
     PostprocessingComparison,
     compare_postprocessing,
     postprocessed_marginal_posterior,
-    postprocessed_marginal_risk,
 )
 from bayesrisk.risk.count.scenarios import SCENARIOS, Scenario
-from bayesrisk.risk.count.several_levels import (
-    multilevel_marginal_posterior,
-    multilevel_marginal_risk,
-)
+from bayesrisk.risk.count.several_levels import multilevel_marginal_posterior
 from bayesrisk.risk.linkage.agreement import Agreement, compare_with_truth
 from bayesrisk.risk.linkage.majority import MajorityInference, majority_inference
 from bayesrisk.risk.linkage.race_ethnicity import race_ethnicity_counts
@@ -57,13 +50,9 @@ from bayesrisk.risk.statements.claims import (
 )
 from bayesrisk.risk.statements.people import statements_about_people
 from bayesrisk.risk.statements.statements import Statements
-from bayesrisk.risk.two_levels.accuracy import hierarchical_decision_accuracy
-from bayesrisk.risk.two_levels.averages import (
-    HierarchicalRisk,
-    hierarchical_correct_decision_probability,
-    hierarchical_marginal_posterior,
-)
-from bayesrisk.risk.two_levels.gain import HierarchicalGain, hierarchical_gain
+from bayesrisk.risk.two_levels.averages import HierarchicalRisk
+from bayesrisk.risk.two_levels.gain import HierarchicalGain
+from bayesrisk.risk.two_levels.question import TwoLevels
 
 __all__ = [
     "MATCH_KEYS",
@@ -84,6 +73,8 @@ __all__ = [
     "Scenario",
     "SimulatedAverage",
     "Statements",
+    "TwoLevels",
+    "before_postprocessing",
     "block_risk",
     "claim_examples",
     "claim_precision",
@@ -95,10 +86,6 @@ __all__ = [
     "correct_decision_probability",
     "count_claims",
     "decision_accuracy",
-    "hierarchical_correct_decision_probability",
-    "hierarchical_decision_accuracy",
-    "hierarchical_gain",
-    "hierarchical_marginal_posterior",
     "inference_without_record",
     "majority_inference",
     "marginal_count_posterior",
@@ -106,12 +93,10 @@ __all__ = [
     "marginal_risk",
     "mechanism_risk",
     "multilevel_marginal_posterior",
-    "multilevel_marginal_risk",
     "occupancy_block_risk",
     "occupancy_linkage",
     "occupancy_ranking",
     "postprocessed_marginal_posterior",
-    "postprocessed_marginal_risk",
     "postprocessing_effect",
     "race_ethnicity_counts",
     "records_identified",
@@ -121,7 +106,5 @@ __all__ = [
     "simulated_marginal_posterior",
     "statements_about_people",
     "uniques_by_block_size",
-    "unprocessed_marginal_posterior",
-    "unprocessed_marginal_risk",
     "variability_quantiles",
 ]

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import two_level_questions as questions
 
 import bayesrisk as br
 from bayesrisk import ArgumentError, plotting
@@ -12,13 +13,13 @@ GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "
 
 @pytest.fixture(scope="module")
 def decisions():
-    gain = br.risk.hierarchical_gain(**GRANVILLE, group_count=1)
+    gain = questions.gain(**GRANVILLE, group_count=1)
     return gain.decision_map(range(0, 3), range(-4, 7), range(-20, 21))
 
 
 @pytest.fixture(scope="module")
 def risks():
-    risk = br.risk.hierarchical_correct_decision_probability(
+    risk = questions.correct_decision(
         **(GRANVILLE | {"rho_group": [[0.1], [1.0], [0.3]]}), group_count=[1, 10]
     )
     return risk.to_frame()
@@ -154,7 +155,7 @@ def test_the_quantity_and_its_baseline_are_named(risks):
 
 def test_a_tie_is_painted_as_one():
     law = br.FiniteLaw(1, [1.0])
-    gain = br.risk.hierarchical_gain(**GRANVILLE, group_count=1, group_prior=law)
+    gain = questions.gain(**GRANVILLE, group_count=1, group_prior=law)
     frame = gain.decision_map(range(0, 3), range(0, 2), range(-30, 31))
     assert (frame["change"] == "tie").any()
     (legend,) = plotting.plot_decision_map(frame)[0].figure.legends

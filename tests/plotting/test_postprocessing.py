@@ -4,14 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk import ArgumentError
+from bayesrisk import ArgumentError, Noise
 from bayesrisk.plotting import plot_postprocessing
 from bayesrisk.risk import compare_postprocessing
 
 
 def frame(group_count, rho, n_siblings=1):
     table = compare_postprocessing(
-        group_count=group_count, n_siblings=n_siblings, rho=rho, prior=0.5
+        group_count=group_count, n_siblings=n_siblings, noise=Noise(rho=rho), prior=0.5
     ).to_frame()
     return table.assign(rho=(0.5 / table["sigma2"]).round(10))
 

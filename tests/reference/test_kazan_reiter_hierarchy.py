@@ -7,6 +7,7 @@ sampler; the more exact values beside them were computed from the conditionals t
 
 import numpy as np
 import pytest
+import two_level_questions as questions
 
 import bayesrisk as br
 
@@ -27,7 +28,7 @@ def posterior(**change):
 
 def decision(**change):
     arguments = GRANVILLE | {"group_count": 1} | change
-    return br.risk.hierarchical_correct_decision_probability(**arguments).value
+    return questions.correct_decision(**arguments).value
 
 
 def test_tables_7_and_8():
@@ -69,7 +70,7 @@ def test_correct_decisions_by_group_count():
 
 
 def test_gains_and_losses():
-    result = br.risk.hierarchical_gain(**GRANVILLE, group_count=1, **PUBLISHED)
+    result = questions.gain(**GRANVILLE, group_count=1, **PUBLISHED)
     assert float(result.gain) == pytest.approx(0.02378, abs=0.5e-5)
     assert float(result.loss) == pytest.approx(0.01805, abs=0.5e-5)
     # Printed: 2.48%, 1.83%, a net gain of 0.65%; the signs and the order of size agree.

@@ -25,26 +25,26 @@ MARGINAL_POSTERIOR = {
 
 def table(**change):
     setting = {
-        "rho": RHO,
+        "noise": br.Noise(rho=RHO),
         "prior": 0.5,
         "group_count": GROUP_COUNTS,
         "n_siblings": np.array([*MARGINAL_POSTERIOR])[:, None],
         **change,
     }
-    return br.risk.postprocessed_marginal_posterior(**setting).round(5)
+    return br.risk.postprocessed_marginal_posterior(**setting).posterior.round(5)
 
 
 @pytest.mark.parametrize("rho", [RHO, 0.0992264])
 @pytest.mark.parametrize("mode", ["approximate", "exact"])
 def test_marginal_posteriors(rho, mode):
     np.testing.assert_array_equal(
-        table(rho=rho, sibling_noise=mode), np.array([*MARGINAL_POSTERIOR.values()])
+        table(noise=br.Noise(rho=rho), sibling_noise=mode), np.array([*MARGINAL_POSTERIOR.values()])
     )
 
 
 @pytest.mark.parametrize(
     "slip",
-    [{"rho": RHO / 2}, {"rho": None, "sigma2": 1 / RHO}, {"prior": 0.49}],
+    [{"noise": br.Noise(rho=RHO / 2)}, {"noise": br.DiscreteGaussian(1 / RHO)}, {"prior": 0.49}],
     ids=["half rho", "changed-record noise", "another prior"],
 )
 def test_marginal_posteriors_are_not_those_of_the_usual_slips(slip):
@@ -61,7 +61,7 @@ def test_s6_1_to_s6_3():
 def test_text_the_marginal_risk_is_bounded_by_that_without_post_processing(n_siblings):
     rho = np.geomspace(1e-3, 20, 60)[:, None]
     result = br.risk.compare_postprocessing(
-        group_count=[1, 2, 5, 10, 20, 50], n_siblings=n_siblings, rho=rho, prior=0.5
+        group_count=[1, 2, 5, 10, 20, 50], n_siblings=n_siblings, noise=br.Noise(rho=rho), prior=0.5
     )
     assert (result.margin >= -result.error_bound).all()
     # "Larger values of N give risks closer to the bound".
@@ -71,6 +71,8 @@ def test_text_the_marginal_risk_is_bounded_by_that_without_post_processing(n_sib
 def test_text_the_reduction_is_minor_only_for_few_siblings():
     # "The reduction in disclosure risk due to the post-processing is minor": true of the posterior
     # for one sibling; with the 27 of Section 4.3 most of what was to be learned is gone.
-    result = br.risk.compare_postprocessing(group_count=50, n_siblings=[1, 27], rho=RHO, prior=0.5)
+    result = br.risk.compare_postprocessing(
+        group_count=50, n_siblings=[1, 27], noise=br.Noise(rho=RHO), prior=0.5
+    )
     learned = (result.after - 0.5) / (result.before - 0.5)
     assert learned.round(2).tolist() == [0.86, 0.12]

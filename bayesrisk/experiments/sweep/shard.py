@@ -10,21 +10,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bayesrisk.accounting import rho_to_epsilon
-from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
+from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace, Noise
 from bayesrisk.exceptions import IncompatibleConditionalsWarning
 from bayesrisk.experiments.sweep.config import Budget, SweepConfig
 from bayesrisk.inference import count_posterior, decision_threshold, posterior_probability
 from bayesrisk.risk import (
     DecisionAccuracy,
+    TwoLevels,
     correct_decision_probability,
     decision_accuracy,
-    hierarchical_correct_decision_probability,
-    hierarchical_decision_accuracy,
-    hierarchical_marginal_posterior,
     marginal_posterior,
     marginal_risk,
     multilevel_marginal_posterior,
-    multilevel_marginal_risk,
 )
 from bayesrisk.risk.count.laplace import (
     laplace_accuracy,
@@ -194,21 +191,20 @@ def _by_levels(
     The levels share the rho of the setting in the proportions of the configuration, the first
     having all of it.
     """
-    average = multilevel_marginal_risk
-    if quantity == "multilevel_marginal_posterior":
-        average = multilevel_marginal_posterior
     rhos = law.rho * np.array([level.value for level in config.levels])
     for n in range(1, len(rhos) + 1):
-        value = average(rho=rhos[:n], prior=by_prior["prior"], sensitivity=law.sensitivity)
-        yield {**by_prior, "levels": n, "value": value}
+        noise = Noise(rho=rhos[:n], sensitivity=law.sensitivity)
+        belief = multilevel_marginal_posterior(noise=noise, prior=by_prior["prior"])
+        as_ratio = quantity == "multilevel_marginal_risk"
+        yield {**by_prior, "levels": n, "value": belief.ratio if as_ratio else belief.posterior}
 
 
 def _by_hierarchy(config: SweepConfig, law: "_Gaussian", quantity: str) -> Iterator[Columns]:
     """Yield an average over the releases of two levels at every point of the hierarchy's axes."""
     averages: dict[str, Any] = {
-        "hierarchical_marginal_posterior": hierarchical_marginal_posterior,
-        "hierarchical_correct_decision_probability": hierarchical_correct_decision_probability,
-        "hierarchical_decision_accuracy": hierarchical_decision_accuracy,
+        "hierarchical_marginal_posterior": TwoLevels.average,
+        "hierarchical_correct_decision_probability": TwoLevels.correct_decision,
+        "hierarchical_decision_accuracy": TwoLevels.accuracy,
     }
     axes = config.hierarchy
     grid = np.meshgrid(
@@ -223,15 +219,15 @@ def _by_hierarchy(config: SweepConfig, law: "_Gaussian", quantity: str) -> Itera
     for conditionals in axes.conditionals:
         with warnings.catch_warnings():  # the configuration asks for them by name
             warnings.simplefilter("ignore", IncompatibleConditionalsWarning)
-            result = averages[quantity](
+            question = TwoLevels(
                 n_siblings=siblings,
                 rho_block=law.rho,
                 rho_group=rho_group,
                 prior=priors,
-                group_count=group_count,
                 sensitivity=law.sensitivity,
                 conditionals=conditionals,
             )
+            result = averages[quantity](question, group_count)
         yield {
             "prior": priors,
             "prior_text": [config.prior[i].name for i in prior],

@@ -34,17 +34,17 @@ class _Table:
 
     def ratio(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the risk ratio of noisy counts."""
-        result: NDArray[np.float64] = risk_ratio(
-            counts, sigma2=self.sigma2, prior=self.prior, known_count=self.known_count
+        return np.asarray(
+            risk_ratio(counts, sigma2=self.sigma2, prior=self.prior, known_count=self.known_count)
         )
-        return result
 
     def posterior(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the posterior of noisy counts."""
-        result: NDArray[np.float64] = posterior_probability(
-            counts, sigma2=self.sigma2, prior=self.prior, known_count=self.known_count
+        return np.asarray(
+            posterior_probability(
+                counts, sigma2=self.sigma2, prior=self.prior, known_count=self.known_count
+            )
         )
-        return result
 
     def cover(self, least: int, most: int) -> None:
         """Make the table hold the counts from ``least`` to ``most``, as far as it goes."""

@@ -14,14 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
-from bayesrisk._validation import Number
+from bayesrisk._types import FloatArray
+from bayesrisk._validation import FloatAnswer, Number
+from bayesrisk.answers import Belief
+from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.interfaces import NoiseLaw
+from bayesrisk.distributions.noise import noise_precision
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 
 __all__ = [
     "count_posterior",
     "multilevel_posterior",
-    "multilevel_risk_ratio",
     "posterior_probability",
     "risk_ratio",
 ]
@@ -52,7 +55,7 @@ def _one_count(
     precision: NDArray[np.float64],
     *,
     as_ratio: bool,
-) -> Any:
+) -> FloatAnswer:
     """Return the posterior or the risk ratio given one noisy count."""
     y = check.whole_array(noisy_count, "noisy_count")
     k = check.count_array(known_count, "known_count", lower=0)
@@ -73,7 +76,7 @@ def _one_count(
             bayes_rule(part, one_p, numerator, part)
     else:
         bayes_rule((-2.0 * precision) * ((y - k) - 0.5), p, 1.0 if as_ratio else p, out)
-    return out[()]
+    return check.answer(out)
 
 
 def risk_ratio(
@@ -84,7 +87,7 @@ def risk_ratio(
     known_count: ArrayLike = 0,
     sensitivity: Number = 1.0,
     sigma2: Number | None = None,
-) -> Any:
+) -> FloatAnswer:
     r"""Return how many times the release made the adversary surer of the truth.
 
     .. math:: r(y) = \pi(y) / p = \frac{1}{p + (1-p)\, e^{-\rho (2(y-k) - 1)}}
@@ -140,7 +143,7 @@ def posterior_probability(
     known_count: ArrayLike = 0,
     sensitivity: Number = 1.0,
     sigma2: Number | None = None,
-) -> Any:
+) -> FloatAnswer:
     r"""Return the adversary's posterior probability that the target has the characteristics.
 
     .. math:: \pi(y) = \operatorname{expit}(\operatorname{logit} p + \rho (2(y-k) - 1))
@@ -189,86 +192,14 @@ def posterior_probability(
     return _one_count(noisy_count, known_count, prior, precision, as_ratio=False)
 
 
-def _many_counts(
-    noisy_counts: ArrayLike,
-    known_count: ArrayLike,
-    prior: Number,
-    precision: NDArray[np.float64],
-    *,
-    as_ratio: bool,
-) -> Any:
-    """Return the posterior or the risk ratio given noisy counts along the last axis."""
-    y = check.count_array(noisy_counts, "noisy_counts")
-    k = check.count_array(known_count, "known_count", lower=0)
-    p = check.probability(prior, "prior")
-    if y.ndim == 0:
-        raise ShapeError("noisy_counts must have an axis of levels, got one number")
-    levels = check.broadcast(noisy_counts=y, known_count=k, rho=precision)
-    evidence = np.broadcast_to((2.0 * precision) * ((y - k) - 0.5), levels).sum(axis=-1)
-    out: NDArray[np.float64] = np.empty(check.broadcast(noisy_counts=evidence, prior=p))
-    bayes_rule(-evidence, p, 1.0 if as_ratio else p, out)
-    return out[()]
-
-
-def multilevel_risk_ratio(
-    noisy_counts: ArrayLike,
-    *,
-    rho: Number | None = None,
-    prior: Number,
-    known_count: ArrayLike = 0,
-    sensitivity: Number = 1.0,
-    sigma2: Number | None = None,
-) -> Any:
-    r"""Return the risk ratio from releases that each count the target, one per level.
-
-    As :func:`multilevel_posterior`, divided by the prior.
-
-    Parameters
-    ----------
-    noisy_counts : array_like of int, shape (..., levels)
-        Released counts, the levels along the last axis.
-    rho : array_like, shape (..., levels), optional
-        zCDP budgets of the levels; give either them or ``sigma2``.
-    prior : array_like, shape (...)
-        Probability that the target has the characteristics, in (0, 1).
-    known_count : array_like of int, shape (..., levels), default 0
-        Others known to have them at each level.
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to.
-    sigma2 : array_like, shape (..., levels), optional
-        Scale parameters of the noise, instead of ``rho`` and ``sensitivity``.
-
-    Returns
-    -------
-    float or ndarray, shape (...)
-        Posterior over prior, in (0, 1 / p).
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or not exactly one of ``rho`` and ``sigma2`` is given.
-    ShapeError
-        If they do not broadcast, or ``noisy_counts`` has no axis of levels.
-
-    Examples
-    --------
-    >>> round(float(multilevel_risk_ratio([2, 1], rho=[0.1, 0.25], prior=0.1)), 4)
-    1.6148
-    """
-    precision = check.cell_precision(rho, sigma2, sensitivity)
-    return _many_counts(noisy_counts, known_count, prior, precision, as_ratio=True)
-
-
 def multilevel_posterior(
     noisy_counts: ArrayLike,
     *,
-    rho: Number | None = None,
+    noise: Noise | DiscreteGaussian,
     prior: Number,
     known_count: ArrayLike = 0,
-    sensitivity: Number = 1.0,
-    sigma2: Number | None = None,
-) -> Any:
-    r"""Return the posterior from releases that each count the target, one per level.
+) -> Belief:
+    r"""Return the belief from releases that each count the target, one per level.
 
     .. math:: \pi = \operatorname{expit}\Big(\operatorname{logit} p
         + \sum_l \rho_l (2(y_l - k_l) - 1)\Big)
@@ -279,26 +210,24 @@ def multilevel_posterior(
     ----------
     noisy_counts : array_like of int, shape (..., levels)
         Released counts, the levels along the last axis.
-    rho : array_like, shape (..., levels), optional
-        zCDP budgets of the levels; give either them or ``sigma2``.
+    noise : Noise or DiscreteGaussian, shape (..., levels)
+        Noise of each level: its zCDP budget, ``Noise(rho=[...])``, or its law.
     prior : array_like, shape (...)
         Probability that the target has the characteristics, in (0, 1).
     known_count : array_like of int, shape (..., levels), default 0
         Others known to have them at each level.
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to.
-    sigma2 : array_like, shape (..., levels), optional
-        Scale parameters of the noise, instead of ``rho`` and ``sensitivity``.
 
     Returns
     -------
-    float or ndarray, shape (...)
-        Probability in [0, 1].
+    Belief
+        Prior and posterior, of shape (...); the ratio is the risk ratio, in (0, 1 / p).
 
     Raises
     ------
     ArgumentError
-        If an argument is out of range, or not exactly one of ``rho`` and ``sigma2`` is given.
+        If an argument is out of range.
+    ArgumentTypeError
+        If ``noise`` is neither a budget nor a law.
     ShapeError
         If they do not broadcast, or ``noisy_counts`` has no axis of levels.
 
@@ -308,16 +237,31 @@ def multilevel_posterior(
 
     Examples
     --------
-    >>> round(float(multilevel_posterior([2, 1], rho=[0.1, 0.25], prior=0.1)), 5)
-    0.16148
+    >>> from bayesrisk import Noise
+    >>> belief = multilevel_posterior([2, 1], noise=Noise(rho=[0.1, 0.25]), prior=0.1)
+    >>> round(belief.posterior, 5), round(belief.ratio, 4)
+    (0.16148, 1.6148)
     """
-    precision = check.cell_precision(rho, sigma2, sensitivity)
-    return _many_counts(noisy_counts, known_count, prior, precision, as_ratio=False)
+    precision = noise_precision(noise)
+    y = check.count_array(noisy_counts, "noisy_counts")
+    k = check.count_array(known_count, "known_count", lower=0)
+    p = check.probability(prior, "prior")
+    if y.ndim == 0:
+        raise ShapeError("noisy_counts must have an axis of levels, got one number")
+    levels = check.broadcast(noisy_counts=y, known_count=k, noise=precision)
+    evidence = np.broadcast_to((2.0 * precision) * ((y - k) - 0.5), levels).sum(axis=-1)
+    out: NDArray[np.float64] = np.empty(check.broadcast(noisy_counts=evidence, prior=p))
+    bayes_rule(-evidence, p, p, out)
+    return Belief(p, out)
 
 
 def count_posterior(
-    noisy_count: ArrayLike, *, noise: NoiseLaw, prior_pmf: ArrayLike, known_count: ArrayLike = 0
-) -> Any:
+    noisy_count: ArrayLike,
+    *,
+    noise: NoiseLaw | Noise,
+    prior_pmf: ArrayLike,
+    known_count: ArrayLike = 0,
+) -> FloatArray:
     r"""Return the posterior of a count under any prior and any noise: the general form.
 
     .. math:: P(X = k + i \mid y) \propto w_i\, f(y - k - i), \quad i = 0, \dots, u
@@ -329,8 +273,8 @@ def count_posterior(
     ----------
     noisy_count : array_like of int, shape (...)
         Released count y.
-    noise : NoiseLaw
-        Law of the noise: anything with a vectorised ``logpmf``.
+    noise : NoiseLaw or Noise
+        Law of the noise, anything with a vectorised ``logpmf``; or the budget of a Gaussian one.
     prior_pmf : array_like, shape (..., u + 1)
         Prior w of X = k, ..., k + u; sums to 1.
     known_count : array_like of int, shape (...), default 0
@@ -357,14 +301,15 @@ def count_posterior(
     >>> count_posterior(2, noise=DiscreteLaplace(1.0), prior_pmf=[0.5, 0.3, 0.2]).round(4).tolist()
     [0.179, 0.2919, 0.5291]
     """
-    if not callable(getattr(noise, "logpmf", None)):
+    law = noise.law() if isinstance(noise, Noise) else noise
+    if not callable(getattr(law, "logpmf", None)):
         raise ArgumentTypeError(f"noise must have a logpmf method, got {shown(noise)}")
     pmf = check.probability_vector(prior_pmf, "prior_pmf")
     y = check.count_array(noisy_count, "noisy_count")
     k = check.count_array(known_count, "known_count", lower=0)
     check.broadcast(noisy_count=y, known_count=k, prior_pmf=pmf[..., 0])
     residual = (y - k)[..., None] - np.arange(pmf.shape[-1])
-    likelihood = np.asarray(noise.logpmf(residual), dtype=float)
+    likelihood = np.asarray(law.logpmf(residual), dtype=float)
     with np.errstate(divide="ignore"):
         joint = np.log(pmf) + likelihood
     peak = joint.max(axis=-1, keepdims=True)
@@ -376,4 +321,4 @@ def count_posterior(
         )
     with np.errstate(under="ignore"):
         weight = np.exp(joint - peak)
-    return weight / weight.sum(axis=-1, keepdims=True)
+    return np.asarray(weight / weight.sum(axis=-1, keepdims=True))

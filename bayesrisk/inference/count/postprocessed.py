@@ -13,12 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._validation import Number
+from bayesrisk.answers import Belief
+from bayesrisk.distributions import DiscreteGaussian, Noise
+from bayesrisk.distributions.noise import noise_precision
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.count import postprocessed_kernels as kernels
 from bayesrisk.inference.count.noise_differences import MAX_SIBLINGS, exact_wanted, sum_laws
 from bayesrisk.inference.count.posterior import bayes_rule
 
-__all__ = ["postprocess", "postprocessed_posterior", "postprocessed_risk_ratio"]
+__all__ = ["postprocess", "postprocessed_posterior"]
 
 # Half the largest count, so that N + y - S + 1 is exact wherever it goes.
 _MAX_GROUP = check.MAX_COUNT // 2
@@ -86,24 +89,85 @@ def group_setting(
     return n, m, k
 
 
-def _after_release(
+def postprocessed_posterior(
     released: ArrayLike,
+    *,
     group_count: ArrayLike,
     n_siblings: ArrayLike,
+    noise: Noise | DiscreteGaussian,
     prior: Number,
-    known_count: ArrayLike,
-    precision: NDArray[np.float64],
-    sibling_noise: str,
-    *,
-    as_ratio: bool,
-) -> Any:
-    """Return the posterior or the risk ratio given a post-processed count."""
+    known_count: ArrayLike = 0,
+    sibling_noise: str = "approximate",
+) -> Belief:
+    r"""Return the posterior of the target's characteristics given a post-processed count.
+
+    With D the noise of the block less that of its siblings, the published count is
+    :math:`x + \lfloor (D + 1) / 2 \rfloor`, kept within [0, N], so that
+
+    .. math:: P(a \mid x) = \begin{cases}
+        P(D \le -2x) & a = 0 \\
+        P(2(a - x) - 1 \le D \le 2(a - x)) & 0 < a < N \\
+        P(D \ge 2(N - x) - 1) & a = N
+        \end{cases}
+
+    Parameters
+    ----------
+    released : array_like of int
+        Published count a of the block, in [0, N].
+    group_count : array_like of int
+        Count N of the group, known to the adversary, >= 1.
+    n_siblings : array_like of int
+        Number m of other blocks in the group, in [1, 10**6].
+    noise : Noise or DiscreteGaussian
+        Noise of each block's count: its zCDP budget, ``Noise(rho=...)``, or its law.
+    prior : array_like
+        Probability p that the target has the characteristics, in (0, 1).
+    known_count : array_like of int, default 0
+        Others in the block known to have them, k, below N.
+    sibling_noise : {"approximate", "exact"}
+        Law of the siblings' noise: one discrete Gaussian of m times the scale, or the convolution
+        of m of them.
+
+    Returns
+    -------
+    Belief
+        Prior and posterior, of the broadcast shape.  The log-odds of the posterior have a relative
+        error of at most 2**-46 and an absolute one of at most 2**-48 (1 + 1 / (2 sigma2)).
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, or the exact convolution is too long.
+    ArgumentTypeError
+        If ``noise`` is neither a budget nor a law.
+    ShapeError
+        If they do not broadcast, or one is empty.
+
+    Notes
+    -----
+    Log-likelihoods are compared relative to one exponent, so that releases far out lose nothing.
+    For ``sigma2 >= 4`` the two laws of the siblings' noise are the same to 1e-17.
+
+    References
+    ----------
+    Kazan and Reiter, supplement, equation (S6.7).
+
+    Examples
+    --------
+    >>> from bayesrisk import Noise
+    >>> belief = postprocessed_posterior(
+    ...     [0, 1, 2], group_count=2, n_siblings=1, noise=Noise(rho=0.0992264), prior=0.5
+    ... )
+    >>> belief.posterior.round(4).tolist(), belief.ratio.round(4).tolist()
+    ([0.3607, 0.5242, 0.6708], [0.7214, 1.0483, 1.3416])
+    """
+    precision = noise_precision(noise)
     exact = exact_wanted(sibling_noise)
     n, m, k = group_setting(group_count, n_siblings, known_count)
     p = check.probability(prior, "prior")
     a = check.count_array(released, "released", lower=0)
     shape = check.broadcast(
-        released=a, group_count=n, n_siblings=m, known_count=k, rho=precision, prior=p
+        released=a, group_count=n, n_siblings=m, known_count=k, noise=precision, prior=p
     )
     bad = a > n
     if bad.any():
@@ -124,165 +188,5 @@ def _after_release(
         change.reshape(-1),
     )
     out = np.empty(shape)
-    bayes_rule(-change, p, 1.0 if as_ratio else p, out)
-    return out[()]
-
-
-def postprocessed_risk_ratio(
-    released: ArrayLike,
-    *,
-    group_count: ArrayLike,
-    n_siblings: ArrayLike,
-    rho: Number | None = None,
-    prior: Number,
-    known_count: ArrayLike = 0,
-    sensitivity: Number = 1.0,
-    sigma2: Number | None = None,
-    sibling_noise: str = "approximate",
-) -> Any:
-    """Return how many times a post-processed count made the adversary surer of the truth.
-
-    As :func:`postprocessed_posterior`, divided by the prior.
-
-    Parameters
-    ----------
-    released : array_like of int
-        Published count a of the block, in [0, N].
-    group_count : array_like of int
-        Count N of the group, known to the adversary, >= 1.
-    n_siblings : array_like of int
-        Number m of other blocks in the group, in [1, 10**6].
-    rho : array_like, optional
-        zCDP budget of each block's count, > 0; give either it or ``sigma2``.
-    prior : array_like
-        Probability p that the target has the characteristics, in (0, 1).
-    known_count : array_like of int, default 0
-        Others in the block known to have them, k, below N.
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
-    sigma2 : array_like, optional
-        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
-    sibling_noise : {"approximate", "exact"}
-        Law of the siblings' noise, as in :func:`postprocessed_posterior`.
-
-    Returns
-    -------
-    float or ndarray
-        Posterior over prior, in (0, 1 / p), of the broadcast shape; errors as for
-        :func:`postprocessed_posterior`.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or not exactly one of ``rho`` and ``sigma2`` is given.
-    ShapeError
-        If they do not broadcast, or one is empty.
-
-    Examples
-    --------
-    >>> ratio = postprocessed_risk_ratio(
-    ...     [0, 1, 2], group_count=2, n_siblings=1, rho=0.0992264, prior=0.5
-    ... )
-    >>> ratio.round(4).tolist()
-    [0.7214, 1.0483, 1.3416]
-    """
-    precision = check.cell_precision(rho, sigma2, sensitivity)
-    return _after_release(
-        released,
-        group_count,
-        n_siblings,
-        prior,
-        known_count,
-        precision,
-        sibling_noise,
-        as_ratio=True,
-    )
-
-
-def postprocessed_posterior(
-    released: ArrayLike,
-    *,
-    group_count: ArrayLike,
-    n_siblings: ArrayLike,
-    rho: Number | None = None,
-    prior: Number,
-    known_count: ArrayLike = 0,
-    sensitivity: Number = 1.0,
-    sigma2: Number | None = None,
-    sibling_noise: str = "approximate",
-) -> Any:
-    r"""Return the posterior of the target's characteristics given a post-processed count.
-
-    With D the noise of the block less that of its siblings, the published count is
-    :math:`x + \lfloor (D + 1) / 2 \rfloor`, kept within [0, N], so that
-
-    .. math:: P(a \mid x) = \begin{cases}
-        P(D \le -2x) & a = 0 \\
-        P(2(a - x) - 1 \le D \le 2(a - x)) & 0 < a < N \\
-        P(D \ge 2(N - x) - 1) & a = N
-        \end{cases}
-
-    Parameters
-    ----------
-    released : array_like of int
-        Published count a of the block, in [0, N].
-    group_count : array_like of int
-        Count N of the group, known to the adversary, >= 1.
-    n_siblings : array_like of int
-        Number m of other blocks in the group, in [1, 10**6].
-    rho : array_like, optional
-        zCDP budget of each block's count, > 0; give either it or ``sigma2``.
-    prior : array_like
-        Probability p that the target has the characteristics, in (0, 1).
-    known_count : array_like of int, default 0
-        Others in the block known to have them, k, below N.
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
-    sigma2 : array_like, optional
-        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
-    sibling_noise : {"approximate", "exact"}
-        Law of the siblings' noise: one discrete Gaussian of m times the scale, or the convolution
-        of m of them.
-
-    Returns
-    -------
-    float or ndarray
-        Probability in [0, 1], of the broadcast shape.  The log-odds have a relative error of at
-        most 2**-46 and an absolute one of at most 2**-48 (1 + 1 / (2 sigma2)).
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, not exactly one of ``rho`` and ``sigma2`` is given, or the
-        exact convolution is too long.
-    ShapeError
-        If they do not broadcast, or one is empty.
-
-    Notes
-    -----
-    Log-likelihoods are compared relative to one exponent, so that releases far out lose nothing.
-    For ``sigma2 >= 4`` the two laws of the siblings' noise are the same to 1e-17.
-
-    References
-    ----------
-    Kazan and Reiter, supplement, equation (S6.7).
-
-    Examples
-    --------
-    >>> posterior = postprocessed_posterior(
-    ...     [0, 1, 2], group_count=2, n_siblings=1, rho=0.0992264, prior=0.5
-    ... )
-    >>> posterior.round(4).tolist()
-    [0.3607, 0.5242, 0.6708]
-    """
-    precision = check.cell_precision(rho, sigma2, sensitivity)
-    return _after_release(
-        released,
-        group_count,
-        n_siblings,
-        prior,
-        known_count,
-        precision,
-        sibling_noise,
-        as_ratio=False,
-    )
+    bayes_rule(-change, p, p, out)
+    return Belief(p, out)

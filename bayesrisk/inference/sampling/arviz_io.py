@@ -125,9 +125,9 @@ def to_arviz(samples: Samples) -> Any:
 
     Examples
     --------
-    >>> from bayesrisk.inference import sample_hierarchy
-    >>> samples = sample_hierarchy(2, 1, -1, n_siblings=27, rho_block=0.1, rho_group=0.25,
-    ...     prior=0.5, draws=50, warmup=10, chains=2, rng=1)
+    >>> from bayesrisk import TwoLevels
+    >>> question = TwoLevels(n_siblings=27, rho_block=0.1, rho_group=0.25, prior=0.5)
+    >>> samples = question.sample(2, 1, -1, draws=50, warmup=10, chains=2, rng=1)
     >>> to_arviz(samples)["posterior"]["count"].dims
     ('chain', 'draw', 'level')
     """
@@ -314,9 +314,9 @@ def diagnose(
 
     Examples
     --------
-    >>> from bayesrisk.inference import sample_hierarchy
-    >>> samples = sample_hierarchy(2, 1, -1, n_siblings=27, rho_block=0.1, rho_group=0.25,
-    ...     prior=0.5, draws=1000, warmup=100, chains=4, rng=1)
+    >>> from bayesrisk import TwoLevels
+    >>> question = TwoLevels(n_siblings=27, rho_block=0.1, rho_group=0.25, prior=0.5)
+    >>> samples = question.sample(2, 1, -1, draws=1000, warmup=100, chains=4, rng=1)
     >>> diagnose(samples).verdict
     'converged'
     """

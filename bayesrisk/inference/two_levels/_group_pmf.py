@@ -12,7 +12,7 @@ from bayesrisk.inference.two_levels.sibling_noise import log_ripple
 __all__ = ["group_pmf"]
 
 
-def _window(settings: model.TwoLevels, n: float, total: float, reach: float) -> FloatArray:
+def _window(settings: model.Settings, n: float, total: float, reach: float) -> FloatArray:
     """Return the group counts minus k that matter."""
     k, table = settings.known_count.item(), settings.group_prior
     if table is not model.FLAT:
@@ -35,7 +35,7 @@ def _window(settings: model.TwoLevels, n: float, total: float, reach: float) -> 
 
 
 def _log_weights(
-    settings: model.TwoLevels, t: FloatArray, n: float, total: float, ripple: NDArray[np.float64]
+    settings: model.Settings, t: FloatArray, n: float, total: float, ripple: NDArray[np.float64]
 ) -> tuple[FloatArray, FloatArray]:
     """Return log A_0(t) and log A_1(t), as ``_hierarchy_kernels._fill``."""
     table = settings.group_prior
@@ -58,7 +58,7 @@ def _normalised(log_weights: FloatArray) -> FloatArray:
 
 
 def group_pmf(
-    settings: model.TwoLevels, block: float, group: float, siblings: float
+    settings: model.Settings, block: float, group: float, siblings: float
 ) -> tuple[int, FloatArray]:
     """Return the smallest group count and the probabilities from there on.
 

@@ -47,7 +47,7 @@ FLAT = GroupPrior(0, np.empty(0))
 
 
 @dataclass(frozen=True)
-class TwoLevels:
+class Settings:
     """Checked settings of the model; arrays broadcast against the releases.
 
     ``block`` and ``group`` are precisions 1 / (2 sigma2), 0 where nothing is released.
@@ -118,7 +118,7 @@ def read_settings(
     sensitivity: Number,
     conditionals: str,
     sibling_noise: str,
-) -> TwoLevels:
+) -> Settings:
     """Return checked settings."""
     delta = check.real_array(sensitivity, "sensitivity", lower=0.0, bounds="()")
     k = check.count_array(known_count, "known_count", lower=0)
@@ -131,7 +131,7 @@ def read_settings(
                 "group_prior must allow a group count > known_count with "
                 f"conditionals='as-published', got at most {top}"
             )
-    return TwoLevels(
+    return Settings(
         block=level_precision(rho_block, "rho_block", delta),
         group=level_precision(rho_group, "rho_group", delta),
         n_siblings=check.count_array(n_siblings, "n_siblings", lower=1, upper=10**9),
@@ -143,7 +143,7 @@ def read_settings(
     )
 
 
-def warn_if_published(settings: TwoLevels, stacklevel: int = 3) -> None:
+def warn_if_published(settings: Settings, stacklevel: int = 3) -> None:
     """Warn that the published conditionals belong to no joint law."""
     if settings.published:
         warnings.warn(
@@ -154,7 +154,7 @@ def warn_if_published(settings: TwoLevels, stacklevel: int = 3) -> None:
         )
 
 
-def _workspace(settings: TwoLevels, precision: FloatArray, reach: float) -> FloatArray:
+def _workspace(settings: Settings, precision: FloatArray, reach: float) -> FloatArray:
     """Return room for the sums over t of one release."""
     size = settings.group_prior.log_pmf.size
     if not size:
@@ -170,7 +170,7 @@ def _workspace(settings: TwoLevels, precision: FloatArray, reach: float) -> Floa
     return np.empty((6, size))
 
 
-def _mechanisms(settings: TwoLevels, shape: tuple[int, ...]) -> Any:
+def _mechanisms(settings: Settings, shape: tuple[int, ...]) -> Any:
     """Yield (mask or slice of the flattened releases, ripple) for each law of sibling noise."""
     flat = np.zeros(1)
     if not settings.exact_noise:
@@ -187,7 +187,7 @@ def _mechanisms(settings: TwoLevels, shape: tuple[int, ...]) -> Any:
 
 
 def _run_kernel(
-    kernel: Any, settings: TwoLevels, shape: tuple[int, ...], leading: tuple[Any, ...], *rest: Any
+    kernel: Any, settings: Settings, shape: tuple[int, ...], leading: tuple[Any, ...], *rest: Any
 ) -> FloatArray:
     """Run a kernel that sums over t, over all releases, one law of sibling noise at a time.
 
@@ -224,7 +224,7 @@ def _run_kernel(
     return out.reshape(shape)
 
 
-def group_evidence(settings: TwoLevels, n: FloatArray, total: FloatArray) -> FloatArray:
+def group_evidence(settings: Settings, n: FloatArray, total: FloatArray) -> FloatArray:
     """Return the evidence of group and siblings for X = k + 1 against X = k, coherent.
 
     ``n`` is the noisy group count minus k, ``total`` the siblings' noisy total.
@@ -242,18 +242,18 @@ def group_evidence(settings: TwoLevels, n: FloatArray, total: FloatArray) -> Flo
     return _run_kernel(kernels.table_evidence, settings, shape, (), n, total)
 
 
-def _has_ripple(settings: TwoLevels) -> bool:
+def _has_ripple(settings: Settings) -> bool:
     rippled = (settings.block > NO_RIPPLE) & (settings.n_siblings > 1)
     return settings.exact_noise and bool(rippled.any())
 
 
-def block_evidence(settings: TwoLevels, d: FloatArray) -> FloatArray:
+def block_evidence(settings: Settings, d: FloatArray) -> FloatArray:
     """Return the evidence of the noisy block count, ``d`` above k, for X = k + 1."""
     return np.asarray((2.0 * settings.block) * (d - 0.5))
 
 
 def relative_releases(
-    settings: TwoLevels, block: IntArray, group: IntArray, siblings: IntArray
+    settings: Settings, block: IntArray, group: IntArray, siblings: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the releases relative to k, taken as whole numbers; 0 where nothing is released."""
     k = settings.known_count
@@ -266,7 +266,7 @@ def relative_releases(
     return d.astype(float), n.astype(float), total.astype(float)
 
 
-def block_probability(settings: TwoLevels, d: FloatArray) -> FloatArray:
+def block_probability(settings: Settings, d: FloatArray) -> FloatArray:
     """Return the posterior probability of X = k + 1 given the block alone."""
     evidence = block_evidence(settings, d)
     out: FloatArray = np.empty(np.broadcast_shapes(evidence.shape, settings.prior.shape))
@@ -275,7 +275,7 @@ def block_probability(settings: TwoLevels, d: FloatArray) -> FloatArray:
 
 
 def target_probability(
-    settings: TwoLevels, d: FloatArray, n: FloatArray, total: FloatArray
+    settings: Settings, d: FloatArray, n: FloatArray, total: FloatArray
 ) -> FloatArray:
     """Return the posterior probability of X = k + 1 given releases relative to k."""
     shape = np.broadcast_shapes(
@@ -308,7 +308,7 @@ def decides(posterior: FloatArray, ties: str) -> FloatArray:
     return np.asarray(0.5 * (yes + (posterior > 0.5 + 0.25 * kernels.TIE)))
 
 
-def thresholds(settings: TwoLevels, n: FloatArray, total: FloatArray) -> tuple[Any, Any]:
+def thresholds(settings: Settings, n: FloatArray, total: FloatArray) -> tuple[Any, Any]:
     """Return the smallest whole d at which the posterior is at least, and above, 1/2.
 
     For one setting.  Minus or plus infinity where the block count is not released and cannot

@@ -11,17 +11,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed, number, span
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk._validation import Number
 from bayesrisk._version import __version__
+from bayesrisk.answers import Belief
 from bayesrisk.distributions import CountLaw
 from bayesrisk.exceptions import ShapeError
 from bayesrisk.inference.two_levels import model
 from bayesrisk.inference.two_levels._group_pmf import group_pmf
+from bayesrisk.inference.two_levels.settings import TwoLevelSettings
 
 __all__ = [
     "HierarchicalPosterior",
@@ -92,9 +94,14 @@ class HierarchicalPosterior:
         ]
 
     @property
-    def risk_ratio(self) -> Any:
+    def risk_ratio(self) -> FloatArray:
         """Posterior over prior."""
-        return self.target_probability / self.prior
+        return np.asarray(self.target_probability / self.prior)
+
+    @property
+    def belief(self) -> Belief:
+        """What is believed of the target before and after the releases."""
+        return Belief(self.prior, self.target_probability)
 
     @property
     def group_pmf(self) -> pd.Series:
@@ -116,7 +123,7 @@ class HierarchicalPosterior:
         index = pd.RangeIndex(start, start + pmf.size, name="group_count")
         return pd.Series(pmf, index=index, name="probability")
 
-    def _settings(self, i: int) -> model.TwoLevels:
+    def _settings(self, i: int) -> model.Settings:
         return model.read_settings(
             n_siblings=self.n_siblings.flat[i],
             rho_block=self.rho_block.flat[i],
@@ -254,12 +261,7 @@ def hierarchical_posterior(
     >>> (100 * result.group_pmf.loc[:3]).round(2).to_list()
     [12.94, 38.66, 29.79, 13.92]
     """
-    releases = {
-        "block": check.count_array(block, "block"),
-        "group": check.count_array(group, "group"),
-        "siblings": check.count_array(siblings, "siblings"),
-    }
-    settings = model.read_settings(
+    settings = TwoLevelSettings(
         n_siblings=n_siblings,
         rho_block=rho_block,
         rho_group=rho_group,
@@ -270,25 +272,30 @@ def hierarchical_posterior(
         conditionals=conditionals,
         sibling_noise=sibling_noise,
     )
-    model.warn_if_published(settings)
-    arrays = {
-        **releases,
-        "n_siblings": settings.n_siblings,
-        "known_count": settings.known_count,
-        "rho_block": check.real_array(rho_block, "rho_block"),
-        "rho_group": check.real_array(rho_group, "rho_group"),
-        "sensitivity": check.real_array(sensitivity, "sensitivity"),
-        "prior": settings.prior,
+    model.warn_if_published(settings.checked)
+    return posterior_given(settings, block, group, siblings)
+
+
+def posterior_given(
+    known: TwoLevelSettings, block: ArrayLike, group: ArrayLike, siblings: ArrayLike
+) -> HierarchicalPosterior:
+    """Return the posterior under settings that are checked already, without a warning."""
+    releases = {
+        "block": check.count_array(block, "block"),
+        "group": check.count_array(group, "group"),
+        "siblings": check.count_array(siblings, "siblings"),
     }
+    arrays: dict[str, NDArray[Any]] = {**releases, **known.arrays}
     shape = check.broadcast(**arrays)
+    settings = known.checked
     d, n, total = model.relative_releases(settings, **releases)
     arrays["target_probability"] = model.target_probability(settings, d, n, total)
     arrays["block_probability"] = model.block_probability(settings, d)
     common: dict[str, Any] = {name: np.broadcast_to(array, shape) for name, array in arrays.items()}
     return HierarchicalPosterior(
         **common,
-        group_prior=group_prior,
-        conditionals=conditionals,
-        sibling_noise=sibling_noise,
-        truncation_bound=model.TRUNCATION if group_prior is None else 0.0,
+        group_prior=known.group_prior,
+        conditionals=known.conditionals,
+        sibling_noise=known.sibling_noise,
+        truncation_bound=model.TRUNCATION if known.group_prior is None else 0.0,
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -11,13 +10,13 @@ from numpy.typing import ArrayLike
 
 from bayesrisk._show import displayed
 from bayesrisk._types import FloatArray
-from bayesrisk._validation import Number
-from bayesrisk.distributions import CountLaw, DiscreteGaussian, sum_approximation
+from bayesrisk.distributions import Noise, sum_approximation
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.two_levels import model
-from bayesrisk.inference.two_levels.posterior import HierarchicalPosterior, hierarchical_posterior
+from bayesrisk.inference.two_levels.posterior import HierarchicalPosterior, posterior_given
+from bayesrisk.inference.two_levels.settings import TwoLevelSettings
 
-__all__ = ["ApproximationCost", "sibling_approximation_cost"]
+__all__ = ["ApproximationCost", "approximation_cost"]
 
 
 @displayed
@@ -65,82 +64,12 @@ class ApproximationCost:
         )
 
 
-def sibling_approximation_cost(
-    block: ArrayLike,
-    group: ArrayLike,
-    siblings: ArrayLike,
-    *,
-    n_siblings: ArrayLike,
-    rho_block: Number,
-    rho_group: Number,
-    prior: Number,
-    known_count: ArrayLike = 0,
-    group_prior: CountLaw | None = None,
-    sensitivity: Number = 1.0,
-    conditionals: str = "coherent",
+def approximation_cost(
+    known: TwoLevelSettings, block: ArrayLike, group: ArrayLike, siblings: ArrayLike
 ) -> ApproximationCost:
-    r"""Return what it costs to replace the siblings' noise by one discrete Gaussian.
-
-    The two laws differ by a factor of period m in the distance d and by nothing else:
-    :math:`g_m(d) = e^{-\rho d^2 / m} e^{r(d)}`, :math:`r(d + m) = r(d)`, because adding one to
-    each of m terms takes d to d + m and the sum of their squares q to q + 2 d + m.
-
-    Parameters
-    ----------
-    block : array_like of int
-        Noisy count y of the block.
-    group : array_like of int
-        Noisy count n of the group.
-    siblings : array_like of int
-        Total S of the noisy counts of the other blocks.
-    n_siblings : array_like of int
-        Number m of those blocks, at least 1; at most 10**4 where rho_block > 1/8.
-    rho_block : array_like
-        zCDP budget of every block count, >= 0.
-    rho_group : array_like
-        zCDP budget of the group count, >= 0.
-    prior : array_like
-        Probability that the target has the characteristics, in (0, 1).
-    known_count : array_like of int, default 0
-        Others in the block known to have them.
-    group_prior : CountLaw, optional
-        Prior on the group count; flat by default.
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that both budgets refer to.
-    conditionals : {"coherent", "as-published"}, default "coherent"
-        As for :func:`hierarchical_posterior`.
-
-    Returns
-    -------
-    ApproximationCost
-        Differences of the posteriors, and the distance between the laws of the noise.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    ShapeError
-        If arrays do not broadcast.
-
-    Examples
-    --------
-    >>> cost = sibling_approximation_cost(
-    ...     1, 1, 2, n_siblings=4, rho_block=2.0, rho_group=1.0, prior=0.5)
-    >>> round(float(cost.target_difference), 4), round(cost.noise_total_variation, 4)
-    (0.0249, 0.0688)
-    """
-    keywords: dict[str, Any] = {
-        "n_siblings": n_siblings,
-        "rho_block": rho_block,
-        "rho_group": rho_group,
-        "prior": prior,
-        "known_count": known_count,
-        "group_prior": group_prior,
-        "sensitivity": sensitivity,
-        "conditionals": conditionals,
-    }
+    """Return what it costs to replace the siblings' noise by one discrete Gaussian."""
     approximate, exact = (
-        hierarchical_posterior(block, group, siblings, **keywords, sibling_noise=noise)
+        posterior_given(replace(known, sibling_noise=noise), block, group, siblings)
         for noise in model.SIBLING_NOISE
     )
     distances = [
@@ -169,7 +98,7 @@ def _noise_distance(result: HierarchicalPosterior) -> tuple[float, float]:
     if budget.size > 1 or m.size > 1 or budget[0] == 0.0:
         return float("nan"), float("nan")
     try:
-        answer = sum_approximation(DiscreteGaussian(0.5 / budget[0]), int(m[0]))
+        answer = sum_approximation(Noise(rho=budget[0]).law(), int(m[0]))
     except ArgumentError:  # a table of more than 2**24 entries
         return float("nan"), float("nan")
     return answer.total_variation, answer.error_bound

@@ -17,18 +17,20 @@ from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._validation import Number
 from bayesrisk._version import __version__
+from bayesrisk.answers import Belief
+from bayesrisk.distributions import DiscreteGaussian, Noise
+from bayesrisk.distributions.noise import noise_precision
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.count import postprocessed_kernels as kernels
 from bayesrisk.inference.count.noise_differences import SumLaws, exact_wanted, sum_laws
 from bayesrisk.inference.count.postprocessed import group_setting
-from bayesrisk.risk.count.averages import marginal_risk
-from bayesrisk.risk.count.before_postprocessing import unprocessed_marginal_risk
+from bayesrisk.risk.count.averages import marginal_posterior
+from bayesrisk.risk.count.before_postprocessing import before_postprocessing
 
 __all__ = [
     "PostprocessingComparison",
     "compare_postprocessing",
     "postprocessed_marginal_posterior",
-    "postprocessed_marginal_risk",
 ]
 
 _MAX_RELEASES = 2**24
@@ -46,20 +48,18 @@ def _check_cost(laws: SumLaws, group_count: NDArray[np.int64]) -> None:
         )
 
 
-def postprocessed_marginal_risk(
+def postprocessed_marginal_posterior(
     *,
     group_count: ArrayLike,
     n_siblings: ArrayLike,
-    rho: Number | None = None,
+    noise: Noise | DiscreteGaussian,
     prior: Number,
     known_count: ArrayLike = 0,
-    sensitivity: Number = 1.0,
-    sigma2: Number | None = None,
     sibling_noise: str = "approximate",
-) -> Any:
-    """Return the risk ratio of a post-processed count, averaged, if the target is in the cell.
+) -> Belief:
+    r"""Return the belief after post-processing, averaged, if the target is in the cell.
 
-    As :func:`postprocessed_marginal_posterior`, divided by the prior.
+    .. math:: \sum_{a=0}^{N} P(a \mid X = k + 1)\, P(X = k + 1 \mid a)
 
     Parameters
     ----------
@@ -67,45 +67,50 @@ def postprocessed_marginal_risk(
         Count N of the group, known to the adversary, >= 1.
     n_siblings : array_like of int
         Number m of other blocks in the group, in [1, 10**6].
-    rho : array_like, optional
-        zCDP budget of each block's count, > 0; give either it or ``sigma2``.
+    noise : Noise or DiscreteGaussian
+        Noise of each block's count: its zCDP budget, ``Noise(rho=...)``, or its law.
     prior : array_like
         Probability p of the truth, in (0, 1).
     known_count : array_like of int, default 0
         Others in the block known to have the characteristics, k, below N.
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
-    sigma2 : array_like, optional
-        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
     sibling_noise : {"approximate", "exact"}
         Law of the siblings' noise, as in :func:`postprocessed_posterior`.
 
     Returns
     -------
-    float or ndarray
-        Ratio in [1, 1 / p]; relative error at most 2**-44, which includes all truncation.
+    Belief
+        Prior and average posterior, in [p, 1], of the broadcast shape; relative error at most
+        2**-44, which includes all truncation.  It depends on N and k because the ends 0 and N are
+        mixtures of many noise values.
 
     Raises
     ------
     ArgumentError
-        If an argument is out of range, not exactly one of ``rho`` and ``sigma2`` is given, or more
-        than 2**24 released values would have to be summed.
+        If an argument is out of range, or more than 2**24 released values would have to be
+        summed.
+    ArgumentTypeError
+        If ``noise`` is neither a budget nor a law.
     ShapeError
         If they do not broadcast, or one is empty.
 
+    References
+    ----------
+    Kazan and Reiter, supplement, equation (S6.8).
+
     Examples
     --------
-    >>> ratio = postprocessed_marginal_risk(
-    ...     group_count=10, n_siblings=[1, 5, 27], rho=0.0992264, prior=0.1
+    >>> from bayesrisk import Noise
+    >>> belief = postprocessed_marginal_posterior(
+    ...     group_count=[1, 2, 50], n_siblings=1, noise=Noise(rho=0.0992264), prior=0.5
     ... )
-    >>> ratio.round(4).tolist()
-    [1.3209, 1.0991, 1.0195]
+    >>> belief.posterior.round(5).tolist()
+    [0.53051, 0.53637, 0.53917]
     """
     exact = exact_wanted(sibling_noise)
-    precision = check.cell_precision(rho, sigma2, sensitivity)
+    precision = noise_precision(noise)
     n, m, k = group_setting(group_count, n_siblings, known_count)
     p = check.probability(prior, "prior")
-    shape = check.broadcast(group_count=n, n_siblings=m, known_count=k, rho=precision, prior=p)
+    shape = check.broadcast(group_count=n, n_siblings=m, known_count=k, noise=precision, prior=p)
     laws = sum_laws(precision, m + 1, exact=exact, shape=shape)
     _check_cost(laws, np.broadcast_to(n, shape))
     out = np.empty(shape)
@@ -120,80 +125,8 @@ def postprocessed_marginal_risk(
         laws.ends,
         out.reshape(-1),
     )
-    return np.clip(out, 1.0, 1.0 / p)[()]
-
-
-def postprocessed_marginal_posterior(
-    *,
-    group_count: ArrayLike,
-    n_siblings: ArrayLike,
-    rho: Number | None = None,
-    prior: Number,
-    known_count: ArrayLike = 0,
-    sensitivity: Number = 1.0,
-    sigma2: Number | None = None,
-    sibling_noise: str = "approximate",
-) -> Any:
-    r"""Return the posterior after post-processing, averaged, if the target is in the cell.
-
-    .. math:: \sum_{a=0}^{N} P(a \mid X = k + 1)\, P(X = k + 1 \mid a)
-
-    Parameters
-    ----------
-    group_count : array_like of int
-        Count N of the group, known to the adversary, >= 1.
-    n_siblings : array_like of int
-        Number m of other blocks in the group, in [1, 10**6].
-    rho : array_like, optional
-        zCDP budget of each block's count, > 0; give either it or ``sigma2``.
-    prior : array_like
-        Probability p of the truth, in (0, 1).
-    known_count : array_like of int, default 0
-        Others in the block known to have the characteristics, k, below N.
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
-    sigma2 : array_like, optional
-        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
-    sibling_noise : {"approximate", "exact"}
-        Law of the siblings' noise, as in :func:`postprocessed_posterior`.
-
-    Returns
-    -------
-    float or ndarray
-        Probability in [p, 1]; errors as for :func:`postprocessed_marginal_risk`.  It depends on N
-        and k because the ends 0 and N are mixtures of many noise values.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, not exactly one of ``rho`` and ``sigma2`` is given, or more
-        than 2**24 released values would have to be summed.
-    ShapeError
-        If they do not broadcast, or one is empty.
-
-    References
-    ----------
-    Kazan and Reiter, supplement, equation (S6.8).
-
-    Examples
-    --------
-    >>> posterior = postprocessed_marginal_posterior(
-    ...     group_count=[1, 2, 50], n_siblings=1, rho=0.0992264, prior=0.5
-    ... )
-    >>> posterior.round(5).tolist()
-    [0.53051, 0.53637, 0.53917]
-    """
-    ratio = postprocessed_marginal_risk(
-        group_count=group_count,
-        n_siblings=n_siblings,
-        rho=rho,
-        prior=prior,
-        known_count=known_count,
-        sensitivity=sensitivity,
-        sigma2=sigma2,
-        sibling_noise=sibling_noise,
-    )
-    return np.minimum(ratio * check.probability(prior, "prior"), 1.0)[()]
+    ratio = np.clip(out, 1.0, 1.0 / p)
+    return Belief(p, np.minimum(ratio * p, 1.0))
 
 
 @displayed
@@ -268,11 +201,9 @@ def compare_postprocessing(
     *,
     group_count: ArrayLike,
     n_siblings: ArrayLike,
-    rho: Number | None = None,
+    noise: Noise | DiscreteGaussian,
     prior: Number,
     known_count: ArrayLike = 0,
-    sensitivity: Number = 1.0,
-    sigma2: Number | None = None,
     sibling_noise: str = "approximate",
 ) -> PostprocessingComparison:
     """Compare the average risk before and after post-processing, under the same knowledge of N.
@@ -283,16 +214,12 @@ def compare_postprocessing(
         Count N of the group, known to the adversary, >= 1.
     n_siblings : array_like of int
         Number m of other blocks in the group, in [1, 10**6].
-    rho : array_like, optional
-        zCDP budget of each block's count, > 0; give either it or ``sigma2``.
+    noise : Noise or DiscreteGaussian
+        Noise of each block's count: its zCDP budget, ``Noise(rho=...)``, or its law.
     prior : array_like
         Probability p of the truth, in (0, 1).
     known_count : array_like of int, default 0
         Others in the block known to have the characteristics, k, below N.
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to.
-    sigma2 : array_like, optional
-        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
     sibling_noise : {"approximate", "exact"}
         Law of the siblings' noise, as in :func:`postprocessed_posterior`.
 
@@ -304,8 +231,10 @@ def compare_postprocessing(
     Raises
     ------
     ArgumentError
-        If an argument is out of range, not exactly one of ``rho`` and ``sigma2`` is given, or more
-        than 2**24 released values would have to be summed.
+        If an argument is out of range, or more than 2**24 released values would have to be
+        summed.
+    ArgumentTypeError
+        If ``noise`` is neither a budget nor a law.
     ShapeError
         If they do not broadcast, or one is empty.
 
@@ -315,37 +244,38 @@ def compare_postprocessing(
 
     Examples
     --------
+    >>> from bayesrisk import Noise
     >>> result = compare_postprocessing(
-    ...     group_count=50, n_siblings=[1, 27], rho=0.0992264, prior=0.5
+    ...     group_count=50, n_siblings=[1, 27], noise=Noise(rho=0.0992264), prior=0.5
     ... )
     >>> result.to_frame()[["n_siblings", "block_only", "before", "after", "margin"]].round(4)
        n_siblings  block_only  before   after  margin
     0           1      0.5237  0.5453  0.5392  0.0062
     1          27      0.5237  0.5245  0.5029  0.0216
     """
-    noise: dict[str, Any] = {"rho": rho, "sensitivity": sensitivity, "sigma2": sigma2}
-    pair: dict[str, Any] = {**noise, "n_siblings": n_siblings, "sibling_noise": sibling_noise}
+    pair: dict[str, Any] = {"noise": noise, "prior": prior, "sibling_noise": sibling_noise}
     p = check.probability(prior, "prior")
-    risk_after = postprocessed_marginal_risk(
-        group_count=group_count, known_count=known_count, prior=prior, **pair
+    precision = noise_precision(noise)
+    published = postprocessed_marginal_posterior(
+        group_count=group_count, n_siblings=n_siblings, known_count=known_count, **pair
     )
-    risk_before = unprocessed_marginal_risk(prior=prior, **pair)
-    precision = check.cell_precision(rho, sigma2, sensitivity)
-    before, after = np.minimum(risk_before * p, 1.0), np.minimum(risk_after * p, 1.0)
+    noisy = before_postprocessing(n_siblings=n_siblings, **pair)
+    before, after = np.asarray(noisy.posterior), np.asarray(published.posterior)
+    alone = marginal_posterior(rho=precision, prior=prior)
     columns = {
         "group_count": check.count_array(group_count, "group_count"),
         "n_siblings": check.count_array(n_siblings, "n_siblings"),
         "known_count": check.count_array(known_count, "known_count"),
         "sigma2": 0.5 / precision,
         "prior": p,
-        "block_only": np.minimum(marginal_risk(prior=prior, **noise) * p, 1.0),
+        "block_only": np.asarray(alone),
         "before": before,
         "after": after,
-        "risk_before": risk_before,
-        "risk_after": risk_after,
+        "risk_before": np.asarray(noisy.ratio),
+        "risk_after": np.asarray(published.ratio),
         "ratio": after / before,
         "margin": before - after,
-        # 2**-44 of ``after``, and that of ``multilevel_marginal_risk`` of ``before``.
+        # 2**-44 of ``after``, and that of ``multilevel_marginal_posterior`` of ``before``.
         "error_bound": 2.0**-44 * after
         + before * (4.0 + 6.0 * np.minimum(precision, 900.0)) * 2.0**-52,
     }

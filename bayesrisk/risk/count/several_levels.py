@@ -10,17 +10,18 @@ at a cost linear in their number.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._validation import Number
+from bayesrisk.answers import Belief
+from bayesrisk.distributions import DiscreteGaussian, Noise
+from bayesrisk.distributions.noise import noise_precision
 from bayesrisk.exceptions import ShapeError
 from bayesrisk.risk.count.kernels import REACH, SMOOTH, STEP
 
-__all__ = ["multilevel_marginal_posterior", "multilevel_marginal_risk"]
+__all__ = ["multilevel_marginal_posterior"]
 
 _Grid = tuple[int, NDArray[np.float64]]
 
@@ -96,71 +97,11 @@ def _ratios(precision: NDArray[np.float64], prior: NDArray[np.float64]) -> NDArr
     return np.minimum(ratios, 1.0 / prior)
 
 
-def multilevel_marginal_risk(
-    *,
-    rho: Number | None = None,
-    prior: Number,
-    sensitivity: Number = 1.0,
-    sigma2: Number | None = None,
-) -> Any:
-    """Return the risk ratio from several levels, averaged over releases given the truth.
-
-    As :func:`multilevel_marginal_posterior`, divided by the prior.
-
-    Parameters
-    ----------
-    rho : array_like, shape (..., levels), optional
-        zCDP budgets of the levels, each > 0; give either them or ``sigma2``.
-    prior : array_like, shape (...)
-        Probability of the truth, in (0, 1).
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to.
-    sigma2 : array_like, shape (..., levels), optional
-        Scale parameters of the noise, instead of ``rho`` and ``sensitivity``.
-
-    Returns
-    -------
-    float or ndarray, shape (...)
-        Ratio in [1, 1 / p]; relative error about (4 + 3 sum(rho)) 2**-52 while sum(rho) < 900,
-        none above (the ratio is then 1 / p).
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or not exactly one of ``rho`` and ``sigma2`` is given.
-    ShapeError
-        If they do not broadcast, or there is no axis of levels.
-
-    Examples
-    --------
-    >>> round(float(multilevel_marginal_risk(rho=[0.0992264, 0.2464845], prior=0.1)), 6)
-    1.628373
-    """
-    precision = check.cell_precision(rho, sigma2, sensitivity)
-    p = check.probability(prior, "prior")
-    if precision.ndim == 0:
-        raise ShapeError("rho must have an axis of levels, got one number")
-    shape = check.broadcast(rho=precision[..., 0], prior=p)
-    rows = np.broadcast_to(precision, (*shape, precision.shape[-1])).reshape(
-        -1, precision.shape[-1]
-    )
-    priors = np.broadcast_to(p, shape).ravel()
-    distinct, index = np.unique(rows, axis=0, return_inverse=True)
-    order = np.argsort(index.ravel(), kind="stable")
-    ends = np.cumsum(np.bincount(index.ravel(), minlength=len(distinct)))
-    out = np.empty(priors.size)
-    for levels, members in zip(distinct, np.split(order, ends[:-1]), strict=True):
-        out[members] = _ratios(levels, priors[members])
-    return out.reshape(shape)[()]
-
-
 def multilevel_marginal_posterior(
     *,
-    rho: Number | None = None,
+    noise: Noise | DiscreteGaussian,
     prior: Number,
-    sensitivity: Number = 1.0,
-    sigma2: Number | None = None,
-) -> Any:
+) -> Belief:
     r"""Return the posterior from several levels, averaged over releases given the truth.
 
     .. math:: E\big[\operatorname{expit}(\operatorname{logit} p
@@ -171,24 +112,24 @@ def multilevel_marginal_posterior(
 
     Parameters
     ----------
-    rho : array_like, shape (..., levels), optional
-        zCDP budgets of the levels, each > 0; give either them or ``sigma2``.
+    noise : Noise or DiscreteGaussian, shape (..., levels)
+        Noise of each level: its zCDP budget, ``Noise(rho=[...])``, or its law.
     prior : array_like, shape (...)
         Probability of the truth, in (0, 1).
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to.
-    sigma2 : array_like, shape (..., levels), optional
-        Scale parameters of the noise, instead of ``rho`` and ``sensitivity``.
 
     Returns
     -------
-    float or ndarray, shape (...)
-        Probability in [p, 1]; errors as for :func:`multilevel_marginal_risk`.
+    Belief
+        Prior and average posterior, in [p, 1], of shape (...).  Relative error of the ratio, the
+        average risk, about (5 + 3 sum(rho)) 2**-52 while sum(rho) < 900, none above (it is then
+        1 / p).
 
     Raises
     ------
     ArgumentError
-        If an argument is out of range, or not exactly one of ``rho`` and ``sigma2`` is given.
+        If an argument is out of range.
+    ArgumentTypeError
+        If ``noise`` is neither a budget nor a law.
     ShapeError
         If they do not broadcast, or there is no axis of levels.
 
@@ -203,8 +144,26 @@ def multilevel_marginal_posterior(
 
     Examples
     --------
-    >>> round(float(multilevel_marginal_posterior(rho=[0.0992264, 0.2464845], prior=0.1)), 6)
-    0.162837
+    >>> from bayesrisk import Noise
+    >>> levels = Noise(rho=[0.0992264, 0.2464845])
+    >>> belief = multilevel_marginal_posterior(noise=levels, prior=0.1)
+    >>> round(belief.posterior, 6), round(belief.ratio, 6)
+    (0.162837, 1.628373)
     """
-    ratio = multilevel_marginal_risk(rho=rho, prior=prior, sensitivity=sensitivity, sigma2=sigma2)
-    return np.minimum(ratio * check.probability(prior, "prior"), 1.0)[()]
+    precision = noise_precision(noise)
+    p = check.probability(prior, "prior")
+    if precision.ndim == 0:
+        raise ShapeError("noise must have an axis of levels, got one number")
+    shape = check.broadcast(noise=precision[..., 0], prior=p)
+    rows = np.broadcast_to(precision, (*shape, precision.shape[-1])).reshape(
+        -1, precision.shape[-1]
+    )
+    priors = np.broadcast_to(p, shape).ravel()
+    distinct, index = np.unique(rows, axis=0, return_inverse=True)
+    order = np.argsort(index.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(index.ravel(), minlength=len(distinct)))
+    out = np.empty(priors.size)
+    for levels, members in zip(distinct, np.split(order, ends[:-1]), strict=True):
+        out[members] = _ratios(levels, priors[members])
+    ratio = out.reshape(shape)
+    return Belief(p, np.minimum(ratio * p, 1.0))

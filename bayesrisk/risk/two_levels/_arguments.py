@@ -14,11 +14,14 @@ from bayesrisk._types import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.two_levels import model
+from bayesrisk.inference.two_levels.settings import TwoLevelSettings
 from bayesrisk.risk.two_levels import _grid as grid
 
 #: Largest group: the releases around it, which noise may lift, still differ exactly in a double.
 MAX_GROUP = 2**51
 _METHODS = ("exact", "monte-carlo")
+#: How the releases are averaged over: the method, how many are drawn, and from which generator.
+Draws = tuple[str, int | None, int | np.random.Generator | None]
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Question:
     """Checked arguments of an average: every setting and its truth, in one common shape."""
 
     arrays: dict[str, Any]
-    model: model.TwoLevels
+    model: model.Settings
     shape: tuple[int, ...]
     method: str
     releases: int
@@ -68,17 +71,16 @@ class Question:
 
 
 def read_question(
-    *,
+    known: TwoLevelSettings,
     group_count: ArrayLike,
-    block_count: ArrayLike | None,
-    method: str,
-    releases: int | None,
-    rng: Any,
+    block_count: ArrayLike | None = None,
+    *,
+    draws: Draws,
     ties: str = model.TIES[0],
-    **settings: Any,
 ) -> Question:
     """Return checked arguments."""
-    two_levels = model.read_settings(**settings)
+    method, releases, rng = draws
+    two_levels = known.checked
     k = two_levels.known_count
     block = k + 1 if block_count is None else check.count_array(block_count, "block_count")
     group = check.count_array(group_count, "group_count", lower=0, upper=MAX_GROUP)
@@ -94,9 +96,7 @@ def read_question(
         "block_count": block,
         "known_count": k,
         "n_siblings": two_levels.n_siblings,
-        "rho_block": check.real_array(settings["rho_block"], "rho_block"),
-        "rho_group": check.real_array(settings["rho_group"], "rho_group"),
-        "sensitivity": check.real_array(settings["sensitivity"], "sensitivity"),
+        **{name: known.arrays[name] for name in ("rho_block", "rho_group", "sensitivity")},
         "prior": two_levels.prior,
     }
     shape = check.broadcast(**arrays)
@@ -122,9 +122,9 @@ def read_question(
         ties=ties,
         provenance={
             "ties": ties,
-            "group_prior": settings["group_prior"],
-            "conditionals": settings["conditionals"],
-            "sibling_noise": settings["sibling_noise"],
+            "group_prior": known.group_prior,
+            "conditionals": known.conditionals,
+            "sibling_noise": known.sibling_noise,
             "rng": repr(rng),
             "version": __version__,
         },

@@ -51,12 +51,12 @@ def _noise_window(precision: float, ripple: FloatArray) -> tuple[NDArray[np.int6
     return x, weight / weight.sum()
 
 
-def _sibling_ripple(settings: model.TwoLevels) -> FloatArray:
+def _sibling_ripple(settings: model.Settings) -> FloatArray:
     """Return the ripple of the noise that is really added: a sum, whatever the adversary takes."""
     return log_ripple(settings.block.item(), settings.n_siblings.item())
 
 
-def siblings_noise(settings: model.TwoLevels) -> tuple[NDArray[np.int64], FloatArray]:
+def siblings_noise(settings: model.Settings) -> tuple[NDArray[np.int64], FloatArray]:
     """Return the noise of the siblings' total that matters, and its probabilities."""
     return _noise_window(settings.total.item(), _sibling_ripple(settings))
 
@@ -80,7 +80,7 @@ class Grid:
         return slice(i, i + self.group_noise.size), slice(j, j + self.siblings_noise.size)
 
 
-def _grid(settings: model.TwoLevels, truths: list[Truth]) -> Grid:
+def _grid(settings: model.Settings, truths: list[Truth]) -> Grid:
     """Return the smallest grid that holds the releases around all the truths."""
     n, n_pmf = _noise_window(settings.group.item(), np.zeros(1))
     s, s_pmf = siblings_noise(settings)
@@ -96,7 +96,7 @@ def _grid(settings: model.TwoLevels, truths: list[Truth]) -> Grid:
     )
 
 
-def _grids(settings: model.TwoLevels, truths: list[Truth]) -> Iterator[tuple[Grid, list[int]]]:
+def _grids(settings: model.Settings, truths: list[Truth]) -> Iterator[tuple[Grid, list[int]]]:
     """Yield grids with the truths that they serve: one for all if that is no more work."""
     shared = _grid(settings, truths)
     alone = shared.group_noise.size * shared.siblings_noise.size
@@ -119,7 +119,7 @@ def _check_size(grid: Grid) -> None:
         )
 
 
-def upper_tail(settings: model.TwoLevels, thresholds: Any, target: int) -> FloatArray:
+def upper_tail(settings: model.Settings, thresholds: Any, target: int) -> FloatArray:
     """Return P(d >= threshold), d = target + noise, for whole or infinite thresholds."""
     first = np.clip(np.asarray(thresholds, dtype=float) - target, -(2.0**52), 2.0**52)
     if settings.block == 0.0:
@@ -133,7 +133,7 @@ def upper_tail(settings: model.TwoLevels, thresholds: Any, target: int) -> Float
 
 
 def deciding(
-    settings: model.TwoLevels, thresholds: tuple[Any, Any], target: int, ties: str
+    settings: model.Settings, thresholds: tuple[Any, Any], target: int, ties: str
 ) -> FloatArray:
     """Return the probability of the decision for k + 1, given the two thresholds of ``model``."""
     above = upper_tail(settings, thresholds[0], target)
@@ -142,7 +142,7 @@ def deciding(
     return 0.5 * (above + upper_tail(settings, thresholds[1], target))
 
 
-def block_thresholds(settings: model.TwoLevels) -> tuple[Any, Any]:
+def block_thresholds(settings: model.Settings) -> tuple[Any, Any]:
     """Return the thresholds of the adversary who reads the block alone."""
     p = settings.prior.item()
     logit = float(np.log(p) - np.log1p(-p))
@@ -151,7 +151,7 @@ def block_thresholds(settings: model.TwoLevels) -> tuple[Any, Any]:
     return model.threshold(logit, settings.block.item())
 
 
-def decisions(settings: model.TwoLevels, truths: list[Truth], ties: str) -> FloatArray:
+def decisions(settings: model.Settings, truths: list[Truth], ties: str) -> FloatArray:
     """Return, for each truth, P(correct), P(only with hierarchy), P(only without) as columns."""
     out = np.empty((len(truths), 3))
     silent = bool(settings.group == 0.0), bool(settings.block == 0.0)
@@ -173,7 +173,7 @@ def decisions(settings: model.TwoLevels, truths: list[Truth], ties: str) -> Floa
     return out
 
 
-def marginal_posteriors(settings: model.TwoLevels, truths: list[Truth]) -> FloatArray:
+def marginal_posteriors(settings: model.Settings, truths: list[Truth]) -> FloatArray:
     """Return the posterior of each truth averaged over the releases that it gives."""
     out = np.empty(len(truths))
     silent = bool(settings.group == 0.0), bool(settings.block == 0.0)
@@ -189,7 +189,7 @@ def marginal_posteriors(settings: model.TwoLevels, truths: list[Truth]) -> Float
 
 
 def _average_coherent(
-    settings: model.TwoLevels, n: FloatArray, total: FloatArray, target: int
+    settings: model.Settings, n: FloatArray, total: FloatArray, target: int
 ) -> FloatArray:
     """Average over the block's release: that of one noisy count, whose prior is what (n, S) say."""
     p, a = settings.prior, settings.block.item()
@@ -202,7 +202,7 @@ def _average_coherent(
     return np.asarray(np.minimum(marginal_ratio(a, np.maximum(belief, 1e-300)) * belief, 1.0))
 
 
-def block_marginal(settings: model.TwoLevels, target: int) -> float:
+def block_marginal(settings: model.Settings, target: int) -> float:
     """Return the average posterior of the truth for the adversary who reads the block alone."""
     p, a = settings.prior.item(), settings.block.item()
     belief = p if target else 1.0 - p
@@ -210,7 +210,7 @@ def block_marginal(settings: model.TwoLevels, target: int) -> float:
 
 
 def _average_published(
-    settings: model.TwoLevels, n: FloatArray, total: FloatArray, target: int
+    settings: model.Settings, n: FloatArray, total: FloatArray, target: int
 ) -> FloatArray:
     noise, pmf = _noise_window(settings.block.item(), np.zeros(1))
     value = np.zeros(np.broadcast_shapes(n.shape, total.shape))
@@ -222,7 +222,7 @@ def _average_published(
 
 
 def draw(
-    settings: model.TwoLevels, truth: Truth, releases: int, rng: np.random.Generator
+    settings: model.Settings, truth: Truth, releases: int, rng: np.random.Generator
 ) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
     """Yield releases relative to k, drawn given the truth, in chunks."""
     a, b, m = settings.block.item(), settings.group.item(), settings.n_siblings.item()
@@ -245,7 +245,7 @@ def draw(
 
 
 def simulate(
-    settings: model.TwoLevels, truth: Truth, releases: int, rng: np.random.Generator, ties: str
+    settings: model.Settings, truth: Truth, releases: int, rng: np.random.Generator, ties: str
 ) -> tuple[FloatArray, FloatArray]:
     """Return means and standard errors of: correct, gained, lost, posterior of the truth."""
     low, high = block_thresholds(settings)

@@ -12,14 +12,13 @@ from numpy.typing import ArrayLike
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._types import FloatArray
-from bayesrisk._validation import Number
-from bayesrisk.distributions import CountLaw, DiscreteGaussian
+from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.two_levels import model
 from bayesrisk.risk.two_levels import _grid as grid
-from bayesrisk.risk.two_levels._arguments import Question, drawn_answers, read_question
+from bayesrisk.risk.two_levels._arguments import Question, drawn_answers
 
-__all__ = ["HierarchicalGain", "hierarchical_gain"]
+__all__ = ["HierarchicalGain"]
 
 
 @displayed
@@ -155,7 +154,7 @@ class HierarchicalGain:
 
 
 def _release_probability(
-    settings: model.TwoLevels, truth: grid.Truth, axes: list[Any]
+    settings: model.Settings, truth: grid.Truth, axes: list[Any]
 ) -> FloatArray:
     """Return the probability of each (y, n, S) given the truth; what is silent has factor 1."""
     k = settings.known_count.item()
@@ -178,119 +177,12 @@ def _release_probability(
     return np.asarray(factors[0][:, None, None] * factors[1][:, None] * factors[2])
 
 
-def hierarchical_gain(
-    *,
-    n_siblings: ArrayLike,
-    rho_block: Number,
-    rho_group: Number,
-    prior: Number,
-    group_count: ArrayLike,
-    block_count: ArrayLike | None = None,
-    known_count: ArrayLike = 0,
-    group_prior: CountLaw | None = None,
-    sensitivity: Number = 1.0,
-    conditionals: str = "coherent",
-    sibling_noise: str = "approximate",
-    ties: str = "shared",
-    method: str = "exact",
-    releases: int | None = None,
-    rng: int | np.random.Generator | None = None,
-) -> HierarchicalGain:
-    r"""Return how often the hierarchy sets a decision right, and how often it spoils one.
-
-    Both adversaries decide for the more probable block count; one reads (y, n, S), the other y
-    alone.  A release that only a coin reads rightly counts one half.
-
-    Parameters
-    ----------
-    n_siblings : array_like of int
-        Number m of other blocks in the group, in [1, 10**9]; at most 10**4 where
-        ``rho_block / sensitivity**2 > 1/8``.
-    rho_block : array_like
-        zCDP budget of every block count; 0 (nothing released) or at least 1e-30.
-    rho_group : array_like
-        zCDP budget of the group count; 0 (nothing released) or at least 1e-30.
-    prior : array_like
-        Probability p that the target has the characteristics, in (0, 1).
-    group_count : array_like of int
-        True count N* of the group, at most 2**51.
-    block_count : array_like of int, optional
-        True count X* of the block: ``known_count``, or one more, which is the default.
-    known_count : array_like of int, default 0
-        Others in the block known to have the characteristics, k.
-    group_prior : CountLaw, optional
-        The adversary's prior on the group count; flat by default.
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that both budgets refer to.
-    conditionals : {"coherent", "as-published"}, default "coherent"
-        As for :func:`hierarchical_posterior`.
-    sibling_noise : {"approximate", "exact"}, default "approximate"
-        The law that the adversary takes for the siblings' noise.  The noise itself is always the
-        sum of m draws.
-    ties : {"shared", "as-published"}, default "shared"
-        A posterior of exactly 1/2 is decided by a fair coin; or always for k + 1, as in (3.5) of
-        Kazan and Reiter.
-    method : {"exact", "monte-carlo"}, default "exact"
-        Enumerate the releases, or draw them.
-    releases : int, optional
-        Number of releases to draw for each value, at least 2; with ``"monte-carlo"`` only.
-    rng : int or Generator, optional
-        Seed or generator; with ``"monte-carlo"`` only, and then required.
-
-    Returns
-    -------
-    HierarchicalGain
-        Gain, loss and both probabilities of a correct decision, of the broadcast shape, with
-        Monte Carlo errors or a truncation bound.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, the truth is impossible, or more than 2**24 pairs (n, S)
-        would have to be enumerated.
-    ArgumentTypeError
-        If ``group_prior`` is not a law or ``rng`` not a seed or a generator.
-    ShapeError
-        If arrays do not broadcast.
-
-    Warns
-    -----
-    IncompatibleConditionalsWarning
-        With ``conditionals="as-published"``.
-
-    References
-    ----------
-    Kazan and Reiter, section 4.3 and Figure 4.
-
-    Examples
-    --------
-    >>> result = hierarchical_gain(
-    ...     n_siblings=27, rho_block=0.0992264, rho_group=0.2464845, prior=0.5, group_count=10)
-    >>> round(float(result.gain), 5), round(float(result.loss), 5)
-    (0.02019, 0.01932)
-    """
-    question = read_question(
-        n_siblings=n_siblings,
-        rho_block=rho_block,
-        rho_group=rho_group,
-        prior=prior,
-        group_count=group_count,
-        block_count=block_count,
-        known_count=known_count,
-        group_prior=group_prior,
-        sensitivity=sensitivity,
-        conditionals=conditionals,
-        sibling_noise=sibling_noise,
-        ties=ties,
-        method=method,
-        releases=releases,
-        rng=rng,
-    )
-    model.warn_if_published(question.model)
+def gain_of(question: Question) -> HierarchicalGain:
+    """Return how often the hierarchy sets a decision right, and how often it spoils one."""
     shape = question.shape
     values = np.empty((int(np.prod(shape)), 3))
     errors = np.zeros_like(values)
-    if method == "exact":
+    if question.method == "exact":
         for one, truths, members in question.groups():
             values[members] = grid.decisions(one, truths, question.ties)
     else:
@@ -308,8 +200,8 @@ def hierarchical_gain(
         gain_error=gain_error,
         loss_error=loss_error,
         net_error=np.sqrt(gain_error**2 + loss_error**2 + covariance),
-        truncation_bound=grid.TRUNCATION if method == "exact" else 0.0,
-        status=method,
+        truncation_bound=grid.TRUNCATION if question.method == "exact" else 0.0,
+        status=question.method,
         releases=question.releases,
         question=question,
     )

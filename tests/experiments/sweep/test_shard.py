@@ -4,9 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+import two_level_questions as questions
 
 from bayesrisk import (
     DiscreteLaplace,
+    Noise,
     correct_decision_probability,
     count_posterior,
     decision_accuracy,
@@ -19,8 +21,6 @@ from bayesrisk.experiments import parse_config
 from bayesrisk.experiments.sweep.shard import SCHEMA, compute_shard
 from bayesrisk.inference import decision_threshold
 from bayesrisk.risk import (
-    hierarchical_correct_decision_probability,
-    hierarchical_decision_accuracy,
     marginal_count_posterior,
     multilevel_marginal_posterior,
 )
@@ -75,8 +75,8 @@ def test_every_quantity_is_the_function_it_names(document):
     levels = values(frame, "multilevel_marginal_posterior")
     for row in levels[levels["levels"] == 2].itertuples():
         twin = multilevel_marginal_posterior(
-            rho=[row.rho, row.rho / 2], prior=row.prior, sensitivity=2**0.5
-        )
+            noise=Noise(rho=[row.rho, row.rho / 2], sensitivity=2**0.5), prior=row.prior
+        ).posterior
         assert row.value == pytest.approx(twin, rel=1e-14)
 
 
@@ -94,13 +94,13 @@ def test_two_levels_on_every_axis(document):
         & (frame["conditionals"] == "coherent")
         & (frame["prior_text"] == "1/2")
     ].squeeze()
-    expected = hierarchical_correct_decision_probability(
+    expected = questions.correct_decision(
         n_siblings=27, rho_block=row["rho"], rho_group=0.25, prior=0.5, group_count=3
     )
     assert row["value"] == expected.value
     document["quantities"] = ["hierarchical_decision_accuracy"]
     accuracy = values(frame_of(parse_config(document)), "hierarchical_decision_accuracy")
-    twin = hierarchical_decision_accuracy(
+    twin = questions.accuracy(
         n_siblings=27, rho_block=row["rho"], rho_group=0.25, prior=0.5, group_count=3
     )
     assert accuracy.loc[row.name, "value"] == twin.value != row["value"]

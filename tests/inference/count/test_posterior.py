@@ -17,12 +17,13 @@ from bayesrisk import (
     DiscreteGaussian,
     DiscreteLaplace,
     FiniteLaw,
+    Noise,
     count_posterior,
     posterior_probability,
     risk_ratio,
 )
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
-from bayesrisk.inference import multilevel_posterior, multilevel_risk_ratio
+from bayesrisk.inference import multilevel_posterior
 
 EPS = 2**-52
 rhos = st.floats(-4, 1).map(lambda t: 10.0**t)
@@ -121,16 +122,16 @@ def test_limits():
 def test_the_posterior_is_the_next_prior(rho, prior, y1, y2):
     first = posterior_probability(y1, rho=rho, prior=prior)
     if 1e-12 < first < 1 - 1e-12:
-        both = multilevel_posterior([y1, y2], rho=rho, prior=prior)
+        both = multilevel_posterior([y1, y2], noise=Noise(rho=rho), prior=prior).posterior
         # 1 - first is rounded, which the next step magnifies by at most exp(evidence).
         slack = 4 * (bound(y1, rho) + bound(y2, rho)) / (1 - first)
         assert both == pytest.approx(
             posterior_probability(y2, rho=rho, prior=first), rel=slack, abs=0
         )
         product = first / prior * risk_ratio(y2, rho=rho, prior=first)
-        assert multilevel_risk_ratio([y1, y2], rho=rho, prior=prior) == pytest.approx(
-            product, rel=slack, abs=0
-        )
+        assert multilevel_posterior(
+            [y1, y2], noise=Noise(rho=rho), prior=prior
+        ).ratio == pytest.approx(product, rel=slack, abs=0)
 
 
 def test_many_levels_against_bayes_theorem():
@@ -145,7 +146,7 @@ def test_many_levels_against_bayes_theorem():
                 s2 = 1 / (2 * oracles.exact(r))
                 odds *= oracles.gaussian_pmf(n, s2, m + 1) / oracles.gaussian_pmf(n, s2, m)
             truth = odds / (1 + odds)
-        value = multilevel_posterior(y, rho=rho, prior=prior, known_count=k)
+        value = multilevel_posterior(y, noise=Noise(rho=rho), prior=prior, known_count=k).posterior
         slack = (4 + levels + 3 * float((rho * np.abs(2 * (y - k) - 1)).sum())) * EPS
         assert oracles.relative_error(value, truth) <= slack
 
@@ -153,7 +154,9 @@ def test_many_levels_against_bayes_theorem():
 def test_one_level_is_the_simple_case():
     y, rho = [[3], [-2]], [0.3]
     one = posterior_probability([3, -2], rho=0.3, prior=0.2)
-    assert multilevel_posterior(y, rho=rho, prior=0.2).tolist() == one.tolist()
+    assert (
+        multilevel_posterior(y, noise=Noise(rho=rho), prior=0.2).posterior.tolist() == one.tolist()
+    )
 
 
 def test_sigma2_and_sensitivity_say_the_same():
@@ -175,9 +178,14 @@ def test_broadcasting_equals_a_loop():
             int(y[i, 0]), rho=float(rho[a, 0, 0]), prior=float(prior[j]), known_count=int(k[j])
         )
         assert table[a, i, j] == pytest.approx(single, rel=2 * bound(4, 2.0), abs=0)
-    levels = multilevel_posterior(np.ones((4, 1, 2)), rho=[0.1, 0.2], prior=[0.1, 0.2, 0.3])
+    levels = multilevel_posterior(
+        np.ones((4, 1, 2)), noise=Noise(rho=[0.1, 0.2]), prior=[0.1, 0.2, 0.3]
+    ).posterior
     assert levels.shape == (4, 3)
-    assert levels[2, 1] == multilevel_posterior([1, 1], rho=[0.1, 0.2], prior=0.2)
+    assert (
+        levels[2, 1]
+        == multilevel_posterior([1, 1], noise=Noise(rho=[0.1, 0.2]), prior=0.2).posterior
+    )
 
 
 def test_long_arrays_equal_their_parts():
@@ -231,7 +239,9 @@ def test_kinds_of_settings():
     value = risk_ratio(3, rho=Fraction(1, 10), prior=Fraction(1, 864))
     assert value == risk_ratio(3, rho=0.1, prior=1 / 864)
     assert isinstance(value, float)
-    assert isinstance(multilevel_posterior([1, 2], rho=0.1, prior=0.1), float)
+    assert isinstance(
+        multilevel_posterior([1, 2], noise=Noise(rho=0.1), prior=0.1).posterior, float
+    )
     assert isinstance(posterior_probability(np.int64(3), rho=np.float32(0.5), prior=0.5), float)
 
 
@@ -305,24 +315,27 @@ def test_bad_arguments_for_one_count(function):
         assert refuses(lambda v: function(1, **ONE, sensitivity=v), "sensitivity", bad)
 
 
-@pytest.mark.parametrize("function", [multilevel_posterior, multilevel_risk_ratio])
-def test_bad_arguments_for_many_counts(function):
+def test_bad_arguments_for_many_counts():
+    one = {"noise": Noise(rho=0.1), "prior": 0.5}
     for bad in NOT_COUNTS:
-        assert refuses(lambda v: function(v, **ONE), "noisy_counts", bad)
+        assert refuses(lambda v: multilevel_posterior(v, **one), "noisy_counts", bad)
     for bad in [*NOT_COUNTS, -1]:
-        assert refuses(lambda v: function([1, 2], **ONE, known_count=v), "known_count", bad)
+        assert refuses(
+            lambda v: multilevel_posterior([1, 2], **one, known_count=v), "known_count", bad
+        )
     for bad in NOT_PRIORS:
-        assert refuses(lambda v: function([1, 2], rho=0.1, prior=v), "prior", bad)
-    for bad in NOT_POSITIVE:
-        assert refuses(lambda v: function([1, 2], rho=v, prior=0.5), "rho", bad)
-        assert refuses(lambda v: function([1, 2], sigma2=v, prior=0.5), "sigma2", bad)
+        assert refuses(
+            lambda v: multilevel_posterior([1, 2], noise=one["noise"], prior=v), "prior", bad
+        )
     with pytest.raises(ShapeError, match="noisy_counts must have an axis of levels"):
-        function(1, **ONE)
+        multilevel_posterior(1, **one)
+    with pytest.raises(ShapeError, match="do not broadcast"):
+        multilevel_posterior([1, 2], noise=Noise(rho=[0.1, 0.2, 0.3]), prior=0.5)
+    with pytest.raises(ShapeError, match="do not broadcast"):
+        multilevel_posterior([[1, 2], [3, 4]], noise=Noise(rho=0.1), prior=[0.1, 0.2, 0.3])
 
 
-@pytest.mark.parametrize(
-    "function", [posterior_probability, risk_ratio, multilevel_posterior, multilevel_risk_ratio]
-)
+@pytest.mark.parametrize("function", [posterior_probability, risk_ratio])
 def test_noise_is_given_exactly_once(function):
     for noise in ({}, {"rho": 0.1, "sigma2": 5.0}):
         with pytest.raises(ArgumentError, match="exactly one of rho and sigma2 must be given, got"):

@@ -10,15 +10,15 @@ from mpmath import mp
 from oracles import postprocessing as twin
 from refusals import NOT_COUNTS, NOT_POSITIVE, NOT_PRIORS, refuses
 
-from bayesrisk import ArgumentError, DiscreteGaussian
+from bayesrisk import ArgumentError, DiscreteGaussian, Noise
 from bayesrisk.distributions import convolve
 from bayesrisk.exceptions import ShapeError
-from bayesrisk.inference import postprocess, postprocessed_posterior, postprocessed_risk_ratio
+from bayesrisk.inference import postprocess, postprocessed_posterior
 from bayesrisk.inference.count import noise_differences as _difference
 from bayesrisk.inference.count import postprocessed_kernels as _postprocessed_kernels
 
 MODES = ["approximate", "exact"]
-BASE = {"group_count": 3, "n_siblings": 2, "rho": 0.1, "prior": 0.5}
+BASE = {"group_count": 3, "n_siblings": 2, "noise": Noise(rho=0.1), "prior": 0.5}
 
 
 # --- the closed form --------------------------------------------------------------------------
@@ -58,11 +58,11 @@ def test_posterior_against_enumeration(mode):
             np.arange(n + 1),
             group_count=n,
             n_siblings=m,
-            rho=rho,
+            noise=Noise(rho=rho),
             prior=p,
             known_count=k,
             sibling_noise=mode,
-        )
+        ).posterior
         seen = mass > 1e-12  # the enumeration itself loses the digits of rarer releases
         np.testing.assert_allclose(value[seen], truth[seen], rtol=1e-12)
 
@@ -97,15 +97,15 @@ def test_log_odds_to_the_documented_error_however_far_out(rho, m, mode):
         value, _ = _postprocessed_kernels.evidence(a, n, k, laws.rates[0], wave, -wave.min())
         assert abs(value - truth) <= 2**-46 * abs(truth) + 2**-48 * (1 + rho), (n, k, a)
         if abs(truth) < 600:
-            ratio = postprocessed_risk_ratio(
+            ratio = postprocessed_posterior(
                 a,
                 group_count=n,
                 n_siblings=m,
-                rho=rho,
+                noise=Noise(rho=rho),
                 prior=0.25,
                 known_count=k,
                 sibling_noise=mode,
-            )
+            ).ratio
             slack = 2**-46 * abs(truth) + 2**-47 * (1 + rho)
             assert math.log(ratio) == pytest.approx(
                 -math.log(0.25 + 0.75 * math.exp(-truth)), abs=2 * slack
@@ -137,8 +137,13 @@ def test_the_law_is_that_of_the_convolution(s2, m):
 @settings(max_examples=60)
 def test_the_release_and_the_posterior_grow_together(n, m, log_rho, data):
     k = data.draw(st.integers(0, n - 1))
-    setting = {"group_count": n, "n_siblings": m, "rho": 10.0**log_rho, "known_count": k}
-    odds = postprocessed_risk_ratio(np.arange(n + 1), prior=1e-9, **setting)
+    setting = {
+        "group_count": n,
+        "n_siblings": m,
+        "noise": Noise(rho=10.0**log_rho),
+        "known_count": k,
+    }
+    odds = postprocessed_posterior(np.arange(n + 1), prior=1e-9, **setting).ratio
     # Likelihood ratios of sums of log-concave noise are monotone, and pairs and tails keep that.
     assert (np.diff(odds) >= -1e-11 * odds[1:]).all()
     # Exchanging the block with its siblings turns the problem over, but for halves.
@@ -153,39 +158,49 @@ def test_extreme_settings_are_finite():
             for k in {0, n // 2, n - 1}:
                 a = np.array([0, min(k, n), k + 1, n])
                 value = postprocessed_posterior(
-                    a, group_count=n, n_siblings=27, rho=rho, prior=0.3, known_count=k
-                )
+                    a, group_count=n, n_siblings=27, noise=Noise(rho=rho), prior=0.3, known_count=k
+                ).posterior
                 assert np.isfinite(value).all()
                 assert ((value >= 0) & (value <= 1)).all()
     nothing = postprocessed_posterior(
-        [0, 1, 9], group_count=9, n_siblings=1, rho=1e-300, prior=0.3, known_count=4
-    )
+        [0, 1, 9], group_count=9, n_siblings=1, noise=Noise(rho=1e-300), prior=0.3, known_count=4
+    ).posterior
     np.testing.assert_allclose(nothing, 0.3, rtol=1e-14)
     certain = postprocessed_posterior(
-        [4, 5], group_count=9, n_siblings=1, rho=1e4, prior=0.3, known_count=4
-    )
+        [4, 5], group_count=9, n_siblings=1, noise=Noise(rho=1e4), prior=0.3, known_count=4
+    ).posterior
     assert certain.tolist() == [0.0, 1.0]
 
 
 def test_broadcasting_equals_a_loop():
     released, rho, prior = np.arange(4)[:, None, None], [[0.1], [1.5]], [0.1, 0.5, 0.9]
-    table = postprocessed_posterior(released, group_count=3, n_siblings=4, rho=rho, prior=prior)
+    table = postprocessed_posterior(
+        released, group_count=3, n_siblings=4, noise=Noise(rho=rho), prior=prior
+    ).posterior
     assert table.shape == (4, 2, 3)
     for a in range(4):
         for i, r in enumerate((0.1, 1.5)):
             for j, p in enumerate(prior):
-                one = postprocessed_posterior(a, group_count=3, n_siblings=4, rho=r, prior=p)
+                one = postprocessed_posterior(
+                    a, group_count=3, n_siblings=4, noise=Noise(rho=r), prior=p
+                ).posterior
                 assert isinstance(one, float)
                 assert table[a, i, j] == one
-    ratio = postprocessed_risk_ratio(released, group_count=3, n_siblings=4, rho=rho, prior=prior)
+    ratio = postprocessed_posterior(
+        released, group_count=3, n_siblings=4, noise=Noise(rho=rho), prior=prior
+    ).ratio
     np.testing.assert_allclose(ratio * np.array(prior), table, rtol=1e-15)
 
 
 def test_rho_sensitivity_and_sigma2_are_one_argument():
     setting = {"group_count": 4, "n_siblings": 2, "prior": 0.2}
-    value = postprocessed_posterior(3, rho=0.1, **setting)
-    assert postprocessed_posterior(3, sigma2=5.0, **setting) == pytest.approx(value, rel=1e-14)
-    double = postprocessed_posterior(3, rho=0.2, sensitivity=2**0.5, **setting)
+    value = postprocessed_posterior(3, noise=Noise(rho=0.1), **setting).posterior
+    assert postprocessed_posterior(
+        3, noise=DiscreteGaussian(5.0), **setting
+    ).posterior == pytest.approx(value, rel=1e-14)
+    double = postprocessed_posterior(
+        3, noise=Noise(rho=0.2, sensitivity=2**0.5), **setting
+    ).posterior
     assert double == pytest.approx(value, rel=1e-14)
 
 
@@ -194,7 +209,9 @@ def test_the_two_laws_of_the_siblings_part_only_for_little_noise():
     a = np.arange(7)
     calm, loud = (
         [
-            postprocessed_posterior(a, sigma2=s2, sibling_noise=mode, **setting)
+            postprocessed_posterior(
+                a, noise=DiscreteGaussian(s2), sibling_noise=mode, **setting
+            ).posterior
             for mode in ("approximate", "exact")
         ]
         for s2 in (4.0, 0.25)
@@ -206,7 +223,7 @@ def test_the_two_laws_of_the_siblings_part_only_for_little_noise():
 # --- bad arguments ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("function", [postprocessed_posterior, postprocessed_risk_ratio])
+@pytest.mark.parametrize("function", [postprocessed_posterior])
 def test_bad_arguments(function):
     for bad in NOT_COUNTS:
         assert refuses(lambda v: function(v, **BASE), "released", bad)
@@ -217,7 +234,7 @@ def test_bad_arguments(function):
     for bad in NOT_PRIORS:
         assert refuses(lambda v: function(1, **{**BASE, "prior": v}), "prior", bad)
     for bad in NOT_POSITIVE:
-        assert refuses(lambda v: function(1, **{**BASE, "rho": v}), "rho", bad)
+        assert refuses(lambda v: function(1, **{**BASE, "noise": Noise(rho=v)}), "rho", bad)
     assert refuses(lambda v: function(v, **BASE), "released", -1)
     with pytest.raises(ArgumentError, match="released must be <= group_count, got 4"):
         function(4, **BASE)
@@ -228,7 +245,7 @@ def test_bad_arguments(function):
     with pytest.raises(ShapeError, match="do not broadcast"):
         function([1, 2], **{**BASE, "prior": [0.1, 0.2, 0.3]})
     with pytest.raises(ArgumentError, match="n_siblings must be small enough"):
-        function(1, **{**BASE, "n_siblings": 10**6, "rho": 0.3}, sibling_noise="exact")
+        function(1, **{**BASE, "n_siblings": 10**6, "noise": Noise(rho=0.3)}, sibling_noise="exact")
 
 
 def test_bad_counts_of_the_closed_form():

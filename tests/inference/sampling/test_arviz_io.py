@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+import two_level_questions as questions
 from scipy import stats
 
 from bayesrisk import (
@@ -15,7 +16,6 @@ from bayesrisk import (
     FiniteLaw,
     Tree,
     plotting,
-    sample_hierarchy,
     sample_tree,
     to_arviz,
 )
@@ -29,7 +29,7 @@ GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "
 
 @pytest.fixture(scope="module")
 def samples():
-    return sample_hierarchy(2, 1, -1, **GRANVILLE, draws=1000, warmup=50, chains=4, rng=1)
+    return questions.sample(2, 1, -1, **GRANVILLE, draws=1000, warmup=50, chains=4, rng=1)
 
 
 def altered(samples, counts, target="same"):
@@ -170,7 +170,7 @@ def test_one_chain_is_never_enough(samples):
 
 def test_constants_are_noted_and_not_judged():
     """A point prior fixes the group: its draws are constant by right."""
-    samples = sample_hierarchy(
+    samples = questions.sample(
         2,
         1,
         -1,

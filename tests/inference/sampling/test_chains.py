@@ -6,8 +6,9 @@ import sys
 
 import numpy as np
 import pytest
+import two_level_questions as questions
 
-from bayesrisk import ArgumentError, sample_hierarchy
+from bayesrisk import ArgumentError
 from bayesrisk.inference import Samples, sample_path
 from bayesrisk.inference.sampling import arviz_io, chains
 from bayesrisk.inference.sampling.chains import effective_size, run_chains, spawn, standard_error
@@ -39,7 +40,7 @@ def test_errors_agree_with_arviz(phi, draws):
 def test_errors_are_those_of_repeated_runs():
     setting = {"n_siblings": 3, "rho_block": 0.5, "rho_group": 0.5, "prior": 0.5}
     runs = [
-        sample_hierarchy(2, 4, 1, **setting, draws=500, warmup=20, chains=4, rng=seed)
+        questions.sample(2, 4, 1, **setting, draws=500, warmup=20, chains=4, rng=seed)
         for seed in range(60)
     ]
     spread = np.std([run.target_probability for run in runs], ddof=1)
@@ -104,7 +105,7 @@ def test_samplers_draw_the_same_in_pieces(monkeypatch):
     def draw():
         about = {"n_siblings": 27, "rho_block": 0.1, "rho_group": 0.25, "prior": 0.5}
         run = {"draws": 200, "warmup": 50, "chains": 2, "rng": 1}
-        one = sample_hierarchy(2, 1, -1, **about, **run).counts
+        one = questions.sample(2, 1, -1, **about, **run).counts
         two = sample_path([2, 1], [-1], n_siblings=27, rho=[0.1, 0.25], prior=0.5, **run).counts
         return one.tobytes() + two.tobytes()
 
@@ -115,12 +116,12 @@ def test_samplers_draw_the_same_in_pieces(monkeypatch):
 
 _LONG = """
 import time
-from bayesrisk import sample_hierarchy
-about = {"n_siblings": 27, "rho_block": 0.1, "rho_group": 0.25, "prior": 0.5, "rng": 1}
-sample_hierarchy(2, 1, -1, **about, draws=10, warmup=0, chains=1)
+from bayesrisk import TwoLevels
+question = TwoLevels(n_siblings=27, rho_block=0.1, rho_group=0.25, prior=0.5)
+question.sample(2, 1, -1, draws=10, warmup=0, chains=1, rng=1)
 try:
     print("ready", flush=True)
-    sample_hierarchy(2, 1, -1, **about, draws=1, warmup=10**8, chains=64, threads=2)
+    question.sample(2, 1, -1, draws=1, warmup=10**8, chains=64, threads=2, rng=1)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """
@@ -148,11 +149,11 @@ def test_ctrl_c_stops_chains():
 def test_what_is_kept_is_bounded():
     about = {"n_siblings": 27, "rho_block": 0.1, "rho_group": 0.25, "prior": 0.5, "rng": 1}
     with pytest.raises(ArgumentError, match=r"draws \* chains \* variables must be <= 268435456"):
-        sample_hierarchy(2, 1, -1, **about, draws=10**8, warmup=0, chains=2)
+        questions.sample(2, 1, -1, **about, draws=10**8, warmup=0, chains=2)
     with pytest.raises(ArgumentError, match=r"warmup must be <= 1e\+08"):
-        sample_hierarchy(2, 1, -1, **about, draws=1, warmup=2**31 - 1, chains=1)
+        questions.sample(2, 1, -1, **about, draws=1, warmup=2**31 - 1, chains=1)
     with pytest.raises(ArgumentError, match="threads must be <= 1024"):
-        sample_hierarchy(2, 1, -1, **about, draws=1, warmup=0, chains=2, threads=10**9)
+        questions.sample(2, 1, -1, **about, draws=1, warmup=0, chains=2, threads=10**9)
 
 
 def make(counts, target=None):

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import two_level_questions as questions
 from oracles import samplers as slow
 from refusals import NOT_PRIORS, refuses
 
-from bayesrisk import ArgumentError, FiniteLaw, posterior_probability, sample_hierarchy
+from bayesrisk import ArgumentError, FiniteLaw, posterior_probability
 from bayesrisk.exceptions import ShapeError
 from bayesrisk.inference import sample_path
 from bayesrisk.inference.tree.path import path_posterior
@@ -101,7 +102,7 @@ GRANVILLE = {"n_siblings": 27, "rho": [0.0992264, 0.2464845], "prior": 0.5}
 def test_two_levels_are_a_path():
     samples = sample_path([2, 1], [-1], **GRANVILLE, **RUN)
     assert abs(samples.target_probability - 0.503288) < 4 * samples.target_error
-    two = sample_hierarchy(
+    two = questions.sample(
         2, 1, -1, n_siblings=27, rho_block=0.0992264, rho_group=0.2464845, prior=0.5, **RUN
     )
     gap = samples.target_probability - two.target_probability

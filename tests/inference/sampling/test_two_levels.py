@@ -5,10 +5,11 @@ import warnings
 
 import numpy as np
 import pytest
+import two_level_questions as questions
 from oracles import samplers as slow
 from refusals import NOT_COUNTS, NOT_PRIORS, NOT_REAL, refuses
 
-from bayesrisk import ArgumentError, FiniteLaw, hierarchical_posterior, sample_hierarchy
+from bayesrisk import ArgumentError, FiniteLaw, hierarchical_posterior
 from bayesrisk.exceptions import ArgumentTypeError, IncompatibleConditionalsWarning
 
 GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
@@ -69,7 +70,7 @@ def enumerated(release, case, prior):
 @pytest.mark.parametrize("seed", range(24))
 def test_coherent_draws_follow_the_enumerated_posterior(seed):
     release, case, prior = random_case(seed)
-    samples = sample_hierarchy(*release, **case, group_prior=prior, draws=20_000, **RUN)
+    samples = questions.sample(*release, **case, group_prior=prior, draws=20_000, **RUN)
     target, group = enumerated(release, case, prior)
     assert worst(samples, target, group, start=case["known_count"]) < 4.0
 
@@ -78,20 +79,20 @@ def test_coherent_draws_follow_the_enumerated_posterior(seed):
 def test_the_exact_posterior_agrees(seed):
     release, case, prior = random_case(seed)
     exact = hierarchical_posterior(*release, **case, group_prior=prior)
-    samples = sample_hierarchy(*release, **case, group_prior=prior, draws=20_000, **RUN)
+    samples = questions.sample(*release, **case, group_prior=prior, draws=20_000, **RUN)
     pmf = exact.group_pmf
     assert worst(samples, float(exact.target_probability), pmf) < 4.0
 
 
 def test_the_published_numbers_of_the_coherent_law():
-    samples = sample_hierarchy(*RELEASE, **GRANVILLE, draws=200_000, **RUN)
+    samples = questions.sample(*RELEASE, **GRANVILLE, draws=200_000, **RUN)
     group = np.array([12.935, 38.660, 29.790, 13.919, 3.943, 0.677]) / 100
     assert worst(samples, 0.503288, group) < 4.0
 
 
 def published(**changes):
     with pytest.warns(IncompatibleConditionalsWarning, match="no joint"):
-        return sample_hierarchy(*RELEASE, **(GRANVILLE | changes), conditionals="as-published")
+        return questions.sample(*RELEASE, **(GRANVILLE | changes), conditionals="as-published")
 
 
 def test_as_published_replicates_the_printed_law():
@@ -105,7 +106,7 @@ def test_as_published_replicates_the_printed_law():
 
 def test_the_comparison_can_fail():
     """Coherent draws are far from the as-published law, and the other way round."""
-    coherent = sample_hierarchy(*RELEASE, **GRANVILLE, draws=20_000, **RUN)
+    coherent = questions.sample(*RELEASE, **GRANVILLE, draws=20_000, **RUN)
     target, law = slow.as_published(RELEASE, m=27, rho1=0.0992264, rho2=0.2464845, p=0.5)
     assert worst(coherent, target, law) > 20.0
     exact = slow.two_levels(RELEASE, m=27, rho1=0.0992264, rho2=0.2464845, p=0.5)
@@ -114,7 +115,7 @@ def test_the_comparison_can_fail():
 
 
 def test_every_draw_is_feasible_and_labelled():
-    samples = sample_hierarchy(
+    samples = questions.sample(
         *RELEASE, **GRANVILLE, known_count=3, draws=1000, warmup=0, chains=3, rng=2
     )
     assert samples.counts.shape == (3, 1000, 2)
@@ -134,8 +135,8 @@ def test_draws_do_not_depend_on_the_number_of_threads(conditionals):
     setting = {**GRANVILLE, "conditionals": conditionals, "draws": 500, "warmup": 5, "chains": 5}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IncompatibleConditionalsWarning)
-        runs = [sample_hierarchy(*RELEASE, **setting, rng=3, threads=t) for t in (1, 2, 5, None)]
-        other = sample_hierarchy(*RELEASE, **setting, rng=4)
+        runs = [questions.sample(*RELEASE, **setting, rng=3, threads=t) for t in (1, 2, 5, None)]
+        other = questions.sample(*RELEASE, **setting, rng=4)
     for run in runs[1:]:
         np.testing.assert_array_equal(run.counts, runs[0].counts)
     assert np.any(other.counts != runs[0].counts)
@@ -146,10 +147,10 @@ def test_draws_do_not_depend_on_the_number_of_threads(conditionals):
 def test_a_generator_moves_on():
     rng = np.random.default_rng(5)
     setting = {**GRANVILLE, "draws": 50, "warmup": 0, "chains": 2}
-    first, second = (sample_hierarchy(*RELEASE, **setting, rng=rng) for _ in range(2))
+    first, second = (questions.sample(*RELEASE, **setting, rng=rng) for _ in range(2))
     assert np.any(first.counts != second.counts)
     assert (first.seed["first_child"], second.seed["first_child"]) == (0, 2)
-    again = sample_hierarchy(*RELEASE, **setting, rng=np.random.default_rng(5))
+    again = questions.sample(*RELEASE, **setting, rng=np.random.default_rng(5))
     np.testing.assert_array_equal(again.counts, first.counts)
 
 
@@ -162,7 +163,7 @@ def test_a_generator_moves_on():
     ],
 )
 def test_priors_with_holes(prior, group):
-    samples = sample_hierarchy(*RELEASE, **GRANVILLE, group_prior=prior, draws=20_000, **RUN)
+    samples = questions.sample(*RELEASE, **GRANVILLE, group_prior=prior, draws=20_000, **RUN)
     assert set(np.unique(samples.of("group"))) == group
     exact = slow.two_levels(
         RELEASE,
@@ -181,14 +182,14 @@ def test_priors_with_holes(prior, group):
 def test_large_counts_keep_their_digits():
     """Shifting everything by a large number shifts the draws, and nothing else."""
     big = 2**40
-    small = sample_hierarchy(5, 40, 33, known_count=4, **GRANVILLE, draws=2000, **RUN)
-    large = sample_hierarchy(5, 40 + big, 33 + big, known_count=4, **GRANVILLE, draws=2000, **RUN)
+    small = questions.sample(5, 40, 33, known_count=4, **GRANVILLE, draws=2000, **RUN)
+    large = questions.sample(5, 40 + big, 33 + big, known_count=4, **GRANVILLE, draws=2000, **RUN)
     assert np.mean(large.of("group") - big == small.of("group")) > 0.999
     np.testing.assert_allclose(large.of("block"), small.of("block"))
 
 
 def test_releases_far_below_zero_are_legal():
-    samples = sample_hierarchy(-400, -500, -9000, **GRANVILLE, draws=2000, **RUN)
+    samples = questions.sample(-400, -500, -9000, **GRANVILLE, draws=2000, **RUN)
     assert samples.of("group").max() <= 2
     assert samples.target.mean() < 0.01
 
@@ -205,7 +206,7 @@ def run(**changes):
         "rng": 1,
         **changes,
     }
-    return sample_hierarchy(**setting)
+    return questions.sample(**setting)
 
 
 @pytest.mark.parametrize("name", ["block", "group", "siblings", "n_siblings", "known_count"])

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import two_level_questions as questions
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import two_levels as oracle
@@ -18,7 +19,6 @@ from bayesrisk import (
 )
 from bayesrisk.distributions import TruncatedLaw
 from bayesrisk.exceptions import ArgumentTypeError, IncompatibleConditionalsWarning, ShapeError
-from bayesrisk.inference import sibling_approximation_cost
 
 GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
 FLAT = dict.fromkeys(range(400), 0.0)
@@ -319,11 +319,11 @@ def test_truncated_laws_are_priors_too():
 
 
 def test_cost_of_the_approximation():
-    cost = sibling_approximation_cost([2, 0], 1, [[-1], [3]], **GRANVILLE)
+    cost = questions.approximation_cost([2, 0], 1, [[-1], [3]], **GRANVILLE)
     assert np.abs(cost.target_difference).max() < 1e-14
     assert cost.noise_total_variation < 1e-13
     noisy = GRANVILLE | {"rho_block": 2.0, "n_siblings": 4}
-    cost = sibling_approximation_cost([1, 0], [3, 1], [2, -1], **noisy)
+    cost = questions.approximation_cost([1, 0], [3, 1], [2, -1], **noisy)
     frame = cost.to_frame()
     assert (frame["approximate"] - frame["exact"]).abs().max() > 1e-3
     pmf = [result.group_pmf_of(0) for result in (cost.approximate, cost.exact)]
@@ -332,7 +332,7 @@ def test_cost_of_the_approximation():
     law, close = oracle.sum_pmf(2.0, 4, 8), DiscreteGaussian(1.0)
     distance = 0.5 * sum(abs(p - close.pmf(d)) for d, p in law.items())
     assert cost.noise_total_variation == pytest.approx(distance, abs=1e-12)
-    mixed = sibling_approximation_cost(1, 3, 2, **(noisy | {"rho_block": [0.5, 2.0]}))
+    mixed = questions.approximation_cost(1, 3, 2, **(noisy | {"rho_block": [0.5, 2.0]}))
     assert math.isnan(mixed.noise_total_variation)
 
 

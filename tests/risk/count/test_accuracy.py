@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import two_level_questions as questions
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import two_levels as oracle
@@ -90,7 +91,7 @@ def test_two_levels_against_a_triple_sum():
         oracle.correct_decision(group, block, solve=solve, reach=(6, 8, 6), **twin)[0]
         for block, group in ((k + 1, N), (k, N - 1))  # the same people in the other blocks
     )
-    result = br.risk.hierarchical_decision_accuracy(
+    result = questions.accuracy(
         n_siblings=m, rho_block=a, rho_group=b, prior=p, known_count=k, group_count=N
     )
     assert float(result.value) == pytest.approx(p * found + (1 - p) * cleared, abs=1e-10)
@@ -102,20 +103,16 @@ def test_two_levels_against_a_triple_sum():
 
 def test_two_levels_drawn_and_broadcast():
     question = GRANVILLE | {"prior": [[0.5], [0.2]], "group_count": [1, 3, 10]}
-    exact = br.risk.hierarchical_decision_accuracy(**question)
+    exact = questions.accuracy(**question)
     assert exact.value.shape == (2, 3)
     assert exact.quantity == "decision accuracy"
-    drawn = br.risk.hierarchical_decision_accuracy(
-        **question, method="monte-carlo", releases=20_000, rng=3
-    )
+    drawn = questions.accuracy(**question, method="monte-carlo", releases=20_000, rng=3)
     assert (np.abs(drawn.value - exact.value) < 4.0 * drawn.standard_error).all()
     assert (drawn.standard_error > 0).all()
-    again = br.risk.hierarchical_decision_accuracy(
-        **question, method="monte-carlo", releases=20_000, rng=3
-    )
+    again = questions.accuracy(**question, method="monte-carlo", releases=20_000, rng=3)
     assert again.to_frame().equals(drawn.to_frame())
     # What misleads about the one who is there pays for those who are not: right more often.
-    found = br.risk.hierarchical_correct_decision_probability(**GRANVILLE, group_count=1)
+    found = questions.correct_decision(**GRANVILLE, group_count=1)
     assert float(found.value) < 0.32
     assert exact.value[0, 0] == pytest.approx(0.603731, abs=1e-6)
     assert exact.value[0, 0] > exact.without_hierarchy[0, 0] > exact.without_release[0, 0] == 0.5

@@ -17,6 +17,7 @@ from bayesrisk import (
     DiscreteGaussian,
     DiscreteLaplace,
     FiniteLaw,
+    Noise,
     correct_decision_probability,
     marginal_posterior,
     marginal_risk,
@@ -24,7 +25,7 @@ from bayesrisk import (
     risk_ratio,
 )
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
-from bayesrisk.inference import multilevel_risk_ratio
+from bayesrisk.inference import multilevel_posterior
 from bayesrisk.risk import compose_risk, marginal_count_posterior
 from bayesrisk.risk.count import kernels as _kernels
 
@@ -233,7 +234,7 @@ def test_composition_of_sequential_releases_is_the_joint_ratio():
     for release in y:
         ratios.append(risk_ratio(release, rho=rho, prior=belief))
         belief *= ratios[-1]
-    joint = multilevel_risk_ratio(y, rho=rho, prior=prior)
+    joint = multilevel_posterior(y, noise=Noise(rho=rho), prior=prior).ratio
     assert compose_risk(*ratios) == pytest.approx(joint, rel=1e-14, abs=0)
 
 

@@ -11,22 +11,20 @@ from hypothesis import strategies as st
 from oracles import postprocessing as twin
 from refusals import NOT_COUNTS, NOT_POSITIVE, NOT_PRIORS, refuses
 
-from bayesrisk import ArgumentError, DiscreteGaussian, marginal_posterior
+from bayesrisk import ArgumentError, DiscreteGaussian, Noise, marginal_posterior
 from bayesrisk.exceptions import ShapeError
 from bayesrisk.inference import postprocess, postprocessed_posterior
 from bayesrisk.risk import (
     PostprocessingComparison,
+    before_postprocessing,
     compare_postprocessing,
     multilevel_marginal_posterior,
     postprocessed_marginal_posterior,
-    postprocessed_marginal_risk,
-    unprocessed_marginal_posterior,
-    unprocessed_marginal_risk,
 )
 
 MODES = ["approximate", "exact"]
 RHO = 0.0992264
-BASE = {"group_count": 3, "n_siblings": 2, "rho": 0.1, "prior": 0.5}
+BASE = {"group_count": 3, "n_siblings": 2, "noise": Noise(rho=0.1), "prior": 0.5}
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -38,8 +36,13 @@ def test_after_against_enumeration(mode):
         p = float(rng.uniform(0.001, 0.999))
         _, truth = twin.after(rho, m, n, k, p, mode == "exact")
         value = postprocessed_marginal_posterior(
-            group_count=n, n_siblings=m, rho=rho, prior=p, known_count=k, sibling_noise=mode
-        )
+            group_count=n,
+            n_siblings=m,
+            noise=Noise(rho=rho),
+            prior=p,
+            known_count=k,
+            sibling_noise=mode,
+        ).posterior
         assert value == pytest.approx(truth, rel=1e-12), (n, m, k, rho, p)
 
 
@@ -50,9 +53,9 @@ def test_after_against_enumeration(mode):
 @pytest.mark.parametrize("p", [1e-200, 1e-9, 0.3, 0.999])
 def test_after_to_the_documented_error(rho, m, n, k, p):
     truth = twin.marginal_risk(rho, m, n, k, p)
-    value = postprocessed_marginal_risk(
-        group_count=n, n_siblings=m, rho=rho, prior=p, known_count=k
-    )
+    value = postprocessed_marginal_posterior(
+        group_count=n, n_siblings=m, noise=Noise(rho=rho), prior=p, known_count=k
+    ).ratio
     assert value == pytest.approx(float(truth), rel=2**-44, abs=0)
 
 
@@ -64,7 +67,9 @@ def test_before_against_enumeration(mode):
         k, rho = int(rng.integers(n)), float(10 ** rng.uniform(-1, 0.6))
         p = float(rng.uniform(0.01, 0.99))
         truth = twin.before(rho, m, n, k, p, mode == "exact")
-        value = unprocessed_marginal_posterior(n_siblings=m, rho=rho, prior=p, sibling_noise=mode)
+        value = before_postprocessing(
+            n_siblings=m, noise=Noise(rho=rho), prior=p, sibling_noise=mode
+        ).posterior
         assert value == pytest.approx(truth, rel=1e-12), (n, m, k, rho, p)
 
 
@@ -79,17 +84,17 @@ def test_simulated_releases_average_to_it(n, m, k, rho, p):
     setting = {
         "group_count": n,
         "n_siblings": m,
-        "rho": rho,
+        "noise": Noise(rho=rho),
         "prior": p,
         "known_count": k,
         "sibling_noise": "exact",
     }
-    draws = postprocessed_posterior(released, **setting)
+    draws = postprocessed_posterior(released, **setting).posterior
     error = draws.std() / math.sqrt(size)
-    value = postprocessed_marginal_posterior(**setting)
+    value = postprocessed_marginal_posterior(**setting).posterior
     assert abs(draws.mean() - value) <= 4 * error
     # Control: the average for another truth or another budget is told apart.
-    other = postprocessed_marginal_posterior(**{**setting, "rho": 2 * rho})
+    other = postprocessed_marginal_posterior(**{**setting, "noise": Noise(rho=2 * rho)}).posterior
     assert abs(draws.mean() - other) > 4 * error
 
 
@@ -105,7 +110,12 @@ def test_post_processing_never_adds_risk(n, m, rho, p, data):
     k = data.draw(st.integers(0, n - 1))
     mode = data.draw(st.sampled_from(MODES))
     result = compare_postprocessing(
-        group_count=n, n_siblings=m, rho=rho, prior=p, known_count=k, sibling_noise=mode
+        group_count=n,
+        n_siblings=m,
+        noise=Noise(rho=rho),
+        prior=p,
+        known_count=k,
+        sibling_noise=mode,
     )
     assert result.margin >= -result.error_bound
     assert result.ratio <= 1 + 2**-40
@@ -117,7 +127,7 @@ def test_on_a_grid_too():
     result = compare_postprocessing(
         group_count=np.array([1, 2, 3, 8, 40])[:, None, None, None],
         n_siblings=np.array([1, 2, 5, 27, 300])[:, None, None],
-        rho=np.array([0.01, RHO, 0.5, 3.0])[:, None],
+        noise=Noise(rho=np.array([0.01, RHO, 0.5, 3.0])[:, None]),
         prior=[1e-9, 0.1, 0.5, 0.9],
     )
     assert result.margin.shape == (5, 5, 4, 4)
@@ -129,38 +139,56 @@ def test_on_a_grid_too():
 
 def test_the_release_of_y_alone_is_not_the_bound():
     # Negative control: the adversary who knows N and sees a knows more than one who sees only y.
-    result = compare_postprocessing(group_count=50, n_siblings=1, rho=RHO, prior=0.5)
+    result = compare_postprocessing(group_count=50, n_siblings=1, noise=Noise(rho=RHO), prior=0.5)
     assert result.after == pytest.approx(0.53917, abs=5e-6)
     assert result.block_only == pytest.approx(0.52367, abs=5e-6)
     assert result.after > result.block_only + 1000 * result.error_bound
     # With many siblings the order turns round: equal weights bring in all of their noise.
-    many = compare_postprocessing(group_count=50, n_siblings=27, rho=RHO, prior=0.5)
+    many = compare_postprocessing(group_count=50, n_siblings=27, noise=Noise(rho=RHO), prior=0.5)
     assert many.after < many.block_only
 
 
 def test_limits():
     # Far from both ends nothing is clipped, and only the pairs of D remain.
     inner = postprocessed_marginal_posterior(
-        group_count=[400, 1000], n_siblings=3, rho=0.2, prior=0.1, known_count=[199, 499]
-    )
+        group_count=[400, 1000],
+        n_siblings=3,
+        noise=Noise(rho=0.2),
+        prior=0.1,
+        known_count=[199, 499],
+    ).posterior
     assert inner[0] == pytest.approx(inner[1], rel=1e-14)
     # No noise: certainty; all noise: nothing learned.
     setting = {"group_count": 5, "n_siblings": 4, "prior": 0.2, "known_count": 2}
-    assert postprocessed_marginal_risk(rho=1e5, **setting) == 5.0
-    assert postprocessed_marginal_risk(rho=1e-300, **setting) == pytest.approx(1.0, abs=1e-15)
-    before = unprocessed_marginal_risk(rho=[1e5, 1e-300], n_siblings=4, prior=0.2)
+    assert postprocessed_marginal_posterior(noise=Noise(rho=1e5), **setting).ratio == 5.0
+    assert postprocessed_marginal_posterior(
+        noise=Noise(rho=1e-300), **setting
+    ).ratio == pytest.approx(1.0, abs=1e-15)
+    before = before_postprocessing(noise=Noise(rho=[1e5, 1e-300]), n_siblings=4, prior=0.2).ratio
     np.testing.assert_allclose(before, [5.0, 1.0], rtol=1e-14)
 
 
 def test_one_sibling_needs_no_approximation():
     rho = np.geomspace(0.01, 20, 15)
-    setting = {"group_count": 6, "n_siblings": 1, "rho": rho, "prior": 0.3, "known_count": 1}
-    values = [postprocessed_marginal_posterior(**setting, sibling_noise=mode) for mode in MODES]
+    setting = {
+        "group_count": 6,
+        "n_siblings": 1,
+        "noise": Noise(rho=rho),
+        "prior": 0.3,
+        "known_count": 1,
+    }
+    values = [
+        postprocessed_marginal_posterior(**setting, sibling_noise=mode).posterior for mode in MODES
+    ]
     np.testing.assert_allclose(values[0], values[1], rtol=1e-13)
-    before = unprocessed_marginal_posterior(n_siblings=1, rho=rho, prior=0.3, sibling_noise="exact")
+    before = before_postprocessing(
+        n_siblings=1, noise=Noise(rho=rho), prior=0.3, sibling_noise="exact"
+    ).posterior
     levels = np.stack([rho, rho], axis=-1)
     np.testing.assert_allclose(
-        before, multilevel_marginal_posterior(rho=levels, prior=0.3), rtol=1e-13
+        before,
+        multilevel_marginal_posterior(noise=Noise(rho=levels), prior=0.3).posterior,
+        rtol=1e-13,
     )
 
 
@@ -168,8 +196,8 @@ def test_long_windows():
     # A few hundred thousand released values, against the count without ends and the sum over D.
     rho, m, n, k = 1e-7, 1, 10**6, 499_999
     value = postprocessed_marginal_posterior(
-        group_count=n, n_siblings=m, rho=rho, prior=0.3, known_count=k
-    )
+        group_count=n, n_siblings=m, noise=Noise(rho=rho), prior=0.3, known_count=k
+    ).posterior
     # y - S is all that is used; for m = 1 it carries all the evidence, and pairs lose next to none.
     assert value == pytest.approx(marginal_posterior(rho=2 * rho, prior=0.3), rel=1e-11)
 
@@ -178,28 +206,36 @@ def test_broadcasting_equals_a_loop():
     group, siblings = np.array([[2], [7]]), np.array([1, 3, 9])
     for mode in MODES:
         result = compare_postprocessing(
-            group_count=group, n_siblings=siblings, rho=0.7, prior=0.2, sibling_noise=mode
+            group_count=group,
+            n_siblings=siblings,
+            noise=Noise(rho=0.7),
+            prior=0.2,
+            sibling_noise=mode,
         )
         assert result.before.shape == result.group_count.shape == (2, 3)
         for i, j in itertools.product(range(2), range(3)):
             one = compare_postprocessing(
                 group_count=group[i, 0],
                 n_siblings=siblings[j],
-                rho=0.7,
+                noise=Noise(rho=0.7),
                 prior=0.2,
                 sibling_noise=mode,
             )
             assert one.after == result.after[i, j]
             assert one.before == result.before[i, j]
-    assert isinstance(postprocessed_marginal_posterior(**BASE), float)
+    assert isinstance(postprocessed_marginal_posterior(**BASE).posterior, float)
     assert isinstance(
-        unprocessed_marginal_posterior(n_siblings=3, rho=0.5, prior=0.5, sibling_noise="exact"),
+        before_postprocessing(
+            n_siblings=3, noise=Noise(rho=0.5), prior=0.5, sibling_noise="exact"
+        ).posterior,
         float,
     )
 
 
 def test_the_result_is_a_table():
-    result = compare_postprocessing(group_count=[2, 5], n_siblings=3, sigma2=5.0, prior=0.2)
+    result = compare_postprocessing(
+        group_count=[2, 5], n_siblings=3, noise=DiscreteGaussian(5.0), prior=0.2
+    )
     assert isinstance(result, PostprocessingComparison)
     frame = result.to_frame()
     assert isinstance(frame, pd.DataFrame)
@@ -212,7 +248,7 @@ def test_the_result_is_a_table():
 
 @pytest.mark.parametrize(
     "function",
-    [postprocessed_marginal_risk, postprocessed_marginal_posterior, compare_postprocessing],
+    [postprocessed_marginal_posterior, compare_postprocessing],
 )
 def test_bad_arguments(function):
     for bad in NOT_COUNTS:
@@ -221,7 +257,7 @@ def test_bad_arguments(function):
     for bad in NOT_PRIORS:
         assert refuses(lambda v: function(**{**BASE, "prior": v}), "prior", bad)
     for bad in NOT_POSITIVE:
-        assert refuses(lambda v: function(**{**BASE, "rho": v}), "rho", bad)
+        assert refuses(lambda v: function(**{**BASE, "noise": Noise(rho=v)}), "rho", bad)
     with pytest.raises(ArgumentError, match="known_count must be < group_count, 3, got 3"):
         function(**BASE, known_count=3)
     with pytest.raises(ArgumentError, match="n_siblings must be >= 1, got 0"):
@@ -229,19 +265,19 @@ def test_bad_arguments(function):
     with pytest.raises(ArgumentError, match="sibling_noise must be one of"):
         function(**BASE, sibling_noise="s2")
     with pytest.raises(ArgumentError, match="at most 16777216 released values"):
-        function(**{**BASE, "rho": 1e-20, "group_count": 10**9})
+        function(**{**BASE, "noise": Noise(rho=1e-20), "group_count": 10**9})
     with pytest.raises(ShapeError, match="do not broadcast"):
-        function(**{**BASE, "prior": [0.1, 0.2], "rho": [0.1, 0.2, 0.3]})
+        function(**{**BASE, "prior": [0.1, 0.2], "noise": Noise(rho=[0.1, 0.2, 0.3])})
 
 
-@pytest.mark.parametrize("function", [unprocessed_marginal_risk, unprocessed_marginal_posterior])
+@pytest.mark.parametrize("function", [before_postprocessing])
 def test_bad_arguments_before(function):
-    setting = {"n_siblings": 2, "rho": 0.1, "prior": 0.5}
+    setting = {"n_siblings": 2, "noise": Noise(rho=0.1), "prior": 0.5}
     for bad in NOT_COUNTS:
         assert refuses(lambda v: function(**{**setting, "n_siblings": v}), "n_siblings", bad)
     for bad in NOT_PRIORS:
         assert refuses(lambda v: function(**{**setting, "prior": v}), "prior", bad)
     for bad in NOT_POSITIVE:
-        assert refuses(lambda v: function(**{**setting, "rho": v}), "rho", bad)
+        assert refuses(lambda v: function(**{**setting, "noise": Noise(rho=v)}), "rho", bad)
     with pytest.raises(ArgumentError, match="sibling_noise must be one of"):
         function(**setting, sibling_noise="s2")

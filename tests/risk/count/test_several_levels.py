@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import laws as oracles
-from refusals import NOT_POSITIVE, NOT_PRIORS, refuses
+from refusals import NOT_PRIORS, refuses
 
-from bayesrisk import ArgumentError, DiscreteGaussian, marginal_risk
+from bayesrisk import DiscreteGaussian, Noise, marginal_risk
 from bayesrisk.exceptions import ShapeError
-from bayesrisk.inference import multilevel_risk_ratio
-from bayesrisk.risk import multilevel_marginal_posterior, multilevel_marginal_risk
+from bayesrisk.inference import multilevel_posterior
+from bayesrisk.risk import multilevel_marginal_posterior
 
 EPS = 2**-52
 rhos = st.lists(st.floats(-4, 1.5).map(lambda t: 10.0**t), min_size=1, max_size=6)
@@ -31,7 +31,7 @@ def test_two_levels_against_nested_sums():
         rho = (10 ** rng.uniform(-1, 1.3, 2)).tolist()
         prior = float(10 ** rng.uniform(-6, -0.01))
         truth = oracles.multilevel_marginal_risk(rho, prior)
-        value = multilevel_marginal_risk(rho=rho, prior=prior)
+        value = multilevel_marginal_posterior(noise=Noise(rho=rho), prior=prior).ratio
         assert oracles.relative_error(value, truth) <= bound(rho), (rho, prior)
 
 
@@ -39,14 +39,14 @@ def test_two_levels_against_nested_sums():
 @pytest.mark.parametrize("prior", [1 / 864, 0.5])
 def test_three_levels_against_nested_sums(rho, prior):
     truth = oracles.multilevel_marginal_risk(rho, prior)
-    assert oracles.relative_error(multilevel_marginal_risk(rho=rho, prior=prior), truth) <= bound(
-        rho
-    )
+    assert oracles.relative_error(
+        multilevel_marginal_posterior(noise=Noise(rho=rho), prior=prior).ratio, truth
+    ) <= bound(rho)
 
 
 @given(st.floats(-4, 2).map(lambda t: 10.0**t), priors)
 def test_one_level_is_the_simple_case(rho, prior):
-    one = multilevel_marginal_risk(rho=[rho], prior=prior)
+    one = multilevel_marginal_posterior(noise=Noise(rho=[rho]), prior=prior).ratio
     slack = bound([rho]) + (16 + 3 * min(rho, -math.log(prior))) * EPS
     assert one == pytest.approx(marginal_risk(rho=rho, prior=prior), rel=slack, abs=0)
 
@@ -55,61 +55,70 @@ def test_one_level_is_the_simple_case(rho, prior):
 def test_small_budgets_compose(rho, levels, prior):
     # Below rho = 0.18 levels are Gaussian for this purpose, so that only their sum matters.
     together = marginal_risk(rho=rho, prior=prior)
-    split = multilevel_marginal_risk(rho=[rho / levels] * levels, prior=prior)
+    split = multilevel_marginal_posterior(
+        noise=Noise(rho=[rho / levels] * levels), prior=prior
+    ).ratio
     slack = bound([rho]) + (16 + 3 * min(rho, -math.log(prior))) * EPS
     assert split == pytest.approx(together, rel=slack, abs=0)
 
 
 @given(rhos, priors)
 def test_order_bounds_and_monotonicity(rho, prior):
-    risk, slack = multilevel_marginal_risk(rho=rho, prior=prior), 2 * bound(rho)
-    assert multilevel_marginal_risk(rho=rho[::-1], prior=prior) == pytest.approx(
-        risk, rel=slack, abs=0
+    risk, slack = (
+        multilevel_marginal_posterior(noise=Noise(rho=rho), prior=prior).ratio,
+        2 * bound(rho),
     )
+    assert multilevel_marginal_posterior(
+        noise=Noise(rho=rho[::-1]), prior=prior
+    ).ratio == pytest.approx(risk, rel=slack, abs=0)
     assert 1 - slack <= risk <= (1 + slack) / prior
     assert risk <= math.exp(min(2 * sum(rho), 700)) * (1 + slack)
-    assert multilevel_marginal_risk(rho=[*rho, 0.1], prior=prior) >= risk * (1 - slack)
-    posterior = multilevel_marginal_posterior(rho=rho, prior=prior)
+    assert multilevel_marginal_posterior(
+        noise=Noise(rho=[*rho, 0.1]), prior=prior
+    ).ratio >= risk * (1 - slack)
+    posterior = multilevel_marginal_posterior(noise=Noise(rho=rho), prior=prior).posterior
     assert posterior == pytest.approx(min(prior * risk, 1.0), rel=EPS, abs=0)
 
 
 def test_levels_at_the_edge_of_smoothness():
     for rho in ([0.1799, 0.1799], [0.1801, 0.1801], [0.1799, 0.1801]):
         truth = oracles.multilevel_marginal_risk(rho, 0.1)
-        assert oracles.relative_error(multilevel_marginal_risk(rho=rho, prior=0.1), truth) <= bound(
-            rho
-        )
+        assert oracles.relative_error(
+            multilevel_marginal_posterior(noise=Noise(rho=rho), prior=0.1).ratio, truth
+        ) <= bound(rho)
 
 
 def test_limits():
-    tiny = multilevel_marginal_risk(rho=[1e-300] * 3, prior=[1e-300, 0.5, 1 - 2**-53])
+    tiny = multilevel_marginal_posterior(
+        noise=Noise(rho=[1e-300] * 3), prior=[1e-300, 0.5, 1 - 2**-53]
+    ).ratio
     assert tiny == pytest.approx(1.0, rel=4 * EPS, abs=0)
     # Documented: no error from a total of 900 on, where the adversary is certain.
-    assert multilevel_marginal_risk(rho=[500.0, 500.0], prior=0.25) == 4.0
-    certain = multilevel_marginal_risk(rho=[1e6, 0.1], prior=[1e-300, 0.25])
+    assert multilevel_marginal_posterior(noise=Noise(rho=[500.0, 500.0]), prior=0.25).ratio == 4.0
+    certain = multilevel_marginal_posterior(noise=Noise(rho=[1e6, 0.1]), prior=[1e-300, 0.25]).ratio
     assert certain.tolist() == [1 / 1e-300, 4.0]
-    assert multilevel_marginal_posterior(rho=[1e6, 0.1], prior=0.3) == 1.0
+    assert multilevel_marginal_posterior(noise=Noise(rho=[1e6, 0.1]), prior=0.3).posterior == 1.0
 
 
 @pytest.mark.parametrize("rho", [[300.0, 0.5], [890.0, 0.5], [910.0, 0.5], [450.0, 440.0]])
 @pytest.mark.parametrize("prior", [1e-300, 1e-30, 0.1])
 def test_large_budgets(rho, prior):
     truth = oracles.multilevel_marginal_risk(rho, prior)
-    assert oracles.relative_error(multilevel_marginal_risk(rho=rho, prior=prior), truth) <= bound(
-        rho
-    )
+    assert oracles.relative_error(
+        multilevel_marginal_posterior(noise=Noise(rho=rho), prior=prior).ratio, truth
+    ) <= bound(rho)
 
 
 def test_many_equal_levels():
     rho = [0.3] * 60
-    twice = multilevel_marginal_risk(rho=rho[:2], prior=1e-3)
+    twice = multilevel_marginal_posterior(noise=Noise(rho=rho[:2]), prior=1e-3).ratio
     assert oracles.relative_error(twice, oracles.multilevel_marginal_risk(rho[:2], 1e-3)) <= bound(
         rho[:2]
     )
-    many = multilevel_marginal_risk(rho=rho, prior=1e-3)
+    many = multilevel_marginal_posterior(noise=Noise(rho=rho), prior=1e-3).ratio
     rng = np.random.default_rng(3)
     noise = DiscreteGaussian.from_rho(0.3).rvs((20_000, 60), rng) + 1
-    draws = multilevel_risk_ratio(noise, rho=0.3, prior=1e-3)
+    draws = multilevel_posterior(noise, noise=Noise(rho=0.3), prior=1e-3).ratio
     error = 5 * draws.std() / math.sqrt(draws.size)
     assert many == pytest.approx(draws.mean(), abs=error)
 
@@ -120,39 +129,39 @@ def test_the_levels_are_averaged_jointly():
     truth = oracles.multilevel_marginal_risk(rho, prior)
     product = math.prod(marginal_risk(rho=r, prior=prior) for r in rho)
     assert oracles.relative_error(product, truth) > 0.05
-    halved = multilevel_marginal_risk(rho=[r / 2 for r in rho], prior=prior)
+    halved = multilevel_marginal_posterior(noise=Noise(rho=[r / 2 for r in rho]), prior=prior).ratio
     assert oracles.relative_error(halved, truth) > 0.05
 
 
 def test_broadcasting_equals_a_loop():
     rho, prior = np.array([[[0.1, 0.3]], [[2.0, 0.3]]]), np.array([1e-3, 0.2, 0.9])
-    table = multilevel_marginal_risk(rho=rho, prior=prior)
+    table = multilevel_marginal_posterior(noise=Noise(rho=rho), prior=prior).ratio
     assert table.shape == (2, 3)
     for i, j in itertools.product(range(2), range(3)):
-        assert table[i, j] == multilevel_marginal_risk(rho=rho[i, 0], prior=prior[j])
-    assert isinstance(multilevel_marginal_posterior(rho=[0.1, 0.2], prior=0.1), float)
-    scales = multilevel_marginal_risk(sigma2=[5.0, 1.0], prior=0.1)
-    assert scales == pytest.approx(
-        multilevel_marginal_risk(rho=[0.1, 0.5], prior=0.1), rel=1e-14, abs=0
+        assert (
+            table[i, j]
+            == multilevel_marginal_posterior(noise=Noise(rho=rho[i, 0]), prior=prior[j]).ratio
+        )
+    assert isinstance(
+        multilevel_marginal_posterior(noise=Noise(rho=[0.1, 0.2]), prior=0.1).posterior, float
     )
-    doubled = multilevel_marginal_risk(rho=[0.2, 1.0], sensitivity=2**0.5, prior=0.1)
+    scales = multilevel_marginal_posterior(noise=DiscreteGaussian([5.0, 1.0]), prior=0.1).ratio
+    assert scales == pytest.approx(
+        multilevel_marginal_posterior(noise=Noise(rho=[0.1, 0.5]), prior=0.1).ratio,
+        rel=1e-14,
+        abs=0,
+    )
+    doubled = multilevel_marginal_posterior(
+        noise=Noise(rho=[0.2, 1.0], sensitivity=2**0.5), prior=0.1
+    ).ratio
     assert doubled == pytest.approx(scales, rel=1e-14, abs=0)
 
 
-@pytest.mark.parametrize("function", [multilevel_marginal_risk, multilevel_marginal_posterior])
+@pytest.mark.parametrize("function", [multilevel_marginal_posterior])
 def test_bad_arguments(function):
     for bad in NOT_PRIORS:
-        assert refuses(lambda v: function(rho=[0.1], prior=v), "prior", bad)
-    for bad in NOT_POSITIVE:
-        assert refuses(lambda v: function(rho=v, prior=0.5), "rho", bad)
-        assert refuses(lambda v: function(sigma2=v, prior=0.5), "sigma2", bad)
-        assert refuses(lambda v: function(rho=[0.1], prior=0.5, sensitivity=v), "sensitivity", bad)
+        assert refuses(lambda v: function(noise=Noise(rho=[0.1]), prior=v), "prior", bad)
     with pytest.raises(ShapeError, match="axis of levels"):
-        function(rho=0.1, prior=0.5)
-    for noise in ({}, {"rho": [1], "sigma2": [1]}):
-        with pytest.raises(ArgumentError, match="exactly one of rho and sigma2"):
-            function(prior=0.5, **noise)
-    with pytest.raises(ArgumentError, match="sensitivity belongs with rho"):
-        function(prior=0.5, sigma2=[1], sensitivity=2)
+        function(noise=Noise(rho=0.1), prior=0.5)
     with pytest.raises(ShapeError, match="do not broadcast"):
-        function(prior=[0.1, 0.2], rho=[[0.1], [0.2], [0.3]])
+        function(prior=[0.1, 0.2], noise=Noise(rho=[[0.1], [0.2], [0.3]]))

@@ -131,7 +131,9 @@ def test_postprocessing_never_tells_more(rho, alternative):
     assert effect.measured_cells == 4 * moved
     # sigma2 = Delta**2 / (2 rho) with Delta**2 = 2, so 1 / (2 sigma2) = rho / 2 in every cell.
     each = eval_fraction(rho) / 2.0
-    exact = br.risk.multilevel_marginal_posterior(rho=[each] * effect.measured_cells, prior=0.3)
+    exact = br.risk.multilevel_marginal_posterior(
+        noise=br.Noise(rho=[each] * effect.measured_cells), prior=0.3
+    ).posterior
     assert abs(effect.before - exact) < 5 * effect.before_error + 1e-12
     assert effect.before_lower <= effect.before <= effect.before_upper
     # The data-processing inequality, within the error: the interval of what is left begins below.

@@ -62,7 +62,9 @@ def test_several_noisy_counts_are_levels():
     observed = [("block", "total"), ("block", "colour"), ("block", "detail")]
     result = risk(gaussian(), observed=observed)
     assert len(result.cells) == 3
-    exact = br.risk.multilevel_marginal_posterior(rho=[0.1, 0.2, 0.25], prior=0.2)
+    exact = br.risk.multilevel_marginal_posterior(
+        noise=br.Noise(rho=[0.1, 0.2, 0.25]), prior=0.2
+    ).posterior
     assert result.method == "closed-form"
     assert result.marginal_posterior == pytest.approx(exact, rel=1e-11)
 
@@ -84,7 +86,9 @@ def test_many_noisy_counts_are_sampled_with_the_exact_posterior():
     budgets = {level: {"total": "1/10", "colour": "1/50", "detail": "1/20"} for level in levels}
     noise = make_mechanism("discrete-gaussian", budgets=budgets, sensitivity="add-remove")
     observed = [(level, name) for level in levels for name in ("total", "colour", "detail")]
-    exact = br.risk.multilevel_marginal_posterior(rho=[0.1, 0.02, 0.05] * 3, prior=0.2)
+    exact = br.risk.multilevel_marginal_posterior(
+        noise=br.Noise(rho=[0.1, 0.02, 0.05] * 3), prior=0.2
+    ).posterior
     right = smooth_accuracy(0.51, 0.2)
     inside, guesses, runs = 0, 0, 25
     for seed in range(runs):
@@ -103,7 +107,9 @@ def test_a_changed_record_moves_two_cells():
     result = risk(gaussian(), alternatives=[{"colour": 0}], observed=[("block", "colour")])
     assert [cell[2] for cell in result.cells] == ["0", "2"]
     assert result.true_counts.tolist() == [[1, 2], [2, 1]]
-    exact = br.risk.multilevel_marginal_posterior(rho=[0.2, 0.2], prior=0.2)
+    exact = br.risk.multilevel_marginal_posterior(
+        noise=br.Noise(rho=[0.2, 0.2]), prior=0.2
+    ).posterior
     assert result.marginal_posterior == pytest.approx(exact, rel=1e-11)
 
 

@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+import two_level_questions as questions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import two_levels as oracle
@@ -17,15 +18,10 @@ from bayesrisk import (
     marginal_posterior,
 )
 from bayesrisk.exceptions import ArgumentTypeError, IncompatibleConditionalsWarning
-from bayesrisk.risk import (
-    hierarchical_correct_decision_probability,
-    hierarchical_gain,
-    hierarchical_marginal_posterior,
-)
 from bayesrisk.risk.two_levels import _grid as grid
 
 GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
-FUNCTIONS = [hierarchical_correct_decision_probability, hierarchical_marginal_posterior]
+FUNCTIONS = [questions.correct_decision, questions.average]
 NOISY = pytest.mark.filterwarnings("ignore::bayesrisk.exceptions.IncompatibleConditionalsWarning")
 
 
@@ -109,7 +105,7 @@ def test_draws_agree_within_their_error(conditionals, rho_block):
 
 def test_draws_do_not_depend_on_their_neighbours():
     draw = functools.partial(
-        hierarchical_correct_decision_probability,
+        questions.correct_decision,
         **GRANVILLE,
         method="monte-carlo",
         releases=500,
@@ -120,18 +116,14 @@ def test_draws_do_not_depend_on_their_neighbours():
 
 
 def test_gains_and_losses_add_up():
-    result = hierarchical_gain(**GRANVILLE, group_count=[1, 4, 30], block_count=[1, 0, 1])
-    risk = hierarchical_correct_decision_probability(
-        **GRANVILLE, group_count=[1, 4, 30], block_count=[1, 0, 1]
-    )
+    result = questions.gain(**GRANVILLE, group_count=[1, 4, 30], block_count=[1, 0, 1])
+    risk = questions.correct_decision(**GRANVILLE, group_count=[1, 4, 30], block_count=[1, 0, 1])
     np.testing.assert_allclose(result.with_hierarchy, risk.value, rtol=1e-14)
     np.testing.assert_allclose(result.without_hierarchy, risk.without_hierarchy, rtol=1e-12)
     np.testing.assert_allclose(result.net, risk.value - risk.without_hierarchy, atol=1e-14)
     alone = correct_decision_probability(rho=0.0992264, prior=0.5)
     assert result.without_hierarchy[0] == pytest.approx(float(alone), rel=1e-13)
-    drawn = hierarchical_gain(
-        **GRANVILLE, group_count=1, method="monte-carlo", releases=20_000, rng=2
-    )
+    drawn = questions.gain(**GRANVILLE, group_count=1, method="monte-carlo", releases=20_000, rng=2)
     assert abs(float(drawn.net - result.net[0])) < 4 * float(drawn.net_error)
     assert abs(float(drawn.gain - result.gain[0])) < 4 * float(drawn.gain_error)
     assert set(drawn.to_frame()) >= {"gain", "loss", "net", "gain_error", "net_error"}
@@ -139,7 +131,7 @@ def test_gains_and_losses_add_up():
 
 @pytest.mark.parametrize("block_count", [2, 3])
 def test_the_decision_map_is_made_of_posteriors(block_count):
-    result = hierarchical_gain(**GRANVILLE, group_count=6, block_count=block_count, known_count=2)
+    result = questions.gain(**GRANVILLE, group_count=6, block_count=block_count, known_count=2)
     ranges = (range(-2, 8), range(0, 9), range(-12, 20, 3))
     frame = result.decision_map(*ranges)
     assert len(frame) == 10 * 9 * 11
@@ -163,18 +155,18 @@ def test_the_decision_map_is_made_of_posteriors(block_count):
 
 def test_a_silent_level_changes_nothing():
     for function, alone in (
-        (hierarchical_correct_decision_probability, correct_decision_probability),
-        (hierarchical_marginal_posterior, marginal_posterior),
+        (questions.correct_decision, correct_decision_probability),
+        (questions.average, marginal_posterior),
     ):
         expected = float(alone(rho=0.4, prior=0.3))
         result = function(n_siblings=5, rho_block=0.4, rho_group=0, prior=0.3, group_count=[1, 9])
         assert result.value.tolist() == pytest.approx([expected] * 2, rel=1e-12)
         assert result.without_hierarchy.tolist() == pytest.approx([expected] * 2, rel=1e-12)
-    nothing = hierarchical_marginal_posterior(
+    nothing = questions.average(
         n_siblings=5, rho_block=0, rho_group=0, prior=0.3, group_count=1, block_count=[0, 1]
     )
     assert nothing.value.tolist() == pytest.approx([0.7, 0.3])
-    decided = hierarchical_correct_decision_probability(
+    decided = questions.correct_decision(
         n_siblings=5, rho_block=0, rho_group=0.4, prior=0.3, group_count=3, block_count=[0, 1]
     )
     assert decided.value.tolist() == [1.0, 0.0]
@@ -182,12 +174,12 @@ def test_a_silent_level_changes_nothing():
 
 def test_the_order_of_settings_is_kept():
     rho = np.array([[0.02], [0.5], [0.1]])
-    table = hierarchical_correct_decision_probability(
+    table = questions.correct_decision(
         n_siblings=[3, 9], rho_block=0.1, rho_group=rho, prior=0.4, group_count=[2, 5]
     )
     assert table.value.shape == (3, 2)
     for i, j in np.ndindex(3, 2):
-        one = hierarchical_correct_decision_probability(
+        one = questions.correct_decision(
             n_siblings=[3, 9][j],
             rho_block=0.1,
             rho_group=rho[i, 0],
@@ -202,7 +194,7 @@ def test_the_order_of_settings_is_kept():
 
 def test_truths_far_apart_are_enumerated_apart():
     near, far = (
-        hierarchical_correct_decision_probability(**GRANVILLE, group_count=counts).value[0]
+        questions.correct_decision(**GRANVILLE, group_count=counts).value[0]
         for counts in ([2, 3], [2, 10**6])
     )
     assert near == pytest.approx(far, rel=1e-12)
@@ -219,21 +211,21 @@ def test_ties_are_shared_or_decided_for_one_more():
     above, tied = weight[balance > 0].sum(), weight[balance == 0].sum()
     assert tied > 0.004  # ties matter
     for ties, share in (("shared", 0.5), ("as-published", 1.0)):
-        risk = hierarchical_correct_decision_probability(**question, ties=ties)
+        risk = questions.correct_decision(**question, ties=ties)
         assert float(risk.value) == pytest.approx(above + share * tied, rel=1e-12)
-        gain = hierarchical_gain(**question, ties=ties)
+        gain = questions.gain(**question, ties=ties)
         assert float(gain.with_hierarchy) == pytest.approx(float(risk.value), rel=1e-12)
-        drawn = hierarchical_correct_decision_probability(
+        drawn = questions.correct_decision(
             **question, ties=ties, method="monte-carlo", releases=40_000, rng=4
         )
         assert abs(float(drawn.value - risk.value)) < 4.0 * float(drawn.standard_error)
         shown = gain.decision_map(range(-20, 23), [1], range(-150, 151))
         assert ("tie" in set(shown["change"])) == (ties == "shared")
         assert risk.provenance["ties"] == ties
-    default = hierarchical_correct_decision_probability(**question)
+    default = questions.correct_decision(**question)
     assert float(default.value) == pytest.approx(above + 0.5 * tied, rel=1e-12)
     with pytest.raises(ArgumentError, match="ties must be one of shared, as-published"):
-        hierarchical_correct_decision_probability(**question, ties="mine")
+        questions.correct_decision(**question, ties="mine")
 
 
 @NOISY
@@ -241,7 +233,7 @@ def test_ties_are_shared_or_decided_for_one_more():
 def test_where_nothing_is_released_a_coin_decides(conditionals):
     question = {"n_siblings": 3, "rho_block": 0, "rho_group": 0, "prior": 0.5, "group_count": 4}
     for ties, found, cleared in (("shared", 0.5, 0.5), ("as-published", 1.0, 0.0)):
-        risk = hierarchical_correct_decision_probability(
+        risk = questions.correct_decision(
             **question, block_count=[1, 0], ties=ties, conditionals=conditionals
         )
         assert risk.without_hierarchy.tolist() == [found, cleared]
@@ -265,7 +257,7 @@ def test_averages_over_both_truths_obey_the_martingale(k, others, m, a, b, p):
     law = FiniteLaw(N, [1.0])
     values = {
         x: float(
-            hierarchical_marginal_posterior(
+            questions.average(
                 n_siblings=m,
                 rho_block=a,
                 rho_group=b,
@@ -283,7 +275,7 @@ def test_averages_over_both_truths_obey_the_martingale(k, others, m, a, b, p):
     assert average == pytest.approx(p, abs=1e-11)
 
 
-@pytest.mark.parametrize("function", [*FUNCTIONS, hierarchical_gain])
+@pytest.mark.parametrize("function", [*FUNCTIONS, questions.gain])
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -306,17 +298,17 @@ def test_bad_questions_are_refused(function, change, message):
 
 def test_other_refusals():
     with pytest.raises(ArgumentTypeError, match="rng"):
-        hierarchical_gain(**GRANVILLE, group_count=1, method="monte-carlo", releases=9, rng="x")
+        questions.gain(**GRANVILLE, group_count=1, method="monte-carlo", releases=9, rng="x")
     with pytest.raises(ArgumentError, match="one setting"):
-        hierarchical_gain(**GRANVILLE, group_count=[1, 2]).decision_map([0], [0], [0])
+        questions.gain(**GRANVILLE, group_count=[1, 2]).decision_map([0], [0], [0])
     with pytest.warns(IncompatibleConditionalsWarning):
-        hierarchical_gain(**GRANVILLE, group_count=1, conditionals="as-published")
+        questions.gain(**GRANVILLE, group_count=1, conditionals="as-published")
 
 
 def test_a_generator_is_spawned_not_consumed():
     rng = np.random.default_rng(5)
     state = rng.bit_generator.state["state"]
-    result = hierarchical_gain(
+    result = questions.gain(
         **GRANVILLE, group_count=[1, 2], method="monte-carlo", releases=50, rng=rng
     )
     assert rng.bit_generator.state["state"] == state
@@ -325,7 +317,7 @@ def test_a_generator_is_spawned_not_consumed():
 
 
 def test_events_never_seen_have_an_error_too():
-    result = hierarchical_gain(
+    result = questions.gain(
         n_siblings=3,
         rho_block=50.0,
         rho_group=50.0,

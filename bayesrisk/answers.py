@@ -1,0 +1,286 @@
+"""What the questions are answered with: a belief before and after, and a number with its error.
+
+Every zone may give these answers, so this module knows no other but the checks of arguments.
+"""
+
+from dataclasses import dataclass
+from html import escape
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk import _validation as check
+from bayesrisk._types import FloatArray
+from bayesrisk._validation import FloatAnswer
+from bayesrisk.exceptions import ArgumentError, ShapeError
+
+__all__ = ["Belief", "Estimate"]
+
+_ROWS = 10  # of a table that is shown
+
+
+def _settle(owner: Any, arrays: dict[str, FloatArray]) -> None:
+    """Set fields of a frozen object: floats, or read-only arrays of one shape."""
+    shape = check.broadcast(**arrays)
+    for name, array in arrays.items():
+        value: Any = np.array(np.broadcast_to(array, shape))
+        value.flags.writeable = False
+        object.__setattr__(owner, name, _plain(value))
+
+
+def _plain(array: FloatArray) -> FloatAnswer:
+    """Return an array, or a float in place of one without axes."""
+    return array if array.ndim else float(array)
+
+
+def _span(values: FloatAnswer) -> str:
+    """Return a number, or the range of several, in words."""
+    known = np.ravel(values)
+    known = known[~np.isnan(known)]
+    if not known.size:
+        return "unknown"
+    low, high = f"{known.min():.4g}", f"{known.max():.4g}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _html(title: str, frame: pd.DataFrame) -> str:
+    """Return a sentence and the first rows of a table."""
+    table = frame.head(_ROWS).to_html(index=False, float_format="{:.4g}".format)
+    more = f"<p>... and {len(frame) - _ROWS} more</p>" if len(frame) > _ROWS else ""
+    return f"<p>{escape(title)}</p>{table}{more}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Belief:
+    """What an adversary believes before and after a release, and how much surer it became.
+
+    Both are probabilities of one statement.  They are floats, or arrays of one shape.
+
+    Attributes
+    ----------
+    prior : float or ndarray
+        Probability before the release, in [0, 1]: the baseline.
+    posterior : float or ndarray
+        Probability after it, in [0, 1]; or its average over releases, where a function says so.
+
+    Raises
+    ------
+    ArgumentError
+        If one is not in [0, 1].
+    ShapeError
+        If they do not broadcast, or one is empty.
+
+    Examples
+    --------
+    >>> belief = Belief(prior=0.5, posterior=0.62)
+    >>> belief
+    Belief: 0.5 before the release, 0.62 after it (1.24 times as probable)
+    >>> Belief([0.1, 0.5], 0.5).ratio.tolist()
+    [5.0, 1.0]
+    """
+
+    prior: FloatAnswer
+    posterior: FloatAnswer
+
+    def __post_init__(self) -> None:
+        """Check both, and give them one shape."""
+        pair = {"prior": self.prior, "posterior": self.posterior}
+        _settle(self, {n: check.real_array(v, n, lower=0.0, upper=1.0) for n, v in pair.items()})
+
+    @property
+    def ratio(self) -> FloatAnswer:
+        """Posterior over prior, the risk ratio; NaN where the prior is 0."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = np.divide(self.posterior, self.prior)
+        return _plain(np.where(np.equal(self.prior, 0.0), np.nan, ratio))
+
+    @property
+    def log_ratio(self) -> FloatAnswer:
+        """Natural logarithm of the ratio: minus infinity where the posterior is 0, NaN as there."""
+        with np.errstate(divide="ignore"):
+            return _plain(np.asarray(np.log(self.ratio)))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each belief.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``prior``, ``posterior`` and ``ratio``.
+        """
+        columns = {"prior": self.prior, "posterior": self.posterior, "ratio": self.ratio}
+        return pd.DataFrame({name: np.ravel(value) for name, value in columns.items()})
+
+    def __repr__(self) -> str:
+        """Say the answer in words."""
+        shape = np.shape(self.prior)
+        many = f" of shape {shape}" if shape else ""
+        return (
+            f"Belief{many}: {_span(self.prior)} before the release, {_span(self.posterior)} after "
+            f"it ({_span(self.ratio)} times as probable)"
+        )
+
+    def _repr_html_(self) -> str:
+        return _html(repr(self), self.to_frame())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimate:
+    """A number that was estimated, with its error and an interval; or an array of such numbers.
+
+    Attributes
+    ----------
+    value : float or ndarray
+        The estimate.
+    error : float or ndarray
+        Its standard error, >= 0; 0 where nothing was drawn.
+    lower, upper : float or ndarray
+        Ends of the interval, ``lower <= value <= upper``.
+    confidence : float
+        Confidence of the interval, in (0, 1).
+    method : str
+        How the value was found, such as ``"exact"`` or ``"monte-carlo"``.
+
+    Raises
+    ------
+    ArgumentError
+        If an error is negative, an interval does not hold its value, or ``confidence`` is not in
+        (0, 1).
+    ArgumentTypeError
+        If ``method`` is not a text.
+    ShapeError
+        If the numbers do not broadcast, or one is empty.
+
+    Examples
+    --------
+    >>> share = Estimate(0.62, 0.02, 0.58, 0.66, confidence=0.95, method="monte-carlo")
+    >>> print(share, float(share))
+    0.62 (0.58-0.66) 0.62
+    >>> drawn = Estimate.normal(0.6213, 0.0013, confidence=0.95, method="monte-carlo")
+    >>> f"{drawn:.4f}"
+    '0.6213 (0.6188-0.6238)'
+    """
+
+    value: FloatAnswer
+    error: FloatAnswer
+    lower: FloatAnswer
+    upper: FloatAnswer
+    confidence: float
+    method: str
+
+    def __post_init__(self) -> None:
+        """Check the numbers, and give them one shape."""
+        arrays = {
+            "value": check.real_array(self.value, "value"),
+            "error": check.real_array(self.error, "error", lower=0.0),
+            "lower": check.real_array(self.lower, "lower"),
+            "upper": check.real_array(self.upper, "upper"),
+        }
+        check.broadcast(**arrays)
+        for low, high in (("lower", "value"), ("value", "upper")):
+            bad = arrays[low] > arrays[high]
+            if np.any(bad):
+                least = check.describe_first(np.broadcast_to(arrays[low], bad.shape), bad)
+                most = check.describe_first(np.broadcast_to(arrays[high], bad.shape), bad)
+                raise ArgumentError(f"{low} must be <= {high}, got {least} and {most}")
+        confidence = check.scalar(self.confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+        object.__setattr__(self, "confidence", confidence)
+        check.text(self.method, "method")
+        _settle(self, arrays)
+
+    @classmethod
+    def normal(
+        cls,
+        value: FloatAnswer,
+        error: FloatAnswer,
+        *,
+        confidence: float,
+        method: str,
+        limits: tuple[float, float] = (-np.inf, np.inf),
+    ) -> "Estimate":
+        """Return an average of draws with the interval of the normal law.
+
+        Parameters
+        ----------
+        value : array_like
+            The estimate.
+        error : array_like
+            Its standard error, >= 0.
+        confidence : float
+            Confidence of the interval, in (0, 1).
+        method : str
+            How the value was found.
+        limits : tuple of float, default (-inf, inf)
+            What the number cannot be below or above: the interval is cut there.
+
+        Returns
+        -------
+        Estimate
+            ``value`` plus and minus a multiple of ``error``, 1.96 of them at 0.95.
+
+        Raises
+        ------
+        ArgumentError
+            If an argument is out of range.
+        ShapeError
+            If the numbers do not broadcast, or one is empty.
+        """
+        level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+        middle = check.real_array(value, "value")
+        spread = check.real_array(error, "error", lower=0.0)
+        check.broadcast(value=middle, error=spread)
+        reach = NormalDist().inv_cdf(0.5 + 0.5 * level) * spread
+        low, high = limits
+        # A value beyond a limit, by rounding, is still in its interval.
+        lower = np.minimum(np.maximum(middle - reach, low), middle)
+        upper = np.maximum(np.minimum(middle + reach, high), middle)
+        return cls(value, error, lower, upper, level, method)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each number.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``value``, ``error``, ``lower``, ``upper``, ``confidence`` and ``method``.
+        """
+        names = ("value", "error", "lower", "upper")
+        frame = pd.DataFrame({name: np.ravel(getattr(self, name)) for name in names})
+        return frame.assign(confidence=self.confidence, method=self.method)
+
+    def __float__(self) -> float:
+        """Return the value, if it is one number."""
+        if np.ndim(self.value):
+            raise ShapeError(f"float() needs one estimate, got shape {np.shape(self.value)}")
+        return float(self.value)
+
+    def __format__(self, spec: str) -> str:
+        """Return value and interval, each number in the format that is asked for."""
+        rows = zip(*(np.ravel(v) for v in (self.value, self.lower, self.upper)), strict=True)
+        texts = [_interval(float(v), float(low), float(high), spec) for v, low, high in rows]
+        return texts[0] if not np.ndim(self.value) else "[" + ", ".join(texts) + "]"
+
+    def __str__(self) -> str:
+        """Return value and interval with as many digits as the interval is worth."""
+        return format(self, "")
+
+    def __repr__(self) -> str:
+        """Return value, interval, confidence and method."""
+        shape = np.shape(self.value)
+        text = f"of shape {shape}, values {_span(self.value)}" if shape else str(self)
+        return f"Estimate {text}, confidence {self.confidence:g}, {self.method}"
+
+    def _repr_html_(self) -> str:
+        return _html(repr(self), self.to_frame())
+
+
+def _interval(value: float, lower: float, upper: float, spec: str) -> str:
+    """Return ``0.62 (0.58-0.66)``; the value alone where the interval has no width."""
+    width = 0.5 * (upper - lower)
+    if width == 0.0:
+        return format(value, spec or ".4g")
+    digits = spec or f".{min(max(0, -int(np.floor(np.log10(width)))), 15)}f"
+    between = "-" if lower >= 0.0 else " to "
+    return f"{value:{digits}} ({lower:{digits}}{between}{upper:{digits}})"
