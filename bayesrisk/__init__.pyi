@@ -52,6 +52,7 @@ from .release import MechanismSpec as MechanismSpec
 from .release import NoiseSpec as NoiseSpec
 from .release import Release as Release
 from .release import rounding_probability as rounding_probability
+from .risk import MechanismQuestion as MechanismQuestion
 from .risk import block_risk as block_risk
 from .risk import compare_mechanisms as compare_mechanisms
 from .risk import correct_decision_probability as correct_decision_probability

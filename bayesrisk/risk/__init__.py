@@ -40,6 +40,7 @@ from bayesrisk.risk.mechanism.comparison import (
     postprocessing_effect,
 )
 from bayesrisk.risk.mechanism.posterior import MechanismRisk, mechanism_risk
+from bayesrisk.risk.mechanism.question import MechanismOptions, MechanismQuestion
 from bayesrisk.risk.mechanism.utility import release_utility
 from bayesrisk.risk.occupancy.blocks import (
     OccupancyBlockRisk,
@@ -83,6 +84,8 @@ __all__ = [
     "LeaveOneOut",
     "LinkageCurve",
     "MajorityInference",
+    "MechanismOptions",
+    "MechanismQuestion",
     "MechanismRisk",
     "OccupancyBlockRisk",
     "PostprocessingComparison",
