@@ -55,6 +55,7 @@ from .release import MechanismSpec as MechanismSpec
 from .release import NoiseSpec as NoiseSpec
 from .release import Release as Release
 from .release import rounding_probability as rounding_probability
+from .risk import MechanismQuestion as MechanismQuestion
 from .risk import Statements as Statements
 from .risk import TwoLevels as TwoLevels
 from .risk import block_risk as block_risk

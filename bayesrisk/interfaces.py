@@ -1,13 +1,15 @@
 """Protocols of the plug-ins: what a law, a mechanism and an executor must offer, no more."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from bayesrisk._types import IntArray
 from bayesrisk.distributions.interfaces import NoiseLaw
 
 if TYPE_CHECKING:
+    from bayesrisk.reconstruction.solvers.model import IntegerModel, Limits, SolverResult
     from bayesrisk.release import MechanismSpec, Release
     from bayesrisk.tables import Microdata, Records, Workload
 
@@ -63,7 +65,7 @@ class Attack(Protocol):
 
     name: str
 
-    def run(self, release: "Release") -> Any:
+    def run(self, release: "Release") -> object:
         """Return what the release gives away; the same release gives the same answer."""
 
 
@@ -76,5 +78,7 @@ class SolverBackend(Protocol):
 
     name: str
 
-    def solve(self, model: Any, objective: Any, *, limits: Any = None) -> Any:
+    def solve(
+        self, model: "IntegerModel", objective: IntArray, *, limits: "Limits | None" = None
+    ) -> "SolverResult":
         """Return the status, values, objective and bound, checked in integer arithmetic."""

@@ -2,9 +2,12 @@
 
 from typing import Any, Protocol, runtime_checkable
 
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["NoiseLaw"]
+
+#: A number for a number, an array of the same shape for an array.
+Values = float | NDArray[Any]
 
 
 @runtime_checkable
@@ -15,11 +18,11 @@ class NoiseLaw(Protocol):
     the quantiles ``ppf`` and ``isf``, which bound the releases that are summed.
     """
 
-    def logpmf(self, x: ArrayLike) -> Any:
+    def logpmf(self, x: ArrayLike) -> Values:
         """Return the natural logarithm of the probability of noise ``x``."""
 
-    def ppf(self, q: ArrayLike) -> Any:
+    def ppf(self, q: ArrayLike) -> Values:
         """Return the smallest ``x`` whose cumulative probability is at least ``q``."""
 
-    def isf(self, q: ArrayLike) -> Any:
+    def isf(self, q: ArrayLike) -> Values:
         """Return the smallest ``x`` whose upper-tail probability is at most ``q``."""

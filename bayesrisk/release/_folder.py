@@ -29,7 +29,7 @@ def write_release(folder: Path, tables: PublishedTables, document: Mapping[str, 
     return folder
 
 
-def plain(value: Any, name: str) -> Any:
+def plain(value: object, name: str) -> object:
     """Return a value in the types of JSON; exact fractions become strings."""
     try:
         return _plain(value, name)
@@ -39,7 +39,7 @@ def plain(value: Any, name: str) -> Any:
         ) from error
 
 
-def _plain(value: Any, name: str) -> Any:
+def _plain(value: object, name: str) -> object:
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, Mapping):

@@ -33,6 +33,7 @@ from bayesrisk.risk.mechanism.comparison import (
     postprocessing_effect,
 )
 from bayesrisk.risk.mechanism.posterior import MechanismRisk, mechanism_risk
+from bayesrisk.risk.mechanism.question import MechanismOptions, MechanismQuestion
 from bayesrisk.risk.mechanism.utility import release_utility
 from bayesrisk.risk.occupancy.blocks import OccupancyBlockRisk, occupancy_block_risk
 from bayesrisk.risk.occupancy.linkage import (
@@ -65,6 +66,8 @@ __all__ = [
     "InferenceWithoutRecord",
     "LinkageCurve",
     "MajorityInference",
+    "MechanismOptions",
+    "MechanismQuestion",
     "MechanismRisk",
     "OccupancyBlockRisk",
     "PostprocessingComparison",

@@ -12,7 +12,7 @@ import pytest
 from mechanism_cases import county, tables
 
 import bayesrisk
-from bayesrisk import mechanism_risk
+from bayesrisk import MechanismQuestion, mechanism_risk
 from bayesrisk.release import Release, RoundingSpec, TrueCounts
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -110,17 +110,15 @@ def by_hand(truth, other, prior, base):
 @pytest.mark.parametrize("person", [100, 104, 105, 107])
 @pytest.mark.parametrize("alternative", [None, {"colour": 0}])
 def test_rounding_of_a_plug_in_has_its_risk_in_closed_form(true_totals, person, alternative):
-    question = {
-        "workload": tables("block"),
-        "observed": [("block", "colour"), ("block", "detail")],
-        "alternatives": [alternative],
-        "prior": 0.2,
-    }
     if alternative is not None and person == 100:
-        question["alternatives"] = [{"colour": 2}]
-    found = mechanism_risk(
-        county(), true_totals, {"person": person}, draws=40, rng=1, utility_draws=2, **question
+        alternative = {"colour": 2}
+    question = MechanismQuestion(
+        tables("block"),
+        observed=[("block", "colour"), ("block", "detail")],
+        alternatives=[alternative],
+        prior=0.2,
     )
+    found = mechanism_risk(county(), true_totals, {"person": person}, question, draws=40, rng=1)
     assert found.method == "closed-form"
     truth, other = found.true_counts.tolist()
     expected = by_hand(truth, other, Fraction(1, 5), 4)
@@ -128,18 +126,10 @@ def test_rounding_of_a_plug_in_has_its_risk_in_closed_form(true_totals, person, 
 
 
 def test_true_counts_of_a_plug_in_are_certain(true_totals, tmp_path):
-    found = mechanism_risk(
-        county(),
-        true_totals,
-        {"person": 104},
-        workload=tables("block"),
-        observed=[("block", "total")],
-        alternatives=[None],
-        prior=0.2,
-        draws=40,
-        rng=1,
-        utility_draws=2,
+    question = MechanismQuestion(
+        tables("block"), observed=[("block", "total")], alternatives=[None], prior=0.2
     )
+    found = mechanism_risk(county(), true_totals, {"person": 104}, question, draws=40, rng=1)
     assert (found.method, found.marginal_posterior) == ("closed-form", 1.0)
     assert found.spec.likelihood("block", "total") == TrueCounts()
     assert found.spec.likelihood("block", "colour") == RoundingSpec(4, "random")

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -259,7 +258,7 @@ def _unit_level(settings: Settings) -> str | None:
     return lower[0] if lower else None
 
 
-def settings_documents(value: Any) -> Any:
+def settings_documents(value: object) -> object:
     """Return nested mappings with fractions as text, as JSON holds them."""
     if isinstance(value, Mapping):
         return {key: settings_documents(part) for key, part in value.items()}

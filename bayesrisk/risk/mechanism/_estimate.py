@@ -1,6 +1,6 @@
 """How the risk of a mechanism is found: in closed form, from a fixed release, or by simulation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,16 +10,15 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.simulated.likelihood import SimulatedLikelihood, simulated_likelihood
-from bayesrisk.interfaces import Executor, Mechanism
+from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.mechanism._closed_form import Average, cell_laws, exact_average, fixed_average
 from bayesrisk.risk.mechanism._hypotheses import Question
 from bayesrisk.risk.mechanism._simulation import Simulation
 from bayesrisk.risk.mechanism.average import simulated_marginal_posterior
+from bayesrisk.risk.mechanism.question import MechanismOptions
 from bayesrisk.tables import Workload
 
-METHODS = ("auto", "closed-form", "simulated")
-Progress = Callable[[int, int], None]
 #: The numbers of a result, and the likelihood where it was simulated.
 Answer = tuple[dict[str, Any], SimulatedLikelihood | None]
 
@@ -29,17 +28,10 @@ class Settings:
     """How the answer is found: the same for every target and mechanism of a comparison."""
 
     draws: int
-    method: str
-    confidence: float
-    smoothing: float
-    executor: Executor | None
-    progress: Progress | None
+    options: MechanismOptions
 
     def __post_init__(self) -> None:
         check.integer(self.draws, "draws", lower=40)
-        check.choice(self.method, "method", METHODS)
-        check.scalar(self.confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
-        check.scalar(self.smoothing, "smoothing", lower=0.0, bounds="()")
 
 
 def answers(
@@ -64,7 +56,7 @@ def answers(
                 0,
                 draws=settings.draws,
                 rng=sampling,
-                confidence=settings.confidence,
+                confidence=settings.options.confidence,
             )
         )
     unknown = [q for q, average in zip(questions, known, strict=True) if average is None]
@@ -83,10 +75,10 @@ def _known(
     question: Question, spec: MechanismSpec, settings: Settings
 ) -> list[NDArray[np.float64]] | None:
     """Return the laws of the observed cells, or None if they are to be simulated."""
-    if settings.method == "simulated":
+    if settings.options.method == "simulated":
         return None
     laws = cell_laws(spec, question.counts, [(level, table) for level, table, *_ in question.cells])
-    if laws is None and settings.method == "closed-form":
+    if laws is None and settings.options.method == "closed-form":
         raise ArgumentError(
             f"method must be 'simulated' for {spec.mechanism!r}: its likelihood has no closed form "
             "in every observed cell, got 'closed-form'"
@@ -116,7 +108,7 @@ def _simulate(
         last = first + len(question.datasets) - 1
         parts.append(([0, *range(first, last)], [cells.index(c) for c in question.cells]))
         first = last
-    fixed = simulation.fixed() if settings.method == "auto" else None
+    fixed = simulation.fixed() if settings.options.method == "auto" else None
     if fixed is not None:
         return [
             fixed_average(fixed[np.ix_(rows, columns)], question.prior, 0)
@@ -127,9 +119,9 @@ def _simulate(
         hypotheses=len(datasets),
         draws=settings.draws,
         rng=rng,
-        smoothing=settings.smoothing,
-        executor=settings.executor,
-        progress=settings.progress,
+        smoothing=settings.options.smoothing,
+        executor=settings.options.executor,
+        progress=settings.options.progress,
     )
     return [whole.select(hypotheses=rows, cells=columns) for rows, columns in parts]
 
@@ -158,7 +150,7 @@ def _of_likelihood(
     likelihood: SimulatedLikelihood, question: Question, settings: Settings
 ) -> dict[str, Any]:
     average = simulated_marginal_posterior(
-        likelihood, prior_pmf=question.prior, truth=0, confidence=settings.confidence
+        likelihood, prior_pmf=question.prior, truth=0, confidence=settings.options.confidence
     )
     names = (
         "marginal_posterior",

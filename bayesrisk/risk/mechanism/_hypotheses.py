@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._types import IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.risk.mechanism.question import Alternative, MechanismQuestion
 from bayesrisk.tables import Microdata, Records, Workload, tabulate
 from bayesrisk.tables.microdata import read_microdata
 
 #: Level, table, cell, geographic code.
 Cell = tuple[str, str, str, str]
 Target = int | Mapping[str, Any]
-Alternative = Mapping[str, Any] | None
 
 _UNITS = ("persons", "households")
 _KEYS = ("household", "households", "person", "persons")
@@ -110,52 +110,21 @@ def hypothesis(
     return Microdata(units["persons"], units["households"], data.blocks)
 
 
-def prior_of(prior: Any, alternatives: int) -> NDArray[np.float64]:
-    """Return the belief in each hypothesis, the truth first."""
-    if np.ndim(prior) == 0:
-        p = float(check.probability(prior, "prior"))
-        if alternatives != 1:
-            raise ShapeError(
-                f"prior must hold {alternatives + 1} beliefs, the truth first, got {shown(prior)}"
-            )
-        return np.array([p, 1.0 - p])
-    pmf = check.probability_vector(prior, "prior")
-    if pmf.shape != (alternatives + 1,):
-        raise ShapeError(f"prior must have shape ({alternatives + 1},), got {pmf.shape}")
-    if not 0.0 < pmf[0] < 1.0:
-        raise ArgumentError(f"prior[0] must be in (0, 1), got {pmf[0]}")
-    return pmf
-
-
-def ask(
-    population: Microdata | Records,
-    target: Target,
-    *,
-    workload: Workload,
-    observed: Sequence[tuple[str, ...]],
-    alternatives: Sequence[Alternative],
-    prior: ArrayLike,
-) -> Question:
-    """Return the question, every part of it checked."""
-    if not isinstance(workload, Workload):
-        raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
-    if isinstance(alternatives, Mapping) or not isinstance(alternatives, Sequence):
-        raise ArgumentTypeError(f"alternatives must be a sequence, got {shown(alternatives)}")
-    if not alternatives:
-        raise ArgumentError("alternatives must have at least one hypothesis, got none")
+def ask(population: Microdata | Records, target: Target, question: MechanismQuestion) -> Question:
+    """Return the question about one target, every part of it checked."""
+    check.instance(question, MechanismQuestion, "question")
+    workload, observed = question.workload, question.observed
     data = read_microdata(population, "population")
     rows = target_rows(data, target)
-    belief = prior_of(prior, len(alternatives))
-    datasets = (data, *(hypothesis(data, rows, alternative) for alternative in alternatives))
-    keys = _keys(observed, workload)
-    part = Workload(workload.schema, {key: workload.tables[key] for key in keys})
+    datasets = (data, *(hypothesis(data, rows, other) for other in question.alternatives))
+    part = Workload(workload.schema, {key: workload.tables[key] for key in question.tables()})
     records = [dataset.for_schema(workload.schema) for dataset in datasets]
     places = _places(data, records)
     own = _own_places(records, workload)
     near = _near(observed, workload, own, places)
     cells, counts = _observe(records, part, observed, near, own[0])
     _public_places(cells, workload, places)
-    return Question(datasets, belief, cells, counts)
+    return Question(datasets, question.prior_pmf(), cells, counts)
 
 
 def _near(
@@ -180,32 +149,6 @@ def _near(
             found = np.union1d(found, [entry[3]])
         near[level] = found
     return near
-
-
-def _keys(observed: Sequence[tuple[str, ...]], workload: Workload) -> list[tuple[str, str]]:
-    """Return the tables observed, each once."""
-    if not isinstance(observed, Sequence) or not observed:
-        raise ArgumentError(
-            f"observed must be a sequence of (level, table, ...), got {shown(observed)}"
-        )
-    keys: dict[tuple[str, str], None] = {}
-    for entry in observed:
-        if (
-            not isinstance(entry, tuple)
-            or not 2 <= len(entry) <= 4
-            or not all(isinstance(part, str) for part in entry)
-        ):
-            raise ArgumentError(
-                "observed must hold (level, table), (level, table, cell) or "
-                f"(level, table, cell, geoid), got {shown(entry)}"
-            )
-        key = entry[0], entry[1]
-        if key not in workload.tables:
-            raise ArgumentError(f"observed must name tables of the workload, got {shown(key)}")
-        if len(entry) > 2 and entry[2] not in workload.tables[key].cells:
-            raise ArgumentError(f"observed must name cells of {key!r}, got {shown(entry[2])}")
-        keys[key] = None
-    return list(keys)
 
 
 def _own_places(records: list[Records], workload: Workload) -> list[TextArray]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
@@ -15,12 +14,17 @@ from bayesrisk._random import generator
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.interfaces import Executor, Mechanism
+from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.mechanism._closed_form import cell_laws, exact_average
 from bayesrisk.risk.mechanism._estimate import Settings
 from bayesrisk.risk.mechanism._hypotheses import ask
 from bayesrisk.risk.mechanism.posterior import MechanismRisk, assess, mechanism_risk
+from bayesrisk.risk.mechanism.question import (
+    MechanismOptions,
+    MechanismQuestion,
+    read_options,
+)
 from bayesrisk.tables import Microdata, Records, Workload
 
 if TYPE_CHECKING:
@@ -36,19 +40,11 @@ def compare_mechanisms(
     population: Microdata | Records,
     mechanisms: Mapping[str, Mechanism],
     targets: Mapping[str, Target],
+    question: MechanismQuestion,
     *,
-    workload: Workload,
-    observed: Sequence[tuple[str, ...]],
-    alternatives: Sequence[Mapping[str, Any] | None],
-    prior: ArrayLike,
     draws: int,
     rng: np.random.Generator | int,
-    method: str = "auto",
-    utility_draws: int = 20,
-    confidence: float = 0.95,
-    smoothing: float = 0.5,
-    executor: Executor | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    options: MechanismOptions | None = None,
 ) -> pd.DataFrame:
     """Return risk and utility of several protections for several targets, as one frame.
 
@@ -60,31 +56,15 @@ def compare_mechanisms(
         Protections by the name they get in the frame.
     targets : mapping of str to target
         Targets by name; each as in :func:`mechanism_risk`.
-    workload : Workload
-        Published tables.
-    observed : sequence of tuple
-        What the adversary reads, seen from each target's place; as :func:`mechanism_risk`.
-    alternatives : sequence of mapping or None
-        Other hypotheses, the same for every target.
-    prior : array_like
-        Belief in the truth, or in every hypothesis.
+    question : MechanismQuestion
+        What is published, read and believed, seen from each target's place.
     draws : int
         Releases under each hypothesis, at least 40; those of the truth serve every target.
     rng : Generator or int
         Source of randomness; every protection starts from the same seed, so that a row does not
         depend on which others there are.
-    method : {"auto", "closed-form", "simulated"}, default "auto"
-        As :func:`mechanism_risk`.
-    utility_draws : int, default 20
-        Releases over which the error of the tables is measured.
-    confidence : float, default 0.95
-        Of the intervals.
-    smoothing : float, default 1/2
-        Pseudo-count of the simulated likelihood.
-    executor : Executor, optional
-        Runs the draws.
-    progress : callable, optional
-        ``progress(done, draws)``, from 0 again for every protection that is simulated.
+    options : MechanismOptions, optional
+        Method, confidence and other details.
 
     Returns
     -------
@@ -97,9 +77,7 @@ def compare_mechanisms(
     ArgumentError
         If an argument is out of range, or there is no mechanism or no target.
     ArgumentTypeError
-        If ``mechanisms`` or ``targets`` is not a mapping.
-    ShapeError
-        If ``prior`` has another length than the hypotheses.
+        If ``mechanisms`` or ``targets`` is not a mapping, or another argument has the wrong type.
 
     Examples
     --------
@@ -109,13 +87,15 @@ def compare_mechanisms(
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "sex": [0, 1, 1],
     ...                        "age": [30, 4, 5], "race": [1, 3, 1], "hisp": [0, 0, 0]})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> question = MechanismQuestion(
+    ...     Workload.named("sf1-block").select(tables=["P1"]),
+    ...     observed=[("block", "P1")], alternatives=[None], prior=0.2,
+    ... )
     >>> frame = compare_mechanisms(
     ...     records,
     ...     {"none": make_mechanism("identity"),
     ...      "rounded": make_mechanism("rounding", base=3, method="random")},
-    ...     {"first": 0},
-    ...     workload=Workload.named("sf1-block").select(tables=["P1"]), observed=[("block", "P1")],
-    ...     alternatives=[None], prior=0.2, draws=100, rng=1,
+    ...     {"first": 0}, question, draws=100, rng=1,
     ... )
     >>> frame[["protection", "marginal_risk", "mean_absolute_error"]].round(3)
       protection  marginal_risk  mean_absolute_error
@@ -129,22 +109,12 @@ def compare_mechanisms(
             raise ArgumentTypeError(f"{name} must map names to {name}, got {shown(value)}")
         if not value:
             raise ArgumentError(f"{name} must have at least one, got none")
-    settings = Settings(draws, method, confidence, smoothing, executor, progress)
+    settings = Settings(draws, read_options(options))
     seed = int(generator(rng).integers(2**63))
-    questions = [
-        ask(
-            population,
-            target,
-            workload=workload,
-            observed=observed,
-            alternatives=alternatives,
-            prior=prior,
-        )
-        for target in targets.values()
-    ]
+    asked = [ask(population, target, question) for target in targets.values()]
     frames = []
     for protection, mechanism in mechanisms.items():
-        found = assess(questions, mechanism, workload, settings, utility_draws, seed)
+        found = assess(asked, mechanism, question.workload, settings, seed)
         for target, result in zip(targets, found, strict=True):
             frame = result.to_frame()
             frame.insert(0, "target", target)
@@ -214,17 +184,12 @@ def postprocessing_effect(
     population: Microdata | Records,
     mechanism: Mechanism,
     target: Target,
+    question: MechanismQuestion,
     *,
-    workload: Workload,
-    observed: Sequence[tuple[str, ...]],
-    alternatives: Sequence[Mapping[str, Any] | None],
-    prior: ArrayLike,
     draws: int,
     rng: np.random.Generator | int,
     measurements: Workload | None = None,
-    confidence: float = 0.95,
-    executor: Executor | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    options: MechanismOptions | None = None,
 ) -> PostprocessingEffect:
     """Return the average posterior from all noisy counts, and from what is published of them.
 
@@ -241,26 +206,18 @@ def postprocessing_effect(
         ``measurement_noise(workload)`` that gives the law of every measured table.
     target : int or mapping
         As in :func:`mechanism_risk`.
-    workload : Workload
-        Published tables.
-    observed : sequence of tuple
-        Published cells that the adversary reads.
-    alternatives : sequence of mapping or None
-        Other hypotheses.
-    prior : array_like
-        Belief in the truth, or in every hypothesis.
+    question : MechanismQuestion
+        What is published, the published cells that the adversary reads, the other hypotheses and
+        the beliefs.
     draws : int
         Releases under each hypothesis, at least 40.
     rng : Generator or int
         Source of randomness.
     measurements : Workload, optional
         Definitions of the measured tables, where they are not those published.
-    confidence : float, default 0.95
-        Of the intervals.
-    executor : Executor, optional
-        Runs the draws.
-    progress : callable, optional
-        ``progress(done, draws)``.
+    options : MechanismOptions, optional
+        Method for the published cells, confidence and other details; by default the utility is
+        measured over two releases only.
 
     Returns
     -------
@@ -272,9 +229,7 @@ def postprocessing_effect(
     ArgumentError
         If an argument is out of range, or a measured table is not defined.
     ArgumentTypeError
-        If the mechanism says nothing about its measurements.
-    ShapeError
-        If ``prior`` has another length than the hypotheses.
+        If the mechanism says nothing about its measurements, or an argument has the wrong type.
 
     Examples
     --------
@@ -287,10 +242,12 @@ def postprocessing_effect(
     ...     {"schema": hair.to_dict(), "levels": ["block"], "tables": [table]}
     ... )
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "colour": [0, 1, 0]})
+    >>> question = MechanismQuestion(
+    ...     published, observed=[("block", "colour")], alternatives=[{"colour": 2}], prior=0.5
+    ... )
     >>> effect = postprocessing_effect(
     ...     Records.from_frame(people, schema=hair), make_mechanism("topdown", rho="1/2"), 0,
-    ...     workload=published, observed=[("block", "colour")], alternatives=[{"colour": 2}],
-    ...     prior=0.5, draws=60, rng=1,
+    ...     question, draws=60, rng=1,
     ... )
     >>> effect.measured_cells, bool(effect.margin > -3 * effect.margin_error)
     (2, True)
@@ -298,7 +255,9 @@ def postprocessing_effect(
     noise_of = getattr(mechanism, "measurement_noise", None)
     if not callable(noise_of):
         raise ArgumentTypeError(f"mechanism must have measurement_noise(), got {shown(mechanism)}")
-    level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+    check.instance(question, MechanismQuestion, "question")
+    details = read_options(options, utility_draws=2)
+    workload = question.workload
     seed = int(generator(rng).integers(2**63))
     if measurements is not None:
         check.instance(measurements, Workload, "measurements")
@@ -310,35 +269,23 @@ def postprocessing_effect(
         raise ArgumentError(
             f"measurements must define every measured table, got none for {missing[0]}"
         )
-    hypotheses: dict[str, Any] = {"alternatives": alternatives, "prior": prior}
-    question = ask(population, target, workload=known, observed=list(noise), **hypotheses)
+    asked = ask(population, target, replace(question, workload=known, observed=list(noise)))
     spec = MechanismSpec("measurements", tables=noise)
-    laws = cell_laws(spec, question.counts, [cell[:2] for cell in question.cells])
+    laws = cell_laws(spec, asked.counts, [cell[:2] for cell in asked.cells])
     before = exact_average(
         laws or [],
-        question.prior,
+        asked.prior,
         0,
         draws=max(draws, _DRAWS_BEFORE),
         rng=np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,))),
-        confidence=level,
+        confidence=details.confidence,
     )
     after = mechanism_risk(
-        population,
-        mechanism,
-        target,
-        workload=workload,
-        observed=observed,
-        draws=draws,
-        rng=seed,
-        utility_draws=2,
-        confidence=level,
-        executor=executor,
-        progress=progress,
-        **hypotheses,
+        population, mechanism, target, question, draws=draws, rng=seed, options=details
     )
     return PostprocessingEffect(
         prior=after.prior,
-        measured_cells=len(question.cells),
+        measured_cells=len(asked.cells),
         before=before.posterior,
         before_error=before.posterior_error,
         before_lower=before.posterior_ends[0],

@@ -12,16 +12,21 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from bayesrisk._random import generator
 from bayesrisk._show import displayed, number
 from bayesrisk._version import __version__
 from bayesrisk.inference.simulated.likelihood import SimulatedLikelihood
-from bayesrisk.interfaces import Executor, Mechanism
+from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
-from bayesrisk.risk.mechanism._estimate import Progress, Settings, answers
+from bayesrisk.risk.mechanism._estimate import Settings, answers
 from bayesrisk.risk.mechanism._hypotheses import Cell, Question, ask
+from bayesrisk.risk.mechanism.question import (
+    MechanismOptions,
+    MechanismQuestion,
+    read_options,
+)
 from bayesrisk.risk.mechanism.utility import utility_and_spec
 from bayesrisk.tables import Microdata, Records, Workload
 
@@ -166,19 +171,11 @@ def mechanism_risk(
     population: Microdata | Records,
     mechanism: Mechanism,
     target: int | Mapping[str, Any],
+    question: MechanismQuestion,
     *,
-    workload: Workload,
-    observed: Sequence[tuple[str, ...]],
-    alternatives: Sequence[Mapping[str, Any] | None],
-    prior: ArrayLike,
     draws: int,
     rng: np.random.Generator | int,
-    method: str = "auto",
-    utility_draws: int = 20,
-    confidence: float = 0.95,
-    smoothing: float = 0.5,
-    executor: Executor | None = None,
-    progress: Progress | None = None,
+    options: MechanismOptions | None = None,
 ) -> MechanismRisk:
     r"""Return what a protection tells about one target, in the units of every other.
 
@@ -199,32 +196,14 @@ def mechanism_risk(
     target : int or mapping
         Row of the only unit; or ``{"persons": rows}``, ``{"households": rows}``,
         ``{"person": id}``, ``{"household": id}``: the household's row and all its persons.
-    workload : Workload
-        Published tables.
-    observed : sequence of tuple
-        What the adversary reads: ``(level, table)``, all cells that differ between hypotheses;
-        ``(level, table, cell)``, at the target's place; ``(level, table, cell, place)``.
-    alternatives : sequence of mapping or None
-        Other hypotheses: None, the target is absent; ``{column: value}``, its record differs so.
-    prior : array_like
-        Belief in the truth, in (0, 1), where there is one alternative; else in every hypothesis,
-        the truth first.
+    question : MechanismQuestion
+        What is published, what the adversary reads of it, the other hypotheses and the beliefs.
     draws : int
         Releases under each hypothesis, at least 40.
     rng : Generator or int
         Source of randomness; results do not depend on the executor.
-    method : {"auto", "closed-form", "simulated"}, default "auto"
-        Closed form where ``spec`` gives the likelihood of every observed cell.
-    utility_draws : int, default 20
-        Releases over which the error of the tables is measured, at least 2.
-    confidence : float, default 0.95
-        Of the intervals.
-    smoothing : float, default 1/2
-        Pseudo-count of the simulated likelihood; see :func:`simulated_likelihood`.
-    executor : Executor, optional
-        Runs the draws, as :func:`simulated_likelihood`.
-    progress : callable, optional
-        ``progress(done, draws)``.
+    options : MechanismOptions, optional
+        Method, confidence and other details.
 
     Returns
     -------
@@ -238,8 +217,6 @@ def mechanism_risk(
         some hypothesis, or a closed form is asked for where there is none.
     ArgumentTypeError
         If an argument has the wrong type.
-    ShapeError
-        If ``prior`` has another length than the hypotheses.
 
     Notes
     -----
@@ -262,23 +239,17 @@ def mechanism_risk(
     >>> noise = make_mechanism(
     ...     "discrete-gaussian", budgets={"block": {"P1": "0.0992264"}}, sensitivity="add-remove"
     ... )
-    >>> result = mechanism_risk(
-    ...     records, noise, 0, workload=Workload.named("sf1-block").select(tables=["P1"]),
-    ...     observed=[("block", "P1")], alternatives=[None], prior=0.2, draws=100, rng=1,
+    >>> question = MechanismQuestion(
+    ...     Workload.named("sf1-block").select(tables=["P1"]),
+    ...     observed=[("block", "P1")], alternatives=[None], prior=0.2,
     ... )
+    >>> result = mechanism_risk(records, noise, 0, question, draws=100, rng=1)
     >>> result.method, round(result.marginal_posterior, 7)  # as marginal_posterior
     ('closed-form', 0.2254231)
     """
-    settings = Settings(draws, method, confidence, smoothing, executor, progress)
-    question = ask(
-        population,
-        target,
-        workload=workload,
-        observed=observed,
-        alternatives=alternatives,
-        prior=prior,
-    )
-    return assess([question], mechanism, workload, settings, utility_draws, rng)[0]
+    settings = Settings(draws, read_options(options))
+    asked = ask(population, target, question)
+    return assess([asked], mechanism, question.workload, settings, rng)[0]
 
 
 def assess(
@@ -286,7 +257,6 @@ def assess(
     mechanism: Mechanism,
     workload: Workload,
     settings: Settings,
-    utility_draws: int,
     rng: np.random.Generator | int,
 ) -> list[MechanismRisk]:
     """Return the risks of targets of one population.
@@ -300,7 +270,7 @@ def assess(
         questions[0].datasets[0],
         mechanism,
         workload=workload,
-        draws=utility_draws,
+        draws=settings.options.utility_draws,
         rng=streams[0],
     )
     found = []
@@ -337,8 +307,8 @@ def _result(
         prior=p,
         baseline_decision_probability=float(best[0] / best.sum()),
         decision_baseline=float(question.prior.max()),
-        confidence=settings.confidence,
-        smoothing=settings.smoothing,
+        confidence=settings.options.confidence,
+        smoothing=settings.options.smoothing,
         seed=seed,
         utility=utility,
         likelihood=likelihood,

@@ -9,6 +9,7 @@ import bayesrisk as br
 from bayesrisk.mechanisms.registry import make_mechanism
 from bayesrisk.risk.mechanism.comparison import compare_mechanisms, postprocessing_effect
 from bayesrisk.risk.mechanism.posterior import mechanism_risk
+from bayesrisk.risk.mechanism.question import MechanismOptions, MechanismQuestion
 from bayesrisk.risk.mechanism.utility import release_utility
 
 BLOCK = tables("block")
@@ -61,7 +62,8 @@ def test_suppressed_cells_count_as_zero():
 def test_frame_is_the_single_answers():
     mechanisms = {"none": make_mechanism("identity"), "hand": ByHand(uniform_noise), "dg": noise()}
     targets = {"a": {"person": 104}, "b": {"person": 105}}
-    settings = {"workload": BLOCK, "draws": 60, "utility_draws": 3, **ASK}
+    options = MechanismOptions(utility_draws=3)
+    settings = {"question": MechanismQuestion(BLOCK, **ASK), "draws": 60, "options": options}
     frame = compare_mechanisms(county(), mechanisms, targets, rng=5, **settings)
     assert frame[["protection", "target"]].to_numpy().tolist() == [
         [p, t] for p in mechanisms for t in targets
@@ -89,8 +91,9 @@ def test_frame_is_the_single_answers():
     ],
 )
 def test_bad_comparisons(mechanisms, targets, message):
+    question = MechanismQuestion(BLOCK, **ASK)
     with pytest.raises(br.ArgumentError, match=message):
-        compare_mechanisms(county(), mechanisms, targets, workload=BLOCK, draws=40, rng=1, **ASK)
+        compare_mechanisms(county(), mechanisms, targets, question, draws=40, rng=1)
 
 
 def test_bad_utility():
@@ -116,16 +119,11 @@ def topdown(rho):
 @pytest.mark.parametrize("rho", ["1/20", "1/2"])
 @pytest.mark.parametrize("alternative", [None, {"colour": 0}])
 def test_postprocessing_never_tells_more(rho, alternative):
+    question = MechanismQuestion(
+        TREE, [("block", "colour"), ("block", "detail")], alternatives=[alternative], prior=0.3
+    )
     effect = postprocessing_effect(
-        county(),
-        topdown(rho),
-        {"person": 104},
-        workload=TREE,
-        observed=[("block", "colour"), ("block", "detail")],
-        alternatives=[alternative],
-        prior=0.3,
-        draws=250,
-        rng=2,
+        county(), topdown(rho), {"person": 104}, question, draws=250, rng=2
     )
     moved = 1 if alternative is None else 2
     assert effect.measured_cells == 4 * moved
@@ -150,11 +148,13 @@ def eval_fraction(text):
 
 
 def test_postprocessing_needs_measurements():
-    settings = {"workload": BLOCK, "draws": 40, "rng": 1, **ASK}
+    settings = {"draws": 40, "rng": 1}
     with pytest.raises(
         br.exceptions.ArgumentTypeError, match="mechanism must have measurement_noise"
     ):
-        postprocessing_effect(county(), ByHand(leaks), 0, **settings)
-    part = {**settings, "workload": TREE.select(tables=["colour"]), "draws": 40}
+        postprocessing_effect(
+            county(), ByHand(leaks), 0, MechanismQuestion(BLOCK, **ASK), **settings
+        )
+    part = MechanismQuestion(TREE.select(tables=["colour"]), **ASK)
     with pytest.raises(br.ArgumentError, match=r"(?i)measurements|budget"):
-        postprocessing_effect(county(), topdown("1/2"), 4, **part)
+        postprocessing_effect(county(), topdown("1/2"), 4, part, **settings)

@@ -11,6 +11,7 @@ from scipy.special import ndtr
 import bayesrisk as br
 from bayesrisk.mechanisms.registry import make_mechanism
 from bayesrisk.risk.mechanism.posterior import MechanismRisk, mechanism_risk
+from bayesrisk.risk.mechanism.question import MechanismOptions, MechanismQuestion
 
 BLOCK = tables("block")
 TARGET = {"person": 104}  # colour 2, shape 0, block 1
@@ -21,17 +22,17 @@ def gaussian(total="1/10", detail="1/4"):
     return make_mechanism("discrete-gaussian", budgets=budgets, sensitivity="add-remove")
 
 
-def risk(mechanism, target=TARGET, **changes):
-    settings = {
+def risk(mechanism, target=TARGET, *, draws=400, rng=1, **changes):
+    question = {
         "workload": BLOCK,
         "observed": [("block", "total")],
         "alternatives": [None],
         "prior": 0.2,
-        "draws": 400,
-        "rng": 1,
-        "utility_draws": 2,
     }
-    return mechanism_risk(county(), mechanism, target, **{**settings, **changes})
+    question |= {name: changes.pop(name) for name in set(question) & set(changes)}
+    options = MechanismOptions(**{"utility_draws": 2, **changes})
+    asked = MechanismQuestion(**question)
+    return mechanism_risk(county(), mechanism, target, asked, draws=draws, rng=rng, options=options)
 
 
 @pytest.mark.parametrize("p", [0.5, 0.2, 0.01])
@@ -311,6 +312,35 @@ def test_bad_targets(target, message):
         risk(gaussian(), target)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"question": {"prior": 0.2}}, "question must be"),
+        ({"options": {"method": "auto"}}, "options must be"),
+        ({"draws": 39}, "draws must be >= 40"),
+    ],
+)
+def test_questions_and_options_are_objects(arguments, match):
+    usual = {"question": MechanismQuestion(BLOCK, [("block", "total")], [None], 0.5), "draws": 40}
+    with pytest.raises(br.ArgumentError, match=match):
+        mechanism_risk(county(), gaussian(), 0, rng=0, **{**usual, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"method": "simulate"}, "Did you mean 'simulated'"),
+        ({"utility_draws": 1}, "utility_draws must be >= 2, got 1"),
+        ({"confidence": 1.0}, "confidence must be < 1"),
+        ({"smoothing": 0}, "smoothing must be > 0"),
+        ({"progress": 3}, "progress"),
+    ],
+)
+def test_options_are_checked(changes, match):
+    with pytest.raises(br.ArgumentError, match=match):
+        MechanismOptions(**changes)
+
+
 def test_no_closed_form_where_there_is_none():
     with pytest.raises(br.ArgumentError, match="method must be 'simulated' for 'by-hand'"):
         risk(ByHand(leaks), method="closed-form")
@@ -323,9 +353,9 @@ def test_no_closed_form_where_there_is_none():
 def test_a_place_that_would_disappear_is_refused():
     data = county()
     persons = data.persons.take([0, 4])
-    settings = {"workload": BLOCK, "observed": [("block", "total")], "alternatives": [None]}
+    question = MechanismQuestion(BLOCK, [("block", "total")], [None], 0.5)
     with pytest.raises(br.ArgumentError, match="population must list its blocks"):
-        mechanism_risk(persons, gaussian(), 0, prior=0.5, draws=40, rng=0, **settings)
+        mechanism_risk(persons, gaussian(), 0, question, draws=40, rng=0)
 
 
 def test_several_places_need_a_name():

@@ -1,0 +1,195 @@
+"""What is asked of a protection, and how the answer is found: two objects for every function."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
+from bayesrisk._types import FloatArray
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.interfaces import Executor
+from bayesrisk.tables import Workload
+
+__all__ = ["MechanismOptions", "MechanismQuestion"]
+
+METHODS = ("auto", "closed-form", "simulated")
+Alternative = Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismQuestion:
+    """What the adversary sees and believes: the same for every target and every protection.
+
+    Attributes
+    ----------
+    workload : Workload
+        Published tables.
+    observed : sequence of tuple
+        What the adversary reads: ``(level, table)``, all cells that differ between hypotheses;
+        ``(level, table, cell)``, at the target's place; ``(level, table, cell, place)``.
+    alternatives : sequence of mapping or None
+        Hypotheses beside the truth: None, the target is absent; ``{column: value}``, its record
+        differs so.
+    prior : array_like
+        Belief in the truth, in (0, 1), where there is one alternative; else in every hypothesis,
+        the truth first.
+
+    Raises
+    ------
+    ArgumentError
+        If ``observed`` names what is not published, or a belief is out of range.
+    ArgumentTypeError
+        If ``workload`` or ``alternatives`` has the wrong type.
+    ShapeError
+        If ``prior`` has another length than the hypotheses.
+
+    Examples
+    --------
+    >>> from bayesrisk.tables import Workload
+    >>> question = MechanismQuestion(
+    ...     Workload.named("sf1-block"), observed=[("block", "P1")], alternatives=[None], prior=0.2
+    ... )
+    >>> question.prior_pmf().tolist()
+    [0.2, 0.8]
+    """
+
+    workload: Workload
+    observed: Sequence[tuple[str, ...]]
+    alternatives: Sequence[Alternative]
+    prior: ArrayLike
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.workload, Workload):
+            raise ArgumentTypeError(f"workload must be a Workload, got {shown(self.workload)}")
+        if isinstance(self.alternatives, Mapping) or not isinstance(self.alternatives, Sequence):
+            raise ArgumentTypeError(
+                f"alternatives must be a sequence, got {shown(self.alternatives)}"
+            )
+        if not self.alternatives:
+            raise ArgumentError("alternatives must have at least one hypothesis, got none")
+        self.tables()
+        self.prior_pmf()
+
+    def tables(self) -> list[tuple[str, str]]:
+        """Return the tables observed, each once.
+
+        Returns
+        -------
+        list of (level, table)
+            In the order in which they are named.
+
+        Raises
+        ------
+        ArgumentError
+            If one is not published.
+        """
+        observed, workload = self.observed, self.workload
+        if not isinstance(observed, Sequence) or not observed:
+            raise ArgumentError(
+                f"observed must be a sequence of (level, table, ...), got {shown(observed)}"
+            )
+        keys: dict[tuple[str, str], None] = {}
+        for entry in observed:
+            if (
+                not isinstance(entry, tuple)
+                or not 2 <= len(entry) <= 4
+                or not all(isinstance(part, str) for part in entry)
+            ):
+                raise ArgumentError(
+                    "observed must hold (level, table), (level, table, cell) or "
+                    f"(level, table, cell, geoid), got {shown(entry)}"
+                )
+            key = entry[0], entry[1]
+            if key not in workload.tables:
+                raise ArgumentError(f"observed must name tables of the workload, got {shown(key)}")
+            if len(entry) > 2 and entry[2] not in workload.tables[key].cells:
+                raise ArgumentError(f"observed must name cells of {key!r}, got {shown(entry[2])}")
+            keys[key] = None
+        return list(keys)
+
+    def prior_pmf(self) -> FloatArray:
+        """Return the belief in each hypothesis, the truth first.
+
+        Returns
+        -------
+        ndarray, shape (hypotheses,)
+            Sums to 1.
+
+        Raises
+        ------
+        ArgumentError
+            If a belief is out of range.
+        ShapeError
+            If there are not as many beliefs as hypotheses.
+        """
+        alternatives = len(self.alternatives)
+        if np.ndim(self.prior) == 0:
+            p = float(check.probability(self.prior, "prior"))
+            if alternatives != 1:
+                raise ShapeError(
+                    f"prior must hold {alternatives + 1} beliefs, the truth first, "
+                    f"got {shown(self.prior)}"
+                )
+            return np.array([p, 1.0 - p])
+        pmf = check.probability_vector(self.prior, "prior")
+        if pmf.shape != (alternatives + 1,):
+            raise ShapeError(f"prior must have shape ({alternatives + 1},), got {pmf.shape}")
+        if not 0.0 < pmf[0] < 1.0:
+            raise ArgumentError(f"prior[0] must be in (0, 1), got {pmf[0]}")
+        return pmf
+
+
+@dataclass(frozen=True)
+class MechanismOptions:
+    """How the risk of a protection is found.
+
+    Attributes
+    ----------
+    method : {"auto", "closed-form", "simulated"}, default "auto"
+        Closed form where the spec gives the likelihood of every observed cell.
+    utility_draws : int, default 20
+        Releases over which the error of the tables is measured, at least 2.
+    confidence : float, default 0.95
+        Of the intervals, in (0, 1).
+    smoothing : float, default 1/2
+        Pseudo-count of the simulated likelihood, > 0; see :func:`simulated_likelihood`.
+    executor : Executor, optional
+        Runs the draws; results do not depend on it.
+    progress : callable, optional
+        ``progress(done, draws)``, from 0 again for every protection that is simulated.
+
+    Raises
+    ------
+    ArgumentError
+        If a value is out of range.
+
+    Examples
+    --------
+    >>> MechanismOptions(method="simulated").confidence
+    0.95
+    """
+
+    method: str = "auto"
+    utility_draws: int = 20
+    confidence: float = 0.95
+    smoothing: float = 0.5
+    executor: Executor | None = None
+    progress: Callable[[int, int], None] | None = None
+
+    def __post_init__(self) -> None:
+        check.choice(self.method, "method", METHODS)
+        check.integer(self.utility_draws, "utility_draws", lower=2)
+        check.scalar(self.confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+        check.scalar(self.smoothing, "smoothing", lower=0.0, bounds="()")
+        check.function(self.progress, "progress")
+
+
+def read_options(options: MechanismOptions | None, **usual: Any) -> MechanismOptions:
+    """Return options that were given, or the usual ones."""
+    if options is None:
+        return MechanismOptions(**usual)
+    return check.instance(options, MechanismOptions, "options")
