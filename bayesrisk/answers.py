@@ -258,7 +258,7 @@ class Estimate:
     def __format__(self, spec: str) -> str:
         """Return value and interval, each number in the format that is asked for."""
         rows = zip(*(np.ravel(v) for v in (self.value, self.lower, self.upper)), strict=True)
-        texts = [_interval(*(float(v) for v in row), spec) for row in rows]
+        texts = [_interval(float(v), float(low), float(high), spec) for v, low, high in rows]
         return texts[0] if not np.ndim(self.value) else "[" + ", ".join(texts) + "]"
 
     def __str__(self) -> str:
