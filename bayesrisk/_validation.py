@@ -360,10 +360,16 @@ def broadcast(**arrays: NDArray[Any]) -> tuple[int, ...]:
         raise ShapeError(f"shapes do not broadcast: {shapes}") from error
 
 
-def answer(array: FloatArray) -> FloatAnswer:
+def answer(value: Any) -> FloatAnswer:
     """Return an array, or the number in one without axes."""
-    value: FloatAnswer = array[()]
-    return value
+    result: FloatAnswer = np.asarray(value)[()]
+    return result
+
+
+def whole_answer(value: Any) -> IntAnswer:
+    """Return an array of whole numbers, or the number in one without axes."""
+    result: IntAnswer = np.asarray(value)[()]
+    return result
 
 
 def cell_precision(

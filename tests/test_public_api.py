@@ -10,6 +10,7 @@ import pkgutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpydoc.docscrape
 import pytest
@@ -266,3 +267,51 @@ def test_the_check_of_hidden_modules_can_fail():
     assert shadows(claims)
     claims.__module__ = "bayesrisk.reconstruction.claims"
     assert shadows(claims)
+
+
+def functions():
+    """Return every public function, and the public methods and properties of public classes."""
+    experiments = importlib.import_module("bayesrisk.experiments")
+    runs = {f"experiments.{name}": getattr(experiments, name) for name in experiments.__all__}
+    for name, thing in (PUBLIC | runs).items():
+        if inspect.isfunction(thing):
+            yield name, thing
+        elif inspect.isclass(thing):
+            for method, value in vars(thing).items():
+                inner = getattr(value, "fget", None) or getattr(value, "__func__", value)
+                if inspect.isfunction(inner) and not method.startswith("_"):
+                    yield f"{name}.{method}", inner
+
+
+FUNCTIONS = dict(functions())
+# Ten parameters or more need a reason: questions are objects elsewhere.
+LONG = {
+    "inference.hierarchical_posterior": "one release in one call; TwoLevels is the object",
+    "inference.path_posterior": "a release of a whole path in one call",
+    "inference.sample_path": "the same release, sampled: four of them are about the chains",
+    "reconstruction.reconstruct_occupancy": "limits of the search are part of what is claimed",
+}
+# What no type can say: objects of libraries that may be missing, and answers of plug-ins.
+UNTYPED = {
+    "accounting.split_rho": "overloaded: a dict for a mapping, else a list",
+    "distributions.as_rv_discrete": "a class of SciPy made on demand",
+    "inference.to_arviz": "InferenceData of ArviZ 0.x or a DataTree of 1.x",
+}
+
+
+def test_long_lists_of_parameters_have_a_reason():
+    long = {name for name, thing in FUNCTIONS.items() if len(parameters(thing)) >= 10}
+    assert long <= set(LONG)
+    assert len(long) > 3, "nothing was counted"
+    assert len(LONG) <= 8
+
+
+def test_answers_have_types():
+    untyped = {
+        name
+        for name, thing in FUNCTIONS.items()
+        if thing.__annotations__.get("return") in (Any, tuple[Any, Any])
+    }
+    assert untyped <= set(UNTYPED)
+    assert len(FUNCTIONS) > 300, "nothing was counted"
+    assert len(UNTYPED) <= 10

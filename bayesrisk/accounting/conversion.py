@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._validation import Number
+from bayesrisk._validation import FloatAnswer, Number
 from bayesrisk.accounting.budget import exact_number
 
 __all__ = [
@@ -83,7 +83,7 @@ def _epsilon(epsilon: Number) -> NDArray[np.float64]:
     return check.real_array(epsilon, "epsilon", lower=0.0, upper=1e12)
 
 
-def rho_to_epsilon(rho: Number, delta: Number, method: str = "tight") -> Any:
+def rho_to_epsilon(rho: Number, delta: Number, method: str = "tight") -> FloatAnswer:
     r"""Return the epsilon of approximate DP that rho-zCDP implies at a given delta.
 
     ``"tight"`` is the best that follows from the Renyi divergences alone,
@@ -142,10 +142,10 @@ def rho_to_epsilon(rho: Number, delta: Number, method: str = "tight") -> Any:
     )
     slack, magnitude = _slack(np.exp(t), log_inverse)
     spent = (1.0 + np.exp(t)) * budget
-    return np.maximum(spent + slack + _ROUND * (spent + magnitude), 0.0)[()]
+    return check.answer(np.maximum(spent + slack + _ROUND * (spent + magnitude), 0.0))
 
 
-def epsilon_to_rho(epsilon: Number, delta: Number, method: str = "tight") -> Any:
+def epsilon_to_rho(epsilon: Number, delta: Number, method: str = "tight") -> FloatAnswer:
     """Return the largest rho whose conversion at delta does not exceed epsilon.
 
     The inverse of :func:`rho_to_epsilon` in its first argument.
@@ -183,7 +183,7 @@ def epsilon_to_rho(epsilon: Number, delta: Number, method: str = "tight") -> Any
     log_inverse = _log_inverse(failure)
     if method == "bun-steinke":
         root = budget / (np.sqrt(log_inverse + budget) + np.sqrt(log_inverse))
-        return (root**2 * (1.0 - 6.0 * _ULP))[()]
+        return check.answer(root**2 * (1.0 - 6.0 * _ULP))
 
     def excess(t: Any, e: Any, big: Any) -> Any:
         b = np.exp(t)
@@ -195,10 +195,10 @@ def epsilon_to_rho(epsilon: Number, delta: Number, method: str = "tight") -> Any
     b = np.exp(t)
     slack, magnitude = _slack(b, log_inverse)
     left = budget - slack - _ROUND * (budget + magnitude)
-    return np.maximum(left / (1.0 + b) * (1.0 - 2.0 * _ULP), 0.0)[()]
+    return check.answer(np.maximum(left / (1.0 + b) * (1.0 - 2.0 * _ULP), 0.0))
 
 
-def rho_to_delta(rho: Number, epsilon: Number, method: str = "tight") -> Any:
+def rho_to_delta(rho: Number, epsilon: Number, method: str = "tight") -> FloatAnswer:
     r"""Return the delta of approximate DP that rho-zCDP implies at a given epsilon.
 
     ``"tight"``: :math:`\inf_{a>1} \frac{e^{(a-1)(a\rho-\epsilon)}}{a-1} (1-1/a)^a`;
@@ -236,7 +236,7 @@ def rho_to_delta(rho: Number, epsilon: Number, method: str = "tight") -> Any:
     check.broadcast(rho=budget, epsilon=target)
     if method == "bun-steinke":
         gap = np.maximum(target - budget, 0.0)
-        return _up(-gap * (gap / (4.0 * budget)) * (1.0 - _ROUND))[()]
+        return check.answer(_up(-gap * (gap / (4.0 * budget)) * (1.0 - _ROUND)))
     t = _root(
         lambda t, r, e: (2.0 * np.exp(t) + 1.0) * r - np.logaddexp(0.0, -t) - e,
         -(3.0 * budget + 1.0),
@@ -247,10 +247,10 @@ def rho_to_delta(rho: Number, epsilon: Number, method: str = "tight") -> Any:
     b = np.exp(np.maximum(t, -700.0))
     gain, spent = np.log1p(1.0 / b), (1.0 + b) * budget
     exponent = b * (spent - target - gain) - np.log1p(b)
-    return _up(exponent + _ROUND * (b * (spent + target + gain) + np.log1p(b)))[()]
+    return check.answer(_up(exponent + _ROUND * (b * (spent + target + gain) + np.log1p(b))))
 
 
-def sigma2_from_rho(rho: Number, sensitivity: Number) -> Any:
+def sigma2_from_rho(rho: Number, sensitivity: Number) -> FloatAnswer:
     """Return the scale parameter of the discrete Gaussian that spends rho.
 
     ``sigma2 = sensitivity**2 / (2 rho)``.
@@ -280,10 +280,10 @@ def sigma2_from_rho(rho: Number, sensitivity: Number) -> Any:
     >>> sigma2_from_rho(Fraction(1, 8), 1)
     Fraction(4, 1)
     """
-    return _exchange(rho, sensitivity, "rho")
+    return check.answer(_exchange(rho, sensitivity, "rho"))
 
 
-def rho_from_sigma2(sigma2: Number, sensitivity: Number) -> Any:
+def rho_from_sigma2(sigma2: Number, sensitivity: Number) -> FloatAnswer:
     """Return the zCDP budget that a discrete Gaussian spends.
 
     ``rho = sensitivity**2 / (2 sigma2)``.
@@ -311,7 +311,7 @@ def rho_from_sigma2(sigma2: Number, sensitivity: Number) -> Any:
     >>> print(rho_from_sigma2(5.0, 1))
     0.1
     """
-    return _exchange(sigma2, sensitivity, "sigma2")
+    return check.answer(_exchange(sigma2, sensitivity, "sigma2"))
 
 
 def _exchange(value: Number, sensitivity: Number, name: str) -> Any:

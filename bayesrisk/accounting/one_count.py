@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._validation import Number
+from bayesrisk._validation import FloatAnswer, Number
 from bayesrisk.accounting.conversion import (
     LEAST_DELTA,
     _delta,
@@ -42,7 +42,9 @@ def _safe_delta(epsilon: Any, sigma2: Any, shift: Any) -> Any:
     return np.clip(total * (1.0 + _MARGIN), LEAST_DELTA, 1.0)
 
 
-def discrete_gaussian_delta(epsilon: Number, *, sigma2: Number, sensitivity: ArrayLike = 1) -> Any:
+def discrete_gaussian_delta(
+    epsilon: Number, *, sigma2: Number, sensitivity: ArrayLike = 1
+) -> FloatAnswer:
     r"""Return the exact delta of one count released with discrete Gaussian noise.
 
     .. math:: \delta = P[Y > \epsilon\sigma^2/D - D/2] - e^\epsilon P[Y > \epsilon\sigma^2/D + D/2],
@@ -86,10 +88,12 @@ def discrete_gaussian_delta(epsilon: Number, *, sigma2: Number, sensitivity: Arr
     target = _epsilon(epsilon)
     scale2, shift = _arguments(sigma2, sensitivity)
     check.broadcast(epsilon=target, sigma2=scale2, sensitivity=shift)
-    return _safe_delta(target, scale2, shift)[()]
+    return check.answer(_safe_delta(target, scale2, shift))
 
 
-def discrete_gaussian_epsilon(delta: Number, *, sigma2: Number, sensitivity: ArrayLike = 1) -> Any:
+def discrete_gaussian_epsilon(
+    delta: Number, *, sigma2: Number, sensitivity: ArrayLike = 1
+) -> FloatAnswer:
     """Return the exact epsilon of one count released with discrete Gaussian noise.
 
     The smallest epsilon whose :func:`discrete_gaussian_delta` does not exceed delta.

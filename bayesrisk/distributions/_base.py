@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import Seed
+from bayesrisk._validation import FloatAnswer, IntAnswer
 from bayesrisk.exceptions import ArgumentError, ShapeError
 
 _HALVINGS = 1100  # more than from the largest double to 1
@@ -23,37 +24,37 @@ class CountLaw(ABC):
     """
 
     @abstractmethod
-    def logpmf(self, x: ArrayLike) -> Any:
+    def logpmf(self, x: ArrayLike) -> FloatAnswer:
         """Return log P(X = x)."""
 
     @abstractmethod
-    def logcdf(self, x: ArrayLike) -> Any:
+    def logcdf(self, x: ArrayLike) -> FloatAnswer:
         """Return log P(X <= x)."""
 
     @abstractmethod
-    def logsf(self, x: ArrayLike) -> Any:
+    def logsf(self, x: ArrayLike) -> FloatAnswer:
         """Return log P(X > x)."""
 
     @abstractmethod
-    def support(self) -> tuple[Any, Any]:
+    def support(self) -> tuple[FloatAnswer, FloatAnswer]:
         """Return the smallest and the largest value with positive probability."""
 
     @abstractmethod
-    def mean(self) -> Any:
+    def mean(self) -> FloatAnswer:
         """Return the expectation."""
 
     @abstractmethod
-    def var(self) -> Any:
+    def var(self) -> FloatAnswer:
         """Return the variance (for a discrete Gaussian, not the parameter sigma2)."""
 
     @abstractmethod
-    def entropy(self) -> Any:
+    def entropy(self) -> FloatAnswer:
         """Return the entropy in nats."""
 
     @abstractmethod
     def rvs(
         self, size: int | tuple[int, ...] | None = None, random_state: Seed | None = None
-    ) -> Any:
+    ) -> IntAnswer:
         """Draw values (simulation grade: not for protecting a real release)."""
 
     @property
@@ -66,23 +67,23 @@ class CountLaw(ABC):
         spread = np.sqrt(-2.0 * log_tail) * np.asarray(self.std())
         return np.asarray(np.rint(np.asarray(self.mean()) + side * spread))
 
-    def pmf(self, x: ArrayLike) -> Any:
+    def pmf(self, x: ArrayLike) -> FloatAnswer:
         """Return P(X = x)."""
         return np.exp(self.logpmf(x))
 
-    def cdf(self, x: ArrayLike) -> Any:
+    def cdf(self, x: ArrayLike) -> FloatAnswer:
         """Return P(X <= x)."""
         return np.exp(self.logcdf(x))
 
-    def sf(self, x: ArrayLike) -> Any:
+    def sf(self, x: ArrayLike) -> FloatAnswer:
         """Return P(X > x)."""
         return np.exp(self.logsf(x))
 
-    def std(self) -> Any:
+    def std(self) -> FloatAnswer:
         """Return the standard deviation."""
         return np.sqrt(self.var())
 
-    def ppf(self, q: ArrayLike) -> Any:
+    def ppf(self, q: ArrayLike) -> FloatAnswer:
         """Return the smallest x with P(X <= x) >= q; NaN outside [0, 1].
 
         As in SciPy the result is float64, ``q = 0`` gives one less than the support and
@@ -90,12 +91,12 @@ class CountLaw(ABC):
         """
         q = check.points(q, "q").astype(float)
         side = np.where(q > 0.5, 1.0, -1.0)
-        return self._quantile(q, side, np.where(side > 0.0, 1.0 - q, q), self.cdf)
+        return check.answer(self._quantile(q, side, np.where(side > 0.0, 1.0 - q, q), self.cdf))
 
-    def isf(self, q: ArrayLike) -> Any:
+    def isf(self, q: ArrayLike) -> FloatAnswer:
         """Return the smallest x with P(X > x) <= q; NaN outside [0, 1]."""
         q = check.points(q, "q").astype(float)
-        return self._quantile(q, 1.0, q, lambda x: -np.asarray(self.sf(x)), sign=-1.0)
+        return check.answer(self._quantile(q, 1.0, q, lambda x: -np.asarray(self.sf(x)), sign=-1.0))
 
     def _quantile(
         self, q: NDArray[Any], side: Any, tail: ArrayLike, measure: Any, sign: float = 1.0
@@ -114,11 +115,11 @@ class CountLaw(ABC):
         found = _first_true(lambda x: np.asarray(measure(x)) >= target, guess, low, high)
         return np.where(inside, found, ends)[()]
 
-    def median(self) -> Any:
+    def median(self) -> FloatAnswer:
         """Return the smallest median."""
         return self.ppf(0.5)
 
-    def interval(self, confidence: ArrayLike) -> tuple[Any, Any]:
+    def interval(self, confidence: ArrayLike) -> tuple[FloatAnswer, FloatAnswer]:
         """Return the ends of the central interval that holds at least ``confidence``."""
         level = check.real_array(confidence, "confidence", lower=0.0, upper=1.0)
         tail = 0.5 * (1.0 - level)
@@ -132,7 +133,7 @@ class LocatedLaw(CountLaw):
     _shape: tuple[int, ...]
 
     @property
-    def loc(self) -> Any:
+    def loc(self) -> IntAnswer:
         """Centre of the law."""
         return self._loc[()]
 
@@ -147,11 +148,11 @@ class LocatedLaw(CountLaw):
         check.broadcast(x=values, parameters=np.empty(self._shape, dtype=np.int8))
         return np.asarray(values - self._loc, dtype=float)
 
-    def support(self) -> tuple[Any, Any]:
+    def support(self) -> tuple[FloatAnswer, FloatAnswer]:
         """Return minus and plus infinity: every integer has positive probability."""
         return np.full(self._shape, -np.inf)[()], np.full(self._shape, np.inf)[()]
 
-    def mean(self) -> Any:
+    def mean(self) -> FloatAnswer:
         """Return the expectation, ``loc``."""
         return np.broadcast_to(self._loc.astype(float), self._shape)[()]
 

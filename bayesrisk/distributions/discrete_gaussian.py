@@ -11,6 +11,7 @@ from scipy import special
 
 from bayesrisk import _validation as check
 from bayesrisk._random import Seed, generator
+from bayesrisk._validation import FloatAnswer, IntAnswer
 from bayesrisk.distributions import kernels as _kernels
 from bayesrisk.distributions._base import LocatedLaw, whole_size
 
@@ -205,26 +206,26 @@ class DiscreteGaussian(LocatedLaw):
         return cls(0.5 / check.cell_precision(rho, None, sensitivity), loc)
 
     @property
-    def sigma2(self) -> Any:
+    def sigma2(self) -> FloatAnswer:
         """Scale parameter (not the variance)."""
         return self._sigma2[()]
 
     def __repr__(self) -> str:
         return f"DiscreteGaussian(sigma2={self._sigma2.tolist()!r}, loc={self._loc.tolist()!r})"
 
-    def logpmf(self, x: ArrayLike) -> Any:
+    def logpmf(self, x: ArrayLike) -> FloatAnswer:
         """Return log f(x); minus infinity off the integers."""
         d = self._centred(x)
         with np.errstate(invalid="ignore", over="ignore"):
             value = -d * (d / (2.0 * self._sigma2)) - self._log_z
             return np.where(d == np.rint(d), value, np.where(np.isnan(d), np.nan, -np.inf))[()]
 
-    def pmf(self, x: ArrayLike) -> Any:
+    def pmf(self, x: ArrayLike) -> FloatAnswer:
         """Return f(x); 0 off the integers."""
         d = self._centred(x)
         whole = d == np.rint(d)  # infinities too: the kernel gives them 0
         if whole.all():
-            return (_kernels.gaussian_weight(d, self._sigma2) / self._z)[()]
+            return check.answer(_kernels.gaussian_weight(d, self._sigma2) / self._z)
         weight = _kernels.gaussian_weight(np.where(whole, d, 0.0), self._sigma2) / self._z
         return np.where(whole, weight, np.where(np.isnan(d), np.nan, 0.0))[()]
 
@@ -249,27 +250,27 @@ class DiscreteGaussian(LocatedLaw):
         value = np.where(finite, np.where(upper, small, other), limits)
         return np.where(np.isnan(d), np.nan, value)[()]
 
-    def sf(self, x: ArrayLike) -> Any:
+    def sf(self, x: ArrayLike) -> FloatAnswer:
         """Return P(X > x)."""
-        return self._tails(self._centred(x), log=False)
+        return check.answer(self._tails(self._centred(x), log=False))
 
-    def logsf(self, x: ArrayLike) -> Any:
+    def logsf(self, x: ArrayLike) -> FloatAnswer:
         """Return log P(X > x)."""
-        return self._tails(self._centred(x), log=True)
+        return check.answer(self._tails(self._centred(x), log=True))
 
-    def cdf(self, x: ArrayLike) -> Any:
+    def cdf(self, x: ArrayLike) -> FloatAnswer:
         """Return P(X <= x), by symmetry P(X >= 2 loc - x)."""
-        return self._tails(-np.floor(self._centred(x)) - 1.0, log=False)
+        return check.answer(self._tails(-np.floor(self._centred(x)) - 1.0, log=False))
 
-    def logcdf(self, x: ArrayLike) -> Any:
+    def logcdf(self, x: ArrayLike) -> FloatAnswer:
         """Return log P(X <= x)."""
-        return self._tails(-np.floor(self._centred(x)) - 1.0, log=True)
+        return check.answer(self._tails(-np.floor(self._centred(x)) - 1.0, log=True))
 
-    def var(self) -> Any:
+    def var(self) -> FloatAnswer:
         """Return the variance, which is below ``sigma2``."""
         return np.broadcast_to(_variance(self._sigma2), self._shape)[()]
 
-    def entropy(self) -> Any:
+    def entropy(self) -> FloatAnswer:
         """Return the entropy in nats, ``log Z + var / (2 sigma2)``."""
         value = self._log_z + _variance(self._sigma2) / (2.0 * self._sigma2)
         return np.broadcast_to(value, self._shape)[()]
@@ -280,7 +281,7 @@ class DiscreteGaussian(LocatedLaw):
 
     def rvs(
         self, size: int | tuple[int, ...] | None = None, random_state: Seed | None = None
-    ) -> Any:
+    ) -> IntAnswer:
         """Draw values; simulation grade.
 
         The draws follow the law to double precision but not against an attacker who studies

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._random import Seed, generator
+from bayesrisk._validation import FloatAnswer, IntAnswer
 from bayesrisk.distributions._base import LocatedLaw, whole_size
 
 __all__ = ["DiscreteLaplace"]
@@ -93,21 +94,21 @@ class DiscreteLaplace(LocatedLaw):
             return cls(delta / budget, loc)
 
     @property
-    def scale(self) -> Any:
+    def scale(self) -> FloatAnswer:
         """Scale b."""
         return self._scale[()]
 
     def __repr__(self) -> str:
         return f"DiscreteLaplace(scale={self._scale.tolist()!r}, loc={self._loc.tolist()!r})"
 
-    def logpmf(self, x: ArrayLike) -> Any:
+    def logpmf(self, x: ArrayLike) -> FloatAnswer:
         """Return log f(x); minus infinity off the integers."""
         d = self._centred(x)
         with np.errstate(invalid="ignore"):
             value = np.log(self._peak) - np.abs(d) / self._scale
             return np.where(d == np.rint(d), value, np.where(np.isnan(d), np.nan, -np.inf))[()]
 
-    def pmf(self, x: ArrayLike) -> Any:
+    def pmf(self, x: ArrayLike) -> FloatAnswer:
         """Return f(x); 0 off the integers."""
         d = self._centred(x)
         with np.errstate(invalid="ignore", under="ignore"):
@@ -127,29 +128,29 @@ class DiscreteLaplace(LocatedLaw):
                 value = np.where(upper, small, 1.0 - small)
         return np.where(np.isnan(d), np.nan, value)[()]
 
-    def sf(self, x: ArrayLike) -> Any:
+    def sf(self, x: ArrayLike) -> FloatAnswer:
         """Return P(X > x)."""
-        return self._tails(self._centred(x), log=False)
+        return check.answer(self._tails(self._centred(x), log=False))
 
-    def logsf(self, x: ArrayLike) -> Any:
+    def logsf(self, x: ArrayLike) -> FloatAnswer:
         """Return log P(X > x)."""
-        return self._tails(self._centred(x), log=True)
+        return check.answer(self._tails(self._centred(x), log=True))
 
-    def cdf(self, x: ArrayLike) -> Any:
+    def cdf(self, x: ArrayLike) -> FloatAnswer:
         """Return P(X <= x)."""
-        return self._tails(-np.floor(self._centred(x)) - 1.0, log=False)
+        return check.answer(self._tails(-np.floor(self._centred(x)) - 1.0, log=False))
 
-    def logcdf(self, x: ArrayLike) -> Any:
+    def logcdf(self, x: ArrayLike) -> FloatAnswer:
         """Return log P(X <= x)."""
-        return self._tails(-np.floor(self._centred(x)) - 1.0, log=True)
+        return check.answer(self._tails(-np.floor(self._centred(x)) - 1.0, log=True))
 
-    def var(self) -> Any:
+    def var(self) -> FloatAnswer:
         """Return the variance, ``1 / (2 sinh(1 / 2b)**2)``."""
         with np.errstate(over="ignore"):
             value = 0.5 / np.sinh(0.5 * self._rate) ** 2
         return np.broadcast_to(value, self._shape)[()]
 
-    def entropy(self) -> Any:
+    def entropy(self) -> FloatAnswer:
         """Return the entropy in nats."""
         with np.errstate(over="ignore"):
             value = self._rate / np.sinh(self._rate) - np.log(self._peak)
@@ -161,7 +162,7 @@ class DiscreteLaplace(LocatedLaw):
 
     def rvs(
         self, size: int | tuple[int, ...] | None = None, random_state: Seed | None = None
-    ) -> Any:
+    ) -> IntAnswer:
         """Draw values; simulation grade (see :meth:`DiscreteGaussian.rvs`).
 
         Parameters

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._random import Seed, generator
+from bayesrisk._validation import FloatAnswer, IntAnswer
 from bayesrisk.distributions._base import CountLaw, whole_size
 from bayesrisk.exceptions import ArgumentError, ShapeError
 
@@ -75,7 +76,7 @@ class FiniteLaw(CountLaw):
         size, bound = self._pmf.size, self.error_bound
         return f"FiniteLaw(start={self._start}, size={size}, error_bound={bound:.3g})"
 
-    def pmf(self, x: ArrayLike) -> Any:
+    def pmf(self, x: ArrayLike) -> FloatAnswer:
         """Return P(X = x)."""
         d = check.points(x, "x") - self._start
         with np.errstate(invalid="ignore"):
@@ -83,7 +84,7 @@ class FiniteLaw(CountLaw):
         value = self._pmf[np.where(inside, d, 0).astype(np.int64)]
         return np.where(inside, value, np.where(np.isnan(d), np.nan, 0.0))[()]
 
-    def logpmf(self, x: ArrayLike) -> Any:
+    def logpmf(self, x: ArrayLike) -> FloatAnswer:
         """Return log P(X = x)."""
         with np.errstate(divide="ignore"):
             return np.log(self.pmf(x))
@@ -93,29 +94,29 @@ class FiniteLaw(CountLaw):
         index = np.clip(np.nan_to_num(np.floor(d)) + 1.0, 0, self._pmf.size).astype(np.int64)
         return np.where(np.isnan(d), np.nan, table[index])[()]
 
-    def cdf(self, x: ArrayLike) -> Any:
+    def cdf(self, x: ArrayLike) -> FloatAnswer:
         """Return P(X <= x)."""
-        return self._cumulative(x, np.minimum(self._lower, 1.0))
+        return check.answer(self._cumulative(x, np.minimum(self._lower, 1.0)))
 
-    def sf(self, x: ArrayLike) -> Any:
+    def sf(self, x: ArrayLike) -> FloatAnswer:
         """Return P(X > x)."""
-        return self._cumulative(x, np.minimum(self._upper, 1.0))
+        return check.answer(self._cumulative(x, np.minimum(self._upper, 1.0)))
 
-    def logcdf(self, x: ArrayLike) -> Any:
+    def logcdf(self, x: ArrayLike) -> FloatAnswer:
         """Return log P(X <= x)."""
         with np.errstate(divide="ignore"):
             return np.log(self.cdf(x))
 
-    def logsf(self, x: ArrayLike) -> Any:
+    def logsf(self, x: ArrayLike) -> FloatAnswer:
         """Return log P(X > x)."""
         with np.errstate(divide="ignore"):
             return np.log(self.sf(x))
 
-    def support(self) -> tuple[Any, Any]:
+    def support(self) -> tuple[int, int]:
         """Return the smallest and the largest tabulated value."""
         return self._start, self._start + self._pmf.size - 1
 
-    def ppf(self, q: ArrayLike) -> Any:
+    def ppf(self, q: ArrayLike) -> FloatAnswer:
         """Return the smallest x with P(X <= x) >= q."""
         q = check.points(q, "q").astype(float)
         top = self._pmf.size - 1
@@ -124,7 +125,7 @@ class FiniteLaw(CountLaw):
         value = np.where(q == 0.0, self._start - 1, self._start + index)
         return np.where((q >= 0.0) & (q <= 1.0), value, np.nan)[()]
 
-    def isf(self, q: ArrayLike) -> Any:
+    def isf(self, q: ArrayLike) -> FloatAnswer:
         """Return the smallest x with P(X > x) <= q."""
         q = check.points(q, "q").astype(float)
         top = self._pmf.size - 1
@@ -132,23 +133,23 @@ class FiniteLaw(CountLaw):
         value = np.where(q == 1.0, self._start - 1, self._start + np.clip(index, 0, top))
         return np.where((q >= 0.0) & (q <= 1.0), value, np.nan)[()]
 
-    def mean(self) -> Any:
+    def mean(self) -> FloatAnswer:
         """Return the expectation."""
         return self._start + float(np.arange(self._pmf.size) @ self._pmf)
 
-    def var(self) -> Any:
+    def var(self) -> FloatAnswer:
         """Return the variance."""
         deviation = self._start + np.arange(self._pmf.size) - self.mean()
         return float(deviation**2 @ self._pmf)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> FloatAnswer:
         """Return the entropy in nats."""
         positive = self._pmf[self._pmf > 0.0]
         return float(-(positive @ np.log(positive)))
 
     def rvs(
         self, size: int | tuple[int, ...] | None = None, random_state: Seed | None = None
-    ) -> Any:
+    ) -> IntAnswer:
         """Draw values by inversion; simulation grade.
 
         Parameters
@@ -170,4 +171,4 @@ class FiniteLaw(CountLaw):
         """
         u = generator(random_state, "random_state", optional=True).random(whole_size(size, ()))
         index = np.searchsorted(self._lower[1:], u * self._lower[-1], side="right")
-        return (self._start + np.minimum(index, self._pmf.size - 1))[()]
+        return check.whole_answer(self._start + np.minimum(index, self._pmf.size - 1))

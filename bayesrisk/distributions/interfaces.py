@@ -1,8 +1,10 @@
 """What a law of noise must offer to be read by an adversary."""
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from numpy.typing import ArrayLike, NDArray
+
+from bayesrisk._validation import FloatAnswer
 
 __all__ = ["NoiseLaw"]
 
@@ -18,11 +20,11 @@ class NoiseLaw(Protocol):
     the quantiles ``ppf`` and ``isf``, which bound the releases that are summed.
     """
 
-    def logpmf(self, x: ArrayLike) -> Values:
+    def logpmf(self, x: ArrayLike) -> FloatAnswer:
         """Return the natural logarithm of the probability of noise ``x``."""
 
-    def ppf(self, q: ArrayLike) -> Values:
+    def ppf(self, q: ArrayLike) -> FloatAnswer:
         """Return the smallest ``x`` whose cumulative probability is at least ``q``."""
 
-    def isf(self, q: ArrayLike) -> Values:
+    def isf(self, q: ArrayLike) -> FloatAnswer:
         """Return the smallest ``x`` whose upper-tail probability is at most ``q``."""

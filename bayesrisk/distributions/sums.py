@@ -199,7 +199,7 @@ def total_variation(p: CountLaw, q: CountLaw) -> tuple[float, float]:
             f"the laws must span at most {MAX_TABLE} values together, got {high - low + 1}"
         )
     x = np.arange(low, high + 1)
-    distance = 0.5 * float(np.abs(a.pmf(x) - b.pmf(x)).sum())
+    distance = 0.5 * float(np.abs(np.asarray(a.pmf(x)) - np.asarray(b.pmf(x))).sum())
     return min(distance, 1.0), a.error_bound + b.error_bound + x.size * 2.0**-53
 
 

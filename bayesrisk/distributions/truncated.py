@@ -11,6 +11,7 @@ from scipy import special
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import Seed, generator
+from bayesrisk._validation import FloatAnswer, IntAnswer
 from bayesrisk.distributions._base import CountLaw, whole_size
 from bayesrisk.distributions.finite import FiniteLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
@@ -154,7 +155,7 @@ class TruncatedLaw(CountLaw):
         check.broadcast(x=values, parameters=np.empty(self._shape, dtype=np.int8))
         return values
 
-    def logpmf(self, x: ArrayLike) -> Any:
+    def logpmf(self, x: ArrayLike) -> FloatAnswer:
         """Return log P(X = x); minus infinity outside the interval."""
         x = self._points(x)
         with np.errstate(invalid="ignore"):
@@ -162,21 +163,21 @@ class TruncatedLaw(CountLaw):
             value = np.asarray(self._law.logpmf(x)) - self._log_mass
         return np.where(inside, value, np.where(np.isnan(x), np.nan, -np.inf))[()]
 
-    def logcdf(self, x: ArrayLike) -> Any:
+    def logcdf(self, x: ArrayLike) -> FloatAnswer:
         """Return log P(X <= x)."""
         x = np.floor(self._points(x))
         value = self._log_parts(x)[0]
         value = np.where(x >= self._high, 0.0, np.where(x < self._low, -np.inf, value))
         return np.where(np.isnan(x), np.nan, value)[()]
 
-    def logsf(self, x: ArrayLike) -> Any:
+    def logsf(self, x: ArrayLike) -> FloatAnswer:
         """Return log P(X > x)."""
         x = np.floor(self._points(x))
         value = self._log_parts(x)[1]
         value = np.where(x >= self._high, -np.inf, np.where(x < self._low, 0.0, value))
         return np.where(np.isnan(x), np.nan, value)[()]
 
-    def support(self) -> tuple[Any, Any]:
+    def support(self) -> tuple[FloatAnswer, FloatAnswer]:
         """Return the ends of the interval, cut to the support of the law."""
         low, high = np.broadcast_arrays(self._low, self._high)
         return low[()], high[()]
@@ -196,24 +197,24 @@ class TruncatedLaw(CountLaw):
         values = first + np.arange(float(width)).reshape((-1,) + (1,) * first.ndim)
         return values, np.exp(self.logpmf(values))
 
-    def mean(self) -> Any:
+    def mean(self) -> FloatAnswer:
         """Return the expectation, summed over all but 2**-59 of the mass."""
         values, pmf = self._table()
-        return ((values - values[0]) * pmf).sum(axis=0) + values[0]
+        return check.answer(((values - values[0]) * pmf).sum(axis=0) + values[0])
 
-    def var(self) -> Any:
+    def var(self) -> FloatAnswer:
         """Return the variance, summed over all but 2**-59 of the mass."""
         values, pmf = self._table()
-        return ((values - self.mean()) ** 2 * pmf).sum(axis=0)
+        return check.answer(((values - self.mean()) ** 2 * pmf).sum(axis=0))
 
-    def entropy(self) -> Any:
+    def entropy(self) -> FloatAnswer:
         """Return the entropy in nats, summed over all but 2**-59 of the mass."""
         _, pmf = self._table()
-        return special.entr(pmf).sum(axis=0)
+        return check.answer(special.entr(pmf).sum(axis=0))
 
     def rvs(
         self, size: int | tuple[int, ...] | None = None, random_state: Seed | None = None
-    ) -> Any:
+    ) -> IntAnswer:
         """Draw values by inversion; simulation grade.
 
         Parameters

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from bayesrisk import _validation as check
-from bayesrisk._validation import Number
+from bayesrisk._validation import IntAnswer, Number
 from bayesrisk.exceptions import ArgumentError
 
 __all__ = ["bayes_decision", "decision_threshold"]
@@ -36,7 +34,7 @@ def decision_threshold(
     known_count: ArrayLike = 0,
     sensitivity: Number = 1.0,
     sigma2: Number | None = None,
-) -> Any:
+) -> IntAnswer:
     r"""Return the smallest release at which the adversary decides for the characteristics.
 
     .. math:: k + \lceil 1/2 + \log((1-p)/p) / (2\rho) \rceil
@@ -97,7 +95,7 @@ def bayes_decision(
     known_count: ArrayLike = 0,
     sensitivity: Number = 1.0,
     sigma2: Number | None = None,
-) -> Any:
+) -> IntAnswer:
     """Return the adversary's best guess of the true count: k or k + 1.
 
     k + 1 where the posterior is at least 1/2, which is where the release reaches

@@ -34,17 +34,17 @@ class _Table:
 
     def ratio(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the risk ratio of noisy counts."""
-        return np.asarray(
-            risk_ratio(counts, sigma2=self.sigma2, prior=self.prior, known_count=self.known_count)
+        result = risk_ratio(
+            counts, sigma2=self.sigma2, prior=self.prior, known_count=self.known_count
         )
+        return np.asarray(result)
 
     def posterior(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the posterior of noisy counts."""
-        return np.asarray(
-            posterior_probability(
-                counts, sigma2=self.sigma2, prior=self.prior, known_count=self.known_count
-            )
+        result = posterior_probability(
+            counts, sigma2=self.sigma2, prior=self.prior, known_count=self.known_count
         )
+        return np.asarray(result)
 
     def cover(self, least: int, most: int) -> None:
         """Make the table hold the counts from ``least`` to ``most``, as far as it goes."""
@@ -111,7 +111,8 @@ class _Table:
         count = int(self.histogram[start:].sum())
         count += sum(times for value, times in self.far.items() if value >= first)
         offset = first - self.known_count
-        known, one_more = DiscreteGaussian(self.sigma2).sf(np.array([offset - 1, offset - 2]))
+        tails = DiscreteGaussian(self.sigma2).sf(np.array([offset - 1, offset - 2]))
+        known, one_more = np.asarray(tails)
         return count, float(known), float(one_more)
 
 

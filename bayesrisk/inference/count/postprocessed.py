@@ -6,13 +6,11 @@ are projected on a + c = N, kept within [0, N] and rounded; only a is published.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._validation import Number
+from bayesrisk._validation import IntAnswer, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.noise import noise_precision
@@ -27,7 +25,7 @@ __all__ = ["postprocess", "postprocessed_posterior"]
 _MAX_GROUP = check.MAX_COUNT // 2
 
 
-def postprocess(block: ArrayLike, siblings: ArrayLike, *, group_count: ArrayLike) -> Any:
+def postprocess(block: ArrayLike, siblings: ArrayLike, *, group_count: ArrayLike) -> IntAnswer:
     r"""Return the block's count after projection, clipping and rounding.
 
     .. math:: a = \operatorname{round} \min(\max((N + y - S) / 2,\, 0),\, N)
@@ -70,7 +68,7 @@ def postprocess(block: ArrayLike, siblings: ArrayLike, *, group_count: ArrayLike
     n = check.count_array(group_count, "group_count", lower=0, upper=_MAX_GROUP)
     check.broadcast(block=y, siblings=total, group_count=n)
     # The ends are whole numbers, so rounding first and clipping then gives the same.
-    return np.clip((n + y - total + 1) // 2, 0, n)[()]
+    return check.whole_answer(np.clip((n + y - total + 1) // 2, 0, n))
 
 
 def group_setting(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._validation import FloatAnswer
 from bayesrisk.accounting import exact_number
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
@@ -46,7 +47,7 @@ def _log_variance(precision: NDArray[np.float64]) -> tuple[Any, Any]:
     return value, first * second / mass - fourth / second
 
 
-def sigma2_from_variance(variance: ArrayLike) -> Any:
+def sigma2_from_variance(variance: ArrayLike) -> FloatAnswer:
     r"""Return the scale parameter of the discrete Gaussian that has a given variance.
 
     The inverse of ``DiscreteGaussian(sigma2).var()``, by Newton's method on

@@ -190,7 +190,7 @@ def _measure(
                 shape,
                 spine.geocodes[level][mine].tolist(),
                 answers + noise,
-                variance=DiscreteGaussian(sigma2).var().tolist(),
+                variance=np.asarray(DiscreteGaussian(sigma2).var()).tolist(),
                 plb=[float(budgets[i]) for i in mine],
             )
         )

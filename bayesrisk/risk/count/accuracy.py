@@ -128,4 +128,5 @@ def decision_accuracy(
     p = check.probability(prior, "prior")
     check.broadcast(rho=precision, prior=p)
     noise, threshold = DiscreteGaussian(0.5 / precision), threshold_offset(precision, p)
-    return combine(p, noise.sf(threshold - 2.0), noise.cdf(threshold - 1.0))
+    found, cleared = noise.sf(threshold - 2.0), noise.cdf(threshold - 1.0)
+    return combine(p, np.asarray(found), np.asarray(cleared))

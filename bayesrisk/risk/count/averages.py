@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
-from bayesrisk._validation import Number
+from bayesrisk._validation import FloatAnswer, Number
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.distributions.interfaces import NoiseLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
@@ -40,7 +40,7 @@ def marginal_risk(
     prior: Number,
     sensitivity: Number = 1.0,
     sigma2: Number | None = None,
-) -> Any:
+) -> FloatAnswer:
     r"""Return the risk ratio averaged over all releases of the noise, if the target is in the cell.
 
     .. math:: \sum_y f(y - k - 1)\, \pi(y) / p
@@ -84,7 +84,7 @@ def marginal_risk(
     p = check.probability(prior, "prior")
     check.broadcast(rho=precision, prior=p)
     # Beyond these the ratio is 1, or 1 / p, in double precision.
-    return _kernels.marginal_ratio(np.clip(precision, 1e-200, 1e100), p)[()]
+    return check.answer(_kernels.marginal_ratio(np.clip(precision, 1e-200, 1e100), p))
 
 
 def marginal_posterior(
@@ -93,7 +93,7 @@ def marginal_posterior(
     prior: Number,
     sensitivity: Number = 1.0,
     sigma2: Number | None = None,
-) -> Any:
+) -> FloatAnswer:
     r"""Return the posterior averaged over all releases of the noise, if the target is in the cell.
 
     .. math:: \sum_y f(y - k - 1)\, \pi(y)
@@ -140,7 +140,7 @@ def correct_decision_probability(
     prior: Number,
     sensitivity: Number = 1.0,
     sigma2: Number | None = None,
-) -> Any:
+) -> FloatAnswer:
     r"""Return the probability that the target is found, if it is in the cell.
 
     .. math:: P(\eta \ge t - 1), \quad t = \lceil 1/2 + \log((1-p)/p) / (2\rho) \rceil
@@ -189,7 +189,7 @@ def correct_decision_probability(
     return DiscreteGaussian(0.5 / precision).sf(threshold_offset(precision, p) - 2.0)
 
 
-def compose_risk(*risks: ArrayLike) -> Any:
+def compose_risk(*risks: ArrayLike) -> FloatAnswer:
     """Return the total risk ratio of releases that follow one another: their product.
 
     Each ratio must be that of its release given the earlier ones: the posterior after one is
@@ -226,12 +226,12 @@ def compose_risk(*risks: ArrayLike) -> Any:
         raise ArgumentError("compose_risk needs at least one risk ratio, got none")
     if len(risks) == 1:
         ratios = check.real_array(risks[0], "risks", lower=0.0)
-        return _product(list(ratios) if ratios.ndim else [ratios])
+        return check.answer(_product(list(ratios) if ratios.ndim else [ratios]))
     named = {
         f"risks[{i}]": check.real_array(r, f"risks[{i}]", lower=0.0) for i, r in enumerate(risks)
     }
     check.broadcast(**named)
-    return _product(list(named.values()))
+    return check.answer(_product(list(named.values())))
 
 
 def _product(ratios: list[Any]) -> Any:
@@ -244,7 +244,7 @@ def _product(ratios: list[Any]) -> Any:
 
 def marginal_count_posterior(
     *, noise: NoiseLaw, prior_pmf: ArrayLike, tail: float = 2.0**-60
-) -> Any:
+) -> FloatAnswer:
     r"""Return the posterior of a count averaged over releases, for each truth: the general form.
 
     .. math:: M_{ij} = \sum_y f(y - i)\, P(X = j \mid y), \quad i, j = 0, \dots, u

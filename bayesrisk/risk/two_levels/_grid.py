@@ -234,13 +234,13 @@ def draw(
         n, total = np.zeros(size), np.zeros(size)
         if a > 0.0:
             law = DiscreteGaussian(0.5 / a)
-            d = truth.target + law.rvs(size, rng).astype(float)
-            noise = law.rvs((size, m), rng).sum(axis=1) if summed else None
+            d = truth.target + np.asarray(law.rvs(size, rng), dtype=float)
+            noise = np.asarray(law.rvs((size, m), rng)).sum(axis=1) if summed else None
             if noise is None:  # the sum is one discrete Gaussian to double precision
-                noise = DiscreteGaussian(0.5 * m / a).rvs(size, rng)
+                noise = np.asarray(DiscreteGaussian(0.5 * m / a).rvs(size, rng))
             total = (truth.group - truth.target) + noise.astype(float)
         if b > 0.0:
-            n = truth.group + DiscreteGaussian(0.5 / b).rvs(size, rng).astype(float)
+            n = truth.group + np.asarray(DiscreteGaussian(0.5 / b).rvs(size, rng), dtype=float)
         yield d, n, total
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 
 from bayesrisk._show import displayed
 from bayesrisk._types import FloatArray
+from bayesrisk.answers import Estimate
 from bayesrisk.risk.two_levels import _grid as grid
 from bayesrisk.risk.two_levels._arguments import (
     Question,
@@ -63,6 +64,19 @@ class HierarchicalRisk:
     releases: int
     settings: pd.DataFrame
     provenance: dict[str, Any]
+
+    def estimate(self, confidence: float) -> Estimate:
+        """Return the average with its error and an interval of the normal law.
+
+        Where the releases were enumerated the interval has no width.
+        """
+        return Estimate.normal(
+            self.value,
+            self.standard_error,
+            confidence=confidence,
+            method=self.status,
+            limits=(0.0, 1.0),
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each value, with truth and settings.

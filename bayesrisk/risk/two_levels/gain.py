@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._types import FloatArray
+from bayesrisk.answers import Estimate
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.two_levels import model
@@ -62,6 +63,15 @@ class HierarchicalGain:
     def net(self) -> FloatArray:
         """Gain minus loss."""
         return self.gain - self.loss
+
+    def estimates(self, confidence: float) -> dict[str, Estimate]:
+        """Return ``gain``, ``loss`` and ``net`` with their errors and intervals."""
+        given: dict[str, Any] = {"confidence": confidence, "method": self.status}
+        return {
+            "gain": Estimate.normal(self.gain, self.gain_error, limits=(0.0, 1.0), **given),
+            "loss": Estimate.normal(self.loss, self.loss_error, limits=(0.0, 1.0), **given),
+            "net": Estimate.normal(self.net, self.net_error, limits=(-1.0, 1.0), **given),
+        }
 
     @property
     def provenance(self) -> dict[str, Any]:
