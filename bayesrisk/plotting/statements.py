@@ -70,10 +70,11 @@ def plot_statements(
     if ax is not None and len(attacks) > 1:
         raise ArgumentError(f"ax must be one for one attack, got {len(attacks)} attacks")
     with style():
-        if ax is not None:
+        own = None if ax is None else ax.get_figure(root=True)
+        if ax is not None and own is not None:
             _panel(ax, known, protections, (low, high))
             ax.legend(fontsize=8.0)
-            return ax.get_figure(root=True)
+            return own
         figure = Figure(figsize=(1.2 + 2.7 * len(attacks), 3.2), layout="constrained")
         every = figure.subplots(1, len(attacks), sharey=True, squeeze=False)[0]
         named: set[str] = set()
