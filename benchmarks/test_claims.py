@@ -11,7 +11,7 @@ from oracles import claims as oracle
 from bayesrisk import datasets as samples
 from bayesrisk import tabulate
 from bayesrisk.reconstruction import find_claims, make_solver
-from bayesrisk.reconstruction.claims.options import about_claims
+from bayesrisk.reconstruction.claims.options import ClaimOptions, about_claims
 from bayesrisk.reconstruction.claims.search.lattice import matches
 from bayesrisk.reconstruction.claims.search.problem import block_system
 from bayesrisk.tables import Workload
@@ -110,7 +110,7 @@ def test_large_blocks_beside_integer_programs(compare, size):
     nearest = (sizes.sort_index() - size).abs()
     inside = np.flatnonzero(households.geoids == nearest.index[int(np.argmin(nearest))])
     tables = tabulate(households.take(inside), Workload.named("household-dhc"))
-    about = about_claims(tables)
+    about = about_claims(tables, ClaimOptions())
     space = about.study.space
     system = block_system(space, *next(about.blocks(tables)))
     assert (np.diff(system.start) == 1).all()

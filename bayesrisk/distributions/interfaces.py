@@ -2,14 +2,11 @@
 
 from typing import Protocol, runtime_checkable
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from bayesrisk._validation import FloatAnswer
 
 __all__ = ["NoiseLaw"]
-
-#: A number for a number, an array of the same shape for an array.
-Values = float | NDArray[Any]
 
 
 @runtime_checkable

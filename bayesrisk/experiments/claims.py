@@ -27,7 +27,7 @@ from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.executors import make_executor
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
 from bayesrisk.reconstruction import Claims, claim_sentences, find_claims
-from bayesrisk.reconstruction.claims.options import about_claims
+from bayesrisk.reconstruction.claims.options import ClaimOptions, about_claims
 from bayesrisk.tables import PublishedTables
 
 __all__ = ["ClaimsConfig", "ClaimsSummary", "run_claims"]
@@ -243,8 +243,7 @@ def run_claims(
     digest = digest_folder(source)
     published = read_tables(str(source), digest)
     given = None if columns is None else tuple(columns)
-    about_claims(
-        published,
+    options = ClaimOptions(
         columns=given,
         max_columns=max_columns,
         structural_rules=structural_rules,
@@ -252,6 +251,7 @@ def run_claims(
         solver=solver,
         time_limit=time_limit,
     )
+    about_claims(published, options)
     n_blocks = published.geoids[published.workload.levels[-1]].size
     if not n_blocks:
         raise DataError(f"{source}: must have tables of at least one place")

@@ -4,6 +4,7 @@ Code of the adversary: it sees published tables, never what holds records.
 """
 
 from bayesrisk.reconstruction.claims import (
+    ClaimOptions,
     Claims,
     ClaimsAttack,
     claim_sentences,
@@ -47,6 +48,7 @@ from bayesrisk.reconstruction.solvers import (
 __all__ = [
     "AGE_BIN_STARTS",
     "OCCUPANCY_STATUS",
+    "ClaimOptions",
     "Claims",
     "ClaimsAttack",
     "Guesses",

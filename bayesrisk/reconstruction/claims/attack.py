@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentTypeError
+from bayesrisk.reconstruction.claims.options import ClaimOptions
 from bayesrisk.reconstruction.claims.verification import Claims, find_claims
 from bayesrisk.release import Release
 
@@ -16,12 +16,14 @@ class ClaimsAttack:
     Parameters
     ----------
     **options : object
-        Options of :func:`find_claims`.
+        Those of :class:`ClaimOptions`, by name.
 
     Raises
     ------
+    ArgumentError
+        If an option is out of range.
     ArgumentTypeError
-        If there is no such option.
+        If there is no such option, or one has the wrong type.
 
     Examples
     --------
@@ -32,14 +34,7 @@ class ClaimsAttack:
     name = "claims"
 
     def __init__(self, **options: Any) -> None:
-        known = tuple(find_claims.__kwdefaults__ or ())
-        for option in options:
-            if option not in known:
-                raise ArgumentTypeError(
-                    f"options must be those of find_claims ({', '.join(known)}), "
-                    f"got {shown(option)}"
-                )
-        self.options = options
+        self.options = ClaimOptions.given(options)
 
     def run(self, release: Release) -> Claims:
         """Return the claims that the tables of a release prove.
@@ -63,4 +58,4 @@ class ClaimsAttack:
         """
         if not isinstance(release, Release):
             raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")
-        return find_claims(release.tables, **self.options)
+        return find_claims(release.tables, **vars(self.options))

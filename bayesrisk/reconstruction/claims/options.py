@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import prod
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from bayesrisk.tables.published import PublishedTables
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Table
 
-__all__ = ["About", "about_claims"]
+__all__ = ["About", "ClaimOptions", "about_claims"]
 
 
 _MOST_COLUMNS = 14
@@ -43,6 +43,102 @@ class _Kept(NamedTuple):
 
 
 _KEPT: deque[_Kept] = deque(maxlen=4)
+
+
+@dataclass(frozen=True)
+class ClaimOptions:
+    """How claims are searched for and verified, checked once.
+
+    Attributes
+    ----------
+    level : str, optional
+        Level of the places, by default the finest; tables of other levels are not used.
+    columns : sequence of str, optional
+        Columns that claims are about; all by default.
+    max_columns : int, optional
+        Most columns of a claim; no limit by default.
+    structural_rules : bool, default True
+        For households whether only combinations that can exist count, see
+        :func:`household_valid`; False for every combination of the codes, as in the paper.
+    tenure : {"merged", "cash", "four-way"}
+        How tables that publish renters together are read: ``merged`` makes claims about renters
+        with and without payment of rent together; ``cash`` assumes that all pay; ``four-way``
+        makes claims about each, which the tables then cannot verify.
+    cells : sequence of int, optional
+        Cells of the schema that records can lie in, instead of those of the rules.
+    among : mapping of str to sequence of int, optional
+        Codes of the records that claims are about; by default occupied units of household
+        schemas, and all records of others.
+    refuted : bool, default False
+        Whether refuted candidates are kept in the answer.
+    n_solutions : int, default 1
+        Data sets that candidates must hold in (K of the paper, which has 100); the verified claims
+        do not depend on it.
+    solver : str or SolverBackend, default "highs"
+        For what linear relaxations do not settle, see :func:`make_solver`.
+    time_limit : float, optional
+        Seconds for a place, in all stages together; claims left open are ``undecided``, never
+        verified.  It is kept to within the stage that runs when the time is over: well under a
+        second with HiGHS.
+    rng : int, default 0
+        Seed of the objectives near whose optima data sets are looked for; no decision depends on
+        it.
+
+    Raises
+    ------
+    ArgumentError
+        If an option is out of range.
+    ArgumentTypeError
+        If one has the wrong type.
+
+    Examples
+    --------
+    >>> ClaimOptions(columns=["sex", "age"], max_columns=2).tenure
+    'merged'
+    """
+
+    level: str | None = None
+    columns: Sequence[str] | None = None
+    max_columns: int | None = None
+    structural_rules: bool = True
+    tenure: str = "merged"
+    cells: Sequence[int] | None = None
+    among: Mapping[str, Sequence[int]] | None = None
+    refuted: bool = False
+    n_solutions: int = 1
+    solver: str | SolverBackend = "highs"
+    time_limit: float | None = None
+    rng: int = 0
+
+    def __post_init__(self) -> None:
+        found: dict[str, Any] = {
+            "structural_rules": check.flag(self.structural_rules, "structural_rules"),
+            "refuted": check.flag(self.refuted, "refuted"),
+            "n_solutions": check.integer(self.n_solutions, "n_solutions", lower=1, upper=10_000),
+            "rng": check.integer(self.rng, "rng", lower=0),
+        }
+        check.choice(self.tenure, "tenure", TENURES)
+        if self.columns is not None:
+            found["columns"] = check.texts(self.columns, "columns")
+        if self.max_columns is not None:
+            found["max_columns"] = check.integer(self.max_columns, "max_columns", lower=1)
+        if self.time_limit is not None:
+            limit = check.scalar(self.time_limit, "time_limit", lower=0.0, bounds="(]")
+            found["time_limit"] = limit
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def given(cls, options: Mapping[str, Any]) -> "ClaimOptions":
+        """Return options by name; one that does not exist is refused."""
+        known = [field.name for field in fields(cls)]
+        for option in options:
+            if option not in known:
+                raise ArgumentTypeError(
+                    f"options must be those of find_claims ({', '.join(known)}), "
+                    f"got {shown(option)}"
+                )
+        return cls(**options)
 
 
 @dataclass(frozen=True)
@@ -134,49 +230,31 @@ class About:
         return [(patterns[at == place], times[at == place]) for place in range(places.size)]
 
 
-def about_claims(
-    tables: PublishedTables,
-    *,
-    level: str | None = None,
-    columns: Sequence[str] | None = None,
-    max_columns: int | None = None,
-    structural_rules: bool = True,
-    tenure: str = "merged",
-    cells: Sequence[int] | None = None,
-    among: Mapping[str, Sequence[int]] | None = None,
-    refuted: bool = False,
-    n_solutions: int = 1,
-    solver: str | SolverBackend = "highs",
-    time_limit: float | None = None,
-    rng: int = 0,
-) -> About:
-    """Return checked options of :func:`bayesrisk.reconstruction.claims.verification.claims`."""
+def about_claims(tables: PublishedTables, options: ClaimOptions) -> About:
+    """Return what a call is about: options that fit the tables."""
     if not isinstance(tables, PublishedTables):
         raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")
     workload = tables.workload
     about = workload.schema
-    chosen_level = workload.levels[-1] if level is None else level
+    chosen_level = workload.levels[-1] if options.level is None else options.level
     check.choice(chosen_level, "level", workload.levels)
-    chosen = about.names if columns is None else _columns(columns, about)
+    chosen = about.names if options.columns is None else _columns(options.columns, about)
     if len(chosen) > _MOST_COLUMNS:
         raise ArgumentError(f"columns must be at most {_MOST_COLUMNS}, got {len(chosen)}")
     most = len(chosen)
-    if max_columns is not None:
-        most = check.integer(max_columns, "max_columns", lower=1)
-    if time_limit is not None:
-        time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-    for name, flag in (("structural_rules", structural_rules), ("refuted", refuted)):
-        check.flag(flag, name)
-    check.choice(tenure, "tenure", TENURES)
-    if about.name != HOUSEHOLD and tenure != "merged":
-        raise ArgumentError(f"tenure must be merged for schema {about.name!r}, got {shown(tenure)}")
-    kept = _among(about, among)
+    if options.max_columns is not None:
+        most = options.max_columns
+    if about.name != HOUSEHOLD and options.tenure != "merged":
+        raise ArgumentError(
+            f"tenure must be merged for schema {about.name!r}, got {shown(options.tenure)}"
+        )
+    kept = _among(about, options.among)
     space = _space(
         about,
         tuple(workload.at(chosen_level).values()),
-        structural_rules=bool(structural_rules),
-        tenure=tenure,
-        cells=cells,
+        structural_rules=options.structural_rules,
+        tenure=options.tenure,
+        cells=options.cells,
         among=kept,
     )
     values = [
@@ -189,12 +267,12 @@ def about_claims(
     how = Study(
         space,
         subsets([about.names.index(name) for name in chosen], min(most, len(chosen))),
-        make_solver(solver),
-        time_limit,
-        check.integer(n_solutions, "n_solutions", lower=1, upper=10_000),
-        check.integer(rng, "rng", lower=0),
+        make_solver(options.solver),
+        options.time_limit,
+        options.n_solutions,
+        options.rng,
         verify=True,
-        refuted=bool(refuted),
+        refuted=options.refuted,
     )
     return About(chosen_level, chosen, kept, how)
 

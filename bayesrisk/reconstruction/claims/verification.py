@@ -6,15 +6,13 @@ verified when it holds in every data set that fits the published tables.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from bayesrisk.exceptions import ArgumentTypeError
-from bayesrisk.interfaces import SolverBackend
-from bayesrisk.reconstruction.claims.options import About, about_claims
+from bayesrisk.reconstruction.claims.options import ClaimOptions, about_claims
 from bayesrisk.reconstruction.claims.result import Claims, collected
 from bayesrisk.reconstruction.claims.search.decide_block import study
 from bayesrisk.tables.published import PublishedTables
@@ -22,22 +20,7 @@ from bayesrisk.tables.published import PublishedTables
 __all__ = ["Claims", "find_claims", "generate_claims", "verify_claims"]
 
 
-def find_claims(
-    tables: PublishedTables,
-    *,
-    level: str | None = None,
-    columns: Sequence[str] | None = None,
-    max_columns: int | None = None,
-    structural_rules: bool = True,
-    tenure: str = "merged",
-    cells: Sequence[int] | None = None,
-    among: Mapping[str, Sequence[int]] | None = None,
-    refuted: bool = False,
-    n_solutions: int = 1,
-    solver: str | SolverBackend = "highs",
-    time_limit: float | None = None,
-    rng: int = 0,
-) -> Claims:
+def find_claims(tables: PublishedTables, **options: Any) -> Claims:
     """Return every claim about records that must be true, given published tables.
 
     Candidates are all partial assignments of the records of one data set that fits the tables:
@@ -47,38 +30,8 @@ def find_claims(
     ----------
     tables : PublishedTables
         Tables of any schema and workload.
-    level : str, optional
-        Level of the places, by default the finest; tables of other levels are not used.
-    columns : sequence of str, optional
-        Columns that claims are about; all by default.
-    max_columns : int, optional
-        Most columns of a claim; no limit by default.
-    structural_rules : bool, default True
-        For households whether only combinations that can exist count, see
-        :func:`household_valid`; False for every combination of the codes, as in the paper.
-    tenure : {"merged", "cash", "four-way"}
-        How tables that publish renters together are read: ``merged`` makes claims about renters
-        with and without payment of rent together; ``cash`` assumes that all pay; ``four-way``
-        makes claims about each, which the tables then cannot verify.
-    cells : sequence of int, optional
-        Cells of the schema that records can lie in, instead of those of the rules.
-    among : mapping of str to sequence of int, optional
-        Codes of the records that claims are about; by default occupied units of household
-        schemas, and all records of others.
-    refuted : bool, default False
-        Whether refuted candidates are kept in the answer.
-    n_solutions : int, default 1
-        Data sets that candidates must hold in (K of the paper, which has 100); the verified claims
-        do not depend on it.
-    solver : str or SolverBackend, default "highs"
-        For what linear relaxations do not settle, see :func:`make_solver`.
-    time_limit : float, optional
-        Seconds for a place, in all stages together; claims left open are ``undecided``, never
-        verified.  It is kept to within the stage that runs when the time is over: well under a
-        second with HiGHS.
-    rng : int, default 0
-        Seed of the objectives near whose optima data sets are looked for; no decision depends on
-        it.
+    **options : object
+        Those of :class:`ClaimOptions`, by name.
 
     Returns
     -------
@@ -90,7 +43,7 @@ def find_claims(
     ArgumentError
         If an argument is out of range, a column is unknown, or there are too many cells.
     ArgumentTypeError
-        If ``tables`` are not published tables.
+        If ``tables`` are not published tables, or there is no such option.
 
     Notes
     -----
@@ -113,26 +66,12 @@ def find_claims(
     >>> len(found.to_frame()), found.blocks["status"].tolist()
     (17, ['decided'])
     """
-    about = about_claims(
-        tables,
-        level=level,
-        columns=columns,
-        max_columns=max_columns,
-        structural_rules=structural_rules,
-        tenure=tenure,
-        cells=cells,
-        among=among,
-        refuted=refuted,
-        n_solutions=n_solutions,
-        solver=solver,
-        time_limit=time_limit,
-        rng=rng,
-    )
+    about = about_claims(tables, ClaimOptions.given(options))
     found = [study(about.study, counts, hidden) for counts, hidden in about.blocks(tables)]
     return collected(tables, about, found)
 
 
-def generate_claims(tables: PublishedTables, **options: object) -> Claims:
+def generate_claims(tables: PublishedTables, **options: Any) -> Claims:
     """Return candidates: claims that hold in every data set that was found.
 
     Parameters
@@ -140,7 +79,7 @@ def generate_claims(tables: PublishedTables, **options: object) -> Claims:
     tables : PublishedTables
         Tables of any schema and workload.
     **options : object
-        Options of :func:`find_claims`.
+        Those of :class:`ClaimOptions`, by name.
 
     Returns
     -------
@@ -166,14 +105,14 @@ def generate_claims(tables: PublishedTables, **options: object) -> Claims:
     >>> verify_claims(tables, candidates).claims["status"].value_counts().to_dict()
     {'verified': 6}
     """
-    about = _with_options(tables, options)
+    about = about_claims(tables, ClaimOptions.given(options))
     how = replace(about.study, verify=False, refuted=False)
     found = [study(how, counts, hidden) for counts, hidden in about.blocks(tables)]
     return collected(tables, about, found)
 
 
 def verify_claims(
-    tables: PublishedTables, candidates: Claims | pd.DataFrame, **options: object
+    tables: PublishedTables, candidates: Claims | pd.DataFrame, **options: Any
 ) -> Claims:
     """Return a decision on each of some claims.
 
@@ -185,7 +124,7 @@ def verify_claims(
         Place, code of each column (missing for any) and ``multiplicity`` of each claim, which may
         be 0.
     **options : object
-        Options of :func:`find_claims`; columns default to those of the candidates.
+        Those of :class:`ClaimOptions`, by name; columns default to those of the candidates.
 
     Returns
     -------
@@ -217,7 +156,7 @@ def verify_claims(
         )
     if isinstance(candidates, Claims):
         options = {"level": candidates.level, "columns": candidates.columns, **options}
-    about = _with_options(tables, options)
+    about = about_claims(tables, ClaimOptions.given(options))
     asked = about.patterns(tables, frame)
     how = replace(about.study, verify=True, refuted=True)
     found = [
@@ -225,12 +164,3 @@ def verify_claims(
         for at, (counts, hidden) in enumerate(about.blocks(tables))
     ]
     return collected(tables, about, found)
-
-
-def _with_options(tables: PublishedTables, options: Mapping[str, Any]) -> About:
-    try:
-        return about_claims(tables, **options)
-    except TypeError as error:
-        if isinstance(error, ArgumentTypeError):
-            raise
-        raise ArgumentTypeError(f"options must be those of find_claims: {error}") from error

@@ -111,11 +111,8 @@ def statements_about_people(
         status = np.where(silent, "unstated", np.where(part["proved"] == 1, "proved", "believed"))
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(silent, 1.0, belief.to_numpy() / part["prior"].to_numpy())
-        part["attack"], part["adversary"], part["protection"] = (
-            str(attack),
-            str(adversary),
-            str(protection),
-        )
+        about = (str(attack), str(adversary), str(protection))
+        part["attack"], part["adversary"], part["protection"] = about
         part["baseline"], part["correct"] = WITHOUT, True
         part["posterior"] = part["lower"] = part["upper"] = belief
         part["ratio"], part["status"] = ratio, status
