@@ -15,7 +15,7 @@ ROOT = Path(bayesrisk.__file__).parent
 ZONES = [
     {"exceptions", "_version", "_highs"},
     {"_files", "_numba", "_random"},
-    {"_plugins", "_validation"},
+    {"_plugins", "_tasks", "_validation"},
     {"distributions"},
     {"accounting"},
     {"tables"},
@@ -35,10 +35,7 @@ ZONES = [
 ROOMS = {
     "_files": "parse | parquet_footer | parquet seal text | leftovers | writing",
     "accounting": "budget | conversion | one_count",
-    "cli": (
-        "_data _progress simulate | claims convert_file hierarchy nmf occupancy reconstruct"
-        " reidentify release tables | app"
-    ),
+    "cli": "_app _data _output | _options | commands | app",
     "distributions": (
         "_base interfaces kernels | discrete_gaussian discrete_laplace finite scipy_adapter"
         " | sums truncated"

@@ -46,7 +46,7 @@ def plot_occupancy_blocks(frame: pd.DataFrame) -> Figure:
     Parameters
     ----------
     frame : pandas.DataFrame
-        ``table`` of an :class:`OccupancyStudy`.
+        ``table`` of an :class:`OccupancyResults`.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def plot_occupancy_linkage(
     Parameters
     ----------
     frame : pandas.DataFrame
-        ``curves`` of an :class:`OccupancyStudy`.
+        ``curves`` of an :class:`OccupancyResults`.
     key : str
         Match key, of those in the frame.
     unique : bool
@@ -156,7 +156,7 @@ def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str) -> Figure:
     Parameters
     ----------
     frame : pandas.DataFrame
-        ``blocks`` of an :class:`OccupancyStudy`.
+        ``blocks`` of an :class:`OccupancyResults`.
     protection : str
         One of those in the frame.
 
@@ -202,7 +202,7 @@ def plot_occupancy_variability(frame: pd.DataFrame) -> Figure:
     Parameters
     ----------
     frame : pandas.DataFrame
-        ``variability`` of an :class:`OccupancyStudy`.
+        ``variability`` of an :class:`OccupancyResults`.
 
     Returns
     -------

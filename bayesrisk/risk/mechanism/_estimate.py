@@ -1,6 +1,7 @@
 """How the risk of a mechanism is found: in closed form, from a fixed release, or by simulation."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.simulated.likelihood import SimulatedLikelihood, simulated_likelihood
-from bayesrisk.interfaces import Executor, Mechanism
+from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.mechanism._closed_form import Average, cell_laws, exact_average, fixed_average
 from bayesrisk.risk.mechanism._hypotheses import Question

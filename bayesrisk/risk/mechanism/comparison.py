@@ -1,6 +1,7 @@
 """Several protections of one population side by side, and one before and after post-processing."""
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from bayesrisk._files.parse import shown
 from bayesrisk._random import generator
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.interfaces import Executor, Mechanism
+from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.mechanism._closed_form import cell_laws, exact_average
 from bayesrisk.risk.mechanism._estimate import Settings
@@ -78,7 +79,7 @@ def compare_mechanisms(
         Of the intervals.
     smoothing : float, default 1/2
         Pseudo-count of the simulated likelihood.
-    executor : Executor, optional
+    executor : concurrent.futures.Executor, optional
         Runs the draws.
     progress : callable, optional
         ``progress(done, draws)``, from 0 again for every protection that is simulated.
@@ -253,7 +254,7 @@ def postprocessing_effect(
         Definitions of the measured tables, where they are not those published.
     confidence : float, default 0.95
         Of the intervals.
-    executor : Executor, optional
+    executor : concurrent.futures.Executor, optional
         Runs the draws.
     progress : callable, optional
         ``progress(done, draws)``.

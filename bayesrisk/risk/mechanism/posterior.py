@@ -6,6 +6,7 @@ of the cells that are named.
 """
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk._random import generator
 from bayesrisk._version import __version__
 from bayesrisk.inference.simulated.likelihood import SimulatedLikelihood
-from bayesrisk.interfaces import Executor, Mechanism
+from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.mechanism._estimate import Progress, Settings, answers
 from bayesrisk.risk.mechanism._hypotheses import Cell, Question, ask
@@ -201,7 +202,7 @@ def mechanism_risk(
         Of the intervals.
     smoothing : float, default 1/2
         Pseudo-count of the simulated likelihood; see :func:`simulated_likelihood`.
-    executor : Executor, optional
+    executor : concurrent.futures.Executor, optional
         Runs the draws, as :func:`simulated_likelihood`.
     progress : callable, optional
         ``progress(done, draws)``.

@@ -6,13 +6,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from studies import run_reconstruction
 
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError, PartFileError
-from bayesrisk.experiments import (
-    read_reconstruction,
-    run_reconstruction,
-    write_reidentification,
-)
+from bayesrisk.experiments import read_reconstruction, write_reidentification
 from bayesrisk.experiments.linkage.report import _proved
 from bayesrisk.risk import reidentification
 from bayesrisk.tables import Records, Schema, Workload, tabulate_records

@@ -4,10 +4,11 @@ import shutil
 
 import pandas as pd
 import pytest
+from studies import run_occupancy_attack, run_reconstruction
 from writing_cases import commands, inputs, quick_figures, run
 
 from bayesrisk.exceptions import DataError, PartFileError
-from bayesrisk.experiments import read_results, run_occupancy_attack, run_reconstruction
+from bayesrisk.experiments import read_results
 from bayesrisk.experiments.runs.folder import arrow_table
 from bayesrisk.experiments.runs.part_file import pack, unpack
 from bayesrisk.experiments.sweep.folder import SweepFolder
