@@ -4,13 +4,11 @@ from typing import Any
 
 import highspy
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = ["WarmProgram", "highspy"]
+from bayesrisk._types import FloatArray, IntArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+__all__ = ["WarmProgram", "highspy"]
 
 
 class WarmProgram:

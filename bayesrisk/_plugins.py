@@ -1,90 +1,111 @@
-"""Choosing plug-ins by name: the package's own, registered ones, and those of other packages."""
+"""Choosing by name: the package's own, registered ones, and plug-ins of other packages.
+
+A plug-in is named in an entry-point group of its package.  One that fails to load is skipped with
+a warning.  The package's own are listed in its code and nowhere else, so that they are there
+whatever the installation says.
+"""
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import EntryPoint
-from typing import Any
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, TypeVar, cast
 
+from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskWarning
 
+__all__ = ["Registry"]
 
-def check_registration(
-    name: Any, factory: Any, *, kind: str, own: Mapping[str, Any] | None = None
-) -> None:
-    """Refuse a name that is no text or the package's own, and what cannot be called."""
-    if not isinstance(name, str) or not name:
-        raise ArgumentTypeError(f"name must be text, got {shown(name)}")
-    if own and name in own:
-        raise ArgumentError(f"name must not be one of the package's own {kind}s, got {shown(name)}")
-    if not callable(factory):
-        raise ArgumentTypeError(f"factory must be callable, got {shown(factory)}")
+T = TypeVar("T")
 
 
-def find(
-    name: str,
-    *,
-    kind: str,
-    own: Mapping[str, str | Callable[..., Any]],
-    registered: Mapping[str, Callable[..., Any]],
-    points: Callable[[], Iterable[EntryPoint]],
-) -> Callable[..., Any]:
-    """Return what a name stands for: the package's own first, then registered, then plug-ins.
+class Registry(Generic[T]):
+    """Factories of one kind of thing, by name.
 
-    ``own`` holds callables or ``module:attribute``; ``points`` gives the plug-ins of that name.
-    One that fails to load is skipped with a warning.
+    Parameters
+    ----------
+    kind : str
+        What they make, as messages call it; the entry-point group is ``bayesrisk.KINDs``.
+    own : mapping of str to str
+        The package's own, as ``module:attribute``, loaded when they are asked for.  Nothing
+        replaces them.
+    protocol : type
+        What everything made must follow.
+    needs : str
+        The protocol in words, for messages.
     """
-    if name in own:
-        mine = own[name]
-        found = _load(EntryPoint(name, mine, kind), kind) if isinstance(mine, str) else mine
-    elif name in registered:
-        found = registered[name]
-    else:
-        loaded = (_load(point, kind) for point in points())
-        found = next((factory for factory in loaded if factory is not None), None)
-    if found is None:
-        raise ArgumentError(f"{kind} {name!r} cannot be loaded")
-    return found
+
+    def __init__(self, kind: str, *, own: Mapping[str, str], protocol: type, needs: str) -> None:
+        self.kind, self.own, self.group = kind, dict(own), f"bayesrisk.{kind}s"
+        self._protocol, self._needs = protocol, needs
+        self._registered: dict[str, Callable[..., T]] = {}
+
+    def register(self, name: str, factory: Callable[..., T]) -> None:
+        """Make something available under a name, for this process."""
+        if not isinstance(name, str) or not name:
+            raise ArgumentTypeError(f"name must be text, got {shown(name)}")
+        if name in self.own:
+            raise ArgumentError(
+                f"name must not be one of the package's own {self.kind}s, got {shown(name)}"
+            )
+        if not callable(factory):
+            raise ArgumentTypeError(f"factory must be callable, got {shown(factory)}")
+        self._registered[name] = factory
+
+    def available(self) -> list[str]:
+        """Return the names that can be chosen, sorted."""
+        points = {point.name for point in entry_points(group=self.group)}
+        return sorted(points | set(self.own) | set(self._registered))
+
+    def make(self, name: str, /, *arguments: Any, **parameters: Any) -> T:
+        """Return what a name stands for, made with these arguments and checked."""
+        check.choice(name, f"name of the {self.kind}", tuple(self.available()))
+        factory = self._find(name)
+        try:
+            signature = inspect.signature(factory)
+        except ValueError:
+            pass  # a factory without a signature checks for itself
+        else:
+            _check_names(f"{self.kind} {name!r}", signature, arguments, parameters)
+        made = factory(*arguments, **parameters)
+        if not isinstance(made, self._protocol):
+            raise ArgumentTypeError(
+                f"{self.kind} {name!r} must have {self._needs}, got {shown(made)}"
+            )
+        return made
+
+    def _find(self, name: str) -> Callable[..., T]:
+        """Return the factory: the package's own first, then registered ones, then plug-ins."""
+        found: Callable[..., T] | None
+        if name in self.own:
+            found = self._load(EntryPoint(name, self.own[name], self.group))
+        elif name in self._registered:
+            found = self._registered[name]
+        else:
+            loaded = (self._load(point) for point in entry_points(group=self.group, name=name))
+            found = next((factory for factory in loaded if factory is not None), None)
+        if found is None:
+            raise ArgumentError(f"{self.kind} {name!r} cannot be loaded")
+        return found
+
+    def _load(self, point: EntryPoint) -> Callable[..., T] | None:
+        """Return what an entry point names, or warn and return None."""
+        try:
+            factory = point.load()
+        except Exception as error:
+            text = f"{self.kind} {point.name!r} is skipped: {error}"
+            warnings.warn(text, BayesRiskWarning, stacklevel=5)
+            return None
+        return cast(Callable[..., T], factory) if callable(factory) else None
 
 
-def build(
-    name: str,
-    factory: Callable[..., Any],
-    parameters: Mapping[str, Any],
-    *,
-    kind: str,
-    protocol: type,
-    needs: str,
-) -> Any:
-    """Call a factory with keyword parameters, and check what it makes against its protocol."""
-    try:
-        signature = inspect.signature(factory)
-    except ValueError:
-        pass  # a factory without a signature checks for itself
-    else:
-        _check_names(f"{kind} {name!r}", signature, parameters)
-    made = factory(**parameters)
-    if not isinstance(made, protocol):
-        raise ArgumentTypeError(f"{kind} {name!r} must have {needs}, got {shown(made)}")
-    return made
-
-
-def _load(point: EntryPoint, kind: str) -> Callable[..., Any] | None:
-    """Return what an entry point names, or warn and return None."""
-    try:
-        factory = point.load()
-    except Exception as error:
-        text = f"{kind} {point.name!r} is skipped: {error}"
-        warnings.warn(text, BayesRiskWarning, stacklevel=4)
-        return None
-    return factory if callable(factory) else None
-
-
-def _check_names(what: str, signature: inspect.Signature, given: Mapping[str, Any]) -> None:
+def _check_names(
+    what: str, signature: inspect.Signature, arguments: tuple[Any, ...], given: Mapping[str, Any]
+) -> None:
     """Refuse parameters that a factory lacks or still needs, all of them at once."""
     try:
-        signature.bind(**given)
+        signature.bind(*arguments, **given)
     except TypeError as error:
         named = {n: p for n, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD}
         needed = [

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sized
 from decimal import Decimal
+from difflib import get_close_matches
 from fractions import Fraction
 from itertools import islice
 from numbers import Integral, Real
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk._files.parse import shown
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 
 T = TypeVar("T")
@@ -26,12 +28,11 @@ MAX_COUNT = 2**52
 MAX_ELEMENTS = 2**30
 #: Most items that are taken of an iterable without a length.
 MAX_ITEMS = 2**22
+_MAX_NAME = 64  # characters of a name that is compared with those known
+_LIKE = 0.8  # share of characters, in order, that two names have in common if one may be meant
 _BLOCK = 8192  # doubles that stay in the first-level cache
 
 Bounds = Literal["[]", "()", "(]", "[)"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 def as_array(value: Any, name: str) -> NDArray[Any]:
@@ -225,8 +226,19 @@ def integer(value: Any, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_
 def choice(value: Any, name: str, options: tuple[str, ...]) -> str:
     """Return ``value`` if it is one of ``options``."""
     if not isinstance(value, str) or value not in options:
-        raise ArgumentError(f"{name} must be one of {', '.join(options)}, got {shown(value)}")
+        raise ArgumentError(
+            f"{name} must be one of {', '.join(options)}, got {shown(value)}"
+            f"{did_you_mean(value, options)}"
+        )
     return value
+
+
+def did_you_mean(value: Any, options: Iterable[str]) -> str:
+    """Return a question about the option most like a text, or nothing if none is like it."""
+    if not isinstance(value, str) or len(value) > _MAX_NAME:
+        return ""
+    near = get_close_matches(value.lower(), options, n=1, cutoff=_LIKE)
+    return f". Did you mean {near[0]!r}?" if near else ""
 
 
 def text(value: Any, name: str) -> str:

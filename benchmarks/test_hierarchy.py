@@ -89,7 +89,7 @@ def test_posteriors_term_by_term(compare, case):
 
 
 @pytest.mark.parametrize("conditionals", ["coherent", "as-published"])
-@pytest.mark.filterwarnings("ignore::bayesrisk.IncompatibleConditionalsWarning")
+@pytest.mark.filterwarnings("ignore::bayesrisk.exceptions.IncompatibleConditionalsWarning")
 def test_figure_6(benchmark, conditionals):
     settings = GRANVILLE | {"rho_group": np.geomspace(1e-3, 10.0, 25)[:, None]}
 

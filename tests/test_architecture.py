@@ -10,12 +10,15 @@ from pathlib import Path
 import pytest
 
 import bayesrisk
+from bayesrisk.mechanisms.registry import REGISTRY as MECHANISMS
 
 ROOT = Path(bayesrisk.__file__).parent
 ZONES = [
-    {"exceptions", "_version", "_highs"},
+    {"exceptions", "_types", "_version"},
+    {"_highs"},
     {"_files", "_numba", "_random"},
-    {"_plugins", "_tasks", "_validation"},
+    {"_tasks", "_validation"},
+    {"_plugins"},
     {"distributions"},
     {"accounting"},
     {"tables"},
@@ -44,7 +47,7 @@ ROOMS = {
         "runs | hierarchy measurements | reconstruction sweep | claims linkage occupancy"
     ),
     "inference": "count simulated | two_levels | tree | sampling",
-    "mechanisms": "registry tabulation | topdown identity noise rounding suppression swapping",
+    "mechanisms": "base registry tabulation | topdown identity noise rounding suppression swapping",
     "plotting": (
         "_canvas | block claims diagnostics hierarchy mechanisms noisy_measurements occupancy"
         " postprocessing reidentification statements"
@@ -55,7 +58,7 @@ ROOMS = {
     ),
     "readers": "text geocodes | hud ipums nmf ppmf record_form summary_files",
     "reconstruction": "registry solvers | constraints linkage | records | claims occupancy",
-    "release": "_folder | release",
+    "release": "_folder | likelihoods | spec | release",
     "risk": "intervals | count mechanism | linkage two_levels | statements | occupancy",
     "tables": (
         "schema | _columns _grammar household | _table records"
@@ -390,6 +393,55 @@ def test_nothing_runs_text_or_foreign_bytes(name):
 )
 def test_the_danger_check_sees_dangers(source, caught):
     assert dangers(source) == caught
+
+
+# Names of protections that a study of a paper compares, chosen from its own list.
+STUDIES = {"experiments.occupancy.config", "plotting.occupancy"}
+# Names of laws of noise, too, which everybody may know.
+MECHANISM_NAMES = set(MECHANISMS.own) - {"discrete-gaussian", "discrete-laplace"}
+
+
+def mechanisms_known(source):
+    """Return names of mechanisms that code compares or lists, and comparisons of ``.mechanism``."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        parts = []
+        if isinstance(node, ast.Compare):
+            parts = [node.left, *node.comparators]
+            found |= {".mechanism" for p in parts if getattr(p, "attr", "") == "mechanism"}
+        elif isinstance(node, (ast.Set, ast.List, ast.Tuple)):
+            parts = node.elts
+        elif isinstance(node, ast.Dict):
+            parts = node.keys
+        elif isinstance(node, ast.MatchValue):
+            parts = [node.value]
+        elif isinstance(node, ast.Subscript):
+            parts = [node.slice]
+        constants = {part.value for part in parts if isinstance(part, ast.Constant)}
+        found |= constants & MECHANISM_NAMES
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(n for n in MODULES if zone_of(n) != "mechanisms"))
+def test_a_mechanism_is_known_by_its_spec_and_not_by_its_name(name):
+    assert name in STUDIES or mechanisms_known(MODULES[name]) == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "caught"),
+    [
+        ("if spec.mechanism == 'rounding': pass", {"rounding", ".mechanism"}),
+        ("proved = spec.mechanism in TRUE", {".mechanism"}),
+        ("TRUE = ('identity', 'suppression')", {"identity", "suppression"}),
+        ("words = {'topdown': 1}", {"topdown"}),
+        ("match name:\n    case 'swapping': pass", {"swapping"}),
+        ("base = known['bottom-up']", {"bottom-up"}),
+        ("'rounding'\nmake_mechanism('rounding')\nname = spec.mechanism", set()),
+        ("law == 'discrete-gaussian'", set()),
+    ],
+)
+def test_names_of_mechanisms_are_seen(source, caught):
+    assert mechanisms_known(source) == caught
 
 
 def test_imports_are_absolute():

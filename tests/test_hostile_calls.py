@@ -21,7 +21,7 @@ RECORDS = br.Records.from_frame(
     schema=SCHEMA,
 )
 TABLES = br.tabulate_records(RECORDS, WORKLOAD)
-SPEC = br.MechanismSpec("identity", {}, {}, (("block", "sex"),))
+SPEC = br.MechanismSpec("identity", {}, {("block", "sex"): br.release.TrueCounts()})
 TREE = br.Tree.from_frame(
     pd.DataFrame({"node": ["g"], "parent": [""], "noisy_count": [3], "rho": [0.1]})
 )
@@ -96,9 +96,9 @@ CALLS = {
     "Records.from_frame": ("frame", lambda v: br.Records.from_frame(v, schema=SCHEMA)),
     "Records.take": ("index", lambda v: RECORDS.take(v)),
     "Records.replace": ("age", lambda v: RECORDS.replace(age=v)),
-    "MechanismSpec noise": ("noise", lambda v: br.MechanismSpec("identity", {}, v)),
-    "MechanismSpec invariants": (
-        "invariants",
+    "MechanismSpec tables": ("tables", lambda v: br.MechanismSpec("identity", {}, v)),
+    "MechanismSpec others": (
+        "others",
         lambda v: br.MechanismSpec("identity", {}, {}, v),
     ),
     "Release diagnostics": ("diagnostics", lambda v: br.Release(SPEC, TABLES, v)),

@@ -104,7 +104,7 @@ _add(occupancy, "Attack", attack, "bayesrisk occupancy attack tables -o attack")
 app.add_typer(
     occupancy,
     rich_help_panel="Attack",
-    help="Blocks with subsidised households above the occupancy limit: study, attack.",
+    help="Blocks with subsidised households above the occupancy limit (study, attack).",
 )
 _add(app, "Data", simulate, "bayesrisk simulate -o population --preset tract --seed 1")
 _add(app, "Data", tabulate, "bayesrisk tabulate population -o tables --tables sf1-block,sf1-tract")

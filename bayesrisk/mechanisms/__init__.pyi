@@ -1,5 +1,7 @@
 """Public names of the mechanisms."""
 
+from .base import BaseMechanism as BaseMechanism
+from .base import Protected as Protected
 from .identity import Identity as Identity
 from .noise.bottom_up import BottomUp as BottomUp
 from .noise.bottom_up import PreparedBottomUp as PreparedBottomUp

@@ -6,16 +6,13 @@ keyword parameters and checks them, and which follows the protocol
 """
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
-from typing import Any, cast
+from typing import Any
 
-from bayesrisk import _plugins
-from bayesrisk import _validation as check
+from bayesrisk._plugins import Registry
 from bayesrisk.interfaces import Mechanism
 
 __all__ = ["available_mechanisms", "make_mechanism", "register_mechanism"]
 
-_GROUP = "bayesrisk.mechanisms"
 _OWN = {
     "identity": "bayesrisk.mechanisms.identity:Identity",
     "discrete-gaussian": "bayesrisk.mechanisms.noise.mechanism:DiscreteGaussianMechanism",
@@ -26,7 +23,9 @@ _OWN = {
     "topdown": "bayesrisk.mechanisms.topdown.mechanism:TopDown",
     "bottom-up": "bayesrisk.mechanisms.noise.bottom_up:BottomUp",
 }
-_registered: dict[str, Callable[..., Mechanism]] = {}
+REGISTRY: Registry[Mechanism] = Registry(
+    "mechanism", own=_OWN, protocol=Mechanism, needs="spec and release()"
+)
 
 
 def register_mechanism(name: str, factory: Callable[..., Mechanism]) -> None:
@@ -58,8 +57,7 @@ def register_mechanism(name: str, factory: Callable[..., Mechanism]) -> None:
     >>> make_mechanism("as-it-is").spec.mechanism
     'identity'
     """
-    _plugins.check_registration(name, factory, kind="mechanism", own=_OWN)
-    _registered[name] = factory
+    REGISTRY.register(name, factory)
 
 
 def available_mechanisms() -> list[str]:
@@ -80,9 +78,7 @@ def available_mechanisms() -> list[str]:
     >>> {"identity", "swapping", "topdown"} <= set(available_mechanisms())
     True
     """
-    return sorted(
-        {point.name for point in entry_points(group=_GROUP)} | set(_OWN) | set(_registered)
-    )
+    return REGISTRY.available()
 
 
 def make_mechanism(name: str, /, **parameters: Any) -> Mechanism:
@@ -111,20 +107,4 @@ def make_mechanism(name: str, /, **parameters: Any) -> Mechanism:
     >>> make_mechanism("rounding", base=5, method="nearest").spec.parameters
     {'base': 5, 'method': 'nearest'}
     """
-    check.choice(name, "name of the mechanism", tuple(available_mechanisms()))
-    factory = _plugins.find(
-        name,
-        kind="mechanism",
-        own=_OWN,
-        registered=_registered,
-        points=lambda: entry_points(group=_GROUP, name=name),
-    )
-    made = _plugins.build(
-        name,
-        factory,
-        parameters,
-        kind="mechanism",
-        protocol=Mechanism,
-        needs="spec and release()",
-    )
-    return cast(Mechanism, made)
+    return REGISTRY.make(name, **parameters)

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._random import generator
+from bayesrisk.mechanisms.base import BaseMechanism, Protected
 from bayesrisk.mechanisms.tabulation import replace_counts, true_tables
-from bayesrisk.release import MechanismSpec, Release
+from bayesrisk.release import MechanismSpec, RoundingSpec
 from bayesrisk.tables import Microdata, Records, Workload
 
 __all__ = ["Rounding"]
@@ -16,7 +16,7 @@ __all__ = ["Rounding"]
 _METHODS = ("nearest", "random")
 
 
-class Rounding:
+class Rounding(BaseMechanism):
     """Round every count, each by itself, to a multiple of a base.
 
     ``nearest`` takes the nearest multiple, halves upwards.  ``random`` takes the multiple below
@@ -49,12 +49,9 @@ class Rounding:
     def __init__(self, *, base: int, method: str) -> None:
         self._base = check.integer(base, "base", lower=2, upper=2**31)
         self._method = check.choice(method, "method", _METHODS)
-        self._spec = MechanismSpec("rounding", {"base": self._base, "method": self._method})
-
-    @property
-    def spec(self) -> MechanismSpec:
-        """What the mechanism does."""
-        return self._spec
+        parameters = {"base": self._base, "method": self._method}
+        law = RoundingSpec(self._base, self._method)
+        super().__init__(MechanismSpec("rounding", parameters, others=law))
 
     def round(self, counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """Return rounded counts.
@@ -77,42 +74,14 @@ class Rounding:
         below, rest = counts // base, counts % base
         return (below + (rng.integers(base, size=counts.shape) < rest)) * base
 
-    def release(
-        self,
-        microdata: Microdata | Records,
-        *,
-        workload: Workload,
-        rng: np.random.Generator | int | None = None,
-    ) -> Release:
-        """Return the tables, every count rounded.
-
-        Parameters
-        ----------
-        microdata : Microdata or Records
-            The records.
-        workload : Workload
-            Tables to publish.
-        rng : Generator or int, optional
-            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
-            for simulation, and the release says so (``simulation``): a seed can be guessed.
-
-        Returns
-        -------
-        Release
-            Rounded tables.
-
-        Raises
-        ------
-        ArgumentError
-            If ``rng`` is no seed, or the records lack what a table needs.
-        """
-        random = generator(rng, optional=True)
+    def _protect(
+        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
+    ) -> Protected:
         tables = true_tables(microdata, workload)
         rounded: Any = {}
         for key, counts in tables.counts.items():
             part = counts.copy()  # zeros stay zeros: only stored counts move
-            part.data = self.round(part.data, random)
+            part.data = self.round(part.data, rng)
             part.eliminate_zeros()
             rounded[key] = part
-        protected = replace_counts(tables, rounded)
-        return Release(self._spec, protected, simulation=rng is not None)
+        return Protected(replace_counts(tables, rounded))

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from bayesrisk._types import IntArray
 from bayesrisk.population import _national as national
 from bayesrisk.population._columns import household_columns
 from bayesrisk.population._geography import Places, make_places
@@ -16,7 +16,6 @@ from bayesrisk.population._quarters import make_residents, quarters_people
 from bayesrisk.population.spec import PopulationSpec
 from bayesrisk.population.subsidy import property_sizes, subsidise
 
-IntArray = NDArray[np.int64]
 Columns = dict[str, IntArray]
 NO_HOUSEHOLD = -1  # people in group quarters
 

@@ -3,11 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrisk._types import IntArray
 from bayesrisk.population import _national as national
 from bayesrisk.population._groups import race_class
 from bayesrisk.population._households import Compositions, Members
-
-IntArray = NDArray[np.int64]
 
 
 def any_in(flag: NDArray[np.bool_], household: IntArray, count: int) -> NDArray[np.bool_]:

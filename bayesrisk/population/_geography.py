@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrisk._types import IntArray
 from bayesrisk.population._laws import block_law
 from bayesrisk.population.spec import PopulationSpec
 
-IntArray = NDArray[np.int64]
 _BLOCK_SIDE = 0.2  # kilometres: the nation's mean block, about 0.8 square kilometres, is far larger
 
 

@@ -1,14 +1,11 @@
 """Race and ethnicity: a nation's mix, thinned to tracts and blocks by sparse Dirichlet laws."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.population import _national as national
 from bayesrisk.population._laws import group_law, several_races
 from bayesrisk.population.spec import PopulationSpec
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 
 def dirichlet_rows(concentration: FloatArray, rng: np.random.Generator) -> FloatArray:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrisk._types import IntArray
 from bayesrisk.population import _national as national
 from bayesrisk.population._groups import pick
 from bayesrisk.population._laws import extra_mean, household_law, overshoot_law
 
-IntArray = NDArray[np.int64]
 ADULT = 18
 _OLDEST = 110
 _YOUNGEST_PARENT, _OLDEST_PARENT = 15, 45

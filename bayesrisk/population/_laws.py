@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from bayesrisk._types import FloatArray
 from bayesrisk.population import _national as national
 
-FloatArray = NDArray[np.float64]
 _SWEEPS = 500
 _FAR = 80  # people beyond which a household's tail is below 1e-20
 _LARGEST = 20_000  # people in a block: far beyond any draw of the last class

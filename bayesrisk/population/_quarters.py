@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayesrisk._types import IntArray
 from bayesrisk.population import _national as national
 from bayesrisk.population._groups import pick
 from bayesrisk.population.spec import PopulationSpec
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

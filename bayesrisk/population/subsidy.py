@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._random import Seed, generator
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ShapeError
 from bayesrisk.population import _national as national
 from bayesrisk.population._groups import dirichlet_rows, pick
@@ -12,8 +13,6 @@ from bayesrisk.population.spec import PopulationSpec
 
 __all__ = ["draw_bedrooms", "occupancy_violation"]
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 _LIMIT = np.array([0, 2, 4, 2**62])  # people that 0-1, 2, 3 or more bedrooms hold
 
 

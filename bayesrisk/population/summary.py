@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import DataError
 from bayesrisk.population import _national as national
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PopulationSummary", "population_summary"]
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 _STARTS = np.array(national.AGE_STARTS)
 _LOWS = np.array([low for low, _ in national.SIZE_CLASSES])
 

@@ -6,22 +6,19 @@ One that fails to load is skipped with a warning.
 """
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
-from typing import Any, cast
+from typing import Any
 
-from bayesrisk import _plugins
-from bayesrisk import _validation as check
+from bayesrisk._plugins import Registry
 from bayesrisk.interfaces import Attack
 
 __all__ = ["available_attacks", "make_attack", "register_attack"]
 
-_GROUP = "bayesrisk.attacks"
 _OWN = {
     "claims": "bayesrisk.reconstruction.claims.attack:ClaimsAttack",
     "occupancy": "bayesrisk.reconstruction.occupancy.attack:OccupancyAttack",
     "reconstruction": "bayesrisk.reconstruction.records.attack:ReconstructionAttack",
 }
-_registered: dict[str, Callable[..., Attack]] = {}
+REGISTRY: Registry[Attack] = Registry("attack", own=_OWN, protocol=Attack, needs="name and run()")
 
 
 def register_attack(name: str, factory: Callable[..., Attack]) -> None:
@@ -53,8 +50,7 @@ def register_attack(name: str, factory: Callable[..., Attack]) -> None:
     >>> make_attack("blocks", scope="block").name
     'reconstruction'
     """
-    _plugins.check_registration(name, factory, kind="attack", own=_OWN)
-    _registered[name] = factory
+    REGISTRY.register(name, factory)
 
 
 def available_attacks() -> list[str]:
@@ -75,9 +71,7 @@ def available_attacks() -> list[str]:
     >>> "reconstruction" in available_attacks()
     True
     """
-    return sorted(
-        {point.name for point in entry_points(group=_GROUP)} | set(_OWN) | set(_registered)
-    )
+    return REGISTRY.available()
 
 
 def make_attack(name: str, /, **parameters: Any) -> Attack:
@@ -106,15 +100,4 @@ def make_attack(name: str, /, **parameters: Any) -> Attack:
     >>> make_attack("reconstruction", scope="tract").scope
     'tract'
     """
-    check.choice(name, "name of the attack", tuple(available_attacks()))
-    factory = _plugins.find(
-        name,
-        kind="attack",
-        own=_OWN,
-        registered=_registered,
-        points=lambda: entry_points(group=_GROUP, name=name),
-    )
-    made = _plugins.build(
-        name, factory, parameters, kind="attack", protocol=Attack, needs="name and run()"
-    )
-    return cast(Attack, made)
+    return REGISTRY.make(name, **parameters)

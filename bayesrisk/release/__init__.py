@@ -1,5 +1,27 @@
 """What crosses from the custodian to everybody else: the tables and how they were protected."""
 
-from bayesrisk.release.release import MechanismSpec, NoiseSpec, Release, rounding_probability
+from bayesrisk.release._folder import RELEASE_FILE
+from bayesrisk.release.likelihoods import (
+    Likelihood,
+    NoiseSpec,
+    RoundingSpec,
+    SimulationOnly,
+    SuppressedCounts,
+    TrueCounts,
+    rounding_probability,
+)
+from bayesrisk.release.release import Release
+from bayesrisk.release.spec import MechanismSpec
 
-__all__ = ["MechanismSpec", "NoiseSpec", "Release", "rounding_probability"]
+__all__ = [
+    "RELEASE_FILE",
+    "Likelihood",
+    "MechanismSpec",
+    "NoiseSpec",
+    "Release",
+    "RoundingSpec",
+    "SimulationOnly",
+    "SuppressedCounts",
+    "TrueCounts",
+    "rounding_probability",
+]

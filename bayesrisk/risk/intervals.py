@@ -8,7 +8,9 @@ blocks, and along a ranking.
 
 import numpy as np
 import scipy.special as special
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from bayesrisk._types import FloatArray
 
 __all__ = [
     "binomial_interval",
@@ -19,13 +21,12 @@ __all__ = [
     "ratio_intervals",
 ]
 
-Floats = NDArray[np.float64]
 _EQUAL = 1e-12  # shares of blocks that differ less do not differ, by rounding of the sums
 
 
 def binomial_interval(
     successes: ArrayLike, trials: ArrayLike, *, level: float
-) -> tuple[Floats, Floats]:
+) -> tuple[FloatArray, FloatArray]:
     """Return the Clopper-Pearson interval of a proportion; 0 to 1 where there are no trials."""
     k, n = np.asarray(successes, float), np.asarray(trials, float)
     tail = (1.0 - level) / 2.0
@@ -35,7 +36,7 @@ def binomial_interval(
     return lower, upper
 
 
-def block_moments(hits: ArrayLike, trials: ArrayLike) -> Floats:
+def block_moments(hits: ArrayLike, trials: ArrayLike) -> FloatArray:
     """Return for every block, with ``n`` trials and ``y`` hits, what intervals are made of.
 
     Rows 0 to 5 hold the powers of ``n``, then come ``y, y**2, y n, y**2 / n``; all are 0 in a block
@@ -47,7 +48,7 @@ def block_moments(hits: ArrayLike, trials: ArrayLike) -> Floats:
     return np.stack([some, n, n**2, n**3, n**4, n**5, y, y * y, y * n, within]).astype(float)
 
 
-def moment_intervals(sums: Floats, *, level: float) -> tuple[Floats, Floats]:
+def moment_intervals(sums: FloatArray, *, level: float) -> tuple[FloatArray, FloatArray]:
     """Return intervals of shares from sums of :func:`block_moments` over blocks, one per column.
 
     Clopper-Pearson's for the effective number of trials of Korn and Graubard (Survey Methodology
@@ -75,13 +76,13 @@ def moment_intervals(sums: Floats, *, level: float) -> tuple[Floats, Floats]:
     return binomial_interval(np.where(size > 0, share, 0.0) * effective, effective, level=level)
 
 
-def _residual(sums: Floats) -> Floats:
+def _residual(sums: FloatArray) -> FloatArray:
     """Return the sum of ``(y - p n)**2`` over blocks."""
     share = sums[6] / sums[1]
     return np.asarray(sums[7] - 2.0 * share * sums[8] + share**2 * sums[2])
 
 
-def _correction(sums: Floats) -> tuple[Floats, Floats]:
+def _correction(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return what the sum of squared residuals falls short by, and its degrees of freedom.
 
     Both by the working model: hits of one block have the correlation found by an analysis of
@@ -112,7 +113,7 @@ def _correction(sums: Floats) -> tuple[Floats, Floats]:
 
 def clustered_intervals(
     hits: ArrayLike, trials: ArrayLike, groups: ArrayLike, n_groups: int, *, level: float
-) -> tuple[Floats, Floats]:
+) -> tuple[FloatArray, FloatArray]:
     """Return intervals of shares of groups of blocks, from the hits and trials of each block.
 
     ``groups`` has the number of its group for each block; 0 to 1 for a group without trials.
@@ -120,7 +121,7 @@ def clustered_intervals(
     return moment_intervals(_grouped(block_moments(hits, trials), groups, n_groups), level=level)
 
 
-def _grouped(moments: Floats, groups: ArrayLike, n_groups: int) -> Floats:
+def _grouped(moments: FloatArray, groups: ArrayLike, n_groups: int) -> FloatArray:
     label = np.asarray(groups, np.int64)
     return np.stack([np.bincount(label, row, n_groups) for row in moments])
 
@@ -149,7 +150,7 @@ def ratio_intervals(
     n_groups: int,
     *,
     level: float,
-) -> tuple[Floats, Floats]:
+) -> tuple[FloatArray, FloatArray]:
     """Return intervals of hits over what a guesser expects to hit on the same trials, by group.
 
     The logarithm of the ratio is linearised, ``sum (y / Y - x / X)**2`` over blocks, with the

@@ -11,14 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables._table import Table
 from bayesrisk.tables.schema import Schema
 
-IntArray = NDArray[np.int64]
 Tables = list[tuple[Table, int]]
 ByKey = Mapping[tuple[str, str], Table]
 _MAX_ENTRIES = 2**24  # entries of a term's array: pairs of about 4,000 classes

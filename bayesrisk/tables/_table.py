@@ -7,15 +7,15 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from bayesrisk import _validation as check
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.tables._grammar import Part
 from bayesrisk.tables.schema import Schema
 
-IntArray = NDArray[np.int64]
 _DENSE = 2**22  # entries of a dense slice of an incidence matrix
 
 

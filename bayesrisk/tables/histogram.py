@@ -11,13 +11,13 @@ from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Schema
 
 __all__ = ["Histogram"]
 
-IntArray = NDArray[np.int64]
 _PENDING = 2**22  # distinct (place, cell) pairs that wait before they are merged
 
 

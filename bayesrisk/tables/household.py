@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from bayesrisk.tables.schema import IntArray, Schema
+from bayesrisk._types import BoolArray, IntArray
+from bayesrisk.tables.schema import Schema
 
 __all__ = ["household_cells", "household_valid"]
 
-BoolArray = NDArray[np.bool_]
 
 #: Detailed types that each household type can have (codes of ``household-dhc``): couples with own
 #: children, or living together with relatives, are families.

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._types import TextArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables import exchange as _exchange
 from bayesrisk.tables.histogram import Histogram, checked_matrix, compact, pieces_of
@@ -22,7 +23,6 @@ from bayesrisk.tables.workload import Table, Workload
 __all__ = ["PublishedTables", "tabulate", "tabulate_records"]
 
 Key = tuple[str, str]
-TextArray = NDArray[np.str_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,9 +5,10 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.tables.records import Records
-from bayesrisk.tables.schema import IntArray, Schema
+from bayesrisk.tables.schema import Schema
 
 #: Masks of races in the order of the redistricting file: one race, then two, three, ...
 CENRACE = np.array([sum(1 << i for i in c) for k in range(1, 7) for c in combinations(range(6), k)])

@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import all_of, shown
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.tables._columns import check_whole, read_batches
 from bayesrisk.tables.schema import Schema
 
 __all__ = ["Records", "iter_records"]
 
-IntArray = NDArray[np.int64]
 #: Records in memory at a time when a file is read in pieces.
 CHUNK = 2**20
 

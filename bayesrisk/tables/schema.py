@@ -10,16 +10,15 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._types import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ShapeError
 
 __all__ = ["Attribute", "Geography", "Schema"]
 
-IntArray = NDArray[np.int64]
-TextArray = NDArray[np.str_]
 
 _MAX_WIDTH = 1000
 _DEFINITIONS = resources.files("bayesrisk.tables") / "definitions"

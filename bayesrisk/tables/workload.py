@@ -6,8 +6,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from bayesrisk import _validation as check
@@ -20,7 +19,6 @@ from bayesrisk.tables.schema import Schema, definition, definition_names
 
 __all__ = ["Table", "Workload"]
 
-IntArray = NDArray[np.int64]
 Key = tuple[str, str]
 _KINDS = ("add-remove", "change-one", "change-in-place")
 

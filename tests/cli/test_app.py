@@ -231,7 +231,7 @@ def commands():
 
 def test_commands_are_grouped_and_show_an_example(run):
     _, out, _ = run("--help")
-    order = [line.strip() for line in out.splitlines() if line.endswith(":")]
+    order = [line for line in out.splitlines() if line.endswith(":") and line[0] != " "]
     assert order == ["Options:", "Risk:", "Protect:", "Attack:", "Data:"]
     for words in commands():
         status, out, _ = run(*words.split(), "--help")

@@ -103,7 +103,8 @@ def _constructors() -> list[Recipe]:
     nodes = {"node": ["g", "a", "b"], "parent": ["", "g", "g"], "noisy_count": [3, 2, 1]}
     tree = pd.DataFrame(nodes | {"rho": [0.1, 0.2, 0.2]})
     law = bayesrisk.DiscreteGaussian(sigma2=2.0)
-    spec = bayesrisk.MechanismSpec("identity", {}, {}, (("block", "sex"),))
+    true = bayesrisk.release.TrueCounts()
+    spec = bayesrisk.MechanismSpec("identity", {}, {("block", "sex"): true})
     calls: list[tuple[str, Any, dict[str, Any]]] = [
         ("Attribute", bayesrisk.Attribute, {"name": "sex", "size": 2, "first": 0}),
         (
@@ -141,11 +142,12 @@ def _constructors() -> list[Recipe]:
                 "counts": histogram.counts,
             },
         ),
+        ("RoundingSpec", bayesrisk.release.RoundingSpec, {"base": 5, "method": "random"}),
         ("NoiseSpec", bayesrisk.NoiseSpec, {"law": "discrete-gaussian", "scale": Fraction(1)}),
         (
             "MechanismSpec",
             bayesrisk.MechanismSpec,
-            {"mechanism": "identity", "parameters": {}, "noise": {}, "invariants": ()},
+            {"mechanism": "identity", "parameters": {}, "tables": {}, "others": true},
         ),
         ("Release", bayesrisk.Release, {"spec": spec, "tables": tables, "diagnostics": {}}),
         ("Tree.from_frame", bayesrisk.Tree.from_frame, {"frame": tree}),

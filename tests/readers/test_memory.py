@@ -24,7 +24,7 @@ from bayesrisk.readers import (
     write_record_form,
 )
 from bayesrisk.readers.text import source as _source
-from bayesrisk.tables import Records, iter_records
+from bayesrisk.tables import Records, Schema, iter_records
 
 READ = """
 import bayesrisk
@@ -33,6 +33,7 @@ read = getattr(readers if hasattr(readers, sys.argv[1]) else tables, sys.argv[1]
 answer = sum(len(piece) for piece in read(sys.argv[2], chunk=2**15))
 """
 ROWS = 2**15
+PERSON = Schema.named("sf1-person")
 
 
 def peak(reader, file):
@@ -88,7 +89,7 @@ def test_what_is_too_long_to_be_held_is_refused_at_once(read, tmp_path):
         stream.truncate(5 * 2**30)
     rule = r"must take at most 4294967296 bytes to be held whole, got 5368709120: read it a piece"
     with pytest.raises(DataError, match=f"long.csv: {rule}"):
-        getattr(bayesrisk, f"read_{read}")(tmp_path / "long.csv", **options)
+        getattr(bayesrisk.readers, f"read_{read}")(tmp_path / "long.csv", **options)
     archive = tmp_path / "long.zip"
     with zipfile.ZipFile(archive, "w") as made:
         made.writestr("inner.csv", "block\n")
@@ -97,7 +98,7 @@ def test_what_is_too_long_to_be_held_is_refused_at_once(read, tmp_path):
     data[place : place + 4] = (2**32 - 2).to_bytes(4, "little")
     archive.write_bytes(data)
     with pytest.raises(DataError):  # it is far longer than its compressed form
-        getattr(bayesrisk, f"read_{read}")(archive, **options)
+        getattr(bayesrisk.readers, f"read_{read}")(archive, **options)
 
 
 def test_what_has_become_too_long_is_refused(tmp_path, monkeypatch):
@@ -117,7 +118,7 @@ def test_what_has_become_too_long_is_refused(tmp_path, monkeypatch):
 
 def test_records_too_many_to_be_held(tmp_path, monkeypatch):
     people = oracle.person_records(np.random.default_rng(1), 5000)
-    person = Schema.named("sf1-person")
+    person = PERSON
     files = [tmp_path / "p.parquet", tmp_path / "p.csv"]
     people.write(files[0])
     people.to_frame().to_csv(files[1], index=False)
@@ -139,8 +140,8 @@ P1 = Workload.named("sf1-block").select(tables=["P1"])
 ITERATORS = {
     "units": lambda file: bayesrisk.readers.iter_ppmf_units(file, chunk=2**15),
     "hud": lambda file: bayesrisk.readers.iter_hud(file, level="tract", chunk=2**12),
-    "records-csv": lambda file: iter_records(file, schema=Schema.named("sf1-person"), chunk=2**15),
-    "records-parquet": lambda file: iter_records(file, schema=Schema.named("sf1-person"), chunk=2**15),
+    "records-csv": lambda file: iter_records(file, schema=PERSON, chunk=2**15),
+    "records-parquet": lambda file: iter_records(file, schema=PERSON, chunk=2**15),
     "form-parquet": lambda file: bayesrisk.readers.iter_record_form(file, chunk=2**15),
     "nhgis": lambda file: bayesrisk.readers.iter_nhgis(file, workload=P1, chunk=2**13),
     "sf1": lambda file: bayesrisk.readers.iter_sf1(file, workload=P1, chunk=2**13),

@@ -16,7 +16,9 @@ PUBLISHED = {"conditionals": "as-published"}
 PAPER_TARGET = 0.570
 PAPER_GROUP = np.array([11, 40, 30, 14, 4.6, 0.7, 0.08, 0.01])
 
-pytestmark = pytest.mark.filterwarnings("ignore::bayesrisk.IncompatibleConditionalsWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::bayesrisk.exceptions.IncompatibleConditionalsWarning"
+)
 
 
 def posterior(**change):

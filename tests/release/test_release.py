@@ -18,12 +18,25 @@ from bayesrisk.exceptions import (
     ShapeError,
 )
 from bayesrisk.mechanisms import make_mechanism
-from bayesrisk.release import MechanismSpec, NoiseSpec, Release, rounding_probability
+from bayesrisk.release import (
+    Likelihood,
+    MechanismSpec,
+    NoiseSpec,
+    Release,
+    RoundingSpec,
+    SimulationOnly,
+    SuppressedCounts,
+    TrueCounts,
+    rounding_probability,
+)
 from bayesrisk.tables import exchange as _exchange
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 scales = st.fractions(min_value=Fraction(1, 10**6), max_value=10**6)
 noises = st.builds(NoiseSpec, st.sampled_from(["discrete-gaussian", "discrete-laplace"]), scales)
+roundings = st.builds(RoundingSpec, st.integers(1, 2**31), st.sampled_from(["nearest", "random"]))
+others = st.sampled_from([TrueCounts(), SuppressedCounts(), SimulationOnly()])
+likelihoods = noises | roundings | others
 values = st.recursive(
     st.none()
     | st.booleans()
@@ -37,8 +50,8 @@ specs = st.builds(
     MechanismSpec,
     names,
     st.dictionaries(names, values, max_size=3),
-    st.dictionaries(st.tuples(names, names), noises, max_size=3),
-    st.lists(st.tuples(names, names), max_size=3).map(tuple),
+    st.dictionaries(st.tuples(names, names), likelihoods, max_size=3),
+    likelihoods,
 )
 
 
@@ -62,9 +75,11 @@ def test_fractions_are_kept_exactly():
         (("m", {"x": b"1"}), r"parameters\['x'\]"),
         (("m", {1: 2}), "text as keys"),
         (("m", [1]), "parameters must be a mapping"),
-        (("m", {}, {"block": NoiseSpec("discrete-laplace", 1)}), "noise must name"),
-        (("m", {}, {("block", "t"): 5}), "must be a NoiseSpec"),
-        (("m", {}, {}, (("block",),)), "invariants must name"),
+        (("m", {}, {"block": NoiseSpec("discrete-laplace", 1)}), "tables must name"),
+        (("m", {}, {("block", "t"): 5}), "must be a likelihood"),
+        (("m", {}, {("block", "t"): Likelihood()}), "must be a likelihood"),
+        (("m", {}, {("block",): TrueCounts()}), "tables must name"),
+        (("m", {}, {}, None), "others must be a likelihood"),
     ],
 )
 def test_specs_are_checked(arguments, match):
@@ -81,7 +96,7 @@ def test_noise_is_checked(law, scale):
 def test_laws():
     spec = MechanismSpec(
         "m",
-        noise={
+        tables={
             ("block", "a"): NoiseSpec("discrete-gaussian", "5.04"),
             ("block", "b"): NoiseSpec("discrete-laplace", "3/2"),
         },
@@ -93,18 +108,72 @@ def test_laws():
 
 
 def test_likelihoods_in_closed_form():
-    gauss = MechanismSpec("m", noise={("block", "a"): NoiseSpec("discrete-gaussian", 2)})
+    gauss = MechanismSpec("m", tables={("block", "a"): NoiseSpec("discrete-gaussian", 2)})
     at = {"level": "block", "table": "a"}
     expected = DiscreteGaussian(2).pmf([3, 2])
     assert np.array_equal(gauss.count_likelihood(7, [4, 5], **at), expected)
     assert gauss.count_likelihood(7, 4, level="block", table="b") is None
-    assert MechanismSpec("identity").count_likelihood([3, 4], 4, **at).tolist() == [0.0, 1.0]
-    kept = MechanismSpec("swapping", invariants=(("block", "a"),))
+    plain = MechanismSpec("m", others=TrueCounts())
+    assert plain.count_likelihood([3, 4], 4, **at).tolist() == [0.0, 1.0]
+    kept = MechanismSpec("m", tables={("block", "a"): TrueCounts()})
     assert kept.count_likelihood([3, 4], 4, **at).tolist() == [0.0, 1.0]
-    rounded = MechanismSpec("rounding", {"base": 5, "method": "random"})
+    rounded = MechanismSpec("m", others=RoundingSpec(5, "random"))
     assert rounded.count_likelihood([0, 5], 3, **at).tolist() == pytest.approx([0.4, 0.6])
     with pytest.raises(ShapeError, match="released"):
         gauss.count_likelihood([1, 2], [1, 2, 3], **at)
+
+
+@given(noises | roundings | st.just(TrueCounts()), st.integers(0, 40), st.integers(0, 9))
+def test_the_releases_that_are_possible_carry_all_the_probability(part, low, width):
+    if isinstance(part, NoiseSpec) and part.scale > 100:
+        part = NoiseSpec(part.law, 100)
+    tail = 2.0**-60
+    releases = part.releases(low, low + width, tail=tail)
+    assert (np.diff(releases) > 0).all()
+    for count in (low, low + width):
+        found = part.probability(releases, count)
+        assert found.sum() == pytest.approx(1.0, abs=2 * tail + len(releases) * 2.0**-52)
+
+
+def test_a_base_of_two_thousand_millions_takes_no_memory():
+    part = RoundingSpec(2**31, "random")
+    assert part.releases(3, 2**31 + 1, tail=0.5).tolist() == [0, 2**31, 2**32]
+
+
+@pytest.mark.parametrize("part", [SuppressedCounts(), SimulationOnly()])
+def test_where_there_is_only_simulation_there_is_no_probability(part):
+    assert part.probability([1, 2], 3) is None
+    assert part.releases(2, 4, tail=0.1).tolist() == [2, 3, 4]
+    with pytest.raises(ShapeError, match="released"):
+        part.probability([1, 2], [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("others", "tables", "expected"),
+    [
+        (TrueCounts(), {}, True),
+        (SuppressedCounts(), {("block", "a"): TrueCounts()}, True),
+        (SimulationOnly(), {("block", "a"): TrueCounts()}, False),
+        (TrueCounts(), {("block", "a"): RoundingSpec(1, "nearest")}, False),
+        (NoiseSpec("discrete-laplace", 1), {}, False),
+    ],
+)
+def test_counts_are_true_only_if_those_of_every_table_are(others, tables, expected):
+    assert MechanismSpec("m", {}, tables, others).true_counts is expected
+
+
+def test_the_spec_of_a_release_names_every_published_table(released, tmp_path):
+    spec = MechanismSpec("m", {}, {("block", "sex"): TrueCounts()}, RoundingSpec(3, "random"))
+    made = Release(spec, released.tables)
+    assert set(made.spec.tables) == set(released.tables.counts)
+    assert made.spec.likelihood("block", "ages") == RoundingSpec(3, "random")
+    assert made.spec.invariants == (("block", "sex"),)
+    made.write(tmp_path / "out")
+    assert Release.read(tmp_path / "out") == made
+    document = json.loads((tmp_path / "out" / "_release.json").read_text())
+    rows = {(row["level"], row["table"]): row for row in document["spec"]["tables"]}
+    assert rows["county", "sex"]["likelihood"] == "rounding"
+    assert rows["county", "sex"]["base"] == 3
 
 
 @given(st.integers(1, 12), st.integers(0, 60), st.sampled_from(["nearest", "random"]))
@@ -186,11 +255,17 @@ def test_a_failed_write_leaves_nothing(released, tmp_path, monkeypatch):
         (lambda d: d.pop("simulation"), "'simulation' is missing"),
         (lambda d: d.update(simulation="no"), "simulation must be True or False"),
         (lambda d: d.update(seed=1), "'seed' is unknown"),
-        (lambda d: d.update(format=99), "format must be 2"),
-        (lambda d: d["spec"].pop("noise"), "'noise' is missing"),
-        (lambda d: d["spec"]["noise"][0].update(scale="0"), "scale must be > 0"),
-        (lambda d: d["spec"]["noise"].append(d["spec"]["noise"][0]), "there twice"),
-        (lambda d: d["spec"]["noise"][0].update(table="none"), "is not released"),
+        (lambda d: d.update(format=99), "format must be 3"),
+        (lambda d: d["spec"].pop("tables"), "'tables' is missing"),
+        (lambda d: d["spec"]["tables"][0].update(scale="0"), "scale must be > 0"),
+        (lambda d: d["spec"]["tables"].append(d["spec"]["tables"][0]), "there twice"),
+        (lambda d: d["spec"]["tables"][0].update(table="none"), "is not released"),
+        (lambda d: d["spec"]["others"].update(likelihood="normal"), "must be one of true-counts"),
+        (lambda d: d["spec"].update(others={"likelihood": ["noise"]}), "must be one of"),
+        (lambda d: d["spec"]["others"].update(base=5), "'base' is unknown"),
+        (lambda d: d["spec"]["tables"][0].pop("law"), "'law' is missing"),
+        (lambda d: d["spec"]["tables"][0].pop("level"), "must name"),
+        (lambda d: d["spec"]["tables"].append(7), "spec"),
         (lambda d: d.update(diagnostics={"rate": "many"}), "many"),
         (lambda d: d.update(diagnostics=[1]), "_release.json"),
     ],

@@ -18,8 +18,7 @@ from bayesrisk.reconstruction import (
     record_form,
     solution_variability,
 )
-from bayesrisk.release import Release
-from bayesrisk.release._folder import RELEASE_FILE
+from bayesrisk.release import RELEASE_FILE, Release
 from bayesrisk.tables import PublishedTables
 
 __all__ = [

@@ -12,20 +12,23 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from importlib.metadata import entry_points
 from multiprocessing.reduction import ForkingPickler
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-from bayesrisk import _plugins
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._plugins import Registry
 from bayesrisk.exceptions import ArgumentTypeError
 
 __all__ = ["ProcessExecutor", "SerialExecutor", "available", "make_executor", "register"]
 
 _R = TypeVar("_R")
-_GROUP = "bayesrisk.executors"
-_registered: dict[str, Callable[[int], Executor]] = {}
+_OWN = {
+    "serial": "bayesrisk.experiments.runs.executors:SerialExecutor",
+    "processes": "bayesrisk.experiments.runs.executors:ProcessExecutor",
+    "dask": "bayesrisk.experiments.runs.executors_dask:DaskExecutor",
+}
+REGISTRY: Registry[Executor] = Registry("executor", own=_OWN, protocol=Executor, needs="submit()")
 
 
 class SerialExecutor(Executor):
@@ -131,7 +134,7 @@ def register(name: str, factory: Callable[[int], Executor]) -> None:
     Parameters
     ----------
     name : str
-        Name to choose it by.
+        Name to choose it by; it may replace a plug-in, not one of the package's own.
     factory : callable
         Takes the number of workers and returns an executor.
 
@@ -139,9 +142,10 @@ def register(name: str, factory: Callable[[int], Executor]) -> None:
     ------
     ArgumentTypeError
         If ``name`` is no text, or ``factory`` cannot be called.
+    ArgumentError
+        If the name is one of the package's own.
     """
-    _plugins.check_registration(name, factory, kind="executor")
-    _registered[name] = factory
+    REGISTRY.register(name, factory)
 
 
 def available() -> list[str]:
@@ -157,8 +161,7 @@ def available() -> list[str]:
     OSError
         If the installation is unreadable.
     """
-    names = {point.name for point in entry_points(group=_GROUP)}
-    return sorted(names | set(_registered) | {"processes", "serial"})
+    return REGISTRY.available()
 
 
 def make_executor(name: str, workers: int) -> Executor:
@@ -184,16 +187,4 @@ def make_executor(name: str, workers: int) -> Executor:
         If it needs an extra that is not installed.
     """
     workers = check.integer(workers, "workers", lower=1, upper=1024)
-    built_in: dict[str, Callable[[int], Executor]] = {
-        "serial": SerialExecutor,
-        "processes": ProcessExecutor,
-    }
-    check.choice(name, "executor", tuple(available()))
-    factory = _plugins.find(
-        name,
-        kind="executor",
-        own={**built_in, **_registered},
-        registered={},
-        points=lambda: entry_points(group=_GROUP, name=name),
-    )
-    return cast(Executor, factory(workers))
+    return REGISTRY.make(name, workers)

@@ -1,14 +1,11 @@
 """Tables from which the two-level Gibbs sampler draws: everything that does not change."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.two_levels.model import GroupPrior
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _TAIL = 50.0  # weights below e**-50 of the peak are never drawn: far below one step of a uniform
 _GUIDE = 1024  # entries of the table that starts the search of an inverse

@@ -16,12 +16,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._types import FloatArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.inference.sampling.chains import Samples
 
 __all__ = ["Diagnosis", "diagnose", "to_arviz"]
 
-FloatArray = NDArray[np.float64]
 
 _TAILS = (0.05, 0.95)
 _FEWEST_DRAWS = 4  # split chains need two draws in each half

@@ -6,10 +6,11 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk._validation import Number
 from bayesrisk.distributions import CountLaw
 from bayesrisk.exceptions import ArgumentError, ShapeError
@@ -31,8 +32,6 @@ _NO_END = 2**61
 #: Least ``rho / sensitivity**2`` of a release: noise of weaker ones reaches beyond every count.
 _LEAST_PRECISION = 1e-30
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Table = tuple[int, FloatArray]
 
 

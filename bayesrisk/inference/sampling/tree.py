@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.distributions import CountLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.inference.sampling import _tree_kernels as kernels
@@ -32,9 +33,6 @@ OneLeafPrior = LeafPrior | CountLaw | Callable[[NDArray[np.int64]], Any]
 _CUT = 60.0  # a count that no state can carry above e**-60 of the first state's weight is left out
 _MAX_TABLE = 2**24
 _OVERDISPERSION = 3.0
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import signal
 
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.tree import _factors as factors
 from bayesrisk.inference.tree import _kernels as kernels

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrisk._validation import FloatArray
+from bayesrisk._types import FloatArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.two_levels import _kernels as kernels
 from bayesrisk.inference.two_levels import model

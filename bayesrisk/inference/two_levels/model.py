@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
-from bayesrisk._validation import FloatArray, IntArray, Number
+from bayesrisk._types import FloatArray, IntArray
+from bayesrisk._validation import Number
 from bayesrisk.distributions import CountLaw
 from bayesrisk.exceptions import (
     ArgumentError,

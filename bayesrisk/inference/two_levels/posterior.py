@@ -12,7 +12,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._validation import FloatArray, IntArray, Number
+from bayesrisk._types import FloatArray, IntArray
+from bayesrisk._validation import Number
 from bayesrisk._version import __version__
 from bayesrisk.distributions import CountLaw
 from bayesrisk.exceptions import ShapeError

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from bayesrisk._validation import FloatArray, Number
+from bayesrisk._types import FloatArray
+from bayesrisk._validation import Number
 from bayesrisk.distributions import CountLaw, DiscreteGaussian, sum_approximation
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.two_levels import model

@@ -4,15 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk._files.parse import shown
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.tabulation import different_cells
 from bayesrisk.tables import Table, Workload
 
-IntArray = NDArray[np.int64]
 Rows = sparse.csr_array
 
 

@@ -6,16 +6,16 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
-from bayesrisk._random import generator
+from bayesrisk._types import IntArray
 from bayesrisk.accounting import exact_number
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.mechanisms.base import BaseMechanism, BasePrepared, Protected
 from bayesrisk.mechanisms.noise._bottom_up_tables import (
     Roles,
     check_plan,
@@ -24,13 +24,12 @@ from bayesrisk.mechanisms.noise._bottom_up_tables import (
     scale_to,
 )
 from bayesrisk.mechanisms.tabulation import replace_counts, true_tables
-from bayesrisk.release import MechanismSpec, NoiseSpec, Release
+from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload
 
 __all__ = ["BottomUp", "PreparedBottomUp"]
 
 Key = tuple[str, str]
-IntArray = NDArray[np.int64]
 
 _ALLOCATIONS = ("das-2020", "uniform")
 #: Share c of a strategy query over the cells that add up to one count, times the product's rho.
@@ -50,7 +49,7 @@ _PAPER = "steed-2024"
 _MAX_SIGMA2 = 10**15
 
 
-class BottomUp:
+class BottomUp(BaseMechanism):
     r"""Noise on tables of the smallest places, with a simple post-processing from the bottom up.
 
     Every cell of a measured table gets discrete Gaussian noise of scale
@@ -104,7 +103,9 @@ class BottomUp:
     exact integers, ties at random; a place whose clipped counts are all zero is split as evenly
     as can be; households of seven and more count as seven people; in ``uniform``, one table is
     one query, as its cells are disjoint.  The released counts have no likelihood in closed form,
-    so the spec's ``noise`` is empty; :meth:`measurement_noise` says what was drawn.
+    so the spec's ``noise`` is empty; :meth:`measurement_noise` says what was drawn.  The spec of a
+    release holds the budget of every measured table; its ``diagnostics["rho"]`` is the zCDP that
+    the noise spends on them together (under ``steed-2024``: for ``change-one``).
 
     References
     ----------
@@ -164,12 +165,8 @@ class BottomUp:
             "exact": None if self._exact is None else list(self._exact),
             "bounds": self._bounds,
         }
-        self._spec = MechanismSpec("bottom-up", {k: v for k, v in given.items() if v is not None})
-
-    @property
-    def spec(self) -> MechanismSpec:
-        """What the mechanism does; the spec of a release also holds the budget of every table."""
-        return self._spec
+        stated = {k: v for k, v in given.items() if v is not None}
+        super().__init__(MechanismSpec("bottom-up", stated))
 
     def _plan(self, workload: Workload) -> "_Plan":
         """Return the role and the noise of every table of a workload."""
@@ -271,42 +268,14 @@ class BottomUp:
             "exact": list(plan.roles.exact[1:]),
             "bounds": dict(plan.bounds),
         }
-        exact = tuple(key for key in workload.tables if key[1] in plan.roles.exact)
-        spec = MechanismSpec("bottom-up", parameters, invariants=exact)
+        exact = {key: TrueCounts() for key in workload.tables if key[1] in plan.roles.exact}
+        spec = MechanismSpec("bottom-up", parameters, exact).for_tables(workload.tables)
         return PreparedBottomUp(spec, plan, true_tables(microdata, workload))
 
-    def release(
-        self,
-        microdata: Microdata | Records,
-        *,
-        workload: Workload,
-        rng: np.random.Generator | int | None = None,
-    ) -> Release:
-        """Return the tables of the workload, non-negative and whole.
-
-        Parameters
-        ----------
-        microdata : Microdata or Records
-            The records.
-        workload : Workload
-            Tables to publish; those of coarser levels must be at the finest one too.
-        rng : Generator or int, optional
-            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
-            for simulation, and the release says so (``simulation``): a seed can be guessed.
-
-        Returns
-        -------
-        Release
-            Its spec holds the budget of every measured table; ``diagnostics["rho"]`` is the zCDP
-            that the noise spends on them together (under ``steed-2024``: for ``change-one``).
-
-        Raises
-        ------
-        ArgumentError
-            If the parameters do not fit the workload.
-        """
-        generator(rng, optional=True)  # a bad seed is refused before the work
-        return self.prepare(microdata, workload=workload).draw(rng)
+    def _protect(
+        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
+    ) -> Protected:
+        return self.prepare(microdata, workload=workload)._draw(rng)
 
 
 @dataclass(frozen=True)
@@ -322,7 +291,7 @@ class _Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedBottomUp:
+class PreparedBottomUp(BasePrepared):
     """A bottom-up release of one truth, ready to be drawn many times.
 
     It holds the confidential counts: it belongs to the custodian.
@@ -358,26 +327,8 @@ class PreparedBottomUp:
             found[name] = np.minimum(found[name], found[bound])
         return found
 
-    def draw(self, rng: np.random.Generator | int | None = None) -> Release:
-        """Return one release.
-
-        Parameters
-        ----------
-        rng : Generator or int, optional
-            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
-            for simulation, and the release says so (``simulation``): a seed can be guessed.
-
-        Returns
-        -------
-        Release
-            As :meth:`BottomUp.release` gives it.
-
-        Raises
-        ------
-        ArgumentError
-            If ``rng`` is no seed.
-        """
-        finest = self._finest(generator(rng, optional=True))
+    def _draw(self, rng: np.random.Generator) -> Protected:
+        finest = self._finest(rng)
         workload, geoids = self.plan.workload, self.truth.geoids
         places = geoids[workload.levels[-1]]
         counts: dict[Key, sparse.csr_array] = {}
@@ -388,7 +339,7 @@ class PreparedBottomUp:
                 np.add.at(sums, row, finest[name])
                 counts[level, name] = sparse.csr_array(sums)
         tables, spent = replace_counts(self.truth, counts), {"rho": float(self.plan.spent)}
-        return Release(self.spec, tables, spent, simulation=rng is not None)
+        return Protected(tables, self.spec, spent)
 
 
 def _positive(value: Any, name: str) -> Fraction:

@@ -1,8 +1,7 @@
 """Independent integer noise in every cell of every geography, whatever the workload."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -11,14 +10,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
-from bayesrisk._random import generator
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.mechanisms.base import BaseMechanism, Protected
 from bayesrisk.mechanisms.noise.budgets import Budgets, resolve_budgets
 from bayesrisk.mechanisms.tabulation import most_cells, replace_counts, true_tables
-from bayesrisk.release import MechanismSpec, NoiseSpec, Release
+from bayesrisk.release import MechanismSpec, NoiseSpec
 from bayesrisk.tables import Microdata, Records, Table, Workload
 
 __all__ = ["DiscreteGaussianMechanism", "DiscreteLaplaceMechanism"]
@@ -28,7 +26,7 @@ _MOVED = {"add-remove": 1, "change-one": 2}
 _CHUNK = 2**22  # cells drawn at a time: bounds the memory beyond the tables themselves
 
 
-class _NoiseMechanism(ABC):
+class _NoiseMechanism(BaseMechanism):
     """What the two laws share: budgets, their check against the workload, and the draw."""
 
     _name: ClassVar[str]
@@ -47,68 +45,28 @@ class _NoiseMechanism(ABC):
             key: NoiseSpec(self._name, self._scale(_MOVED[sensitivity] * self._overlap[key], part))
             for key, part in budgets.items()
         }
-        self._spec = MechanismSpec(self._name, parameters, noise)
+        super().__init__(MechanismSpec(self._name, parameters, noise))
+        self._laws = noise
 
     @staticmethod
     @abstractmethod
     def _scale(moved: int, budget: Fraction) -> Fraction:
         """Return the scale of the noise, where a neighbour moves this many cells by one."""
 
-    @property
-    def spec(self) -> MechanismSpec:
-        """What the mechanism does, with the law of the noise in every budgeted table."""
-        return self._spec
-
-    def release(
-        self,
-        microdata: Microdata | Records,
-        *,
-        workload: Workload,
-        rng: np.random.Generator | int | None = None,
-    ) -> Release:
-        """Return the tables with noise in every cell, zeros included; counts may be negative.
-
-        Parameters
-        ----------
-        microdata : Microdata or Records
-            The records.
-        workload : Workload
-            Tables to publish; each needs a budget.
-        rng : Generator or int, optional
-            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
-            for simulation, and the release says so (``simulation``): a seed can be guessed.
-
-        Returns
-        -------
-        Release
-            Noisy tables; ``diagnostics`` holds the budget that they spend together.
-
-        Raises
-        ------
-        ArgumentError
-            If a table has no budget, or a record counts in more of its cells than ``overlap``
-            says.
-        """
-        random = generator(rng, optional=True)
+    def _protect(
+        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
+    ) -> Protected:
         self._check(workload)
         tables = true_tables(microdata, workload)
         noisy = {
-            key: _with_noise(counts, self._spec.noise[key].to_law(), random)
+            key: _with_noise(counts, self._laws[key].to_law(), rng)
             for key, counts in tables.counts.items()
         }
-        noise = {key: self._spec.noise[key] for key in noisy}
         spent = sum((self._budgets[key] for key in noisy), Fraction(0))
-        return Release(
-            replace(self._spec, noise=noise),
-            replace_counts(tables, noisy),
-            {self._unit: float(spent)},
-            simulation=rng is not None,
-        )
+        return Protected(replace_counts(tables, noisy), diagnostics={self._unit: float(spent)})
 
     def _check(self, workload: Workload) -> None:
         """Check that every table has a budget, and the sensitivity that its noise is made for."""
-        if not isinstance(workload, Workload):
-            raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
         actual: dict[str, tuple[Table, int]] = {}  # tables are mostly alike at all levels
         for (level, name), table in workload.tables.items():
             if (level, name) not in self._budgets:
@@ -163,6 +121,11 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
     ArgumentError
         If the budgets are not given in one form, one is not positive, shares exceed 1, or another
         parameter is out of range.
+
+    Notes
+    -----
+    Every cell gets noise, zeros included, so that counts may be negative.  Every table of the
+    workload needs a budget; ``diagnostics["rho"]`` of a release is what its tables spend.
 
     References
     ----------
@@ -242,6 +205,11 @@ class DiscreteLaplaceMechanism(_NoiseMechanism):
     ArgumentError
         If the budgets are not given in one form, one is not positive, shares exceed 1, or another
         parameter is out of range.
+
+    Notes
+    -----
+    Every cell gets noise, zeros included, so that counts may be negative.  Every table of the
+    workload needs a budget; ``diagnostics["epsilon"]`` of a release is what its tables spend.
 
     Examples
     --------

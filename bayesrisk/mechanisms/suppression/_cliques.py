@@ -13,15 +13,14 @@ from itertools import combinations
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables import Histogram, Workload
 
 __all__ = ["Cliques", "cliques_of"]
 
-IntArray = NDArray[np.int64]
 _MAX_CELLS = 2**22
 
 

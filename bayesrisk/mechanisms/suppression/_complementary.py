@@ -10,10 +10,10 @@ more takes no witness away, so what is protected stays so.
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk._highs import WarmProgram
+from bayesrisk._types import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.suppression._cliques import Cliques
 from bayesrisk.mechanisms.suppression._groups import Group, endless_variables, equal_rows
@@ -21,9 +21,6 @@ from bayesrisk.mechanisms.suppression._integer_range import ENDLESS, as_floats
 
 __all__ = ["LEAST", "complement"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 #: Zeros are published, so everybody knows that a withheld count is at least this.
 LEAST = 1
 #: Largest count that a witness may have: sums of such stay exact.

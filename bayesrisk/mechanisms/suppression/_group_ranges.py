@@ -4,18 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from bayesrisk._types import BoolArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.suppression._groups import Group, endless_variables, equal_rows
 from bayesrisk.mechanisms.suppression._integer_range import ENDLESS, IntegerProgram
 
 __all__ = ["group_ranges", "some_histogram"]
 
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 _SWEEPS = 20  # of bounds through the rows; more only save linear programs
 _CONTRADICT = "tables: published cells contradict each other"
 

@@ -6,18 +6,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk._files.parse import shown
+from bayesrisk._types import BoolArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.suppression._cliques import Cliques, cliques_of
 from bayesrisk.tables import Histogram, PublishedTables
 
 __all__ = ["Group", "Structure", "endless_variables", "equal_rows", "structure_of"]
 
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 _MAX_COUNT = 2**31  # sums of products of such are exact
 
 

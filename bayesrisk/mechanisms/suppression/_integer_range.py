@@ -9,15 +9,13 @@ meet, a variable is split at a fraction and both halves are looked at.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk._highs import WarmProgram
+from bayesrisk._types import FloatArray, IntArray
 
 __all__ = ["ENDLESS", "IntegerProgram", "as_floats"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 #: A bound that is none.
 ENDLESS = 2**62
 #: How far HiGHS may be off a whole number; only proposals depend on it.

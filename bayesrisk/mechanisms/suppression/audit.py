@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.mechanisms.suppression._group_ranges import group_ranges
 from bayesrisk.mechanisms.suppression._groups import Structure, structure_of
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["ProtectionRanges", "audit_suppression"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,18 +4,18 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
-from bayesrisk._random import generator
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentTypeError, DataError
+from bayesrisk.mechanisms.base import BaseMechanism, Protected
 from bayesrisk.mechanisms.suppression._complementary import complement
 from bayesrisk.mechanisms.suppression._group_ranges import some_histogram
 from bayesrisk.mechanisms.suppression._groups import Structure, structure_of
 from bayesrisk.mechanisms.tabulation import true_tables
-from bayesrisk.release import MechanismSpec, Release
+from bayesrisk.release import MechanismSpec, SuppressedCounts
 from bayesrisk.tables import (
     Histogram,
     Microdata,
@@ -27,10 +27,8 @@ from bayesrisk.tables import (
 
 __all__ = ["Suppression"]
 
-IntArray = NDArray[np.int64]
 
-
-class Suppression:
+class Suppression(BaseMechanism):
     """Withhold counts below a threshold, and what would reveal them.
 
     Primary suppression withholds every count from 1 to ``threshold - 1``.  Complementary
@@ -67,7 +65,9 @@ class Suppression:
     cheapest direction up and down, where moving a published count by one costs that count; what it
     moves is withheld.  A direction counts if it is whole, which is checked.  If neither is, one
     more record like a true one is, which is always a direction.  The cells are sufficient, not the
-    fewest possible.  The choice is deterministic.
+    fewest possible.  The choice is deterministic:
+    nothing is drawn.  ``diagnostics["suppressed_cells"]`` of a release is their number.
+    Tables may tell at most 4,194,304 kinds of records apart, and counts are below 2**31.
 
     Places are protected one by one where tables have one level, and together below each place of
     the coarsest level where they have several.  A program has as many variables as a place has
@@ -87,19 +87,12 @@ class Suppression:
             )
         self._complementary = complementary
         self._protection = check.integer(protection, "protection", lower=1)
-        self._spec = MechanismSpec(
-            "suppression",
-            {
-                "threshold": self._threshold,
-                "complementary": complementary,
-                "protection": self._protection,
-            },
-        )
-
-    @property
-    def spec(self) -> MechanismSpec:
-        """What the mechanism does; a published count is true."""
-        return self._spec
+        parameters = {
+            "threshold": self._threshold,
+            "complementary": complementary,
+            "protection": self._protection,
+        }
+        super().__init__(MechanismSpec("suppression", parameters, others=SuppressedCounts()))
 
     def suppress(self, tables: PublishedTables) -> PublishedTables:
         """Return true tables with cells withheld.
@@ -133,45 +126,15 @@ class Suppression:
             raise ArgumentTypeError(f"tables must be PublishedTables, got {shown(tables)}")
         return self._suppress(tables, None)
 
-    def release(
-        self,
-        microdata: Microdata | Records,
-        *,
-        workload: Workload,
-        rng: np.random.Generator | int | None = None,
-    ) -> Release:
-        """Return the tables with cells withheld.
-
-        Parameters
-        ----------
-        microdata : Microdata or Records
-            The records.
-        workload : Workload
-            Tables to publish.
-        rng : Generator or int, optional
-            Not drawn from; every mechanism takes one.
-
-        Returns
-        -------
-        Release
-            Tables; ``diagnostics`` holds the number of suppressed cells.
-
-        Raises
-        ------
-        ArgumentError
-            If ``rng`` is no seed, the records lack what a table needs, or tables tell more than
-            4,194,304 kinds of records apart.
-        DataError
-            If a count is 2**31 or more.
-        """
-        generator(rng, optional=True)
+    def _protect(
+        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
+    ) -> Protected:
         tables = true_tables(microdata, workload)
         records = as_microdata(microdata).for_schema(workload.schema)
         histogram = Histogram.from_records(records, level=workload.levels[-1])
         tables = self._suppress(tables, histogram)
         cells = sum(part.nnz for part in tables.suppressed.values())
-        found = {"suppressed_cells": float(cells)}
-        return Release(self._spec, tables, found, simulation=rng is not None)
+        return Protected(tables, diagnostics={"suppressed_cells": float(cells)})
 
     def _suppress(self, tables: PublishedTables, histogram: Histogram | None) -> PublishedTables:
         """Return the tables with cells withheld; their records are known or looked for."""

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from bayesrisk._types import IntArray
+
 __all__ = ["PartnerSearch"]
 
-IntArray = NDArray[np.int64]
 _FIRST = 8  # blocks of the first query
 
 

@@ -6,15 +6,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayesrisk._files.parse import shown
+from bayesrisk._types import IntArray
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
 __all__ = ["TIERS", "apportion", "pairs_for_rate", "parse_tiers", "tiers_of"]
 
-IntArray = NDArray[np.int64]
 
 #: Shares of the units by rank of risk, and the probability of being chosen before rescaling.
 TIERS = (("0.005", "1"), ("0.195", "0.6"), ("0.3", "0.3"), ("0.5", "0.1"))

@@ -8,12 +8,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bayesrisk._files.parse import shown
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.tables import Microdata, Records
 
 __all__ = ["DERIVED", "Units", "swap_units"]
 
-IntArray = NDArray[np.int64]
 _HOUSEHOLD = "household"
 _ADULT_AGE = 18
 #: Columns that are counted from the persons where the households do not have them.

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import generator
+from bayesrisk._types import IntArray
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.mechanisms.base import BaseMechanism, Protected
 from bayesrisk.mechanisms.swapping._pairs import PartnerSearch
 from bayesrisk.mechanisms.swapping._risk_tiers import (
     TIERS,
@@ -22,12 +24,11 @@ from bayesrisk.mechanisms.swapping._risk_tiers import (
 )
 from bayesrisk.mechanisms.swapping._units import Units, swap_units
 from bayesrisk.mechanisms.tabulation import true_tables
-from bayesrisk.release import MechanismSpec, Release
+from bayesrisk.release import MechanismSpec, TrueCounts
 from bayesrisk.tables import Geography, Microdata, Records, Table, Workload, as_microdata
 
 __all__ = ["SwappedMicrodata", "Swapping"]
 
-IntArray = NDArray[np.int64]
 _UNITS = ("household", "person")
 
 
@@ -60,7 +61,7 @@ class SwappedMicrodata:
     tier_rates: tuple[float, ...]
 
 
-class Swapping:
+class Swapping(BaseMechanism):
     """Exchange the places of risky households and of others like them nearby.
 
     Households are ranked by risk within each region: those whose characteristics are rarest in
@@ -107,7 +108,9 @@ class Swapping:
     sorted list of blocks.  Persons whose household has no record (group quarters) stay, and
     households without persons do where persons are given.  Where no partner is left the next
     household of the tier is tried, then those of the next tiers, so the realised rate is below
-    the stated one only when too few households have a partner at all; it is always reported.
+    the stated one only when too few households have a partner at all; it is always reported:
+    ``diagnostics["realised_rate"]`` of a release.  Its spec names the tables that swapping cannot
+    change; the likelihood of the others has no closed form.
 
     References
     ----------
@@ -151,24 +154,17 @@ class Swapping:
         self._unit = check.choice(unit, "unit", _UNITS)
         self._neighbours = check.integer(neighbours, "neighbours", lower=1, upper=10_000)
         self._shares, self._weights = parse_tiers(tiers)
-        self._spec = MechanismSpec(
-            "swapping",
-            {
-                "rate": self._rate,
-                "swap_key": self._key,
-                "unique_by": self._unique,
-                "within": within,
-                "unique_within": unique_within,
-                "unit": self._unit,
-                "neighbours": self._neighbours,
-                "tiers": list(zip(self._shares, self._weights, strict=True)),
-            },
-        )
-
-    @property
-    def spec(self) -> MechanismSpec:
-        """What the mechanism does; its likelihood has no closed form."""
-        return self._spec
+        parameters = {
+            "rate": self._rate,
+            "swap_key": self._key,
+            "unique_by": self._unique,
+            "within": within,
+            "unique_within": unique_within,
+            "unit": self._unit,
+            "neighbours": self._neighbours,
+            "tiers": list(zip(self._shares, self._weights, strict=True)),
+        }
+        super().__init__(MechanismSpec("swapping", parameters))
 
     def swap(
         self, microdata: Microdata | Records, *, rng: np.random.Generator | int | None = None
@@ -222,38 +218,9 @@ class Swapping:
             tuple(rates.tolist()),
         )
 
-    def release(
-        self,
-        microdata: Microdata | Records,
-        *,
-        workload: Workload,
-        rng: np.random.Generator | int | None = None,
-    ) -> Release:
-        """Return the tables of the records after swapping.
-
-        Parameters
-        ----------
-        microdata : Microdata or Records
-            The records.
-        workload : Workload
-            Tables to publish.
-        rng : Generator or int, optional
-            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
-            for simulation, and the release says so (``simulation``): a seed can be guessed.
-
-        Returns
-        -------
-        Release
-            Tables; ``diagnostics`` holds the realised rate, and the spec the tables that swapping
-            cannot change.
-
-        Raises
-        ------
-        ArgumentError
-            If a column or level is absent.
-        DataError
-            If persons and households do not fit together.
-        """
+    def _protect(
+        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
+    ) -> Protected:
         swapped = self.swap(microdata, rng=rng)
         tables = true_tables(swapped.microdata, workload)
         geography = workload.schema.geography
@@ -263,9 +230,11 @@ class Swapping:
             for (level, name), table in workload.tables.items()
             if geography.rank(level) <= coarse or self._keeps(table, swapped.microdata, workload)
         )
-        spec = replace(self._spec, invariants=same)
-        rate = {"realised_rate": swapped.realised_rate}
-        return Release(spec, tables, rate, simulation=rng is not None)
+        return Protected(
+            tables,
+            replace(self.spec, tables=dict.fromkeys(same, TrueCounts())),
+            {"realised_rate": swapped.realised_rate},
+        )
 
     def _keeps(self, table: Table, data: Microdata, workload: Workload) -> bool:
         """Say whether a table depends on nothing but block, swap key and how many there are."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bayesrisk._types import BoolArray, IntArray
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.mechanisms.topdown import _budget as strategy
@@ -23,8 +24,6 @@ from bayesrisk.mechanisms.topdown._tree import Level, Measured
 from bayesrisk.tables import Schema, Workload
 from bayesrisk.tables.histogram import Histogram
 
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
 Key = tuple[str, str]
 Rows = sparse.csr_array
 

@@ -7,16 +7,12 @@ child, so problems stay as sparse as the data.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from bayesrisk._types import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.topdown._least_squares import LeastSquares, solve
 from bayesrisk.mechanisms.topdown._rounding import Rounding, controlled_rounding
-
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

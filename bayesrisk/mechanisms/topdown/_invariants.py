@@ -9,15 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk._files.parse import shown
+from bayesrisk._types import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.topdown._children import Lookahead
 
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
 Rows = sparse.csr_array
 
 

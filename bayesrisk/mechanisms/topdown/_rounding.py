@@ -9,13 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, sparse
 
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import DataError
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 #: The solver's answers are good to about 1e-9: what is this close to an integer is one.
 SNAP = 1e-6

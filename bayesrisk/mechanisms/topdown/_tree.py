@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bayesrisk._types import IntArray
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.topdown._children import Family, Lookahead, Query, solve_family
 from bayesrisk.mechanisms.topdown._invariants import ExactSets, Zeros
 
-IntArray = NDArray[np.int64]
 Rows = sparse.csr_array
 
 

@@ -7,13 +7,13 @@ import numpy as np
 from scipy import sparse
 
 from bayesrisk._files.parse import shown
-from bayesrisk._random import generator
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.mechanisms.base import BaseMechanism, Protected
 from bayesrisk.mechanisms.topdown import _budget as strategy
 from bayesrisk.mechanisms.topdown import _parameters as parameters
 from bayesrisk.mechanisms.topdown._build import Settings, build, noise_scales, settings_documents
 from bayesrisk.mechanisms.topdown.prepared import PreparedTopDown
-from bayesrisk.release import MechanismSpec, NoiseSpec, Release
+from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.tables import (
     Histogram,
     Microdata,
@@ -30,7 +30,7 @@ MAX_CELLS = 100_000
 Key = tuple[str, str]
 
 
-class TopDown:
+class TopDown(BaseMechanism):
     r"""Noisy counts at every level, made consistent from the top of the geography down.
 
     Every measured table :math:`q` of every node gets discrete Gaussian noise of scale
@@ -81,7 +81,9 @@ class TopDown:
     -----
     Simulation grade: see :meth:`DiscreteGaussian.rvs`.  The released counts have no likelihood in
     closed form, so the spec's ``noise`` is empty; :meth:`measurement_noise` says what was drawn.
-    A release is post-processing of the noisy counts, but for what is invariant.
+    A release is post-processing of the noisy counts, but for what is invariant; its spec holds the
+    budget of every measured table.  Tables are published at the measured levels or coarser ones:
+    non-negative, whole, and consistent with each other.
 
     References
     ----------
@@ -133,13 +135,8 @@ class TopDown:
             "rounding": None if self._rounding is None else list(self._rounding),
         }
         stated = {k: settings_documents(v) for k, v in given.items() if v is not None}
-        self._spec = MechanismSpec("topdown", stated)
+        super().__init__(MechanismSpec("topdown", stated))
         self._last: tuple[Workload, Settings] | None = None
-
-    @property
-    def spec(self) -> MechanismSpec:
-        """What the mechanism does; the spec of a release also holds the budget of every table."""
-        return self._spec
 
     def _settings(self, workload: Workload) -> Settings:
         """Return the settings for a workload; the last ones are kept for the next truth."""
@@ -284,42 +281,13 @@ class TopDown:
         }
         stated["budget"] = settings_documents(settings.budget)
         stated["invariants"] = [list(key) for key in settings.invariants]
-        exact = tuple(key for key in settings.invariants if key in workload.tables)
-        return MechanismSpec("topdown", stated, invariants=exact)
+        exact = {key: TrueCounts() for key in settings.invariants if key in workload.tables}
+        return MechanismSpec("topdown", stated, exact).for_tables(workload.tables)
 
-    def release(
-        self,
-        microdata: Microdata | Records,
-        *,
-        workload: Workload,
-        rng: np.random.Generator | int | None = None,
-    ) -> Release:
-        """Return the tables of the workload: non-negative, whole, and consistent with each other.
-
-        Parameters
-        ----------
-        microdata : Microdata or Records
-            The records.
-        workload : Workload
-            Tables to publish, at the measured levels or coarser ones.
-        rng : Generator or int, optional
-            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
-            for simulation, and the release says so (``simulation``): a seed can be guessed.
-
-        Returns
-        -------
-        Release
-            Its spec holds the budget of every measured table.
-
-        Raises
-        ------
-        ArgumentError
-            If the parameters do not fit the workload, or the schema has too many cells.
-        DataError
-            If records contradict the public facilities.
-        """
-        generator(rng, optional=True)  # a bad seed is refused before the work
-        return self.prepare(microdata, workload=workload).draw(rng)
+    def _protect(
+        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
+    ) -> Protected:
+        return self.prepare(microdata, workload=workload)._draw(rng)
 
 
 def _pl94(workload: Workload) -> Workload:

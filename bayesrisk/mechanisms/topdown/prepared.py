@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk._random import generator
+from bayesrisk.mechanisms.base import BasePrepared, Protected
 from bayesrisk.mechanisms.topdown._tree import Level, solve_tree
-from bayesrisk.release import MechanismSpec, Release
+from bayesrisk.release import MechanismSpec
 from bayesrisk.tables import Histogram, PublishedTables, Workload
 
 __all__ = ["PreparedTopDown"]
@@ -18,7 +19,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedTopDown:
+class PreparedTopDown(BasePrepared):
     """A TopDown-like release of one truth, ready to be drawn many times.
 
     It holds the confidential counts: it belongs to the custodian.
@@ -65,25 +66,7 @@ class PreparedTopDown:
             for level, counts in zip(self.levels, solved, strict=True)
         }
 
-    def draw(self, rng: np.random.Generator | int | None = None) -> Release:
-        """Return one release.
-
-        Parameters
-        ----------
-        rng : Generator or int, optional
-            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
-            for simulation, and the release says so (``simulation``): a seed can be guessed.
-
-        Returns
-        -------
-        Release
-            As :meth:`TopDown.release` gives it.
-
-        Raises
-        ------
-        ArgumentError
-            If ``rng`` is no seed.
-        """
+    def _draw(self, rng: np.random.Generator) -> Protected:
         found = self.histograms(rng)
         finest = found[self.levels[-1].name]
         geoids: dict[str, NDArray[np.str_]] = {}
@@ -93,5 +76,4 @@ class PreparedTopDown:
             geoids[level] = own.geoids
             for name in self.workload.at(level):
                 counts[level, name] = sparse.csr_array(own.counts @ self.rows[level, name])
-        tables = PublishedTables(self.workload, geoids, counts)
-        return Release(self.spec, tables, simulation=rng is not None)
+        return Protected(PublishedTables(self.workload, geoids, counts), self.spec)

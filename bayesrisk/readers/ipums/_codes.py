@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from bayesrisk._types import IntArray
 from bayesrisk.readers.text.columns import digit_matrix, texts
 from bayesrisk.tables import Records, Schema
 
 __all__ = ["ADULT", "HISPANIC", "QUARTERS", "hhgq_of", "records_of"]
 
-IntArray = NDArray[np.int64]
 ADULT = 18  # as in the 2020 redistricting data, not the voting age of 1940
 #: Types of quarters that occur, by their kind 0 to 7.
 QUARTERS = (0, 2, 3, 4, 6, 7, 8, 9)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers.ipums import _codes as codes
 from bayesrisk.readers.ipums._ddi import Variable, read_ddi
@@ -27,7 +28,6 @@ from bayesrisk.tables import Records
 
 __all__ = ["iter_ipums_1940", "read_ipums_1940"]
 
-IntArray = NDArray[np.int64]
 _H, _P = ord("H"), ord("P")
 _LINE = 140  # characters of a line, about
 _BYTES = 2**22  # read at a time at most: larger pieces leave the cache

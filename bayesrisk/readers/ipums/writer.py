@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bayesrisk._files.parse import shown
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.readers.ipums import _codes as codes
 from bayesrisk.readers.ipums._ddi import Variable, write_ddi
@@ -21,7 +22,6 @@ from bayesrisk.tables import Records
 
 __all__ = ["write_ipums_1940"]
 
-IntArray = NDArray[np.int64]
 _HOUSEHOLD_LINE, _PERSON_LINE = 131, 118
 _NEEDED = {"household": 10**8 - 1, "person": 9999, "sex": 1, "age": 120}
 _IN_HOUSEHOLD, _IN_QUARTERS = 1, 4  # GQ

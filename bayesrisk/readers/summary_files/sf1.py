@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import MAX_COLUMNS
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers.summary_files import _sf1_cells as cells
 from bayesrisk.readers.summary_files._sf1_geography import Header, read_header
@@ -33,7 +33,6 @@ CHUNK = 2**15
 _GEOGRAPHY = re.compile(r"([a-z]{2})geo2010\.sf1")
 _KEYS = ("FILEID", "STUSAB", "CHARITER", "CIFSN", "LOGRECNO")
 _LARGEST = 2**52
-IntArray = NDArray[np.int64]
 
 
 def iter_sf1(

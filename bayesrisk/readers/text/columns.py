@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from bayesrisk._files.parse import shown
 from bayesrisk._files.text import header_fields
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers.text.source import Source, first_lines, named
 
@@ -36,8 +37,6 @@ __all__ = [
 CHUNK = 2**18
 _BLOCK = 2**20  # bytes that the parser takes at a time
 _ASCII_ZERO = 48
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk._files.parse import shown
+from bayesrisk._types import ByteArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers.text.source import Source, blocks
 
@@ -15,8 +16,6 @@ __all__ = ["Lines", "line_pieces"]
 _NEWLINE, _BLANK, _ZERO = 10, 32, 48
 _DIGITS = 18  # of a number that fits in 64 bits, whatever they are
 
-Bytes = NDArray[np.uint8]
-
 
 @dataclass(frozen=True)
 class Lines:
@@ -24,7 +23,7 @@ class Lines:
 
     name: str
     before: int
-    buffer: Bytes
+    buffer: ByteArray
     starts: NDArray[np.int64]
     lengths: NDArray[np.int64]
 
@@ -39,7 +38,7 @@ class Lines:
         """Return how a message names a line."""
         return f"{self.name}: line {self.before + row + 1}"
 
-    def characters(self, rows: NDArray[np.int64], start: int, stop: int) -> Bytes:
+    def characters(self, rows: NDArray[np.int64], start: int, stop: int) -> ByteArray:
         """Return columns of some lines, a row each."""
         short = self.lengths[rows] < stop
         if short.any():
@@ -52,7 +51,7 @@ class Lines:
             return np.zeros((0, width), dtype=np.uint8)
         # A view of every window of that width; rows are picked from it in one pass.
         windows = np.lib.stride_tricks.sliding_window_view(self.buffer, width)
-        picked: Bytes = windows[self.starts[rows] + start]
+        picked: ByteArray = windows[self.starts[rows] + start]
         return picked
 
 
@@ -66,7 +65,7 @@ class Picked:
     def __len__(self) -> int:
         return self.rows.size
 
-    def check(self, column: str, good: NDArray[np.bool_], rule: str, field: Bytes) -> None:
+    def check(self, column: str, good: NDArray[np.bool_], rule: str, field: ByteArray) -> None:
         """Raise for the first line that is not good."""
         if not good.all():
             row = int(np.argmin(good))
@@ -76,11 +75,11 @@ class Picked:
                 f"got {shown(text)}"
             )
 
-    def text(self, start: int, stop: int) -> Bytes:
+    def text(self, start: int, stop: int) -> ByteArray:
         """Return a column as characters."""
         return self.lines.characters(self.rows, start, stop)
 
-    def digits(self, column: str, start: int, stop: int) -> Bytes:
+    def digits(self, column: str, start: int, stop: int) -> ByteArray:
         """Return a column in which every character is a digit."""
         field = self.text(start, stop)
         good = np.logical_and.reduce((field - np.uint8(_ZERO)) <= 9, axis=1)
@@ -97,7 +96,7 @@ class Picked:
         return value
 
 
-def parse_whole(field: Bytes) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def parse_whole(field: ByteArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return numbers without sign, and which fields are one: blanks stand only on the left."""
     digit = field - np.uint8(_ZERO)
     numeric = digit <= 9

@@ -1,15 +1,14 @@
 """Cells of a schema that a record can lie in."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables.household import household_cells
 from bayesrisk.tables.schema import Schema
 
 __all__ = ["HOUSEHOLD", "TENURES", "possible_cells"]
 
-Ints = NDArray[np.int64]
 
 #: Most possible cells that are listed.
 MAX_CELLS = 2_000_000
@@ -18,7 +17,7 @@ TENURES = ("merged", "cash", "four-way")
 _NO_RENT = 4
 
 
-def possible_cells(schema: Schema, *, structural_rules: bool, tenure: str) -> Ints:
+def possible_cells(schema: Schema, *, structural_rules: bool, tenure: str) -> IntArray:
     """Return the cells that a record can lie in.
 
     Parameters
@@ -54,7 +53,7 @@ def possible_cells(schema: Schema, *, structural_rules: bool, tenure: str) -> In
     return cells
 
 
-def _any_household(schema: Schema) -> Ints:
+def _any_household(schema: Schema) -> IntArray:
     """Return every combination of the codes of occupied units, and the vacant units."""
     homes = np.zeros(1, np.int64)
     for name in schema.names:

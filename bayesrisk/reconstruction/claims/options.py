@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._types import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.claims._cells import HOUSEHOLD, TENURES, possible_cells
@@ -26,8 +27,6 @@ from bayesrisk.tables.workload import Table
 
 __all__ = ["About", "about_claims"]
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _MOST_COLUMNS = 14
 #: Partial assignments have a number each.
@@ -79,7 +78,7 @@ class About:
                 found[name] = tuple(s for s in sets if len(s) > 1)
         return found
 
-    def blocks(self, tables: PublishedTables) -> Iterator[tuple[Ints, Bools]]:
+    def blocks(self, tables: PublishedTables) -> Iterator[tuple[IntArray, BoolArray]]:
         """Yield the published cells of each place, and which are withheld."""
         names = list(tables.workload.at(self.level))
         counts = sp.csr_array(
@@ -98,7 +97,7 @@ class About:
 
     def patterns(
         self, tables: PublishedTables, frame: pd.DataFrame
-    ) -> list[tuple[NDArray[np.int16], Ints]]:
+    ) -> list[tuple[NDArray[np.int16], IntArray]]:
         """Return the claims of a frame for each place: groups of codes, and multiplicities."""
         space = self.study.space
         for name in (self.level, "multiplicity"):

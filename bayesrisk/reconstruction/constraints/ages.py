@@ -2,18 +2,16 @@
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from bayesrisk._types import IntArray
 from bayesrisk.reconstruction.constraints.coupling import Coupling
 
 __all__ = ["detailed_cells"]
 
-Ints = NDArray[np.int64]
-
 
 def detailed_cells(
-    coupling: Coupling, counts: sp.csr_array, group: Ints, block: Ints, cell: Ints
-) -> Ints:
+    coupling: Coupling, counts: sp.csr_array, group: IntArray, block: IntArray, cell: IntArray
+) -> IntArray:
     """Return for every record the row of the larger place's detailed tables that it gets.
 
     Within a place and a row (sex, age bin, race class, Hispanic origin) records are taken in the

@@ -6,15 +6,14 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Table
 
 __all__ = ["CellSpace", "Queries", "entries", "queries", "space_of"]
 
-Ints = NDArray[np.int64]
 
 #: Most cells that are enumerated for one schema.
 MAX_CELLS = 2_000_000
@@ -33,7 +32,7 @@ class CellSpace:
     """
 
     schema: Schema
-    bins: Mapping[str, Ints]
+    bins: Mapping[str, IntArray]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -45,7 +44,7 @@ class CellSpace:
         """Number of cells."""
         return int(np.prod(self.shape))
 
-    def columns(self, cells: Ints) -> dict[str, Ints]:
+    def columns(self, cells: IntArray) -> dict[str, IntArray]:
         """Return the bins of flat cells; the code itself where an attribute was left whole."""
         found = {}
         parts = np.unravel_index(cells, self.shape)
@@ -61,7 +60,7 @@ class CellSpace:
         """Whether every value of the attribute has a bin of its own."""
         return self.bins[name].size == int(self.bins[name].max()) + 1
 
-    def coarser(self, cells: Ints, space: "CellSpace") -> Ints:
+    def coarser(self, cells: IntArray, space: "CellSpace") -> IntArray:
         """Return the cells of a coarser space in which the cells of this one lie."""
         index = []
         for name, part in zip(self.schema.names, np.unravel_index(cells, self.shape), strict=True):
@@ -88,7 +87,7 @@ class Queries:
 
     space: CellSpace
     names: tuple[tuple[str, str], ...]
-    factors: Mapping[str, Ints]
+    factors: Mapping[str, IntArray]
     table_sizes: tuple[int, ...]
 
     def key(self, at: int) -> tuple[bytes, ...]:
@@ -104,7 +103,7 @@ class Queries:
         supports = [self._support(at) for at in range(len(self.names))]
         return stack(supports, self.space.size)
 
-    def _support(self, at: int) -> tuple[Ints, Ints]:
+    def _support(self, at: int) -> tuple[IntArray, IntArray]:
         cells, weight = np.zeros(1, np.int64), np.ones(1, np.int64)
         for name, size in zip(self.space.schema.names, self.space.shape, strict=True):
             factor = self.factors[name][at]
@@ -114,7 +113,7 @@ class Queries:
         return cells, weight
 
 
-def stack(rows: Sequence[tuple[Ints, Ints]], n_columns: int) -> sp.csr_array:
+def stack(rows: Sequence[tuple[IntArray, IntArray]], n_columns: int) -> sp.csr_array:
     """Return a sparse matrix from (columns, values) of each row."""
     ptr = np.concatenate([[0], np.cumsum([columns.size for columns, _ in rows])])
     columns = np.concatenate([c for c, _ in rows]) if rows else np.zeros(0, np.int64)
@@ -122,7 +121,7 @@ def stack(rows: Sequence[tuple[Ints, Ints]], n_columns: int) -> sp.csr_array:
     return sp.csr_array((values, columns, ptr), shape=(len(rows), n_columns))
 
 
-def entries(matrix: sp.csr_array, rows: Ints, columns: Ints) -> Ints:
+def entries(matrix: sp.csr_array, rows: IntArray, columns: IntArray) -> IntArray:
     """Return the entries of a sparse matrix with sorted indices at pairs of row and column."""
     width = matrix.shape[1]
     held = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)) * width + matrix.indices

@@ -11,15 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from bayesrisk._types import IntArray
 from bayesrisk.reconstruction.constraints.cells import CellSpace, Queries, queries, space_of
 from bayesrisk.reconstruction.constraints.derived_rows import coupling_family
 from bayesrisk.tables.workload import Table
 
 __all__ = ["Coupling", "coarse_coupling", "whole_coupling"]
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -48,10 +46,10 @@ class Coupling:
     queries: Queries
     derivation: sp.csr_array
     rows: sp.csr_array
-    family: Ints
+    family: IntArray
     detail: sp.csr_array | None
-    detail_cell: Ints
-    detail_row: Ints
+    detail_cell: IntArray
+    detail_row: IntArray
 
 
 def coarse_coupling(

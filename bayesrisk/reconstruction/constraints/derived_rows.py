@@ -20,11 +20,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bayesrisk._types import IntArray
 from bayesrisk.reconstruction.constraints.cells import Queries
 
 __all__ = ["Family", "coupling_family", "joined", "person_families", "spanned"]
 
-Ints = NDArray[np.int64]
 Combination = Mapping[int, int]
 
 PERSON = ("sex", "age", "race", "hisp")
@@ -62,22 +62,24 @@ class _Finder:
         alone = [self.one["race"][2**k - 1] for k in range(6)]
         self.classes = [*alone, (bits > 1).astype(np.int64)]
 
-    def find(self, **factors: Ints) -> int | None:
+    def find(self, **factors: IntArray) -> int | None:
         """Return the published cell with these factors; an attribute not named does not matter."""
         key = tuple(factors.get(name, self.all[name]).tobytes() for name in PERSON)
         return self.index.get(key)
 
-    def plus(self, **factors: Ints) -> Combination | None:
+    def plus(self, **factors: IntArray) -> Combination | None:
         """Return a published cell as a combination."""
         at = self.find(**factors)
         return None if at is None else {at: 1}
 
-    def difference(self, whole: Mapping[str, Ints], part: Mapping[str, Ints]) -> Combination | None:
+    def difference(
+        self, whole: Mapping[str, IntArray], part: Mapping[str, IntArray]
+    ) -> Combination | None:
         """Return one published cell minus another, if both are there."""
         a, b = self.find(**whole), self.find(**part)
         return None if a is None or b is None else {a: 1, b: -1}
 
-    def ages(self, **factors: Ints) -> list[Ints]:
+    def ages(self, **factors: IntArray) -> list[IntArray]:
         """Return the smallest age groups that are published together with ``factors``."""
         fixed = {name: factors.get(name, self.all[name]).tobytes() for name in PERSON}
         groups = {

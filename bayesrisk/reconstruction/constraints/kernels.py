@@ -1,11 +1,9 @@
 """Kernel over all blocks of a file: live cells, and bounds of each, by interval propagation."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayesrisk._numba import kernel
-
-Ints = NDArray[np.int64]
+from bayesrisk._types import IntArray
 
 #: A count that was not published: its row says nothing.
 HIDDEN = -(2**62)
@@ -16,7 +14,7 @@ FIXED, OPEN, INFEASIBLE, LOOSE = 0, 1, 2, 3
 
 
 @kernel
-def grown(array: Ints, needed: int) -> Ints:
+def grown(array: IntArray, needed: int) -> IntArray:
     """Return ``array``, or a copy at least twice as long when ``needed`` entries do not fit."""
     if needed <= array.size:
         return array
@@ -27,16 +25,16 @@ def grown(array: Ints, needed: int) -> Ints:
 
 @kernel
 def live_cells(
-    rows: Ints,
-    value: Ints,
-    cell_ptr: Ints,
-    cell_row: Ints,
-    cell_coef: Ints,
-    cover_ptr: Ints,
-    cover_cell: Ints,
-    ceiling: Ints,
-    cell: Ints,
-    high: Ints,
+    rows: IntArray,
+    value: IntArray,
+    cell_ptr: IntArray,
+    cell_row: IntArray,
+    cell_coef: IntArray,
+    cover_ptr: IntArray,
+    cover_cell: IntArray,
+    ceiling: IntArray,
+    cell: IntArray,
+    high: IntArray,
 ) -> int:
     """List the cells that no row excludes, with their largest count, and return how many.
 
@@ -69,15 +67,15 @@ def live_cells(
 
 @kernel
 def tighten(
-    cell: Ints,
-    low: Ints,
-    high: Ints,
-    value: Ints,
-    least: Ints,
-    most: Ints,
-    cell_ptr: Ints,
-    cell_row: Ints,
-    cell_coef: Ints,
+    cell: IntArray,
+    low: IntArray,
+    high: IntArray,
+    value: IntArray,
+    least: IntArray,
+    most: IntArray,
+    cell_ptr: IntArray,
+    cell_row: IntArray,
+    cell_coef: IntArray,
 ) -> int:
     """Tighten ``low`` and ``high`` to a fixed point; return the row that contradicts, or -1.
 
@@ -125,19 +123,19 @@ def tighten(
 
 @kernel
 def solve_block(
-    rows: Ints,
-    value: Ints,
-    least: Ints,
-    most: Ints,
-    cell_ptr: Ints,
-    cell_row: Ints,
-    cell_coef: Ints,
-    cover_ptr: Ints,
-    cover_cell: Ints,
-    ceiling: Ints,
-    cell: Ints,
-    low: Ints,
-    high: Ints,
+    rows: IntArray,
+    value: IntArray,
+    least: IntArray,
+    most: IntArray,
+    cell_ptr: IntArray,
+    cell_row: IntArray,
+    cell_coef: IntArray,
+    cover_ptr: IntArray,
+    cover_cell: IntArray,
+    ceiling: IntArray,
+    cell: IntArray,
+    low: IntArray,
+    high: IntArray,
 ) -> tuple[int, int, int]:
     """Bound the cells of one block; return its status, the row at fault and how many cells."""
     for row in rows:
@@ -175,19 +173,19 @@ def solve_block(
 
 @kernel
 def solve_blocks(
-    block_ptr: Ints,
-    block_row: Ints,
-    block_value: Ints,
-    cell_ptr: Ints,
-    cell_row: Ints,
-    cell_coef: Ints,
-    cover_ptr: Ints,
-    cover_cell: Ints,
-    ceiling: Ints,
-    status: Ints,
-    culprit: Ints,
-    out_ptr: Ints,
-) -> tuple[Ints, Ints, Ints]:
+    block_ptr: IntArray,
+    block_row: IntArray,
+    block_value: IntArray,
+    cell_ptr: IntArray,
+    cell_row: IntArray,
+    cell_coef: IntArray,
+    cover_ptr: IntArray,
+    cover_cell: IntArray,
+    ceiling: IntArray,
+    status: IntArray,
+    culprit: IntArray,
+    out_ptr: IntArray,
+) -> tuple[IntArray, IntArray, IntArray]:
     """Bound the cells of every block; return cells, lower and upper bounds, block after block.
 
     ``block_ptr``, ``block_row`` and ``block_value`` are the rows of each block that are not zero.

@@ -14,15 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from bayesrisk._types import IntArray
 from bayesrisk.reconstruction.constraints.cells import CellSpace, Queries
 from bayesrisk.reconstruction.constraints.derived_rows import joined, person_families, spanned
 from bayesrisk.reconstruction.constraints.kernels import HIDDEN
 
 __all__ = ["CellSystem", "raw_system", "reduced_system"]
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -48,12 +46,12 @@ class CellSystem:
 
     queries: Queries
     derivation: sp.csr_array
-    cell_ptr: Ints
-    cell_row: Ints
-    cell_coef: Ints
-    cover_ptr: Ints
-    cover_cell: Ints
-    family: Ints
+    cell_ptr: IntArray
+    cell_row: IntArray
+    cell_coef: IntArray
+    cover_ptr: IntArray
+    cover_cell: IntArray
+    family: IntArray
     reduced: bool
 
     @property
@@ -93,7 +91,7 @@ def assemble(
     published: Queries,
     rows: sp.csr_array,
     derivation: sp.csr_array,
-    family: Ints,
+    family: IntArray,
     *,
     reduced: bool,
 ) -> CellSystem:
@@ -114,7 +112,7 @@ def assemble(
     )
 
 
-def _cover(rows: sp.csr_array, family: Ints) -> tuple[Ints, Ints]:
+def _cover(rows: sp.csr_array, family: IntArray) -> tuple[IntArray, IntArray]:
     """Return the cells of the family with most rows that holds every cell once."""
     n_rows, n_cells = rows.shape
     candidates = []
@@ -143,7 +141,7 @@ def raw_system(published: Queries) -> CellSystem:
     return assemble(published, rows, identity, family, reduced=False)
 
 
-def _disjoint_families(rows: sp.csr_array, labels: Ints) -> Ints:
+def _disjoint_families(rows: sp.csr_array, labels: IntArray) -> IntArray:
     """Return ``labels``, with a family of its own for every row of a table whose rows overlap."""
     family = labels.copy()
     following = int(labels.max()) + 1 if labels.size else 0

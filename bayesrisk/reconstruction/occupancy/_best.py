@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bayesrisk._types import IntArray
 from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.occupancy._program import BlockProgram
 from bayesrisk.reconstruction.occupancy.law import UNIT
@@ -31,7 +32,6 @@ __all__ = [
     "shuffled_assignments",
 ]
 
-Ints = NDArray[np.int64]
 _WHOLE = 1e-6
 _STEPS = 60
 
@@ -40,7 +40,7 @@ class Best(NamedTuple):
     """Solutions of a program, best first, and whether these are proved to be the best."""
 
     status: str
-    values: list[Ints]
+    values: list[IntArray]
 
 
 def best_solution(program: BlockProgram, solver: SolverBackend, limits: Limits) -> Best:
@@ -62,11 +62,11 @@ class _Box(NamedTuple):
     that come before ``step`` in its order are as there, the one at it is below or above.
     """
 
-    low: Ints
-    high: Ints
+    low: IntArray
+    high: IntArray
     values: NDArray[np.float64] | None
     duals: NDArray[np.float64] | None
-    parent: "tuple[Ints, Ints, int, int] | None" = None
+    parent: "tuple[IntArray, IntArray, int, int] | None" = None
 
     def opened(self) -> "_Box":
         """Return the box with its own bounds."""
@@ -113,9 +113,9 @@ class _Partition:
         self._count += 1
         heapq.heappush(self._heap, (-bound, float(self._rng.random()), self._count, box))
 
-    def run(self, wanted: int) -> list[Ints]:
+    def run(self, wanted: int) -> list[IntArray]:
         """Return the best solutions, best first; fewer when there are no more."""
-        found: list[Ints] = []
+        found: list[IntArray] = []
         self._push(np.inf, _Box(self._model.low, self._model.high, None, None))
         while self._heap and len(found) < wanted:
             if time.perf_counter() > self._end:
@@ -160,7 +160,7 @@ class _Partition:
         elif answer.status != "infeasible":
             self.proved = False
 
-    def _take(self, box: _Box, bound: float) -> Ints | None:
+    def _take(self, box: _Box, bound: float) -> IntArray | None:
         """Split a box with a known relaxation; return its best solution if it is whole."""
         values, n = box.values, self._program.kinds.size
         if values is None or box.duals is None:
@@ -187,7 +187,7 @@ class _Partition:
         self._seen.add(key)
         return star
 
-    def _exclude(self, box: _Box, star: Ints, bound: float) -> None:
+    def _exclude(self, box: _Box, star: IntArray, bound: float) -> None:
         """Split what remains of a box without the households of a solution."""
         n = self._program.kinds.size
         free = np.flatnonzero(box.low[:n] < box.high[:n])
@@ -251,7 +251,7 @@ def shaken_solutions(
     # Closer to an optimum than the noise of one variable, or one count of error, is not looked for.
     near = float(UNIT if soft else np.floor(scale * UNIT))
     end = np.inf if limits.seconds is None else time.perf_counter() + limits.seconds
-    values: list[Ints] = []
+    values: list[IntArray] = []
     for _ in range(wanted):
         if time.perf_counter() > end:
             return Best("feasible" if values else "unknown", values)
@@ -270,7 +270,9 @@ def shaken_solutions(
     return Best("feasible" if values else "unknown", values)
 
 
-def _dive(warm: HighsWarm, model: IntegerModel, objective: Ints, near: float) -> Ints | None:
+def _dive(
+    warm: HighsWarm, model: IntegerModel, objective: IntArray, near: float
+) -> IntArray | None:
     """Return a solution near the optimum of the relaxation, found by fixing what is not whole.
 
     None if there was none on the way, or not near enough.
@@ -303,8 +305,8 @@ def _dive(warm: HighsWarm, model: IntegerModel, objective: Ints, near: float) ->
 
 
 def shuffled_assignments(
-    program: BlockProgram, values: list[Ints], rng: np.random.Generator
-) -> list[Ints]:
+    program: BlockProgram, values: list[IntArray], rng: np.random.Generator
+) -> list[IntArray]:
     """Return solutions with the same households and errors, subsidies and bedrooms at random.
 
     Among the possible assignments it is one of those that a random direction likes best.

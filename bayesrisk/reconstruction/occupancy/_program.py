@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.occupancy.law import UNIT, HouseholdLaw
 from bayesrisk.reconstruction.occupancy.statistics import HUD_GROUP, OccupancyStatistics
@@ -17,7 +17,6 @@ from bayesrisk.reconstruction.solvers import IntegerModel
 
 __all__ = ["BlockProgram", "block_program", "kind_limit", "statistic_rows"]
 
-Ints = NDArray[np.int64]
 #: Most units of squared errors of a block, a variable each.
 MAX_STEPS = 1_000_000
 
@@ -41,12 +40,12 @@ class BlockProgram:
     """
 
     model: IntegerModel
-    objective: Ints
-    kinds: Ints
-    class_of: Ints
+    objective: IntArray
+    kinds: IntArray
+    class_of: IntArray
     n_classes: int
 
-    def split(self, values: Ints) -> tuple[Ints, Ints]:
+    def split(self, values: IntArray) -> tuple[IntArray, IntArray]:
         """Return households of each kind, and subsidised ones (3, classes)."""
         n = self.kinds.size
         return values[:n], values[n : n + 3 * self.n_classes].reshape(3, -1)
@@ -118,7 +117,7 @@ def block_program(
     return BlockProgram(model, objective, kinds, class_of, m)
 
 
-def kind_limit(blocks: OccupancyStatistics, at: int, law: HouseholdLaw, *, exact: bool) -> Ints:
+def kind_limit(blocks: OccupancyStatistics, at: int, law: HouseholdLaw, *, exact: bool) -> IntArray:
     """Return the most households of each kind that a block can have."""
     n = int(blocks.households[at])
     race = blocks.race[at]
@@ -127,16 +126,16 @@ def kind_limit(blocks: OccupancyStatistics, at: int, law: HouseholdLaw, *, exact
     return np.full(len(law), n, dtype=np.int64)
 
 
-def _classes(law: HouseholdLaw, kinds: Ints) -> tuple[Ints, Ints]:
+def _classes(law: HouseholdLaw, kinds: IntArray) -> tuple[IntArray, IntArray]:
     """Return the codes of the classes that kinds fall into, and the class of each kind."""
     different, class_of = np.unique(_codes(law, kinds), return_inverse=True)
     return different.astype(np.int64), class_of.astype(np.int64)
 
 
-def _codes(law: HouseholdLaw, kinds: Ints) -> Ints:
+def _codes(law: HouseholdLaw, kinds: IntArray) -> IntArray:
     """Return a number for what HUD's statistics tell of kinds: size, group, children or not."""
     group = HUD_GROUP[law.race_ethnicity[kinds]] + 1
-    code: Ints = (law.size[kinds] * 7 + group) * 2 + (law.children[kinds] > 0)
+    code: IntArray = (law.size[kinds] * 7 + group) * 2 + (law.children[kinds] > 0)
     return code
 
 
@@ -144,11 +143,11 @@ def statistic_rows(
     blocks: OccupancyStatistics,
     at: int,
     law: HouseholdLaw,
-    kinds: Ints,
-    code: Ints | None = None,
+    kinds: IntArray,
+    code: IntArray | None = None,
     *,
     exact: bool,
-) -> tuple[sp.csr_array, Ints, Ints]:
+) -> tuple[sp.csr_array, IntArray, IntArray]:
     """Return rows over kinds and subsidised classes with their bounds, the first that of H3.
 
     Classes are given by their codes; without, every kind is a class of its own.
@@ -192,8 +191,14 @@ def statistic_rows(
 
 
 def _errors(
-    rows: sp.csr_array, low: Ints, high: Ints, top: Ints, *, squared: bool, most: int | None
-) -> tuple[sp.csr_array, Ints, Ints]:
+    rows: sp.csr_array,
+    low: IntArray,
+    high: IntArray,
+    top: IntArray,
+    *,
+    squared: bool,
+    most: int | None,
+) -> tuple[sp.csr_array, IntArray, IntArray]:
     """Return columns of errors of all rows but the first, their costs and bounds.
 
     Squared errors are steps of one, at costs 1, 3, 5, ...: the k-th brings the sum to k squared.

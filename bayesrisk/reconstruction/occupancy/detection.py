@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._types import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.interfaces import SolverBackend
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OCCUPANCY_STATUS", "OccupancyDetection", "detect_occupancy"]
 
-Ints = NDArray[np.int64]
 
 #: What is said of a block: ``violation``: proved that some household violates the limit, if the
 #: statistics are right; ``possible``: a reconstruction without violation exists; ``infeasible``:
@@ -102,7 +102,7 @@ class OccupancyDetection:
     """
 
     geoids: NDArray[np.str_]
-    subsidised: Ints
+    subsidised: IntArray
     status: tuple[str, ...]
     way: tuple[str, ...]
     cause: tuple[str, ...]
@@ -245,7 +245,7 @@ def _matrix(adults: int) -> sp.csr_array:
     return sp.csr_array(np.array(rows).astype(np.int64))
 
 
-def _bounds(blocks: OccupancyStatistics) -> tuple[Ints, Ints]:
+def _bounds(blocks: OccupancyStatistics) -> tuple[IntArray, IntArray]:
     """Return the bounds of the rows of every block; large numbers stand for no bound."""
     n = blocks.households
     needed = [n, blocks.hud_households, *blocks.sizes[:, :6].T, blocks.population]

@@ -7,11 +7,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 
 __all__ = ["HouseholdLaw", "household_law"]
 
-Ints = NDArray[np.int64]
 #: Log-likelihoods are whole multiples of this part of a nat, so that optima are proved exactly.
 UNIT = 10_000
 COLUMNS = ("size", "race_ethnicity", "children")
@@ -35,10 +35,10 @@ class HouseholdLaw:
         People of a household that are not children, at the least.
     """
 
-    size: Ints
-    race_ethnicity: Ints
-    children: Ints
-    log_probability: Ints
+    size: IntArray
+    race_ethnicity: IntArray
+    children: IntArray
+    log_probability: IntArray
     in_sample: NDArray[np.bool_]
     adults: int
 
@@ -124,7 +124,7 @@ def household_law(sample: pd.DataFrame, *, smoothing: float, adults: int = 1) ->
     )
 
 
-def _codes(sample: pd.DataFrame, name: str, low: int, high: int) -> Ints:
+def _codes(sample: pd.DataFrame, name: str, low: int, high: int) -> IntArray:
     check.frame(sample, "sample", (name,))
     try:
         return check.count_array(sample[name].to_numpy(), name, lower=low, upper=high)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import Seed, generator
+from bayesrisk._types import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import SolverBackend
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OccupancyReconstruction", "reconstruct_occupancy"]
 
-Ints = NDArray[np.int64]
 _METHODS = ("exact", "perturbed")
 _ERRORS = ("none", "absolute", "squared")
 
@@ -61,17 +61,17 @@ class OccupancyReconstruction:
     geoids: NDArray[np.str_]
     status: tuple[str, ...]
     outside_sample: NDArray[np.bool_]
-    solutions: Ints
-    block: Ints
-    solution: Ints
-    size: Ints
-    race_ethnicity: Ints
-    children: Ints
-    bedrooms: Ints
-    subsidised: Ints
-    households: Ints
+    solutions: IntArray
+    block: IntArray
+    solution: IntArray
+    size: IntArray
+    race_ethnicity: IntArray
+    children: IntArray
+    bedrooms: IntArray
+    subsidised: IntArray
+    households: IntArray
     log_likelihood: tuple[NDArray[np.float64], ...]
-    misfit: tuple[Ints, ...]
+    misfit: tuple[IntArray, ...]
     version: str = __version__
 
     @property
@@ -120,9 +120,9 @@ class _Found(NamedTuple):
 
     status: str
     outside: bool
-    rows: list[Ints]
+    rows: list[IntArray]
     log_likelihood: NDArray[np.float64]
-    misfit: Ints
+    misfit: IntArray
 
 
 def reconstruct_occupancy(
@@ -299,7 +299,7 @@ def _best(program: BlockProgram, plan: _Plan, rng: np.random.Generator) -> "Best
     return search.best_solutions(program, plan.wanted, rng, plan.solver, plan.limits)
 
 
-def _assigned(program: BlockProgram, values: Ints, rng: np.random.Generator) -> Ints:
+def _assigned(program: BlockProgram, values: IntArray, rng: np.random.Generator) -> IntArray:
     """Return rows of kind, bedrooms and households: classes are dealt out at random."""
     homes, subsidised = program.split(values)
     rows = []

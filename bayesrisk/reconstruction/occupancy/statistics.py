@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.tables import PublishedTables
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OccupancyStatistics", "occupancy_statistics"]
 
-Ints = NDArray[np.int64]
 
 SIZES, RACES, HUD_RACES, ROOMS = 7, 14, 6, 3
 #: Group of HUD's table of householders for each race and ethnicity; -1 where HUD has none.
@@ -77,18 +77,18 @@ class OccupancyStatistics:
     """
 
     geoids: NDArray[np.str_]
-    households: Ints
-    population: Ints
-    sizes: Ints
-    race: Ints
-    children: Ints
-    hud_households: Ints
-    hud_people: Ints
-    hud_race: Ints
-    hud_children: Ints
-    hud_bedrooms: Ints
-    hud_race_most: Ints | None = None
-    hud_bedrooms_most: Ints | None = None
+    households: IntArray
+    population: IntArray
+    sizes: IntArray
+    race: IntArray
+    children: IntArray
+    hud_households: IntArray
+    hud_people: IntArray
+    hud_race: IntArray
+    hud_children: IntArray
+    hud_bedrooms: IntArray
+    hud_race_most: IntArray | None = None
+    hud_bedrooms_most: IntArray | None = None
 
     def __post_init__(self) -> None:
         """Check shapes and signs."""
@@ -200,7 +200,7 @@ class OccupancyStatistics:
         return cls(blocks.to_numpy().astype(str), **fields)
 
     @property
-    def largest_people(self) -> Ints:
+    def largest_people(self) -> IntArray:
         """People in the largest possible set of so many subsidised households, 7 or more as 7."""
         left = np.minimum(self.hud_households, self.sizes.sum(axis=1))
         people = np.zeros(len(self), dtype=np.int64)
@@ -221,7 +221,7 @@ def _columns() -> dict[str, list[str]]:
     }
 
 
-def _whole_column(frame: "pd.DataFrame", column: str, source: str) -> Ints:
+def _whole_column(frame: "pd.DataFrame", column: str, source: str) -> IntArray:
     if column not in frame:
         raise DataError(
             f"{source}: must have a column {column!r}, got {', '.join(map(str, frame.columns))}"
@@ -303,12 +303,12 @@ def occupancy_statistics(
     return OccupancyStatistics(np.asarray(tables.geoids[level]), **counts)
 
 
-def _counts(tables: PublishedTables, level: str, table: str) -> Ints:
+def _counts(tables: PublishedTables, level: str, table: str) -> IntArray:
     """Return a table as an array, blocks by cells."""
     check.text(level, "level")
     if (level, table) not in tables.counts:
         raise ArgumentError(f"tables must have table {table!r} of level {level!r}, got none")
-    values: Ints = tables.counts[level, table].toarray()
+    values: IntArray = tables.counts[level, table].toarray()
     width = _WIDTH.get(next(n for n, t in _TABLES.items() if t == table), 1)
     if values.shape[1] != width:
         raise ArgumentError(f"table {table!r} must have {width} cells, got {values.shape[1]}")
@@ -329,7 +329,7 @@ def _counts(tables: PublishedTables, level: str, table: str) -> Ints:
     return values
 
 
-def _interval(counts: Ints, whole: Ints) -> tuple[Ints, Ints]:
+def _interval(counts: IntArray, whole: IntArray) -> tuple[IntArray, IntArray]:
     """Return the least and largest counts with the same whole percentage."""
     doubled = 2 * whole
     percent = (200 * counts + whole) // np.maximum(doubled, 1)

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._types import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import SolverBackend
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OccupancyVariability", "occupancy_variability"]
 
-Ints = NDArray[np.int64]
 _ATTRIBUTES = ("full", "binned")
 
 
@@ -51,9 +51,9 @@ class OccupancyVariability:
     geoids: NDArray[np.str_]
     attributes: str
     status: tuple[str, ...]
-    households: Ints
-    lower: Ints
-    upper: Ints
+    households: IntArray
+    lower: IntArray
+    upper: IntArray
     version: str = __version__
 
     @property
@@ -191,7 +191,9 @@ def _coarse(law: HouseholdLaw) -> HouseholdLaw:
     return replace(law, **{name: getattr(law, name)[kept] for name in names})
 
 
-def _cell(size: Ints, race: Ints, children: Ints, rooms: Ints, *, full: bool) -> Ints:
+def _cell(
+    size: IntArray, race: IntArray, children: IntArray, rooms: IntArray, *, full: bool
+) -> IntArray:
     """Return a number for the attributes of households."""
     race = race if full else (race == 0).astype(np.int64)
     children = children if full else (children > 0).astype(np.int64)
@@ -237,7 +239,7 @@ def _largest(
 
 def _model(
     blocks: OccupancyStatistics, at: int, law: HouseholdLaw, *, full: bool
-) -> tuple[IntegerModel, Ints]:
+) -> tuple[IntegerModel, IntArray]:
     """Return the program over kinds and bedrooms (0: not subsidised), and the cells of these."""
     limit = kind_limit(blocks, at, law, exact=True)
     kinds = np.flatnonzero(limit)
@@ -253,7 +255,9 @@ def _model(
     return model, _cell(size, race, children, rooms, full=full)
 
 
-def _overlap(model: IntegerModel, position: Ints, star: Ints) -> tuple[IntegerModel, Ints]:
+def _overlap(
+    model: IntegerModel, position: IntArray, star: IntArray
+) -> tuple[IntegerModel, IntArray]:
     """Return the program of the smallest overlap with a histogram, and its objective.
 
     For each cell of the reconstruction: households there = shared + beyond, where a switch says
@@ -288,6 +292,6 @@ def _overlap(model: IntegerModel, position: Ints, star: Ints) -> tuple[IntegerMo
     return whole, objective
 
 
-def _diagonal(values: Ints) -> sp.csr_array:
+def _diagonal(values: IntArray) -> sp.csr_array:
     at = np.arange(values.size)
     return sp.csr_array((values, (at, at)), shape=(values.size, values.size))

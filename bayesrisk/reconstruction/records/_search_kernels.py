@@ -2,12 +2,8 @@
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bayesrisk._numba import kernel
-
-Ints = NDArray[np.int64]
+from bayesrisk._types import IntArray
 
 #: What a search found out about a component.
 NONE, UNIQUE, SEVERAL, SOME, UNKNOWN, PENDING = 0, 1, 2, 3, 4, 5
@@ -20,17 +16,17 @@ class Arrays(NamedTuple):
     ``first_row[k]`` on.
     """
 
-    var_ptr: Ints
-    var_row: Ints
-    var_coef: Ints
-    row_ptr: Ints
-    row_var: Ints
-    row_coef: Ints
-    row_low: Ints
-    row_high: Ints
-    family: Ints
-    first_var: Ints
-    first_row: Ints
+    var_ptr: IntArray
+    var_row: IntArray
+    var_coef: IntArray
+    row_ptr: IntArray
+    row_var: IntArray
+    row_coef: IntArray
+    row_low: IntArray
+    row_high: IntArray
+    family: IntArray
+    first_var: IntArray
+    first_row: IntArray
 
 
 class Work(NamedTuple):
@@ -40,17 +36,17 @@ class Work(NamedTuple):
     whether changes are noted on the trail (only a search takes them back), and whether it is full.
     """
 
-    low: Ints
-    high: Ints
-    least: Ints
-    most: Ints
-    trail: Ints
-    queue: Ints
-    waiting: Ints
-    state: Ints
-    stack: Ints
-    usable: Ints
-    total: Ints
+    low: IntArray
+    high: IntArray
+    least: IntArray
+    most: IntArray
+    trail: IntArray
+    queue: IntArray
+    waiting: IntArray
+    state: IntArray
+    stack: IntArray
+    usable: IntArray
+    total: IntArray
 
 
 @kernel
@@ -154,7 +150,7 @@ def propagate(p: Arrays, w: Work, component: int) -> int:
 
 
 @kernel
-def propagate_components(p: Arrays, w: Work, wrong: Ints) -> None:
+def propagate_components(p: Arrays, w: Work, wrong: IntArray) -> None:
     """Propagate every component; ``wrong`` gets the row of each that contradicts, or -1."""
     for component in range(p.first_var.size - 1):
         wrong[component] = propagate(p, w, component)
@@ -176,7 +172,7 @@ def mark_usable(p: Arrays, w: Work, component: int) -> None:
 
 
 @kernel
-def mark_even(p: Arrays, w: Work, even: Ints) -> None:
+def mark_even(p: Arrays, w: Work, even: IntArray) -> None:
     """Mark the components whose total is fixed, so that every distance within is even."""
     for component in range(p.first_var.size - 1):
         mark_usable(p, w, component)
@@ -184,7 +180,7 @@ def mark_even(p: Arrays, w: Work, even: Ints) -> None:
 
 
 @kernel
-def distance_bound(p: Arrays, w: Work, component: int, star: Ints) -> int:
+def distance_bound(p: Arrays, w: Work, component: int, star: IntArray) -> int:
     """Return an upper bound of the distance from ``star`` within the bounds, or -1.
 
     In a row whose sum is fixed, what some cells gain others lose, so that the distance is at
@@ -222,7 +218,7 @@ def choose(p: Arrays, w: Work, component: int) -> int:
 
 
 @kernel
-def next_child(p: Arrays, w: Work, depth: int, star: Ints) -> int:
+def next_child(p: Arrays, w: Work, depth: int, star: IntArray) -> int:
     """Fix the deepest branching variable that has a value left, farthest from ``star`` first.
 
     Returns the depth that is left, 0 at the end of the search; a contradiction as its negative.
@@ -249,11 +245,11 @@ def search(
     p: Arrays,
     w: Work,
     component: int,
-    star: Ints,
+    star: IntArray,
     maximise: bool,
     stop: int,
     limit: int,
-    out: Ints,
+    out: IntArray,
 ) -> tuple[int, bool]:
     """Search a component; return the best distance (-1: no solution) and whether all was seen.
 
@@ -307,14 +303,14 @@ def search(
 def search_components(
     p: Arrays,
     w: Work,
-    star: Ints,
-    has_star: Ints,
+    star: IntArray,
+    has_star: IntArray,
     stop: int,
-    limit: Ints,
-    far: Ints,
-    found: Ints,
-    distance: Ints,
-    upper: Ints,
+    limit: IntArray,
+    far: IntArray,
+    found: IntArray,
+    distance: IntArray,
+    upper: IntArray,
 ) -> None:
     """Search every component that is pending for a solution and for the one farthest from it.
 

@@ -4,6 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bayesrisk._types import IntArray
 from bayesrisk.reconstruction.constraints.ages import detailed_cells
 from bayesrisk.reconstruction.constraints.cells import Queries
 from bayesrisk.reconstruction.constraints.coupling import Coupling
@@ -12,8 +13,6 @@ from bayesrisk.reconstruction.records.problem import Instance
 from bayesrisk.reconstruction.records.solve import Solution, spread
 
 __all__ = ["complete", "first_differences"]
-
-Ints = NDArray[np.int64]
 
 
 def first_differences(
@@ -54,11 +53,13 @@ def first_differences(
     return texts
 
 
-def _histogram(group: Ints, cell: Ints, count: Ints, shape: tuple[int, int]) -> sp.csr_array:
+def _histogram(
+    group: IntArray, cell: IntArray, count: IntArray, shape: tuple[int, int]
+) -> sp.csr_array:
     return sp.csr_array((count, (group, cell)), shape=shape)
 
 
-def complete(problem: Instance, solution: Solution) -> dict[str, Ints]:
+def complete(problem: Instance, solution: Solution) -> dict[str, IntArray]:
     """Check a solution against every published cell, and give records their finer attributes.
 
     Blocks whose tables do not agree with each other lose their records; their status becomes
@@ -89,7 +90,7 @@ def complete(problem: Instance, solution: Solution) -> dict[str, Ints]:
     return extra
 
 
-def _checked(problem: Instance, solution: Solution) -> dict[str, Ints]:
+def _checked(problem: Instance, solution: Solution) -> dict[str, IntArray]:
     """Return the finer columns of what is left after blocks and places that do not agree."""
     shape = (problem.geoids.size, problem.space.size)
     found = _histogram(solution.block, solution.cell, solution.count, shape)
@@ -104,7 +105,7 @@ def _checked(problem: Instance, solution: Solution) -> dict[str, Ints]:
         if b in solved
     }
     _drop(problem, solution, causes)
-    extra: dict[str, Ints] = {}
+    extra: dict[str, IntArray] = {}
     for level, coupling in problem.couplings.items():
         columns, causes = _place(problem, solution, level, coupling)
         if causes:
@@ -129,14 +130,14 @@ def _keep(solution: Solution, kept: NDArray[np.bool_]) -> None:
 
 def _place(
     problem: Instance, solution: Solution, level: str, coupling: Coupling
-) -> tuple[dict[str, Ints], dict[int, str]]:
+) -> tuple[dict[str, IntArray], dict[int, str]]:
     """Return the finer columns that a level gives, and the blocks of places that do not agree."""
     group, counts = problem.group[level], problem.coupled[level]
     block, cell = (np.repeat(part, solution.count) for part in (solution.block, solution.cell))
     fine = coupling.queries.space
     solved = np.array([s in ("unique", "feasible") for s in solution.status], bool)
     whole = ~np.isin(np.arange(problem.places[level].size), group[~solved])
-    columns: dict[str, Ints] = {}
+    columns: dict[str, IntArray] = {}
     if coupling.detail is None:
         detailed = cell
     else:

@@ -5,23 +5,21 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from bayesrisk._types import IntArray
 from bayesrisk.reconstruction.records.program import Program
 from bayesrisk.reconstruction.solvers import IntegerModel
 
 __all__ = ["DistanceModel", "distance_model", "solution_model", "variables"]
 
-Ints = NDArray[np.int64]
 
-
-def variables(program: Program, components: Sequence[int]) -> Ints:
+def variables(program: Program, components: Sequence[int]) -> IntArray:
     """Return the variables of some components, in order."""
     first = program.arrays.first_var
     return np.concatenate([np.arange(first[k], first[k + 1]) for k in components])
 
 
-def _rows(program: Program, components: Sequence[int]) -> tuple[Ints, sp.csr_array]:
+def _rows(program: Program, components: Sequence[int]) -> tuple[IntArray, sp.csr_array]:
     """Return the rows of some components, and their matrix over the components' variables."""
     p = program.arrays
     rows = np.concatenate([np.arange(p.first_row[k], p.first_row[k + 1]) for k in components])
@@ -41,7 +39,7 @@ def _rows(program: Program, components: Sequence[int]) -> tuple[Ints, sp.csr_arr
 
 
 def solution_model(
-    program: Program, low: Ints, high: Ints, components: Sequence[int]
+    program: Program, low: IntArray, high: IntArray, components: Sequence[int]
 ) -> IntegerModel:
     """Return the model whose solutions are those of some components.
 
@@ -80,7 +78,7 @@ class DistanceModel:
     """
 
     model: IntegerModel
-    objective: Ints
+    objective: IntArray
     gains: int
 
     def another(self) -> IntegerModel:
@@ -96,7 +94,7 @@ class DistanceModel:
 
 
 def distance_model(
-    program: Program, low: Ints, high: Ints, star: Ints, component: int
+    program: Program, low: IntArray, high: IntArray, star: IntArray, component: int
 ) -> DistanceModel:
     """Return the model of the largest distance from ``star`` within a component.
 
@@ -132,7 +130,7 @@ def distance_model(
     switch, each = n_up + n_down + np.arange(n), np.arange(n)
     ones = np.ones(n, np.int64)
 
-    def linked(first: Ints, weight: Ints) -> sp.csr_array:
+    def linked(first: IntArray, weight: IntArray) -> sp.csr_array:
         data = np.concatenate([ones, weight])
         place = (np.tile(each, 2), np.concatenate([first, switch]))
         return sp.csr_array((data, place), shape=(n, n_up + n_down + n))

@@ -4,15 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from bayesrisk._types import IntArray
 from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.constraints.kernels import HIDDEN
 from bayesrisk.reconstruction.solvers import IntegerModel, Limits
 
 __all__ = ["Nearest", "nearest_records"]
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -32,14 +30,14 @@ class Nearest:
     """
 
     status: str
-    cell: Ints
-    count: Ints
+    cell: IntArray
+    count: IntArray
     deviation: int
     bound: int
 
 
 def nearest_records(
-    matrix: sp.csr_array, published: Ints, *, solver: SolverBackend, seconds: float | None
+    matrix: sp.csr_array, published: IntArray, *, solver: SolverBackend, seconds: float | None
 ) -> Nearest:
     """Return the histogram ``x >= 0`` with the smallest ``sum |A x - c|``.
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._types import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction.constraints import kernels
 from bayesrisk.reconstruction.constraints.cells import CellSpace, queries, space_of
@@ -23,9 +23,6 @@ from bayesrisk.tables.published import PublishedTables
 from bayesrisk.tables.workload import Table, Workload
 
 __all__ = ["BlockBounds", "Instance", "block_bounds", "instance"]
-
-Ints = NDArray[np.int64]
-TextArray = NDArray[np.str_]
 
 
 class _Kept(NamedTuple):
@@ -72,7 +69,7 @@ class Instance:
     counts: sp.csr_array
     couplings: Mapping[str, Coupling]
     coupled: Mapping[str, sp.csr_array]
-    group: Mapping[str, Ints]
+    group: Mapping[str, IntArray]
     places: Mapping[str, TextArray]
 
     @property
@@ -260,12 +257,12 @@ class BlockBounds:
         Every cell that can hold somebody.
     """
 
-    status: Ints
-    culprit: Ints
-    block: Ints
-    cell: Ints
-    low: Ints
-    high: Ints
+    status: IntArray
+    culprit: IntArray
+    block: IntArray
+    cell: IntArray
+    low: IntArray
+    high: IntArray
 
 
 def block_bounds(problem: Instance) -> BlockBounds:
@@ -295,7 +292,7 @@ def block_bounds(problem: Instance) -> BlockBounds:
     return BlockBounds(*(np.concatenate(part) for part in zip(*map(astuple, parts), strict=True)))
 
 
-def _bounds_of(problem: Instance, first: int, last: int, ceiling: Ints | None) -> BlockBounds:
+def _bounds_of(problem: Instance, first: int, last: int, ceiling: IntArray | None) -> BlockBounds:
     """Return the bounds of the blocks from ``first`` to ``last``."""
     s, counts = problem.system, problem.counts[first:last]
     size = last - first
@@ -312,7 +309,7 @@ def _bounds_of(problem: Instance, first: int, last: int, ceiling: Ints | None) -
     return BlockBounds(status, culprit, block, cell, low, high)
 
 
-def _ceiling(problem: Instance, places: Ints) -> Ints:
+def _ceiling(problem: Instance, places: IntArray) -> IntArray:
     """Return the largest count of every cell that the tables of its larger places allow."""
     most = np.full(problem.space.size, UNBOUNDED, np.int64)
     for level, place in zip(problem.couplings, places.tolist(), strict=True):
@@ -322,6 +319,6 @@ def _ceiling(problem: Instance, places: Ints) -> Ints:
         hidden = abs(coupling.derivation) @ (published == HIDDEN).astype(np.int64) > 0
         known = sp.csr_array(coupling.rows[np.flatnonzero(~hidden)])
         row = np.repeat(np.flatnonzero(~hidden), np.diff(known.indptr))
-        bound: Ints = np.maximum(counts[row], 0) // known.data
+        bound: IntArray = np.maximum(counts[row], 0) // known.data
         np.minimum.at(most, known.indices, bound)
     return most

@@ -8,13 +8,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from bayesrisk._types import IntArray
 from bayesrisk.reconstruction.constraints.cells import entries
 from bayesrisk.reconstruction.constraints.kernels import HIDDEN
 from bayesrisk.reconstruction.records._search_kernels import Arrays, Work
 
 __all__ = ["Program", "RowSource", "build_program"]
 
-Ints = NDArray[np.int64]
 
 #: Changes of bounds, beyond two for each variable, that a search can take back; one that needs
 #: more stops, as at its limit of nodes.  24 bytes each.
@@ -41,12 +41,12 @@ class RowSource:
         Whether a group is one block's: cells of other blocks do not enter its rows.
     """
 
-    cell_ptr: Ints
-    cell_row: Ints
-    cell_coef: Ints
-    family: Ints
+    cell_ptr: IntArray
+    cell_row: IntArray
+    cell_coef: IntArray
+    family: IntArray
     counts: sp.csr_array
-    group: Ints
+    group: IntArray
     equal: bool = True
     own: bool = False
 
@@ -68,25 +68,25 @@ class Program:
     """
 
     arrays: Arrays
-    low: Ints
-    high: Ints
-    entry: Ints
-    block: Ints
-    cell: Ints
-    source: Ints
-    group: Ints
-    row: Ints
+    low: IntArray
+    high: IntArray
+    entry: IntArray
+    block: IntArray
+    cell: IntArray
+    source: IntArray
+    group: IntArray
+    row: IntArray
 
     @property
     def n_components(self) -> int:
         """Number of components."""
         return self.arrays.first_var.size - 1
 
-    def component_of(self) -> Ints:
+    def component_of(self) -> IntArray:
         """Return the component of every variable."""
         return np.repeat(np.arange(self.n_components), np.diff(self.arrays.first_var))
 
-    def blocks_of(self, component: int) -> Ints:
+    def blocks_of(self, component: int) -> IntArray:
         """Return the blocks that have a cell in a component."""
         first, last = self.arrays.first_var[component : component + 2]
         return np.unique(self.block[first:last])
@@ -111,7 +111,7 @@ class Program:
         )
 
 
-def _expand(ptr: Ints, at: Ints) -> tuple[Ints, Ints]:
+def _expand(ptr: IntArray, at: IntArray) -> tuple[IntArray, IntArray]:
     """Return positions of the entries of several compressed rows, and whose each one is."""
     sizes = ptr[at + 1] - ptr[at]
     owner = np.repeat(np.arange(at.size), sizes)
@@ -120,8 +120,8 @@ def _expand(ptr: Ints, at: Ints) -> tuple[Ints, Ints]:
 
 
 def _rows(
-    source: RowSource, block: Ints, cell: Ints, low: Ints, free: NDArray[np.bool_]
-) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    source: RowSource, block: IntArray, cell: IntArray, low: IntArray, free: NDArray[np.bool_]
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Return keys and residual counts of rows with free cells, and entries (row, var, coef)."""
     n_rows = source.family.size
     position, owner = _expand(source.cell_ptr, cell)
@@ -155,7 +155,7 @@ def _rows(
 
 
 def build_program(
-    sources: Sequence[RowSource], block: Ints, cell: Ints, low: Ints, high: Ints
+    sources: Sequence[RowSource], block: IntArray, cell: IntArray, low: IntArray, high: IntArray
 ) -> Program:
     """Return the program of the cells whose bounds are apart.
 
@@ -225,7 +225,7 @@ def build_program(
     )  # fmt: skip
 
 
-def _components(row: Ints, var: Ints, n_rows: int, n_vars: int) -> Ints:
+def _components(row: IntArray, var: IntArray, n_rows: int, n_vars: int) -> IntArray:
     """Return the component of every variable and then of every row, in order of first variable."""
     size = n_vars + n_rows
     graph = sp.coo_array((np.ones(row.size, np.int8), (var, row + n_vars)), shape=(size, size))

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._types import IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.records.check_records import complete
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Reconstruction", "reconstruct"]
-
-Ints = NDArray[np.int64]
-TextArray = NDArray[np.str_]
 
 
 @dataclass(frozen=True)
@@ -61,11 +58,11 @@ class Reconstruction:
     scope: str
     status: tuple[str, ...]
     detail: tuple[str, ...]
-    block: Ints
-    cell: Ints
-    count: Ints
-    extra: dict[str, Ints]
-    deviation: Ints
+    block: IntArray
+    cell: IntArray
+    count: IntArray
+    extra: dict[str, IntArray]
+    deviation: IntArray
     solver: str
     version: str = __version__
 
@@ -75,7 +72,7 @@ class Reconstruction:
         return self.problem.geoids
 
     @property
-    def population(self) -> Ints:
+    def population(self) -> IntArray:
         """Number of records of every block."""
         total = np.zeros(self.geoids.size, np.int64)
         np.add.at(total, self.block, self.count)
@@ -238,8 +235,8 @@ def reconstruct(
 def _add_nearest(
     problem: Instance,
     solution: Solution,
-    extra: dict[str, Ints],
-    deviation: Ints,
+    extra: dict[str, IntArray],
+    deviation: IntArray,
     solver: SolverBackend,
     seconds: float | None,
 ) -> None:

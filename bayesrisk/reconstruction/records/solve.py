@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrisk._types import IntArray
 from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.constraints import kernels as blocks
 from bayesrisk.reconstruction.records import _search_kernels as kernels
@@ -17,7 +18,6 @@ from bayesrisk.reconstruction.solvers import BOUND_ERROR, Limits
 
 __all__ = ["Farthest", "Solution", "farthest", "open_program", "solve"]
 
-Ints = NDArray[np.int64]
 
 #: Nodes that a depth-first search may look at before a solver is asked.
 NODES = 1000
@@ -48,9 +48,9 @@ class Solution:
 
     status: list[str]
     detail: dict[int, str] = field(default_factory=dict)
-    block: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    cell: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    count: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    block: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    cell: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    count: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     unbounded: dict[int, str] = field(default_factory=dict)
 
 
@@ -71,11 +71,11 @@ class Farthest:
         ``lower``.
     """
 
-    lower: Ints
-    upper: Ints
+    lower: IntArray
+    upper: IntArray
     seconds: NDArray[np.float64]
     fixed: NDArray[np.bool_]
-    more: Ints
+    more: IntArray
 
 
 def spread(problem: Instance, chosen: Iterable[int]) -> dict[int, int]:
@@ -111,7 +111,7 @@ def _give_up(
 
 def open_program(
     problem: Instance, bounds: BlockBounds, good: NDArray[np.bool_], *, bounds_only: bool = False
-) -> tuple[Program, dict[int, str], Ints, Ints]:
+) -> tuple[Program, dict[int, str], IntArray, IntArray]:
     """Return the program that all rows leave open, contradictions, and the tightened bounds.
 
     Parameters
@@ -215,14 +215,14 @@ def _unbounded(problem: Instance, bounds: BlockBounds) -> dict[int, str]:
     }
 
 
-def _nodes(program: Program, *, farthest: bool = False) -> Ints:
+def _nodes(program: Program, *, farthest: bool = False) -> IntArray:
     """Return how many nodes the search of every component may look at."""
     size = np.diff(program.arrays.first_var)
     # The farthest solution of a large component is for a solver: only the bound is wanted.
     return np.where(size > LARGE, 1 if farthest else FEW_NODES + 2 * size, NODES)
 
 
-def _search(program: Program, star: Ints, found: Ints) -> None:
+def _search(program: Program, star: IntArray, found: IntArray) -> None:
     """Search the components that are pending; those with a solution have it in ``star``."""
     k = program.n_components
     has_star = (star[program.arrays.first_var[:-1]] >= 0).astype(np.int64)
@@ -236,8 +236,8 @@ def _search(program: Program, star: Ints, found: Ints) -> None:
 def _finish(
     problem: Instance,
     program: Program,
-    star: Ints,
-    found: Ints,
+    star: IntArray,
+    found: IntArray,
     solution: Solution,
     solver: SolverBackend,
     limits: Limits,
@@ -298,8 +298,8 @@ def _grouped(program: Program, components: list[int]) -> Iterable[list[int]]:
 def _solve_group(
     program: Program,
     group: list[int],
-    star: Ints,
-    found: Ints,
+    star: IntArray,
+    found: IntArray,
     solver: SolverBackend,
     limits: Limits,
 ) -> None:
@@ -318,7 +318,7 @@ def _solve_group(
 
 def _solve_distance(
     program: Program,
-    star: Ints,
+    star: IntArray,
     component: int,
     solver: SolverBackend,
     limits: Limits,
@@ -354,7 +354,7 @@ def _whole(bound: float, *, even: bool) -> int:
     return step * int(np.floor((bound + BOUND_ERROR) / step))
 
 
-def _even(program: Program) -> Ints:
+def _even(program: Program) -> IntArray:
     """Return for every component whether its total is fixed, so that every distance is even."""
     even = np.zeros(program.n_components, np.int64)
     kernels.mark_even(program.arrays, program.work(), even)
@@ -362,7 +362,7 @@ def _even(program: Program) -> Ints:
 
 
 def farthest(
-    program: Program, star: Ints, *, solver: SolverBackend, seconds: float | None
+    program: Program, star: IntArray, *, solver: SolverBackend, seconds: float | None
 ) -> Farthest:
     """Return bounds of the largest distance from ``star`` in every component.
 

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._types import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.interfaces import SolverBackend
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SolutionVariability", "solution_variability"]
 
-Ints = NDArray[np.int64]
 SCOPES = ("block", "tract-bounds", "tract-joint")
 
 
@@ -61,7 +61,7 @@ class SolutionVariability:
     scope: str
     level: str
     geoids: NDArray[np.str_]
-    population: Ints
+    population: IntArray
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     status: tuple[str, ...]
@@ -200,7 +200,7 @@ def solution_variability(
     return _result(problem, program, point, answer, solution, solved, scope, level, own, backend)
 
 
-def _broken(program: Program, point: Ints) -> list[int]:
+def _broken(program: Program, point: IntArray) -> list[int]:
     """Return blocks of rows that a point breaks."""
     p = program.arrays
     shape = (p.row_low.size, point.size)
@@ -251,13 +251,13 @@ def _known_totals(published: Queries, counts: sp.csr_array) -> NDArray[np.bool_]
 def _result(
     problem: Instance,
     program: Program,
-    point: Ints,
+    point: IntArray,
     answer: Farthest,
     solution: Reconstruction,
     solved: NDArray[np.bool_],
     scope: str,
     level: str,
-    place: Ints,
+    place: IntArray,
     backend: SolverBackend,
 ) -> SolutionVariability:
     """Add the components of every place up."""
@@ -288,12 +288,12 @@ def _result(
 
 def _ratios(
     program: Program,
-    point: Ints,
+    point: IntArray,
     answer: Farthest,
     fixed: NDArray[np.bool_],
-    owner: Ints,
-    whole: Ints,
-) -> tuple[Ints, Ints, Ints, Ints]:
+    owner: IntArray,
+    whole: IntArray,
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Return the bounds of ``sum |x - x*| / (N + N*)`` for every place as two fractions.
 
     With ``gain`` records more in some cells and ``loss`` fewer in others it is
@@ -306,7 +306,7 @@ def _ratios(
     np.add.at(room[0], component, program.high - point)
     np.add.at(room[1], component, point - program.low)
 
-    def total(values: Ints, chosen: NDArray[np.bool_]) -> Ints:
+    def total(values: IntArray, chosen: NDArray[np.bool_]) -> IntArray:
         found = np.zeros(whole.size, np.int64)
         np.add.at(found, owner[chosen], values[chosen])
         return found

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pulp
-from numpy.typing import NDArray
 
 from bayesrisk._files.parse import shown
+from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, MissingDependencyError
 from bayesrisk.reconstruction.solvers.deadline import Deadline
 from bayesrisk.reconstruction.solvers.model import (
@@ -22,7 +22,6 @@ from bayesrisk.reconstruction.solvers.model import (
 
 __all__ = ["PulpSolver"]
 
-Ints = NDArray[np.int64]
 #: Short names; CBC is called differently in every major version of PuLP.
 _NAMES = {
     "highs": ("HiGHS",),
@@ -74,7 +73,7 @@ class PulpSolver:
         self._options = options
 
     def solve(
-        self, model: IntegerModel, objective: Ints, *, limits: Limits | None = None
+        self, model: IntegerModel, objective: IntArray, *, limits: Limits | None = None
     ) -> SolverResult:
         """Maximise ``objective`` over the model.
 
@@ -118,7 +117,9 @@ class PulpSolver:
             settings["timeLimit"] = limits.seconds
         return _made(self._kind, **settings)
 
-    def _run(self, model: IntegerModel, objective: Ints, limits: Limits, *, presolve: bool) -> Raw:
+    def _run(
+        self, model: IntegerModel, objective: IntArray, limits: Limits, *, presolve: bool
+    ) -> Raw:
         problem = pulp.LpProblem("model", pulp.LpMaximize)
         variables = [
             problem.add_variable(f"x{j}", low, high, cat="Integer")
@@ -156,7 +157,7 @@ def _made(kind: str, **settings: Any) -> Any:
 
 
 def _answer(
-    problem: Any, variables: list[Any], objective: Ints, kind: str, *, stopped: bool
+    problem: Any, variables: list[Any], objective: IntArray, kind: str, *, stopped: bool
 ) -> Raw:
     """Return what the solver said; a time limit is called optimal by ``status`` alone."""
     proved = problem.sol_status == pulp.LpSolutionOptimal

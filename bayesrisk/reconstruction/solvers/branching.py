@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.reconstruction.solvers.deadline import Deadline
 from bayesrisk.reconstruction.solvers.model import IntegerModel, Limits, Raw
 
@@ -26,8 +26,6 @@ __all__ = [
     "reduced_values",
 ]
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _UNIT = 2**20
 #: Nodes that are looked at: the fewer, the larger the model; a general solver catches up then.
@@ -42,19 +40,19 @@ _EXACT = 2**62
 class Relaxation(NamedTuple):
     """What a linear solver says: values, dual values of the rows, or a ray of infeasibility."""
 
-    values: Floats | None
-    duals: Floats | None
-    ray: Floats | None
+    values: FloatArray | None
+    duals: FloatArray | None
+    ray: FloatArray | None
 
 
 class LinearSolver(Protocol):
     """Solves the relaxation of one model again and again, within changing bounds."""
 
-    def relax(self, low: Ints, high: Ints) -> Relaxation:
+    def relax(self, low: IntArray, high: IntArray) -> Relaxation:
         """Return the relaxation within bounds of the variables."""
 
 
-def _whole(duals: Floats) -> Ints | None:
+def _whole(duals: FloatArray) -> IntArray | None:
     """Return dual values as whole multiples of the unit, or None when they are too large."""
     scaled = np.rint(duals * _UNIT)
     if not np.all(np.abs(scaled) < 2**40):
@@ -62,7 +60,7 @@ def _whole(duals: Floats) -> Ints | None:
     return scaled.astype(np.int64)
 
 
-def _exact(model: IntegerModel, y: Ints, objective: Ints | None = None) -> bool:
+def _exact(model: IntegerModel, y: IntArray, objective: IntArray | None = None) -> bool:
     """Whether a combination of the rows, and what is left of an objective, cannot overflow."""
     top = int(np.abs(y).max(initial=0))
     heaviest = 0 if objective is None else int(np.abs(objective).max(initial=0)) * _UNIT
@@ -80,11 +78,11 @@ def _exact(model: IntegerModel, y: Ints, objective: Ints | None = None) -> bool:
 
 def proved_bound(
     model: IntegerModel,
-    objective: Ints,
+    objective: IntArray,
     columns: sp.csr_array,
-    low: Ints,
-    high: Ints,
-    duals: Floats,
+    low: IntArray,
+    high: IntArray,
+    duals: FloatArray,
 ) -> float:
     """Return an upper bound of the objective that dual values prove, in integer arithmetic.
 
@@ -114,12 +112,12 @@ def proved_bound(
 
 def reduced_values(
     model: IntegerModel,
-    objective: Ints,
+    objective: IntArray,
     columns: sp.csr_array,
-    low: Ints,
-    high: Ints,
-    duals: Floats,
-) -> tuple[float, Floats]:
+    low: IntArray,
+    high: IntArray,
+    duals: FloatArray,
+) -> tuple[float, FloatArray]:
     """Return the bound of :func:`proved_bound`, and what each variable adds to it by one more."""
     y = _whole(duals)
     if y is None or not _exact(model, y, objective):
@@ -134,7 +132,7 @@ def reduced_values(
 
 
 def proves_infeasible(
-    model: IntegerModel, columns: sp.csr_array, low: Ints, high: Ints, ray: Floats
+    model: IntegerModel, columns: sp.csr_array, low: IntArray, high: IntArray, ray: FloatArray
 ) -> bool:
     """Whether a combination of the rows cannot be reached within the bounds of the variables."""
     largest = float(np.abs(ray).max(initial=0.0))
@@ -152,7 +150,7 @@ def proves_infeasible(
 
 
 def branch_and_bound(
-    solver: LinearSolver, model: IntegerModel, objective: Ints, limits: Limits
+    solver: LinearSolver, model: IntegerModel, objective: IntArray, limits: Limits
 ) -> Raw | None:
     """Maximise an integer model by diving; return None when a general solver had better do it.
 
@@ -221,12 +219,12 @@ def branch_and_bound(
 def find_at_least(
     solver: LinearSolver,
     model: IntegerModel,
-    objective: Ints,
+    objective: IntArray,
     least: int | None,
     *,
     nodes: int,
     deadline: Deadline,
-) -> tuple[str, Ints | None]:
+) -> tuple[str, IntArray | None]:
     """Look for a solution whose objective is at least a number, by diving.
 
     Parameters

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk._highs import highspy
+from bayesrisk._types import IntArray
 from bayesrisk.reconstruction.solvers.branching import Relaxation, branch_and_bound
 from bayesrisk.reconstruction.solvers.deadline import Deadline
 from bayesrisk.reconstruction.solvers.model import (
@@ -20,7 +21,6 @@ from bayesrisk.reconstruction.solvers.model import (
 
 __all__ = ["HighsSolver", "HighsWarm", "interior_point"]
 
-Ints = NDArray[np.int64]
 _STATUS = highspy.HighsModelStatus
 #: Most coefficients of a model that presolve is let at when there is a time limit.
 _PRESOLVED = 100_000
@@ -55,7 +55,7 @@ class HighsSolver:
             self._linear.setOptionValue(option, value)
 
     def solve(
-        self, model: IntegerModel, objective: Ints, *, limits: Limits | None = None
+        self, model: IntegerModel, objective: IntArray, *, limits: Limits | None = None
     ) -> SolverResult:
         """Maximise ``objective`` over the model.
 
@@ -94,7 +94,7 @@ class HighsSolver:
     def _within(
         self,
         model: IntegerModel,
-        objective: Ints,
+        objective: IntArray,
         limits: Limits,
         deadline: Deadline,
         *,
@@ -106,7 +106,9 @@ class HighsSolver:
         left = replace(limits, seconds=deadline.limits.seconds)
         return self._run(model, objective, left, presolve=presolve)
 
-    def _run(self, model: IntegerModel, objective: Ints, limits: Limits, *, presolve: str) -> Raw:
+    def _run(
+        self, model: IntegerModel, objective: IntArray, limits: Limits, *, presolve: str
+    ) -> Raw:
         highs = self._highs
         highs.clear()
         settings = {
@@ -136,11 +138,11 @@ class _Bounded:
     """A relaxation with changing bounds of the variables, each solved from the last basis."""
 
     _highs: Any
-    _low: Ints
-    _high: Ints
+    _low: IntArray
+    _high: IntArray
     _deadline: Deadline
 
-    def relax(self, low: Ints, high: Ints) -> Relaxation:
+    def relax(self, low: IntArray, high: IntArray) -> Relaxation:
         """Return values and dual values within bounds of the variables, or a ray.
 
         Parameters
@@ -181,7 +183,7 @@ class _Linear(_Bounded):
     """The relaxation of a model that a solver looks at once."""
 
     def __init__(
-        self, highs: Any, model: IntegerModel, objective: Ints, deadline: Deadline
+        self, highs: Any, model: IntegerModel, objective: IntArray, deadline: Deadline
     ) -> None:
         self._highs, self._deadline = highs, deadline
         self._low, self._high = model.low, model.high
@@ -229,7 +231,7 @@ def interior_point(model: IntegerModel, deadline: Deadline) -> NDArray[np.float6
     return np.array(highs.getSolution().col_value)
 
 
-def _translated(model: IntegerModel, objective: Ints, *, whole: bool) -> Any:
+def _translated(model: IntegerModel, objective: IntArray, *, whole: bool) -> Any:
     """Return the model in the form that HiGHS takes, whole-numbered or relaxed."""
     n_rows, n_vars = model.rows.shape
     program = highspy.HighsLp()
@@ -270,7 +272,7 @@ class HighsWarm(_Bounded):
     def __init__(
         self,
         model: IntegerModel,
-        objective: Ints,
+        objective: IntArray,
         *,
         deadline: Deadline | None = None,
     ) -> None:
@@ -285,13 +287,13 @@ class HighsWarm(_Bounded):
         self._rows = np.arange(model.row_low.size, dtype=np.int32)
         self._low, self._high = model.low, model.high
 
-    def rebound(self, row_low: Ints, row_high: Ints) -> None:
+    def rebound(self, row_low: IntArray, row_high: IntArray) -> None:
         """Set the bounds of the rows."""
         self._highs.changeRowsBounds(
             self._rows.size, self._rows, row_low.astype(np.float64), row_high.astype(np.float64)
         )
 
-    def maximise(self, objective: Ints) -> Relaxation:
+    def maximise(self, objective: IntArray) -> Relaxation:
         """Return values and dual values of the largest objective within the same bounds."""
         self.aim(objective)
         return self.relax(self._low, self._high)

@@ -18,9 +18,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bayesrisk._types import IntArray
+
 __all__ = ["BOUND_ERROR", "IntegerModel", "Limits", "Raw", "SolverResult", "settle_answer"]
 
-Ints = NDArray[np.int64]
 
 #: What the floating-point bound of a solver may be off by.
 BOUND_ERROR = 1e-6
@@ -40,11 +41,11 @@ class IntegerModel:
         Bounds of the rows.
     """
 
-    low: Ints
-    high: Ints
+    low: IntArray
+    high: IntArray
     rows: sp.csr_array
-    row_low: Ints
-    row_high: Ints
+    row_low: IntArray
+    row_high: IntArray
 
     @cached_property
     def spans(self) -> tuple[int, int, int]:
@@ -59,7 +60,7 @@ class IntegerModel:
         """The rows, transposed."""
         return sp.csr_array(self.rows.T)
 
-    def holds(self, values: Ints) -> bool:
+    def holds(self, values: IntArray) -> bool:
         """Whether whole values satisfy every bound and row, in integer arithmetic."""
         if np.any(values < self.low) or np.any(values > self.high):
             return False
@@ -108,7 +109,7 @@ class SolverResult:
     value: int | None
     bound: float
     gap: float
-    values: Ints | None
+    values: IntArray | None
     seconds: float
 
 
@@ -121,7 +122,7 @@ class Raw(NamedTuple):
 
 
 def settle_answer(
-    model: IntegerModel, objective: Ints, raw: Raw, *, gap: float, seconds: float
+    model: IntegerModel, objective: IntArray, raw: Raw, *, gap: float, seconds: float
 ) -> SolverResult:
     """Return the answer of a solver after its values were checked in integer arithmetic.
 

@@ -1,13 +1,21 @@
-"""Solvers by name."""
+"""Solvers by name: the package's own, and plug-ins in the group ``bayesrisk.solvers``."""
 
 from typing import Any
 
-from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._plugins import Registry
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.interfaces import SolverBackend
 
 __all__ = ["make_solver"]
+
+_OWN = {  # loaded when asked for: both are slow to import
+    "highs": "bayesrisk.reconstruction.solvers.highs:HighsSolver",
+    "pulp": "bayesrisk.reconstruction.solvers._pulp:PulpSolver",
+}
+REGISTRY: Registry[SolverBackend] = Registry(
+    "solver", own=_OWN, protocol=SolverBackend, needs="name and solve()"
+)
 
 
 def make_solver(name: str | SolverBackend = "highs", **options: Any) -> SolverBackend:
@@ -18,7 +26,8 @@ def make_solver(name: str | SolverBackend = "highs", **options: Any) -> SolverBa
     name : str or SolverBackend, default "highs"
         ``"highs"`` for HiGHS without a modelling layer; ``"pulp:NAME"`` for a solver that PuLP
         drives, such as ``"pulp:highs"`` or ``"pulp:cbc"`` or any name that PuLP lists; a solver
-        object is returned as it is.
+        object is returned as it is.  Other names are those of plug-ins: classes that take options
+        as keywords, and what stands behind a colon, if anything does.
     **options : object
         Options of the solver, passed on.
 
@@ -46,13 +55,6 @@ def make_solver(name: str | SolverBackend = "highs", **options: Any) -> SolverBa
             )
         return name
     kind, _, inner = name.partition(":")
-    check.choice(kind, "name of the solver", ("highs", "pulp"))
-    if kind == "highs" and not inner:
-        from bayesrisk.reconstruction.solvers.highs import HighsSolver  # loads a compiled solver
-
-        return HighsSolver(**options)
-    if kind == "pulp" and inner:
-        from bayesrisk.reconstruction.solvers._pulp import PulpSolver  # slow to import
-
-        return PulpSolver(inner, **options)
-    raise ArgumentError(f"solver must be highs or pulp:NAME, got {shown(name)}")
+    if kind in _OWN and (kind == "pulp") != bool(inner):
+        raise ArgumentError(f"solver must be highs or pulp:NAME, got {shown(name)}")
+    return REGISTRY.make(kind, *([inner] if inner else []), **options)

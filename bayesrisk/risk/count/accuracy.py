@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesrisk import _validation as check
-from bayesrisk._validation import FloatArray, Number
+from bayesrisk._types import FloatArray
+from bayesrisk._validation import Number
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.inference.count.decision import threshold_offset
 

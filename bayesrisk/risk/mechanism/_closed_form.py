@@ -2,17 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from bayesrisk._random import generator
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.release import MechanismSpec
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 TAIL = 2.0**-60  # of the noise left out on each side of a cell
 _MAX_RELEASES = 2**20  # releases of all cells together that are enumerated
@@ -61,16 +57,9 @@ def cell_laws(
 
 
 def _cell_law(spec: MechanismSpec, counts: IntArray, level: str, table: str) -> FloatArray | None:
-    noise = spec.law(level, table)
-    low, high = int(counts.min()), int(counts.max())
-    if noise is not None:
-        low, high = low + int(noise.ppf(TAIL)), high + int(noise.isf(TAIL))
-    elif spec.mechanism == "rounding":
-        base = int(spec.parameters["base"])
-        low, high = low - base, high + base
-    releases = np.arange(low, high + 1)
-    found: Any = spec.count_likelihood(releases, counts[:, None], level=level, table=table)
-    return None if found is None else np.asarray(found, dtype=np.float64)
+    likelihood = spec.likelihood(level, table)
+    releases = likelihood.releases(int(counts.min()), int(counts.max()), tail=TAIL)
+    return likelihood.probability(releases, counts[:, None])
 
 
 def exact_average(

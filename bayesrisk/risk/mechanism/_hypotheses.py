@@ -9,12 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._types import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.tables import Microdata, Records, Workload, tabulate
 from bayesrisk.tables.microdata import read_microdata
 
-IntArray = NDArray[np.int64]
-TextArray = NDArray[np.str_]
 #: Level, table, cell, geographic code.
 Cell = tuple[str, str, str, str]
 Target = int | Mapping[str, Any]

@@ -309,7 +309,7 @@ def postprocessing_effect(
         )
     hypotheses: dict[str, Any] = {"alternatives": alternatives, "prior": prior}
     question = ask(population, target, workload=known, observed=list(noise), **hypotheses)
-    spec = MechanismSpec("measurements", noise=noise)
+    spec = MechanismSpec("measurements", tables=noise)
     laws = cell_laws(spec, question.counts, [cell[:2] for cell in question.cells])
     before = exact_average(
         laws or [],

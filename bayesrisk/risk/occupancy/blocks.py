@@ -14,7 +14,6 @@ from bayesrisk.reconstruction import OCCUPANCY_STATUS, OccupancyDetection
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.intervals import binomial_interval
 from bayesrisk.risk.occupancy._truth import household_frame
-from bayesrisk.risk.statements.statements import TRUE_COUNTS
 
 __all__ = ["OccupancyBlockRisk", "occupancy_block_risk", "occupancy_statements"]
 
@@ -131,6 +130,7 @@ def occupancy_block_risk(
 
     Examples
     --------
+    >>> from bayesrisk.mechanisms import Identity
     >>> found = OccupancyDetection(
     ...     np.array(["1", "2"]), np.array([11, 12]), ("violation", "possible"), ("", ""), ("", ""))
     >>> truth = pd.DataFrame({"block": ["1", "2"], "size": [3, 3], "race_ethnicity": 0,
@@ -215,9 +215,10 @@ def occupancy_statements(
 
     Examples
     --------
+    >>> from bayesrisk.mechanisms import Identity
     >>> found = OccupancyDetection(
     ...     np.array(["1", "2"]), np.array([11, 12]), ("violation", "possible"), ("", ""), ("", ""))
-    >>> rows = occupancy_statements(found, spec=MechanismSpec("identity", {}), prior=0.25)
+    >>> rows = occupancy_statements(found, spec=Identity().spec, prior=0.25)
     >>> rows[["posterior", "ratio", "status"]].values.tolist()
     [[1.0, 4.0, 'proved'], [nan, nan, 'unverified']]
     """
@@ -228,7 +229,7 @@ def occupancy_statements(
     share = check.scalar(level, "level", lower=0.0, upper=1.0, bounds="()")
     kept = found.subsidised > 0
     finding = np.array(found.status)[kept]
-    proved = (finding == "violation") & (spec.mechanism in TRUE_COUNTS)
+    proved = (finding == "violation") & spec.true_counts
     values = np.where(proved, 1.0, np.nan)
     lower, upper, status = values.copy(), values.copy(), np.where(proved, "proved", "unverified")
     if truth is not None:

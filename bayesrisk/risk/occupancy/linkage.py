@@ -7,6 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._types import FloatArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentTypeError, DataError, ShapeError
 from bayesrisk.reconstruction import OccupancyReconstruction
@@ -21,7 +22,6 @@ __all__ = [
     "sampling_ranking",
 ]
 
-Floats = NDArray[np.float64]
 
 #: Match keys of the reference: HUD's variables; the same without bedrooms; and what a data broker
 #: sells, with no knowledge of who is subsidised.
@@ -64,13 +64,13 @@ class LinkageCurve:
 
     key: tuple[str, ...]
     unique: bool
-    putative: Floats
-    hits: Floats
-    matched: Floats
+    putative: FloatArray
+    hits: FloatArray
+    matched: FloatArray
     violations: int
     households: int
-    precision_bounds: Floats
-    recall_bounds: Floats
+    precision_bounds: FloatArray
+    recall_bounds: FloatArray
     level: float
     version: str = __version__
 
@@ -78,19 +78,19 @@ class LinkageCurve:
         return int(self.putative.size)
 
     @property
-    def precision(self) -> Floats:
+    def precision(self) -> FloatArray:
         """Expected hits over expected matches, Eq. 4; NaN where nothing is matched."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.hits / self.putative)
 
     @property
-    def recall(self) -> Floats:
+    def recall(self) -> FloatArray:
         """Expected hits over violations, Eq. 5."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.hits / self.violations)
 
     @property
-    def match_rate(self) -> Floats:
+    def match_rate(self) -> FloatArray:
         """Share of the first k entries that match a violation, Eq. 9."""
         return np.asarray(self.matched / np.arange(1, len(self) + 1))
 
@@ -327,7 +327,7 @@ def occupancy_linkage(
     )
 
 
-def _expected(score: Floats, values: Floats) -> Floats:
+def _expected(score: FloatArray, values: FloatArray) -> FloatArray:
     """Return the expected sum of the first k values, largest scores first, ties at random."""
     if not score.size:
         return np.empty(0)
@@ -340,12 +340,12 @@ def _expected(score: Floats, values: Floats) -> Floats:
 
 def _bounds(
     blocks: pd.Series,
-    score: Floats,
-    size: Floats,
-    hits: Floats,
+    score: FloatArray,
+    size: FloatArray,
+    hits: FloatArray,
     violations: pd.Series,
     level: float,
-) -> tuple[Floats, Floats]:
+) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the intervals of precision and recall for every k, blocks as units.
 
     Every entry adds to the trials and hits of its block, so that sums over blocks of anything that

@@ -18,7 +18,7 @@ from bayesrisk.reconstruction.claims.sentences import claim_sentences
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.intervals import binomial_interval, clustered_interval
 from bayesrisk.risk.linkage.baselines import COUNTED, WITHOUT
-from bayesrisk.risk.statements.statements import STATEMENT_COLUMNS, TRUE_COUNTS
+from bayesrisk.risk.statements.statements import STATEMENT_COLUMNS
 from bayesrisk.tables import Records
 
 __all__ = ["certainty_precision", "claim_priors", "claim_statements", "count_claims"]
@@ -365,7 +365,7 @@ def claim_statements(
     if not isinstance(spec, MechanismSpec):
         raise ArgumentTypeError(f"spec must be a MechanismSpec, got {type(spec).__name__}")
     rows = claim_priors(found, records, level=level, readable=readable, leave_out=leave_out)
-    proved = spec.mechanism in TRUE_COUNTS
+    proved = spec.true_counts
     posterior = np.full(len(rows), 1.0 if proved else np.nan)
     lower = upper = posterior
     status = "proved" if proved else "unverified"

@@ -24,7 +24,6 @@ from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
 __all__ = [
     "STATEMENT_COLUMNS",
     "STATEMENT_STATUS",
-    "TRUE_COUNTS",
     "claims_of_records",
     "comparable_statements",
     "reconstruction_statements",
@@ -47,8 +46,6 @@ STATEMENT_COLUMNS = (
 #: What a posterior is: proved, an estimate, not there; of statements about given people also the
 #: belief of who takes records at their word, or the prior because nothing was stated.
 STATEMENT_STATUS = ("proved", "estimated", "unverified", "believed", "unstated")
-#: Mechanisms whose published counts are true counts.
-TRUE_COUNTS = ("identity", "suppression")
 _PLACE = ["block", "sex", "agebin"]
 _RECORDS = ("block", "sex", "age", "race", "hisp")
 
@@ -140,7 +137,7 @@ def reconstruction_statements(
     weight = check.scalar(prior_weight, "prior_weight", lower=0.0)
     records = person_frame(record_form(found), columns=_RECORDS, source="records")
     rows = claims_of_records(records, weight)
-    exact = spec.mechanism in TRUE_COUNTS
+    exact = spec.true_counts
     unique = found.geoids[np.array(found.status) == "unique"] if exact else np.array([], str)
     rows["status"] = np.where(rows["block"].isin(unique), "proved", "unverified")
     proved = rows["status"] == "proved"

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import generator
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.two_levels import model

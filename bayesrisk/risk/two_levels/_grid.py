@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrisk._validation import FloatArray
+from bayesrisk._types import FloatArray
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.two_levels import model

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesrisk._validation import FloatArray, Number
+from bayesrisk._types import FloatArray
+from bayesrisk._validation import Number
 from bayesrisk.distributions import CountLaw
 from bayesrisk.inference.two_levels import model
 from bayesrisk.risk.two_levels import _grid as grid

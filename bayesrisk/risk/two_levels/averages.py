@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from bayesrisk._validation import FloatArray, Number
+from bayesrisk._types import FloatArray
+from bayesrisk._validation import Number
 from bayesrisk.distributions import CountLaw
 from bayesrisk.inference.two_levels import model
 from bayesrisk.risk.two_levels import _grid as grid

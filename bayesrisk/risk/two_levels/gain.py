@@ -8,7 +8,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._validation import FloatArray, Number
+from bayesrisk._types import FloatArray
+from bayesrisk._validation import Number
 from bayesrisk.distributions import CountLaw, DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.two_levels import model

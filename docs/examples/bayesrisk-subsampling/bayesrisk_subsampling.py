@@ -1,13 +1,12 @@
 """Publish the tables of a random part of the records."""
 
-import numpy as np
-
-from bayesrisk import ArgumentError, MechanismSpec, Release
+from bayesrisk import ArgumentError, MechanismSpec
 from bayesrisk.accounting import exact_number
+from bayesrisk.mechanisms import BaseMechanism, Protected
 from bayesrisk.tables import as_microdata, tabulate_records
 
 
-class Subsampling:
+class Subsampling(BaseMechanism):
     """Keep every record with the same probability, one by one.
 
     A released count is binomial, given the true one: P(y | x) = C(x, y) f**y (1 - f)**(x - y).
@@ -23,17 +22,12 @@ class Subsampling:
         if not 0 < share <= 1:
             raise ArgumentError(f"fraction must be in (0, 1], got {fraction!r}")
         self._share = float(share)
-        self.spec = MechanismSpec("subsampling", {"fraction": share})
+        super().__init__(MechanismSpec("subsampling", {"fraction": share}))
 
-    def release(self, microdata, *, workload, rng=None):
-        """Return the tables of the records that are kept."""
+    def _protect(self, microdata, workload, rng):
         data = as_microdata(microdata)
         records = data.for_schema(workload.schema)
-        kept = np.random.default_rng(rng).random(len(records)) < self._share
-        tables = tabulate_records(records.take(kept), workload, geoids=_places(data, records))
-        return Release(self.spec, tables, simulation=rng is not None)
-
-
-def _places(data, records):
-    """Return all places, so that one without a kept record is a published zero."""
-    return records.places()[0] if data.geoids() is None else data.geoids()
+        kept = rng.random(len(records)) < self._share
+        # All places, so that one without a kept record is a published zero.
+        places = records.places()[0] if data.geoids() is None else data.geoids()
+        return Protected(tabulate_records(records.take(kept), workload, geoids=places))

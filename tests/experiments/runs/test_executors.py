@@ -1,4 +1,4 @@
-"""Executors: built-in, registered, and plug-ins that are broken."""
+"""Executors: built-in and registered."""
 
 import os
 import subprocess
@@ -15,7 +15,6 @@ from bayesrisk._tasks import as_finished
 from bayesrisk.exceptions import (
     ArgumentError,
     ArgumentTypeError,
-    BayesRiskWarning,
     MissingDependencyError,
     WorkerError,
 )
@@ -92,27 +91,14 @@ def test_what_cannot_be_sent_is_named(task, items, match):
 
 
 def test_registered_executor(monkeypatch):
-    monkeypatch.setattr(executors, "_registered", {})
+    monkeypatch.setattr(executors.REGISTRY, "_registered", {})
     executors.register("mine", executors.SerialExecutor)
     assert "mine" in executors.available()
     assert do("mine", 1, _double, [1]) == [2]
     with pytest.raises(ArgumentError, match="factory must be callable"):
         executors.register("bad", None)
-
-
-def test_broken_plug_in_is_skipped_with_a_warning(monkeypatch):
-    class Broken:
-        name = "broken"
-
-        def load(self):
-            raise RuntimeError("boom")
-
-    monkeypatch.setattr(executors, "entry_points", lambda **_: [Broken()])
-    with (
-        pytest.warns(BayesRiskWarning, match="executor 'broken' is skipped: boom"),
-        pytest.raises(ArgumentError, match="cannot be loaded"),
-    ):
-        executors.make_executor("broken", 1)
+    with pytest.raises(ArgumentError, match="package's own executors"):
+        executors.register("serial", executors.SerialExecutor)
 
 
 def test_dask_says_which_extra_it_needs(monkeypatch):

@@ -1,14 +1,11 @@
 """Attacks by name, and reconstruction as one of them."""
 
-import tomllib
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskWarning
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import Attack
 from bayesrisk.mechanisms import Identity
 from bayesrisk.reconstruction import (
@@ -24,12 +21,10 @@ from bayesrisk.reconstruction import (
 )
 from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate_records
 
-PROJECT = Path(__file__).parents[3] / "pyproject.toml"
-
 
 @pytest.fixture(autouse=True)
 def _own_registry(monkeypatch):
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry.REGISTRY, "_registered", {})
 
 
 def release(ages=(7, 31, 52)):
@@ -37,12 +32,6 @@ def release(ages=(7, 31, 52)):
     records = Records.from_frame(people, schema=Schema.named("sf1-person"))
     both = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
     return Identity().release(records, workload=both, rng=1)
-
-
-def test_the_names_are_those_of_the_entry_points():
-    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
-    assert project["entry-points"]["bayesrisk.attacks"] == registry._OWN
-    assert set(registry._OWN) <= set(available_attacks())
 
 
 def test_reconstruction_reads_a_release():
@@ -108,21 +97,6 @@ def test_making_is_checked(name, parameters, error, words):
 def test_registering_is_checked(name, factory, error, words):
     with pytest.raises(error, match=words):
         register_attack(name, factory)
-
-
-def test_broken_plug_in_is_skipped_with_a_warning(monkeypatch):
-    class Broken:
-        name = "broken"
-
-        def load(self):
-            raise RuntimeError("boom")
-
-    monkeypatch.setattr(registry, "entry_points", lambda **_: [Broken()])
-    with (
-        pytest.warns(BayesRiskWarning, match="attack 'broken' is skipped: boom"),
-        pytest.raises(ArgumentError, match="cannot be loaded"),
-    ):
-        make_attack("broken")
 
 
 def test_only_a_release_is_read():

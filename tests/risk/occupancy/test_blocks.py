@@ -10,6 +10,7 @@ from oracles import occupancy as oracle
 from scipy import stats
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.mechanisms import Identity
 from bayesrisk.reconstruction import OccupancyDetection, OccupancyReconstruction
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk import (
@@ -219,14 +220,14 @@ def test_statements_have_prior_posterior_and_ratio():
     holding = {row["block"] for row in with_answers(truth) if row["violation"]}
     status = ("violation", "violation", "possible", "possible", "infeasible", "undecided")
     found = detection(status)
-    exact = occupancy_statements(found, spec=MechanismSpec("identity", {}), prior=0.2)
+    exact = occupancy_statements(found, spec=Identity().spec, prior=0.2)
     assert exact["posterior"].tolist()[:2] == [1.0, 1.0]
     assert exact["ratio"].tolist()[:2] == [5.0, 5.0]
     assert exact["status"].tolist() == ["proved"] * 2 + ["unverified"] * 4
     assert exact["people"].tolist() == list(range(11, 17))
     assert exact["target"][0] == "block 0"
     without = replace(found, subsidised=np.array([0, 12, 0, 14, 15, 16]))
-    fewer = occupancy_statements(without, spec=MechanismSpec("identity", {}), prior=0.2)
+    fewer = occupancy_statements(without, spec=Identity().spec, prior=0.2)
     assert fewer["target"].tolist() == [f"block {i}" for i in (1, 3, 4, 5)]
     assert fewer["people"].tolist() == [12, 14, 15, 16]
     swapped = occupancy_statements(
@@ -245,7 +246,7 @@ def test_bad_arguments():
     truth = random_truth(np.random.default_rng(57))
     found = detection(("violation",))
     ranking = pd.DataFrame({"block": ["1"], "child": [1], "score": [1.0]})
-    spec = MechanismSpec("identity", {})
+    spec = Identity().spec
     with pytest.raises(ArgumentTypeError, match="found must be a detection, got int"):
         occupancy_block_risk(3, truth)
     with pytest.raises(ArgumentError, match="infeasible must be one of"):

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk import ArgumentError, MechanismSpec, make_mechanism, tabulate_records
+from bayesrisk import ArgumentError, make_mechanism, tabulate_records
 from bayesrisk import datasets as samples
 from bayesrisk.exceptions import ArgumentTypeError
+from bayesrisk.mechanisms import Identity
 from bayesrisk.reconstruction import claims
 from bayesrisk.risk import (
     certainty_precision,
@@ -93,7 +94,7 @@ def test_priors_without_the_targets_record_remove_it(sample, level, width):
     assert (priors["share"] < counted["share"]).any()
     rows = claim_statements(
         found,
-        spec=MechanismSpec("identity", {}, {}),
+        spec=Identity().spec,
         records=data.households,
         level=level,
         leave_out=True,
@@ -176,7 +177,7 @@ def test_claims_of_true_counts_are_true_and_of_swapped_ones_not_all(sample):
 
 def test_statements_of_true_counts_are_certain(sample):
     data, _, found = sample
-    spec = MechanismSpec("identity", {}, {})
+    spec = Identity().spec
     rows = claim_statements(found, spec=spec, records=data.households, level="state")
     priors = claim_priors(found, data.households, level="state")
     assert (rows["posterior"] == 1.0).all()

@@ -7,7 +7,7 @@ from oracles import linkage as oracle
 from scipy.stats import binomtest
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.mechanisms import make_mechanism
+from bayesrisk.mechanisms import Identity, make_mechanism
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.reconstruction import (
     age_bin,
@@ -158,7 +158,7 @@ def test_nothing_is_proved_about_people_after_swapping(tract, truth):
     ],
 )
 def test_refusals(attacked, change, error, words):
-    options = {"found": attacked[1], "spec": MechanismSpec("identity"), "prior_weight": 1.0}
+    options = {"found": attacked[1], "spec": Identity().spec, "prior_weight": 1.0}
     options |= change
     found = options.pop("found")
     with pytest.raises(error, match=words):

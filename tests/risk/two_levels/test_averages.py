@@ -26,7 +26,7 @@ from bayesrisk.risk.two_levels import _grid as grid
 
 GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
 FUNCTIONS = [hierarchical_correct_decision_probability, hierarchical_marginal_posterior]
-NOISY = pytest.mark.filterwarnings("ignore::bayesrisk.IncompatibleConditionalsWarning")
+NOISY = pytest.mark.filterwarnings("ignore::bayesrisk.exceptions.IncompatibleConditionalsWarning")
 
 
 @NOISY

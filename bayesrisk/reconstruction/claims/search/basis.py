@@ -12,11 +12,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk._numba import kernel
+from bayesrisk._types import BoolArray, IntArray
 
 __all__ = ["RowBasis", "row_basis"]
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _PRIME = 2**31 - 1
 #: Largest whole number of times that a row is taken, and largest common denominator.
@@ -44,12 +43,12 @@ class RowBasis:
     """
 
     columns: sp.csc_array
-    right: Ints
-    rows: Ints
-    pivots: Ints
-    inverse: Ints
+    right: IntArray
+    rows: IntArray
+    pivots: IntArray
+    inverse: IntArray
 
-    def values(self, sums: Bools) -> Ints:
+    def values(self, sums: BoolArray) -> IntArray:
         """Return the value that the counts give to each sum of classes, -1 where they give none."""
         found = np.full(len(sums), -1, np.int64)
         if self.right.max(initial=0) < _COUNT:
@@ -60,7 +59,7 @@ class RowBasis:
         return found
 
 
-def row_basis(columns: sp.csc_array, right: Ints) -> RowBasis:
+def row_basis(columns: sp.csc_array, right: IntArray) -> RowBasis:
     """Return independent rows of a system, by elimination modulo a prime.
 
     Parameters
@@ -99,7 +98,11 @@ def _power(base: np.int64, exponent: np.int64) -> np.int64:
 
 @kernel
 def _dot(
-    combination: Ints, start: np.int64, end: np.int64, indices: NDArray[np.int32], data: Ints
+    combination: IntArray,
+    start: np.int64,
+    end: np.int64,
+    indices: NDArray[np.int32],
+    data: IntArray,
 ) -> np.int64:
     total = np.int64(0)
     for i in range(start, end):
@@ -111,10 +114,10 @@ def _dot(
 def _eliminate(
     indptr: NDArray[np.int32],
     indices: NDArray[np.int32],
-    data: Ints,
-    weights: Ints,
-    inverse: Ints,
-    pivots: Ints,
+    data: IntArray,
+    weights: IntArray,
+    inverse: IntArray,
+    pivots: IntArray,
 ) -> None:
     """Eliminate class after class; a weighted sum of the rows that are left finds the next one."""
     n_rows = inverse.shape[0]
@@ -147,12 +150,12 @@ def _eliminate(
 def _combine(
     indptr: NDArray[np.int32],
     indices: NDArray[np.int32],
-    data: Ints,
-    right: Ints,
-    pivots: Ints,
-    inverse: Ints,
+    data: IntArray,
+    right: IntArray,
+    pivots: IntArray,
+    inverse: IntArray,
     sums: NDArray[np.bool_],
-    value: Ints,
+    value: IntArray,
 ) -> None:
     n_rows = right.size
     raw, times = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)

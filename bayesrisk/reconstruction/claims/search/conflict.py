@@ -1,8 +1,8 @@
 """Which published cells contradict each other, where no records fit them all."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayesrisk._types import IntArray
 from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.claims.search.problem import BlockSystem, Conflict
 from bayesrisk.reconstruction.claims.search.space import ClaimSpace
@@ -12,7 +12,6 @@ from bayesrisk.reconstruction.solvers.deadline import Deadline
 
 __all__ = ["describe", "smallest_conflict"]
 
-Ints = NDArray[np.int64]
 
 #: Seconds that a solver may take for one set of rows, and for all.
 _EACH, _ALL = 1.0, 10.0
@@ -44,7 +43,7 @@ def smallest_conflict(system: BlockSystem, solver: SolverBackend, deadline: Dead
     return Conflict("contradict each other", tuple(system.query[left].tolist()))
 
 
-def _rows(model: IntegerModel, rows: Ints) -> IntegerModel:
+def _rows(model: IntegerModel, rows: IntArray) -> IntegerModel:
     low, high = model.row_low[rows], model.row_high[rows]
     # Bounds of a cell come from all rows: without some of them they must not stay.
     free = np.full(model.high.size, int(model.row_high.max(initial=0)))
@@ -65,7 +64,7 @@ def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) 
     return bool(found.status == "infeasible")
 
 
-def describe(conflict: Conflict, space: ClaimSpace, counts: Ints) -> str:
+def describe(conflict: Conflict, space: ClaimSpace, counts: IntArray) -> str:
     """Return a conflict in words, with its published cells and their counts."""
     names = ", ".join(f"{space.names[q][1]} = {counts[q]}" for q in conflict.query)
     return f"{conflict.reason}: {names}"

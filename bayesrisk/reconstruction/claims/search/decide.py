@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bayesrisk._types import BoolArray, CodeArray, IntArray
 from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.claims.search.basis import RowBasis, row_basis
 from bayesrisk.reconstruction.claims.search.exchange import Exchange
@@ -28,10 +29,6 @@ from bayesrisk.reconstruction.solvers.deadline import Deadline
 
 __all__ = ["REFUTED", "UNDECIDED", "VERIFIED", "Decider"]
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int16]
 
 VERIFIED, REFUTED, UNDECIDED = 1, 0, -1
 _WHOLE, _POSITIVE = 1e-6, 1e-7
@@ -84,8 +81,8 @@ class Decider:
     solver: SolverBackend
     deadline: Deadline
     sets: Subsets
-    radix: Ints
-    solutions: list[Ints] = field(default_factory=list)
+    radix: IntArray
+    solutions: list[IntArray] = field(default_factory=list)
 
     def find(self, n_solutions: int, rng: np.random.Generator) -> str:
         """Look for solutions near vertices of random objectives.
@@ -118,7 +115,7 @@ class Decider:
                 return "infeasible"
         return "feasible" if self.solutions else "unknown"
 
-    def _possible(self) -> Bools | None:
+    def _possible(self) -> BoolArray | None:
         """Return the classes not proved to be empty in every solution; None without a solution.
 
         An interior point shows what can be positive.  That the others cannot is proved by the
@@ -154,7 +151,7 @@ class Decider:
             seen = more
         return every
 
-    def _reduce(self, possible: Bools) -> None:
+    def _reduce(self, possible: BoolArray) -> None:
         """Leave out classes that are empty, and rows that follow from the others."""
         full, kept = self.system.model, np.flatnonzero(possible)
         self.columns = sp.csc_array(sp.csc_array(full.rows)[:, kept])
@@ -172,7 +169,7 @@ class Decider:
             full.row_high[rows],
         )
 
-    def take(self, whole: Ints) -> bool:
+    def take(self, whole: IntArray) -> bool:
         """Remember a solution, if it has every count."""
         fits = np.array_equal(self.columns @ whole, self.system.model.row_low)
         if fits and whole.min(initial=0) >= 0:
@@ -180,7 +177,7 @@ class Decider:
             return True
         return False
 
-    def _search(self, objective: Ints, least: int | None) -> str:
+    def _search(self, objective: IntArray, least: int | None) -> str:
         """Look for a solution, with at least some objective; remember it.
 
         Returns ``found``, ``none`` (proved) or ``unknown``.
@@ -199,13 +196,13 @@ class Decider:
             return "found" if self.take(whole) else "unknown"
         return status
 
-    def records(self, solution: Ints) -> Codes:
+    def records(self, solution: IntArray) -> CodeArray:
         """Return the records of a solution that claims can be about, one row each."""
         cells = self.cells[np.repeat(self.start[:-1], solution)]
-        rows: Codes = self.space.codes[cells[self.space.eligible[cells]]]
+        rows: CodeArray = self.space.codes[cells[self.space.eligible[cells]]]
         return rows
 
-    def exchange(self, keys: Ints) -> Exchange:
+    def exchange(self, keys: IntArray) -> Exchange:
         """Return claims by their keys, and their counts in the solutions found so far."""
         codes = np.ascontiguousarray(self.space.codes[self.cells][:, self.sets.columns])
         eligible = self.space.eligible[self.cells]
@@ -214,13 +211,13 @@ class Decider:
             found.load(solution)
         return found
 
-    def walk(self, claims: Exchange, *, idle: int = _BRIEF) -> Bools:
+    def walk(self, claims: Exchange, *, idle: int = _BRIEF) -> BoolArray:
         """Refute claims by exchanges that begin at the last solution; return which ones."""
         before = claims.settled.copy()
         self.take(claims.walk(self.solutions[-1], idle=idle, deadline=self.deadline))
         return np.asarray(claims.settled & ~before, np.bool_)
 
-    def _matched(self, patterns: Codes, classes: Ints) -> tuple[Bools, Bools]:
+    def _matched(self, patterns: CodeArray, classes: IntArray) -> tuple[BoolArray, BoolArray]:
         """Return of which classes some, and every, cell matches each pattern."""
         size = np.diff(self.start)[classes]
         first = np.cumsum(size) - size
@@ -229,11 +226,13 @@ class Decider:
         found = matches(self.space.codes[cells], patterns) & self.space.eligible[cells]
         if found.shape[1] == classes.size:
             return found, found
-        some: Bools = np.logical_or.reduceat(found, first, axis=1)
-        every: Bools = np.logical_and.reduceat(found, first, axis=1)
+        some: BoolArray = np.logical_or.reduceat(found, first, axis=1)
+        every: BoolArray = np.logical_and.reduceat(found, first, axis=1)
         return some, every
 
-    def decide(self, patterns: Codes, keys: Ints, value: Ints, status: NDArray[np.int8]) -> None:
+    def decide(
+        self, patterns: CodeArray, keys: IntArray, value: IntArray, status: NDArray[np.int8]
+    ) -> None:
         """Decide which claims are the same in every solution, in place.
 
         Parameters
@@ -275,7 +274,9 @@ class Decider:
                 claims.settled |= status[left] != UNDECIDED
                 status[left[self.walk(claims)]] = REFUTED
 
-    def _refute(self, patterns: Codes, value: Ints, status: NDArray[np.int8], used: int) -> int:
+    def _refute(
+        self, patterns: CodeArray, value: IntArray, status: NDArray[np.int8], used: int
+    ) -> int:
         """Refute the claims that differ in one of the solutions not used yet."""
         for solution in self.solutions[used:]:
             left = np.flatnonzero(status == UNDECIDED)
@@ -286,7 +287,9 @@ class Decider:
             status[left[more | less]] = REFUTED
         return len(self.solutions)
 
-    def _settle(self, at: int, patterns: Codes, value: Ints, status: NDArray[np.int8]) -> None:
+    def _settle(
+        self, at: int, patterns: CodeArray, value: IntArray, status: NDArray[np.int8]
+    ) -> None:
         """Decide one claim: look for a solution with more matches, then for one with fewer."""
         some, every = self._matched(patterns[[at]], np.arange(self.start.size - 1))
         sides = ((some[0].astype(np.int64), 1), (-every[0].astype(np.int64), -1))
@@ -302,7 +305,7 @@ class Decider:
             status[at] = VERIFIED
 
 
-def _beyond(model: IntegerModel, objective: Ints, least: int) -> IntegerModel:
+def _beyond(model: IntegerModel, objective: IntArray, least: int) -> IntegerModel:
     """Return the model of the solutions whose objective is at least a number."""
     rows = sp.csr_array(sp.vstack([model.rows, sp.csr_array(objective[None, :])], format="csr"))
     most = int(np.maximum(objective * model.low, objective * model.high).sum())

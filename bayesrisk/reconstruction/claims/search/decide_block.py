@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayesrisk._types import BoolArray, CodeArray, IntArray
 from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.claims.search.conflict import describe, smallest_conflict
 from bayesrisk.reconstruction.claims.search.decide import REFUTED, UNDECIDED, VERIFIED, Decider
@@ -22,10 +22,6 @@ from bayesrisk.reconstruction.claims.search.space import ClaimSpace
 from bayesrisk.reconstruction.solvers.deadline import Deadline
 
 __all__ = ["BlockClaims", "Study", "study"]
-
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int16]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -86,13 +82,13 @@ class BlockClaims:
 
     status: str
     detail: str
-    patterns: Codes
-    multiplicity: Ints
-    decision: Ints
-    needed: Ints
-    readable: Bools
-    readable_here: Bools
-    rows: Codes
+    patterns: CodeArray
+    multiplicity: IntArray
+    decision: IntArray
+    needed: IntArray
+    readable: BoolArray
+    readable_here: BoolArray
+    rows: CodeArray
     live: int
 
 
@@ -104,7 +100,10 @@ def _nothing(study_: Study, status: str, detail: str = "", live: int = 0) -> Blo
 
 
 def study(
-    about: Study, counts: Ints, hidden: Bools, asked: tuple[Codes, Ints] | None = None
+    about: Study,
+    counts: IntArray,
+    hidden: BoolArray,
+    asked: tuple[CodeArray, IntArray] | None = None,
 ) -> BlockClaims:
     """Return the claims of a block.
 
@@ -148,20 +147,20 @@ def study(
 class _Claimed:
     """Claims, and how much they say; multiplicities only where they were asked for."""
 
-    patterns: Codes
-    key: Ints
-    size: Ints
-    needed: Ints
-    multiplicity: Ints | None
+    patterns: CodeArray
+    key: IntArray
+    size: IntArray
+    needed: IntArray
+    multiplicity: IntArray | None
 
 
-def _radix(about: Study) -> Ints:
+def _radix(about: Study) -> IntArray:
     """Return what a code of each column, counted from 1, adds to the key of a claim."""
     sizes = about.space.sizes[about.sets.columns]
     return np.cumprod(np.append(1, sizes[:-1] + 1)).astype(np.int64)
 
 
-def _candidates(about: Study, records: Codes) -> _Claimed:
+def _candidates(about: Study, records: CodeArray) -> _Claimed:
     """Return all partial assignments of some records."""
     space, sets = about.space, about.sets
     rows = np.unique(records, axis=0)
@@ -175,13 +174,13 @@ def _candidates(about: Study, records: Codes) -> _Claimed:
     return _Claimed(patterns, keys, general.size[row, column], general.needed[row, column], None)
 
 
-def _asked(about: Study, patterns: Codes, multiplicity: Ints) -> _Claimed:
+def _asked(about: Study, patterns: CodeArray, multiplicity: IntArray) -> _Claimed:
     general = _universal_of(about, patterns)
     key = (patterns[:, about.sets.columns].astype(np.int64) + 1) @ _radix(about)
     return _Claimed(patterns, key, general.size[:, 0], general.needed[:, 0], multiplicity)
 
 
-def _universal_of(about: Study, patterns: Codes) -> Universal:
+def _universal_of(about: Study, patterns: CodeArray) -> Universal:
     """Return what each pattern says whatever was published."""
     sets = about.sets
     size, needed = np.empty((len(patterns), 1), np.int64), np.empty((len(patterns), 1), np.int64)
@@ -197,7 +196,7 @@ def _universal_of(about: Study, patterns: Codes) -> Universal:
 
 
 def _decided(
-    about: Study, system: BlockSystem, decider: Decider, claimed: _Claimed, records: Codes
+    about: Study, system: BlockSystem, decider: Decider, claimed: _Claimed, records: CodeArray
 ) -> BlockClaims:
     """Decide claims and say what tables state themselves."""
     space, patterns = about.space, claimed.patterns
@@ -242,7 +241,7 @@ def _decided(
 
 
 def _refute(
-    about: Study, system: BlockSystem, decider: Decider, claimed: _Claimed, decision: Ints
+    about: Study, system: BlockSystem, decider: Decider, claimed: _Claimed, decision: IntArray
 ) -> None:
     """Refute claims by data sets, in place: those found, and many more one exchange apart."""
     space = about.space
@@ -263,7 +262,7 @@ def _refute(
 
 
 def _without_records(
-    about: Study, system: BlockSystem, asked: tuple[Codes, Ints] | None
+    about: Study, system: BlockSystem, asked: tuple[CodeArray, IntArray] | None
 ) -> BlockClaims:
     """Return decisions on a block without a positive count."""
     empty = _nothing(about, "empty", live=system.cells.size)

@@ -10,14 +10,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk._numba import kernel
+from bayesrisk._types import BoolArray, IntArray, WordArray
 from bayesrisk.reconstruction.claims.search.lattice import Subsets
 from bayesrisk.reconstruction.solvers.deadline import Deadline
 
 __all__ = ["Exchange"]
 
-Ints = NDArray[np.int64]
-Words = NDArray[np.uint64]
-Bools = NDArray[np.bool_]
 
 _PROBES = 2**12
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -52,12 +50,12 @@ class Exchange:
     def __init__(
         self,
         columns: sp.csc_array,
-        start: Ints,
+        start: IntArray,
         codes: NDArray[np.int16],
-        eligible: Bools,
+        eligible: BoolArray,
         sets: Subsets,
-        radix: Ints,
-        keys: Ints,
+        radix: IntArray,
+        keys: IntArray,
     ) -> None:
         self._columns, self._start, self._codes, self._eligible = columns, start, codes, eligible
         self._class = np.repeat(np.arange(start.size - 1), np.diff(start))
@@ -70,12 +68,12 @@ class Exchange:
         np.add.at(self._hash, of, random[columns.indices] * columns.data.astype(np.uint64))
         self._classes = _table(self._hash)
         self._claims = _table(keys.astype(np.uint64))
-        self._count: Ints = np.zeros(keys.size, np.int64)
+        self._count: IntArray = np.zeros(keys.size, np.int64)
         self._left = np.zeros(columns.shape[0], np.int64)
-        self.base: Ints | None = None
+        self.base: IntArray | None = None
         self.settled = np.zeros(keys.size, np.bool_)
 
-    def load(self, solution: Ints) -> Ints:
+    def load(self, solution: IntArray) -> IntArray:
         """Count the claims in a solution; refute those that another solution counts otherwise."""
         cells = np.repeat(self._start[:-1], solution)
         self._count[:] = 0
@@ -87,7 +85,7 @@ class Exchange:
         self.settled |= self._count != self.base
         return cells
 
-    def walk(self, solution: Ints, *, idle: int, deadline: Deadline) -> Ints:
+    def walk(self, solution: IntArray, *, idle: int, deadline: Deadline) -> IntArray:
         """Exchange records of a solution until several rounds refuted nothing.
 
         Parameters
@@ -119,7 +117,7 @@ class Exchange:
         return np.bincount(self._class[cells], minlength=self._start.size - 1)
 
 
-def _table(keys: Words) -> tuple[Words, Ints]:
+def _table(keys: WordArray) -> tuple[WordArray, IntArray]:
     """Return a table that finds each key's position: keys and positions, -1 where empty."""
     slots = 1 << int(2 * keys.size + 2).bit_length()
     own, place = np.zeros(slots, np.uint64), np.full(slots, -1, np.int64)
@@ -133,7 +131,7 @@ def _slot(key: np.uint64, slots: int) -> np.int64:
 
 
 @kernel
-def _fill(keys: Words, own: Words, place: Ints) -> None:
+def _fill(keys: WordArray, own: WordArray, place: IntArray) -> None:
     for i in range(keys.size):
         at = _slot(keys[i], own.size)
         while place[at] >= 0:
@@ -142,7 +140,7 @@ def _fill(keys: Words, own: Words, place: Ints) -> None:
 
 
 @kernel
-def _find(key: np.uint64, own: Words, place: Ints) -> np.int64:
+def _find(key: np.uint64, own: WordArray, place: IntArray) -> np.int64:
     at = _slot(key, own.size)
     while place[at] >= 0:
         if own[at] == key:
@@ -152,7 +150,9 @@ def _find(key: np.uint64, own: Words, place: Ints) -> np.int64:
 
 
 @kernel
-def _keys(codes: NDArray[np.int16], radix: Words, without: Ints, lowest: Ints, out: Words) -> None:
+def _keys(
+    codes: NDArray[np.int16], radix: WordArray, without: IntArray, lowest: IntArray, out: WordArray
+) -> None:
     """Fill in the key of every set of columns of one row of codes."""
     for s in range(without.size):
         before = np.uint64(0) if without[s] < 0 else out[without[s]]
@@ -163,13 +163,13 @@ def _keys(codes: NDArray[np.int16], radix: Words, without: Ints, lowest: Ints, o
 def _count(
     codes: NDArray[np.int16],
     eligible: NDArray[np.bool_],
-    cells: Ints,
-    without: Ints,
-    lowest: Ints,
-    radix: Words,
-    own: Words,
-    place: Ints,
-    count: Ints,
+    cells: IntArray,
+    without: IntArray,
+    lowest: IntArray,
+    radix: WordArray,
+    own: WordArray,
+    place: IntArray,
+    count: IntArray,
 ) -> None:
     """Add up how many cells each claim describes."""
     keys = np.empty(without.size, np.uint64)
@@ -183,7 +183,7 @@ def _count(
 
 
 @kernel
-def _random(state: Words, below: int) -> np.int64:
+def _random(state: WordArray, below: int) -> np.int64:
     """Return the next whole number of a sequence (SplitMix64)."""
     state[0] += _ODD
     z = state[0]
@@ -194,7 +194,11 @@ def _random(state: Words, below: int) -> np.int64:
 
 @kernel
 def _balanced(
-    indptr: NDArray[np.int32], indices: NDArray[np.int32], data: Ints, four: Ints, left: Ints
+    indptr: NDArray[np.int32],
+    indices: NDArray[np.int32],
+    data: IntArray,
+    four: IntArray,
+    left: IntArray,
 ) -> bool:
     """Whether every published cell counts the first two classes like the last two."""
     for w in range(4):
@@ -214,26 +218,26 @@ def _balanced(
 def _exchange(
     indptr: NDArray[np.int32],
     indices: NDArray[np.int32],
-    data: Ints,
-    hashes: Words,
-    class_own: Words,
-    class_place: Ints,
-    start: Ints,
-    class_of: Ints,
-    cells: Ints,
+    data: IntArray,
+    hashes: WordArray,
+    class_own: WordArray,
+    class_place: IntArray,
+    start: IntArray,
+    class_of: IntArray,
+    cells: IntArray,
     codes: NDArray[np.int16],
     eligible: NDArray[np.bool_],
-    without: Ints,
-    lowest: Ints,
-    radix: Words,
-    claim_own: Words,
-    claim_place: Ints,
-    count: Ints,
-    base: Ints,
+    without: IntArray,
+    lowest: IntArray,
+    radix: WordArray,
+    claim_own: WordArray,
+    claim_place: IntArray,
+    count: IntArray,
+    base: IntArray,
     settled: NDArray[np.bool_],
-    left: Ints,
+    left: IntArray,
     tries: int,
-    state: Words,
+    state: WordArray,
 ) -> int:
     """Try exchanges of two records of ``cells``, in place; return how many claims they refuted."""
     n_classes, new = hashes.size, 0

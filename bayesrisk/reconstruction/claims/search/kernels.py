@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk._numba import kernel
+from bayesrisk._types import IntArray, WordArray
 
 __all__ = [
     "common_values",
@@ -14,12 +15,9 @@ __all__ = [
     "sums_of_patterns",
 ]
 
-Ints = NDArray[np.int64]
-Words = NDArray[np.uint64]
-
 
 @kernel
-def live_cells(place: NDArray[np.int32], mask: NDArray[np.bool_], start: Ints) -> Ints:
+def live_cells(place: NDArray[np.int32], mask: NDArray[np.bool_], start: IntArray) -> IntArray:
     """Return the cells whose place is open in the mask of every family."""
     n_families, n_cells = place.shape
     found = np.empty(n_cells, np.int64)
@@ -48,7 +46,7 @@ def _ones(word: np.uint64) -> np.int64:
 
 @kernel
 def _column_bits(
-    codes: NDArray[np.int16], row: NDArray[np.int16], columns: Ints, out: Words
+    codes: NDArray[np.int16], row: NDArray[np.int16], columns: IntArray, out: WordArray
 ) -> None:
     """Set the bits of the cells that agree with a row, for each column on its own."""
     out[:] = 0
@@ -61,7 +59,7 @@ def _column_bits(
 
 @kernel
 def _support(
-    bits: Words, offset: Ints, base: Words, pattern: NDArray[np.int16], out: Words
+    bits: WordArray, offset: IntArray, base: WordArray, pattern: NDArray[np.int16], out: WordArray
 ) -> np.uint64:
     """Fill in the cells of ``base`` that match a pattern; return a number made of them."""
     out[:] = base
@@ -79,15 +77,15 @@ def _support(
 
 @kernel
 def pattern_supports(
-    bits: Words,
-    offset: Ints,
-    base: Words,
+    bits: WordArray,
+    offset: IntArray,
+    base: WordArray,
     patterns: NDArray[np.int16],
-    number: Ints,
-    first: Ints,
-    hashes: Words,
-    size: Ints,
-    table: Ints,
+    number: IntArray,
+    first: IntArray,
+    hashes: WordArray,
+    size: IntArray,
+    table: IntArray,
 ) -> int:
     """Give patterns that match the same cells of ``base`` one number; return how many there are.
 
@@ -123,13 +121,13 @@ def pattern_supports(
 def lattice_counts(
     core: NDArray[np.int16],
     rows: NDArray[np.int16],
-    columns: Ints,
-    free_values: Ints,
-    bits_of: Ints,
-    position: Ints,
-    lowest: Ints,
-    out: Ints,
-    needed: Ints,
+    columns: IntArray,
+    free_values: IntArray,
+    bits_of: IntArray,
+    position: IntArray,
+    lowest: IntArray,
+    out: IntArray,
+    needed: IntArray,
 ) -> None:
     """Count the possible cells that agree with every subset of columns of every row.
 
@@ -185,11 +183,11 @@ def lattice_counts(
 @kernel
 def common_values(
     weight: NDArray[np.int16],
-    place: Ints,
+    place: IntArray,
     codes: NDArray[np.int16],
     eligible: NDArray[np.bool_],
     value: NDArray[np.int16],
-    width: Ints,
+    width: IntArray,
 ) -> None:
     """Fill in the code that all cells of each published cell share, and how many they are.
 
@@ -232,10 +230,10 @@ def common_values(
 @kernel
 def sums_of_patterns(
     value: NDArray[np.int16],
-    table: Ints,
-    width: Ints,
+    table: IntArray,
+    width: IntArray,
     patterns: NDArray[np.int16],
-    size: Ints,
+    size: IntArray,
     out: NDArray[np.bool_],
 ) -> None:
     """Say which patterns have the size of the cells of one table that lie inside them.
@@ -270,7 +268,7 @@ def sums_of_patterns(
 
 @kernel
 def pattern_counts(
-    patterns: NDArray[np.int16], rows: NDArray[np.int16], weight: Ints, out: Ints
+    patterns: NDArray[np.int16], rows: NDArray[np.int16], weight: IntArray, out: IntArray
 ) -> None:
     """Add up the weights of the rows that match each pattern; -1 in a pattern matches anything."""
     asked = np.empty(patterns.shape[1], np.int64)

@@ -6,14 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrisk._types import BoolArray, CodeArray, IntArray
 from bayesrisk.reconstruction.claims.search import kernels
 from bayesrisk.reconstruction.claims.search.space import ClaimSpace
 
 __all__ = ["Subsets", "Supports", "Universal", "matches", "subsets", "supports", "universal"]
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-Codes = NDArray[np.int16]
 
 
 @dataclass(frozen=True)
@@ -32,18 +29,18 @@ class Subsets:
         The set without its lowest column (-1 for the empty set), and that column.
     """
 
-    columns: Ints
-    bits: Ints
-    position: Ints
-    without: Ints
-    lowest: Ints
+    columns: IntArray
+    bits: IntArray
+    position: IntArray
+    without: IntArray
+    lowest: IntArray
 
     @property
-    def count(self) -> Ints:
+    def count(self) -> IntArray:
         """Number of columns of each set."""
         return np.bitwise_count(self.bits).astype(np.int64)
 
-    def member(self) -> Bools:
+    def member(self) -> BoolArray:
         """Return which columns are in each set, (sets, columns)."""
         return (self.bits[:, None] >> np.arange(self.columns.size) & 1).astype(np.bool_)
 
@@ -73,12 +70,12 @@ class Supports:
         Cells of each number.
     """
 
-    number: Ints
-    first: Ints
-    size: Ints
+    number: IntArray
+    first: IntArray
+    size: IntArray
 
 
-def supports(codes: Codes, eligible: Bools, patterns: Codes) -> Supports:
+def supports(codes: CodeArray, eligible: BoolArray, patterns: CodeArray) -> Supports:
     """Return the support of every pattern among eligible cells.
 
     Memory is a bit for each cell and code of an attribute, whatever the number of patterns.
@@ -100,7 +97,7 @@ def supports(codes: Codes, eligible: Bools, patterns: Codes) -> Supports:
     return Supports(number, first[:count], size[:count])
 
 
-def _packed(chosen: Bools) -> NDArray[np.uint64]:
+def _packed(chosen: BoolArray) -> NDArray[np.uint64]:
     """Return flags as bits of whole words."""
     padded = np.zeros(max(1, (chosen.size + 63) // 64) * 64, np.bool_)
     padded[: chosen.size] = chosen
@@ -119,8 +116,8 @@ class Universal:
         Smallest number of the columns that imply the others.
     """
 
-    size: Ints
-    needed: Ints
+    size: IntArray
+    needed: IntArray
 
 
 def universal(space: ClaimSpace, rows: NDArray[np.int16], sets: Subsets) -> Universal:
@@ -134,7 +131,7 @@ def universal(space: ClaimSpace, rows: NDArray[np.int16], sets: Subsets) -> Univ
     return Universal(size, needed)
 
 
-def matches(codes: NDArray[np.int16], patterns: NDArray[np.int16]) -> Bools:
+def matches(codes: NDArray[np.int16], patterns: NDArray[np.int16]) -> BoolArray:
     """Return which cells match each pattern; -1 in a pattern matches anything."""
     found = np.ones((len(patterns), len(codes)), np.bool_)
     for a in range(codes.shape[1]):

@@ -5,15 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from bayesrisk._types import BoolArray, IntArray
 from bayesrisk.reconstruction.claims.search.space import ClaimSpace
 from bayesrisk.reconstruction.solvers import IntegerModel
 
 __all__ = ["BlockSystem", "Conflict", "block_system"]
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -37,20 +34,20 @@ class BlockSystem:
         Rows with their counts, bounds of the classes.
     """
 
-    cells: Ints
-    order: Ints
-    start: Ints
-    query: Ints
-    published: Ints
+    cells: IntArray
+    order: IntArray
+    start: IntArray
+    query: IntArray
+    published: IntArray
     model: IntegerModel
 
     @property
-    def members(self) -> Ints:
+    def members(self) -> IntArray:
         """Cells of the classes as positions in the space, class by class."""
         return self.cells[self.order[: self.start[-1]]]
 
     @property
-    def unbound(self) -> Ints:
+    def unbound(self) -> IntArray:
         """Cells that no published count binds, as positions in the space."""
         return self.cells[self.order[self.start[-1] :]]
 
@@ -71,7 +68,7 @@ class Conflict:
     query: tuple[int, ...]
 
 
-def block_system(space: ClaimSpace, counts: Ints, hidden: Bools) -> BlockSystem | Conflict:
+def block_system(space: ClaimSpace, counts: IntArray, hidden: BoolArray) -> BlockSystem | Conflict:
     """Return the system of a block, or the published cells that no possible cell can fill.
 
     Parameters
@@ -119,7 +116,7 @@ def block_system(space: ClaimSpace, counts: Ints, hidden: Bools) -> BlockSystem 
     return BlockSystem(cells, order, start, chosen[kept_rows], chosen, model)
 
 
-def _different_rows(rows: sp.csr_array, right: Ints) -> Ints:
+def _different_rows(rows: sp.csr_array, right: IntArray) -> IntArray:
     """Return rows without repetitions; rows that are equal but for their count are both kept."""
     seen: dict[tuple[bytes, int], int] = {}
     for row in range(rows.shape[0]):

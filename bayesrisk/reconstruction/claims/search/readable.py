@@ -7,19 +7,17 @@ that is inside the claim and apart from those taken: with nested cells this find
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrisk._types import BoolArray, IntArray
 from bayesrisk.reconstruction.claims.search import kernels
 from bayesrisk.reconstruction.claims.search.problem import BlockSystem
 from bayesrisk.reconstruction.claims.search.space import ClaimSpace, Stated
 
 __all__ = ["readable_everywhere", "readable_here"]
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-
 
 def readable_here(
-    space: ClaimSpace, system: BlockSystem, patterns: NDArray[np.int16], size: Ints
-) -> Bools:
+    space: ClaimSpace, system: BlockSystem, patterns: NDArray[np.int16], size: IntArray
+) -> BoolArray:
     """Return which claims are sums of cells of one table, dead cells left out.
 
     Parameters
@@ -42,7 +40,9 @@ def readable_here(
     return np.asarray((size == 0) | _sums(space, stated, system.cells, patterns, size), np.bool_)
 
 
-def readable_everywhere(space: ClaimSpace, patterns: NDArray[np.int16], size: Ints) -> Bools:
+def readable_everywhere(
+    space: ClaimSpace, patterns: NDArray[np.int16], size: IntArray
+) -> BoolArray:
     """Return which claims are sums of cells of one table whatever was published.
 
     Parameters
@@ -63,8 +63,8 @@ def readable_everywhere(space: ClaimSpace, patterns: NDArray[np.int16], size: In
 
 
 def _sums(
-    space: ClaimSpace, stated: Stated, cells: Ints, patterns: NDArray[np.int16], size: Ints
-) -> Bools:
+    space: ClaimSpace, stated: Stated, cells: IntArray, patterns: NDArray[np.int16], size: IntArray
+) -> BoolArray:
     """Return which claims have the size of cells of one table that lie inside and apart."""
     value, width, table = stated.value, stated.width, space.table[stated.query]
     found = np.zeros(len(patterns), np.bool_)

@@ -13,14 +13,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bayesrisk._types import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Table
 
 __all__ = ["ClaimSpace", "Family", "claim_space"]
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 #: Possible cells that are looked at together: more would take memory, fewer time.
 _AT_ONCE = 2**18
@@ -42,7 +41,7 @@ class Family:
         Where in the cross each possible cell lies.
     """
 
-    query: Ints
+    query: IntArray
     weight: NDArray[np.int16]
     place: NDArray[np.int32]
 
@@ -62,9 +61,9 @@ class Stated:
         can be about.
     """
 
-    query: Ints
+    query: IntArray
     value: NDArray[np.int16]
-    width: Ints
+    width: IntArray
 
 
 @dataclass(frozen=True)
@@ -90,20 +89,20 @@ class ClaimSpace:
     """
 
     schema: Schema
-    groups: Mapping[str, Ints]
+    groups: Mapping[str, IntArray]
     codes: NDArray[np.int16]
-    eligible: Bools
+    eligible: BoolArray
     names: tuple[tuple[str, str], ...]
-    table: Ints
+    table: IntArray
     families: tuple[Family, ...]
 
     @cached_property
-    def sizes(self) -> Ints:
+    def sizes(self) -> IntArray:
         """Number of groups of each attribute."""
         return np.array([int(self.groups[n].max()) + 1 for n in self.schema.names])
 
     @cached_property
-    def first_code(self) -> dict[str, Ints]:
+    def first_code(self) -> dict[str, IntArray]:
         """For every attribute the first code of each group."""
         return {
             name: np.unique(self.groups[name], return_index=True)[1].astype(np.int64)
@@ -111,7 +110,7 @@ class ClaimSpace:
             for name in self.schema.names
         }
 
-    def alive(self, counts: Ints, hidden: Bools) -> Ints:
+    def alive(self, counts: IntArray, hidden: BoolArray) -> IntArray:
         """Return the possible cells that no published zero rules out."""
         from bayesrisk.reconstruction.claims.search.kernels import (
             live_cells,  # compiled on first use
@@ -128,7 +127,7 @@ class ClaimSpace:
     def _places(self) -> NDArray[np.int32]:
         return np.stack([f.place for f in self.families])
 
-    def classes(self, cells: Ints, chosen: Ints) -> tuple[Ints, Bools]:
+    def classes(self, cells: IntArray, chosen: IntArray) -> tuple[IntArray, BoolArray]:
         """Return a class for each cell, and whether any published cell binds each class.
 
         Cells are of one class when all the chosen published cells count them alike.
@@ -148,7 +147,7 @@ class ClaimSpace:
             bound = bound[joined // len(used)] | counted[joined % len(used)]
         return label, bound
 
-    def columns(self, cells: Ints, chosen: Ints) -> sp.csc_array:
+    def columns(self, cells: IntArray, chosen: IntArray) -> sp.csc_array:
         """Return the weights of cells in some published cells, (published, cells)."""
         rows, columns, weights = [], [], []
         for family in self.families:
@@ -166,7 +165,7 @@ class ClaimSpace:
         return found
 
     @cached_property
-    def free(self) -> Bools:
+    def free(self) -> BoolArray:
         """Whether each attribute is independent of the others among the eligible cells."""
         codes = self.codes[self.eligible].astype(np.int64)
         found = np.zeros(codes.shape[1], np.bool_)
@@ -189,7 +188,7 @@ class ClaimSpace:
         return core
 
     @cached_property
-    def free_values(self) -> Ints:
+    def free_values(self) -> IntArray:
         """Number of values of each free attribute; 1 for the others."""
         codes = self.codes[self.eligible]
         values = [np.unique(codes[:, a]).size for a in range(codes.shape[1])]
@@ -200,7 +199,7 @@ class ClaimSpace:
         """What the published cells say of all possible cells."""
         return self.stated(np.arange(len(self.codes)), np.arange(len(self.names)))
 
-    def stated(self, cells: Ints, chosen: Ints) -> Stated:
+    def stated(self, cells: IntArray, chosen: IntArray) -> Stated:
         """Return what some published cells say of some possible cells."""
         from bayesrisk.reconstruction.claims.search.kernels import (
             common_values,  # compiled on first use
@@ -220,7 +219,7 @@ class ClaimSpace:
         return Stated(chosen, value, width)
 
     @cached_property
-    def overlapping(self) -> Bools:
+    def overlapping(self) -> BoolArray:
         """Whether some possible cell is in several cells of a table, for each table."""
         found = np.zeros(int(self.table.max()) + 1, np.bool_)
         for family in self.families:
@@ -229,7 +228,7 @@ class ClaimSpace:
                 found[t] = int(np.sum(family.weight[tables == t] > 0, axis=0).max()) > 1
         return found
 
-    def overlap(self, query: int, other: int, cells: Ints) -> bool:
+    def overlap(self, query: int, other: int, cells: IntArray) -> bool:
         """Whether one of some possible cells is in two published cells of one table."""
         for family in self.families:
             rows = np.searchsorted(family.query, (query, other))
@@ -239,7 +238,7 @@ class ClaimSpace:
         return False
 
 
-def _flat(codes: Ints, sizes: Ints) -> Ints:
+def _flat(codes: IntArray, sizes: IntArray) -> IntArray:
     """Return one number for each row of codes."""
     found = np.zeros(len(codes), np.int64)
     for a in range(codes.shape[1]):
@@ -247,7 +246,7 @@ def _flat(codes: Ints, sizes: Ints) -> Ints:
     return found
 
 
-def published_groups(schema: Schema, tables: Sequence[Table]) -> dict[str, Ints]:
+def published_groups(schema: Schema, tables: Sequence[Table]) -> dict[str, IntArray]:
     """Return for every attribute groups of codes that no table tells apart, first ones first."""
     found = {}
     for name in schema.names:
@@ -262,7 +261,7 @@ def claim_space(
     schema: Schema,
     tables: Sequence[Table],
     *,
-    cells: Ints,
+    cells: IntArray,
     single_codes: Sequence[str],
     among: Mapping[str, Sequence[int]],
 ) -> ClaimSpace:
@@ -316,9 +315,9 @@ def claim_space(
 def _families(
     schema: Schema,
     tables: Sequence[Table],
-    groups: Mapping[str, Ints],
+    groups: Mapping[str, IntArray],
     codes: NDArray[np.int16],
-    sizes: Ints,
+    sizes: IntArray,
 ) -> tuple[Family, ...]:
     crossed = [frozenset(table.factors) for table in tables]
     largest = [s for s in dict.fromkeys(crossed) if not any(s < other for other in crossed)]
@@ -344,7 +343,7 @@ def _families(
 def _cross(
     schema: Schema,
     table: Table,
-    groups: Mapping[str, Ints],
+    groups: Mapping[str, IntArray],
     axes: Sequence[int],
     shape: tuple[int, ...],
 ) -> NDArray[np.int16]:

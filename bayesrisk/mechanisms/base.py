@@ -1,0 +1,158 @@
+"""What every mechanism shares: one way to make a release, and one rule about entropy."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayesrisk._files.parse import shown
+from bayesrisk._random import generator
+from bayesrisk.exceptions import ArgumentTypeError
+from bayesrisk.release import MechanismSpec, Release
+from bayesrisk.tables import Microdata, PublishedTables, Records, Workload
+
+__all__ = ["BaseMechanism", "BasePrepared", "Protected"]
+
+
+@dataclass(frozen=True, eq=False)
+class Protected:
+    """What a mechanism hands over to be released.
+
+    Attributes
+    ----------
+    tables : PublishedTables
+        The protected counts.
+    spec : MechanismSpec, optional
+        Where it says more than that of the mechanism, which is taken by default.
+    diagnostics : mapping of str to float
+        Public facts about the run.
+    """
+
+    tables: PublishedTables
+    spec: MechanismSpec | None = None
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+
+
+class BaseMechanism(ABC):
+    """A mechanism with everything but the protection: derive from it and write ``_protect``.
+
+    Parameters
+    ----------
+    spec : MechanismSpec
+        What the mechanism does.
+
+    Notes
+    -----
+    ``_protect(microdata, workload, rng)`` gets the confidential records, a checked workload and a
+    generator, from which alone it draws; it returns :class:`Protected`.
+
+    Examples
+    --------
+    >>> from bayesrisk.mechanisms import BaseMechanism, Protected
+    >>> from bayesrisk.release import MechanismSpec, TrueCounts
+    >>> from bayesrisk.tables import as_microdata, tabulate_records
+    >>> class AsItIs(BaseMechanism):
+    ...     def __init__(self):
+    ...         super().__init__(MechanismSpec("as-it-is", others=TrueCounts()))
+    ...     def _protect(self, microdata, workload, rng):
+    ...         return Protected(tabulate_records(as_microdata(microdata), workload))
+    >>> AsItIs()
+    AsItIs()
+    """
+
+    def __init__(self, spec: MechanismSpec) -> None:
+        self._spec = spec
+
+    @property
+    def spec(self) -> MechanismSpec:
+        """What the mechanism does; the spec of a release may say more."""
+        return self._spec
+
+    def __repr__(self) -> str:
+        given = (f"{name}={shown(value)}" for name, value in self.spec.parameters.items())
+        return f"{type(self).__name__}({', '.join(given)})"
+
+    def release(
+        self,
+        microdata: Microdata | Records,
+        *,
+        workload: Workload,
+        rng: np.random.Generator | int | None = None,
+    ) -> Release:
+        """Return the tables of the workload, protected as the class describes.
+
+        Parameters
+        ----------
+        microdata : Microdata or Records
+            The records.
+        workload : Workload
+            Tables to publish.
+        rng : Generator or int, optional
+            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
+            for simulation, and the release says so (``simulation``): a seed can be guessed.
+
+        Returns
+        -------
+        Release
+            The tables, with a spec that gives the likelihood of each of them.
+
+        Raises
+        ------
+        ArgumentError
+            If ``rng`` is no seed, the records lack what a table needs, or the parameters of the
+            mechanism do not fit the workload.
+        ArgumentTypeError
+            If an argument has the wrong type.
+        DataError
+            If the records contradict each other, or what is public.
+        """
+        random = generator(rng, optional=True)  # a bad seed is refused before the work
+        if not isinstance(workload, Workload):
+            raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
+        made = self._protect(microdata, workload, random)
+        return _released(made, self.spec, simulation=rng is not None)
+
+    @abstractmethod
+    def _protect(
+        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
+    ) -> Protected:
+        """Return the protected tables, drawing from ``rng`` alone."""
+
+
+class BasePrepared(ABC):
+    """A release of one truth, ready to be drawn many times; it belongs to the custodian."""
+
+    spec: MechanismSpec
+
+    def draw(self, rng: np.random.Generator | int | None = None) -> Release:
+        """Return one release.
+
+        Parameters
+        ----------
+        rng : Generator or int, optional
+            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
+            for simulation, and the release says so (``simulation``): a seed can be guessed.
+
+        Returns
+        -------
+        Release
+            As ``release`` of the mechanism gives it.
+
+        Raises
+        ------
+        ArgumentError
+            If ``rng`` is no seed.
+        """
+        made = self._draw(generator(rng, optional=True))
+        return _released(made, self.spec, simulation=rng is not None)
+
+    @abstractmethod
+    def _draw(self, rng: np.random.Generator) -> Protected:
+        """Return the protected tables, drawing from ``rng`` alone."""
+
+
+def _released(made: Protected, usual: MechanismSpec, *, simulation: bool) -> Release:
+    """Return the release, whose spec names the published tables and no others."""
+    spec = (usual if made.spec is None else made.spec).for_tables(made.tables.counts)
+    return Release(spec, made.tables, made.diagnostics, simulation=simulation)

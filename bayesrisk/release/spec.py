@@ -1,0 +1,246 @@
+"""What a mechanism does, apart from the code that does it: enough for anyone to read a release."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from numpy.typing import ArrayLike
+
+from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
+from bayesrisk._types import FloatArray
+from bayesrisk.distributions.interfaces import NoiseLaw
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.release._folder import plain, same_keys
+from bayesrisk.release.likelihoods import (
+    Likelihood,
+    NoiseSpec,
+    SimulationOnly,
+    TrueCounts,
+    read_likelihood,
+)
+
+__all__ = ["MechanismSpec"]
+
+_KEYS = {"mechanism", "parameters", "tables", "others"}
+
+#: A table at a level of the geography: ``(level, table)``.
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class MechanismSpec:
+    """What a mechanism does, as public as the tables it made.
+
+    Attributes
+    ----------
+    mechanism : str
+        Name in the registry.
+    parameters : mapping
+        Keyword arguments that build the mechanism again, in the types of JSON; exact fractions
+        are strings such as ``"165/4099"``.
+    tables : mapping of (level, table) to Likelihood
+        What a count of the table says about the true one: :class:`TrueCounts`,
+        :class:`NoiseSpec`, :class:`RoundingSpec`, :class:`SuppressedCounts` or
+        :class:`SimulationOnly`.  The spec of a release names every published table.
+    others : Likelihood, default SimulationOnly()
+        The same, for every table that is not named.
+
+    Examples
+    --------
+    >>> from bayesrisk.release import NoiseSpec, RoundingSpec
+    >>> spec = MechanismSpec(
+    ...     "mine", {"base": 5}, {("block", "total"): NoiseSpec("discrete-gaussian", 5)},
+    ...     others=RoundingSpec(5, "nearest"),
+    ... )
+    >>> spec.likelihood("block", "total")
+    NoiseSpec(law='discrete-gaussian', scale=Fraction(5, 1))
+    >>> spec.likelihood("block", "sex")
+    RoundingSpec(base=5, method='nearest')
+    >>> MechanismSpec.from_dict(spec.to_dict()) == spec
+    True
+    """
+
+    mechanism: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    tables: Mapping[Key, Likelihood] = field(default_factory=dict)
+    others: Likelihood = field(default_factory=SimulationOnly)
+
+    def __post_init__(self) -> None:
+        check.text(self.mechanism, "mechanism")
+        check.mapping(self.parameters, "parameters")
+        tables = {
+            _key(key, "tables"): _likelihood(entry, f"tables[{key!r}]")
+            for key, entry in check.mapping(self.tables, "tables").items()
+        }
+        _likelihood(self.others, "others")
+        object.__setattr__(self, "parameters", plain(self.parameters, "parameters"))
+        object.__setattr__(self, "tables", tables)
+
+    @property
+    def noise(self) -> dict[Key, NoiseSpec]:
+        """Law of the noise of each named table that has independent noise in every cell."""
+        return {key: part for key, part in self.tables.items() if isinstance(part, NoiseSpec)}
+
+    @property
+    def invariants(self) -> tuple[Key, ...]:
+        """Named tables that are published as they are, with nothing withheld."""
+        return tuple(key for key, part in self.tables.items() if isinstance(part, TrueCounts))
+
+    @property
+    def true_counts(self) -> bool:
+        """Whether every count that is published, of whatever table, is the true one."""
+        return self.others.exact and all(part.exact for part in self.tables.values())
+
+    def likelihood(self, level: str, table: str) -> Likelihood:
+        """Return what a published count of a table says about the true one.
+
+        Parameters
+        ----------
+        level : str
+            Level of the geography.
+        table : str
+            Name of the table.
+
+        Returns
+        -------
+        Likelihood
+            That of the table, or ``others``.
+        """
+        return self.tables.get((level, table), self.others)
+
+    def law(self, level: str, table: str) -> NoiseLaw | None:
+        """Return the law of the noise in the cells of a table, if it has one.
+
+        Parameters
+        ----------
+        level : str
+            Level of the geography.
+        table : str
+            Name of the table.
+
+        Returns
+        -------
+        NoiseLaw or None
+            Law of released minus true count; None where the noise is not independent of the
+            count or of other cells, or there is none.
+        """
+        found = self.likelihood(level, table)
+        return found.to_law() if isinstance(found, NoiseSpec) else None
+
+    def count_likelihood(
+        self, released: ArrayLike, true_count: ArrayLike, *, level: str, table: str
+    ) -> FloatArray | None:
+        """Return P(released | true count) of one cell, where it is known in closed form.
+
+        Parameters
+        ----------
+        released, true_count : array_like of int
+            Released and possible true counts; they broadcast.
+        level, table : str
+            Where the cell is.
+
+        Returns
+        -------
+        ndarray of float or None
+            Probabilities, for true counts, independent noise and rounding; None for every other
+            table, whose likelihood must be simulated.
+
+        Raises
+        ------
+        ShapeError
+            If the counts do not broadcast.
+        """
+        return self.likelihood(level, table).probability(released, true_count)
+
+    def for_tables(self, keys: Iterable[Key]) -> Self:
+        """Return the spec with the likelihood of these tables, every one of them named.
+
+        Parameters
+        ----------
+        keys : iterable of (level, table)
+            Tables that are published.
+
+        Returns
+        -------
+        MechanismSpec
+            The same mechanism, parameters and ``others``.
+        """
+        wanted = list(keys)
+        if set(wanted) == set(self.tables):
+            return self
+        return replace(self, tables={key: self.likelihood(*key) for key in wanted})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the spec in the types of JSON.
+
+        Returns
+        -------
+        dict
+            What :meth:`from_dict` reads.
+        """
+        tables = [
+            {"level": level, "table": table, **part.to_dict()}
+            for (level, table), part in self.tables.items()
+        ]
+        return {
+            "mechanism": self.mechanism,
+            "parameters": plain(self.parameters, "parameters"),
+            "tables": tables,
+            "others": self.others.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], *, source: str = "spec") -> Self:
+        """Return the spec that :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        document : mapping
+            As JSON gives it.
+        source : str, default "spec"
+            How messages call it.
+
+        Returns
+        -------
+        MechanismSpec
+            The spec.
+
+        Raises
+        ------
+        DataError
+            If a key is missing, unknown or of the wrong type.
+        """
+        check.text(source, "source")
+        if not isinstance(document, Mapping):
+            raise DataError(f"{source}: document must be an object, got {shown(document)}")
+        same_keys(document, _KEYS, source)
+        try:
+            tables: dict[Key, Likelihood] = {}
+            for row in document["tables"]:
+                part = dict(row)
+                key = part.pop("level", None), part.pop("table", None)
+                if key in tables:
+                    raise DataError(f"{source}.tables: {key!r} is there twice")
+                tables[key] = read_likelihood(part, source=f"{source}.tables")
+            others = read_likelihood(document["others"], source=f"{source}.others")
+            return cls(document["mechanism"], document["parameters"], tables, others)
+        except (ArgumentError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise DataError(f"{source}: {error}") from error
+
+
+def _key(key: Any, name: str) -> Key:
+    """Return ``(level, table)``."""
+    if not isinstance(key, tuple) or len(key) != 2 or not all(isinstance(k, str) for k in key):
+        raise ArgumentTypeError(f"{name} must name (level, table), got {shown(key)}")
+    return key
+
+
+def _likelihood(value: Any, name: str) -> Likelihood:
+    if not isinstance(value, Likelihood) or not value.kind:
+        raise ArgumentTypeError(
+            f"{name} must be a likelihood, such as TrueCounts() or a NoiseSpec, got {shown(value)}"
+        )
+    return value
