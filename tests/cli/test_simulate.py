@@ -56,7 +56,7 @@ def test_json(run, tmp_path):
     [
         (("--set", "alpha"), "--set must be NAME=VALUE"),
         (("--set", "gamma=1"), "unknown setting 'gamma'; there are n_blocks, "),
-        (("--set", "n_blok=1"), "unknown setting 'n_blok'; did you mean 'n_blocks'?"),
+        (("--set", "n_blok=1"), "unknown setting 'n_blok'. Did you mean 'n_blocks'?"),
         (("--set", "alpha=2"), "alpha must be <= 1, got 2"),
         (("--set", "alpha=x"), "alpha"),
         (("--set", "n_blocks=1/2"), "n_blocks must be a whole number, got 0.5"),

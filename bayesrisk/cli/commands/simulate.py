@@ -1,7 +1,6 @@
 """``bayesrisk simulate``: a synthetic population in a folder, beside the nation's figures."""
 
 import dataclasses
-import difflib
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +21,7 @@ __all__ = ["simulate"]
 
 def _settings(preset: str, blocks: int | None, changes: list[str]) -> "PopulationSpec":
     """Return the settings named, with those changed that are given as NAME=VALUE."""
+    from bayesrisk import _validation as check
     from bayesrisk.population import PopulationSpec, population_spec
 
     kinds = {f.name: f.type for f in dataclasses.fields(PopulationSpec)}
@@ -31,16 +31,11 @@ def _settings(preset: str, blocks: int | None, changes: list[str]) -> "Populatio
         if not equals:
             raise ArgumentError(f"--set must be NAME=VALUE, got {shown(text)}")
         if name not in kinds:
-            raise ArgumentError(_unknown(name, tuple(kinds)))
+            advice = check.did_you_mean(name, kinds) or f"; there are {', '.join(kinds)}"
+            raise ArgumentError(f"--set: unknown setting {shown(name)}{advice}")
         given[name] = value if kinds[name] is str else number(value, name)
     with called("name", "--preset"):
         return population_spec(preset, **given)
-
-
-def _unknown(name: str, known: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    advice = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
-    return f"--set: unknown setting {shown(name)}; {advice}"
 
 
 def _lines(summary: "PopulationSummary") -> list[str]:

@@ -34,8 +34,7 @@ def run(
     ----------
     study : Study
         What to compute: :class:`SweepStudy`, :class:`ReconstructionStudy`, :class:`ClaimsStudy`,
-        :class:`OccupancyStudy`, :class:`OccupancyAttackStudy`, :class:`MeasurementStudy`, or your
-        own.
+        :class:`OccupancyStudy`, :class:`OccupancyAttackStudy`, or your own.
     folder : path-like
         Output folder, new or empty; or, with ``resume``, one that holds a part of this study.
     workers : int, default 1
