@@ -27,7 +27,7 @@ from .distributions import Noise as Noise
 from .exceptions import ArgumentError as ArgumentError
 from .exceptions import BayesRiskError as BayesRiskError
 from .exceptions import DataError as DataError
-from .experiments import run_sweep as run_sweep
+from .experiments import run as run
 from .inference import Tree as Tree
 from .inference import bayes_decision as bayes_decision
 from .inference import count_posterior as count_posterior

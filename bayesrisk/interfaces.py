@@ -1,7 +1,6 @@
-"""Protocols of the plug-ins: what a law, a mechanism and an executor must offer, no more."""
+"""Protocols of the plug-ins: what laws, mechanisms, attacks and solvers must offer, no more."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,18 +12,7 @@ if TYPE_CHECKING:
     from bayesrisk.release import MechanismSpec, Release
     from bayesrisk.tables import Microdata, Records, Workload
 
-_T = TypeVar("_T")
-_R = TypeVar("_R")
-
-__all__ = ["Attack", "Executor", "Mechanism", "NoiseLaw", "SolverBackend"]
-
-
-@runtime_checkable
-class Executor(Protocol):
-    """Runs independent pieces of work; results may arrive in any order."""
-
-    def run(self, task: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
-        """Yield ``task(item)`` for every item, each as soon as it is finished."""
+__all__ = ["Attack", "Mechanism", "NoiseLaw", "SolverBackend"]
 
 
 @runtime_checkable

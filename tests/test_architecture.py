@@ -17,7 +17,7 @@ ZONES = [
     {"exceptions", "_types", "_version"},
     {"_highs"},
     {"_files", "_numba", "_random", "_show"},
-    {"_validation"},
+    {"_tasks", "_validation"},
     {"_plugins"},
     {"answers"},
     {"distributions"},
@@ -40,10 +40,7 @@ ZONES = [
 ROOMS = {
     "_files": "parse | parquet_footer | parquet seal text | leftovers | writing",
     "accounting": "budget | conversion | one_count",
-    "cli": (
-        "_data _progress simulate | claims convert_file hierarchy nmf occupancy reconstruct"
-        " reidentify release tables | app"
-    ),
+    "cli": "_app _data _output | _options | commands | app",
     "distributions": (
         "_base interfaces kernels | discrete_gaussian discrete_laplace finite scipy_adapter"
         " | noise sums truncated"

@@ -116,10 +116,10 @@ def commands(at):
             folder=False,
         ),
         "hierarchy": Command(
-            ("hierarchy", "--releases", at / "releases.csv", *budgets), name="out.csv", folder=False
+            ("hierarchy-table", at / "releases.csv", *budgets), name="out.csv", folder=False
         ),
         "nmf": Command(
-            ("risk", "--nmf", at / "nmf", "--prior", "1/10", "-q"),
+            ("measurements", at / "nmf", "--prior", "1/10", "-q"),
             name="out.parquet",
             folder=False,
             takes_back=True,
@@ -136,9 +136,11 @@ def commands(at):
             ("reidentify", at / "records", "--attacker", at / "known.parquet", "--truth",
              at / "truth.parquet")
         ),
-        "occupancy-attack": Command(("occupancy", at / "occupancy-tables", "-q"), resume=True),
-        "occupancy-study": Command(("occupancy", *study, "--no-figures"), resume=True),
-        "occupancy-figures": Command(("occupancy", *study), resume=True),
+        "occupancy-attack": Command(
+            ("occupancy", "attack", at / "occupancy-tables", "-q"), resume=True
+        ),
+        "occupancy-study": Command(("occupancy", "study", *study, "--no-figures"), resume=True),
+        "occupancy-figures": Command(("occupancy", "study", *study), resume=True),
     }  # fmt: skip
 
 

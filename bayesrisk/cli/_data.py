@@ -1,5 +1,6 @@
 """Data that commands take: a path, or ``sample:NAME`` for what ships with the package."""
 
+import os
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,15 +9,16 @@ from tempfile import TemporaryDirectory
 
 from bayesrisk.exceptions import ArgumentError
 
-__all__ = ["MICRODATA", "TABLES", "data_path", "measurement_folder"]
+__all__ = ["MICRODATA", "SWEEPS", "TABLES", "data_path", "measurement_folder"]
 
 _PREFIX = "sample:"
 MICRODATA = "microdata"
 MEASUREMENTS = "noisy measurements"
 #: Kinds of which no sample ships: commands make them.
 TABLES = "published tables"
+SWEEPS = "settings of a sweep"
 #: What a sample is, by the ending of its file; folders have none.
-_KINDS = {"": MICRODATA, ".zip": MEASUREMENTS, ".csv": "a table", ".toml": "settings of a sweep"}
+_KINDS = {"": MICRODATA, ".zip": MEASUREMENTS, ".csv": "a table", ".toml": SWEEPS}
 
 
 def data_path(given: Path, kind: str, part: str = "") -> Path:
@@ -39,12 +41,18 @@ def data_path(given: Path, kind: str, part: str = "") -> Path:
     Raises
     ------
     ArgumentError
-        If there is no such sample, or it is of another kind; those that fit are named.
+        If there is no such file or sample, or it is of another kind; those that fit are named.
     DataError
         If the sample is damaged.
     """
     text = str(given)
     if not text.startswith(_PREFIX):
+        if not os.path.lexists(given):
+            raise ArgumentError(f"no such file or folder: {given}")
+        if kind == TABLES and _is_microdata(given):
+            raise ArgumentError(
+                f"{given} holds microdata, not tables: run `bayesrisk tabulate` first"
+            )
         return given
     from bayesrisk import datasets as samples  # slow to import
 
@@ -58,6 +66,12 @@ def data_path(given: Path, kind: str, part: str = "") -> Path:
     if part and not (found / part).is_file():
         raise ArgumentError(f"{text} must hold {part}, but this sample does not")
     return found / part
+
+
+def _is_microdata(folder: Path) -> bool:
+    """Return whether a folder is one of microdata, as ``simulate`` makes it."""
+    names = {"persons.parquet", "households.parquet"}
+    return not (folder / "_manifest.json").exists() and any((folder / n).exists() for n in names)
 
 
 def _kind(name: str) -> str:

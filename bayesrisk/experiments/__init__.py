@@ -1,17 +1,18 @@
-"""Long runs: sweeps and reconstructions, computed in shards, resumed and reported.
+"""Long runs: studies that are computed in shards, resumed and reported.
 
 May import everything but ``cli``; writes only inside the folder it is given.
 """
 
-from bayesrisk.experiments.claims import ClaimsConfig, ClaimsSummary, run_claims
+from bayesrisk.experiments.claims import ClaimsConfig, ClaimsStudy, ClaimsSummary
 from bayesrisk.experiments.linkage.report import write_reidentification
 from bayesrisk.experiments.measurements import NoisyMeasurementRisk, noisy_measurement_risk
 from bayesrisk.experiments.occupancy import (
+    OccupancyAttackStudy,
     OccupancyAttackSummary,
     OccupancyConfig,
+    OccupancyResults,
     OccupancyStudy,
-    run_occupancy,
-    run_occupancy_attack,
+    OccupancySummary,
     write_occupancy_figures,
 )
 from bayesrisk.experiments.reconstruction.folder import (
@@ -19,34 +20,40 @@ from bayesrisk.experiments.reconstruction.folder import (
     ReconstructionOutput,
     read_reconstruction,
 )
-from bayesrisk.experiments.reconstruction.run import ReconstructionSummary, run_reconstruction
+from bayesrisk.experiments.reconstruction.run import ReconstructionStudy, ReconstructionSummary
+from bayesrisk.experiments.runs.engine import run
+from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.experiments.sweep.config import SweepConfig
 from bayesrisk.experiments.sweep.parsing import load_config, parse_config
 from bayesrisk.experiments.sweep.report import write_report
-from bayesrisk.experiments.sweep.run import SweepSummary, read_results, run_sweep
+from bayesrisk.experiments.sweep.run import SweepStudy, SweepSummary, read_results
 
 __all__ = [
     "ClaimsConfig",
+    "ClaimsStudy",
     "ClaimsSummary",
     "NoisyMeasurementRisk",
+    "OccupancyAttackStudy",
     "OccupancyAttackSummary",
     "OccupancyConfig",
+    "OccupancyResults",
     "OccupancyStudy",
+    "OccupancySummary",
+    "Outcome",
     "ReconstructionConfig",
     "ReconstructionOutput",
+    "ReconstructionStudy",
     "ReconstructionSummary",
+    "Study",
     "SweepConfig",
+    "SweepStudy",
     "SweepSummary",
     "load_config",
     "noisy_measurement_risk",
     "parse_config",
     "read_reconstruction",
     "read_results",
-    "run_claims",
-    "run_occupancy",
-    "run_occupancy_attack",
-    "run_reconstruction",
-    "run_sweep",
+    "run",
     "write_occupancy_figures",
     "write_reidentification",
     "write_report",

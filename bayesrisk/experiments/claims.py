@@ -1,4 +1,4 @@
-"""Claims about a whole area: shard by shard, resumable, the same for any number of workers.
+"""Claims about a whole area as a study, in shards of blocks.
 
 Reads published tables and nothing else.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import functools
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,17 +22,19 @@ from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.reconstruction.shards import digest_folder, read_tables
+from bayesrisk.experiments.reconstruction.shards import open_tables, read_tables, shard_size
 from bayesrisk.experiments.runs.config import RunSettings
-from bayesrisk.experiments.runs.executors import make_executor
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
-from bayesrisk.reconstruction import Claims, claim_sentences, find_claims
-from bayesrisk.reconstruction.claims.options import ClaimOptions, about_claims
+from bayesrisk.experiments.runs.study import Outcome, Study
+from bayesrisk.reconstruction import ClaimOptions, Claims, claim_sentences, find_claims
+from bayesrisk.reconstruction.claims.options import about_claims
 from bayesrisk.tables import PublishedTables
 
-__all__ = ["ClaimsConfig", "ClaimsSummary", "run_claims"]
+__all__ = ["ClaimsConfig", "ClaimsStudy", "ClaimsSummary"]
 
 _SHOWN = 5  # conflicts, and sentences, that a summary quotes
+#: Options of :func:`find_claims`.
+_OPTIONS = ("columns", "max_columns", "structural_rules", "tenure", "solver", "time_limit")
 _PROVENANCE = ("folder", "computed", "resumed")  # what a file of results does not tell
 
 
@@ -77,8 +79,7 @@ class ClaimsConfig(RunSettings):
 
     def options(self) -> dict[str, Any]:
         """Return the options of :func:`find_claims`."""
-        names = ("columns", "max_columns", "structural_rules", "tenure", "solver", "time_limit")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in _OPTIONS}
 
 
 @displayed
@@ -126,14 +127,6 @@ class ClaimsFolder(PartFolder):
     kinds = ("claims", "coverage", "examples", "blocks")
 
 
-def _work(folder: str, tables: str, config: ClaimsConfig, shard: int) -> int:
-    """Study one shard and write its parts: what a worker does."""
-    everything = read_tables(tables, config.tables)
-    found = find_claims(_some(everything, config, shard), **config.options())
-    ClaimsFolder(folder).write_parts(config, shard, _parts(found))
-    return shard
-
-
 def _some(tables: PublishedTables, config: ClaimsConfig, shard: int) -> PublishedTables:
     """Return the tables of the blocks of a shard."""
     level = tables.workload.levels[-1]
@@ -171,129 +164,85 @@ def _parts(found: Claims) -> dict[str, pa.Table]:
     }
 
 
-def run_claims(
-    tables: str | Path,
-    folder: str | Path,
-    *,
-    columns: Sequence[str] | None = None,
-    max_columns: int | None = None,
-    structural_rules: bool = True,
-    tenure: str = "merged",
-    solver: str = "highs",
-    time_limit: float | None = None,
-    workers: int = 1,
-    resume: bool = False,
-    blocks_per_shard: int = 50,
-    executor: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> ClaimsSummary:
-    """Verify claims about every block of a folder of published tables.
+@dataclass(frozen=True)
+class ClaimsStudy(Study[ClaimsSummary]):
+    """What must be true of every block of a folder of tables, for :func:`~bayesrisk.run`.
+
+    A complete run has ``claims.parquet`` (verified and undecided claims), ``blocks.parquet`` and
+    ``summary.json``.  Memory: the tables in every worker, and the claims of one shard.
 
     Parameters
     ----------
     tables : path-like
         Folder of tables, as ``PublishedTables.write`` and ``Release.write`` make it.
-    folder : path-like
-        Output folder, new or empty; or, with ``resume``, one that holds a part of this run.
     columns, max_columns, structural_rules, tenure, solver, time_limit : object
         As for :func:`find_claims`; the time limit is for each block.
-    workers : int, default 1
-        Worker processes, in [1, 1024]; claims do not depend on it.
-    resume : bool, default False
-        Whether finished shards in the folder are kept and the rest computed.
-    blocks_per_shard : int, default 50
-        Blocks of a shard.
-    executor : str, optional
-        ``"serial"``, ``"processes"``, ``"dask"`` or a plug-in; by default serial for one worker
-        and processes for more.
-    progress : callable, optional
-        Called with the finished and the total number of shards of this run, after each.
-
-    Returns
-    -------
-    ClaimsSummary
-        What was done.  A complete run has ``claims.parquet`` (verified and undecided claims),
-        ``blocks.parquet`` and ``summary.json``.
+    blocks_per_shard : int, optional
+        Blocks of a shard; by default enough for about 64 shards, and at most 250.
 
     Raises
     ------
     ArgumentError
-        If an argument is out of range, or a column unknown.
+        When it runs: if a setting is out of range, or a column unknown.
     DataError
-        If the folder of tables is damaged: file, row and column are named.
-    OutputError
-        If the folder belongs to another run, or holds shards and ``resume`` is false; nothing is
-        changed then.
-    PartFileError
-        If a part in the folder is truncated, altered or foreign; nothing is changed then.
-
-    Notes
-    -----
-    Memory: the tables in every worker, and the claims of one shard.  An interrupt keeps every
-    finished shard.
+        When it runs: if the folder of tables is damaged: file, row and column are named.
     """
-    check.integer(workers, "workers", lower=1, upper=1024)
-    check.integer(blocks_per_shard, "blocks_per_shard", lower=1)
-    if not isinstance(solver, str):
-        raise ArgumentError(f"solver must be a name, got {shown(solver)}")
-    runner = make_executor(executor or ("serial" if workers == 1 else "processes"), workers)
-    source = Path(tables)
-    if not source.is_dir():
-        raise DataError(f"{source}: must be a folder of tables")
-    digest = digest_folder(source)
-    published = read_tables(str(source), digest)
-    given = None if columns is None else tuple(columns)
-    options = ClaimOptions(
-        columns=given,
-        max_columns=max_columns,
-        structural_rules=structural_rules,
-        tenure=tenure,
-        solver=solver,
-        time_limit=time_limit,
-    )
-    about_claims(published, options)
-    n_blocks = published.geoids[published.workload.levels[-1]].size
-    if not n_blocks:
-        raise DataError(f"{source}: must have tables of at least one place")
-    config = ClaimsConfig(
-        digest,
-        given,
-        max_columns,
-        structural_rules,
-        tenure,
-        solver,
-        time_limit,
-        blocks_per_shard,
-        -(-n_blocks // blocks_per_shard),
-    )
-    store = ClaimsFolder(folder)
-    done = store.prepare(config, range(config.shards), resume=resume)
-    todo = [shard for shard in range(config.shards) if shard not in done]
-    task = functools.partial(_work, str(store.path), str(source), config)
-    made: list[ClaimsSummary] = []
 
-    def results() -> dict[str, bytes]:
-        made.append(_summary(store, config, len(done)))
-        # How a run came to its results is none of them: the same after an interrupt.
-        told = {k: v for k, v in asdict(made[0]).items() if k not in _PROVENANCE}
+    tables: str | Path
+    _: KW_ONLY
+    columns: Sequence[str] | None = None
+    max_columns: int | None = None
+    structural_rules: bool = True
+    tenure: str = "merged"
+    solver: str = "highs"
+    time_limit: float | None = None
+    blocks_per_shard: int | None = None
+
+    merged = ("claims", "blocks")
+
+    @functools.cached_property
+    def config(self) -> ClaimsConfig:
+        """The configuration: everything is checked that can be before a folder is made."""
+        if self.blocks_per_shard is not None:
+            check.integer(self.blocks_per_shard, "blocks_per_shard", lower=1)
+        if not isinstance(self.solver, str):
+            raise ArgumentError(f"solver must be a name, got {shown(self.solver)}")
+        digest, published = open_tables(self.tables)
+        options: dict[str, Any] = {name: getattr(self, name) for name in _OPTIONS}
+        options["columns"] = None if self.columns is None else tuple(self.columns)
+        about_claims(published, ClaimOptions(**options))
+        blocks = published.geoids[published.workload.levels[-1]].size
+        if not blocks:
+            raise DataError(f"{self.tables}: must have tables of at least one place")
+        size = self.blocks_per_shard or shard_size(blocks)
+        return ClaimsConfig(digest, **options, blocks_per_shard=size, shards=-(-blocks // size))
+
+    def open(self, folder: str | Path) -> ClaimsFolder:
+        """Return the folder of a run of claims."""
+        return ClaimsFolder(folder)
+
+    def compute(self, shard: int) -> dict[str, pa.Table]:
+        """Return claims, coverage, examples and blocks of a shard."""
+        everything = read_tables(str(self.tables), self.config.tables)
+        some = _some(everything, self.config, shard)
+        return _parts(find_claims(some, **self.config.options()))
+
+    def results(self, folder: PartFolder) -> dict[str, bytes]:
+        """Return the summary as JSON, without how the run came to it."""
+        done = _summary(folder, self.config, Outcome(self.config.shards, 0, 0, True))
+        told = {k: v for k, v in asdict(done).items() if k not in _PROVENANCE}
         return {"summary.json": (json.dumps(told, indent=2) + "\n").encode()}
 
-    try:
-        store.run(
-            config,
-            task,
-            runner,
-            todo,
-            progress=progress,
-            merged=("claims", "blocks"),
-            results=results,
-        )
-    finally:
+    def summary(self, folder: PartFolder, outcome: Outcome) -> ClaimsSummary:
+        """Return what was done."""
+        return _summary(folder, self.config, outcome)
+
+    def close(self) -> None:
+        """Forget the tables."""
         read_tables.cache_clear()
-    return made[0]
 
 
-def _summary(store: ClaimsFolder, config: ClaimsConfig, resumed: int) -> ClaimsSummary:
+def _summary(store: PartFolder, config: ClaimsConfig, outcome: Outcome) -> ClaimsSummary:
     statuses: Counter[str] = Counter()
     conflicts: list[str] = []
     parts: dict[str, list[pd.DataFrame]] = {"coverage": [], "examples": []}
@@ -327,10 +276,7 @@ def _summary(store: ClaimsFolder, config: ClaimsConfig, resumed: int) -> ClaimsS
         shown = [f"{p}: {s}" for p, s in zip(best["place"], best["sentence"], strict=True)]
     return ClaimsSummary(
         folder=str(store.path),
-        shards=config.shards,
-        computed=config.shards - resumed,
-        resumed=resumed,
-        complete=True,
+        **outcome._asdict(),
         claims=total,
         singletons=singletons,
         statuses=dict(sorted(statuses.items())),

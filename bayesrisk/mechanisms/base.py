@@ -51,12 +51,12 @@ class BaseMechanism(ABC):
     --------
     >>> from bayesrisk.mechanisms import BaseMechanism, Protected
     >>> from bayesrisk.release import MechanismSpec, TrueCounts
-    >>> from bayesrisk.tables import as_microdata, tabulate_records
+    >>> from bayesrisk.tables import as_microdata, tabulate
     >>> class AsItIs(BaseMechanism):
     ...     def __init__(self):
     ...         super().__init__(MechanismSpec("as-it-is", others=TrueCounts()))
     ...     def _protect(self, microdata, workload, rng):
-    ...         return Protected(tabulate_records(as_microdata(microdata), workload))
+    ...         return Protected(tabulate(as_microdata(microdata), workload))
     >>> AsItIs()
     AsItIs()
     """

@@ -55,7 +55,7 @@ def plot_occupancy_blocks(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     Parameters
     ----------
     frame : pandas.DataFrame
-        ``table`` of an :class:`OccupancyStudy`.
+        ``table`` of an :class:`OccupancyResults`.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each panel; by default in a new figure.
 
@@ -118,7 +118,7 @@ def plot_occupancy_linkage(
     Parameters
     ----------
     frame : pandas.DataFrame
-        ``curves`` of an :class:`OccupancyStudy`.
+        ``curves`` of an :class:`OccupancyResults`.
     key : str
         Match key, of those in the frame.
     unique : bool
@@ -169,7 +169,7 @@ def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str, ax: Axes | No
     Parameters
     ----------
     frame : pandas.DataFrame
-        ``blocks`` of an :class:`OccupancyStudy`.
+        ``blocks`` of an :class:`OccupancyResults`.
     protection : str
         One of those in the frame.
     ax : matplotlib.axes.Axes, optional
@@ -216,7 +216,7 @@ def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Pane
     Parameters
     ----------
     frame : pandas.DataFrame
-        ``variability`` of an :class:`OccupancyStudy`.
+        ``variability`` of an :class:`OccupancyResults`.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each panel; by default in a new figure.
 

@@ -113,13 +113,15 @@ def test_convert(run, options, expected):
         (("risk", "1", "--prior", ".5"), "exactly one of rho and sigma2"),
         (
             ("risk", "1", "--rho", ".1", "--prior", ".5", "--scenario", "x"),
-            "scenario_name must be one",
+            "--scenario must be one",
         ),
         (("convert", "--rho", "1", "--sigma2", "1"), "give exactly one of --rho"),
         (("convert", "--delta", "0.1"), "give exactly one of --rho"),
-        (("sweep", "no.toml", "-o", "x"), "no.toml: cannot be read: [Errno 2] No such file"),
+        (("sweep", "no.toml", "-o", "x"), "no such file or folder: no.toml"),
         (("sweep", "sample:dare-county-sweep", "-o", "x", "--shard", "2"), "shard must be i/n"),
         (("report", "nowhere"), "holds no sweep"),
+        (("sweep", "sample:dare", "-o", "x"), "of this kind: dare-county-sweep, granville-county"),
+        (("tabulate", "no", "-o", "x", "--tables", "pl94"), "no such file or folder: no"),
     ],
 )
 def test_errors_are_one_line_and_status_two(run, tmp_path, monkeypatch, arguments, message):
@@ -163,6 +165,97 @@ def test_seed_option_makes_another_sweep(run, config, tmp_path):
     status, _, err = run("sweep", config, "-o", tmp_path / "out", "--seed", "5", "--resume")
     assert status == 2
     assert "other seed" in err
+
+
+def test_negative_counts_need_two_dashes(run):
+    status, out, err = run("risk", "-3", "--rho", ".1", "--prior", "1/10")
+    assert (status, out) == (2, "")
+    assert "put -- before negative counts" in " ".join(err.split())
+    assert "-3" in err
+    status, _, err = run("risk", "--nonsense")
+    assert status == 2
+    assert "negative" not in err
+
+
+def test_data_that_cannot_be_used_have_a_status_of_their_own(run, tmp_path):
+    (tmp_path / "bad.parquet").write_text("no")
+    options = ("--tables", "sf1-block", "-o", tmp_path / "out")
+    status, out, err = run("tabulate", tmp_path / "bad.parquet", *options)
+    assert (status, out) == (3, "")
+    assert "bad.parquet" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_defect_is_one_line_that_says_where_to_report(run, monkeypatch):
+    def crash(*args, **kwargs):
+        raise IndexError("list index\nout of range")
+
+    monkeypatch.setattr("bayesrisk.population.population_spec", crash)
+    status, out, err = run("simulate", "-o", "nowhere", "--seed", "1")
+    assert (status, out) == (1, "")
+    assert err.startswith("bayesrisk: internal error: IndexError: list index out of range at cli/")
+    assert "please report" in err
+    assert err.count("\n") == 1
+
+
+HEAVY = {"numba", "numpy", "pandas", "pyarrow", "scipy", "rich", "matplotlib"}
+
+
+@pytest.mark.parametrize("words", [("--help",), ("claims", "--help"), ("--version",)])
+def test_help_loads_nothing_heavy(words):
+    code = (
+        "import sys\n"
+        "from bayesrisk.cli.app import main\n"
+        "try:\n"
+        "    main()\n"
+        "finally:\n"
+        "    print(*sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=True
+    )
+    assert HEAVY.isdisjoint(done.stderr.split())
+    assert "typer" in done.stderr.split()
+
+
+def commands():
+    """Return every command, by the words that call it."""
+    from typer.main import get_command
+
+    from bayesrisk.cli.app import app
+
+    found = dict(get_command(app).commands)
+    nested = found.pop("occupancy").commands
+    return found | {f"occupancy {name}": command for name, command in nested.items()}
+
+
+def test_commands_are_grouped_and_show_an_example(run):
+    _, out, _ = run("--help")
+    order = [line for line in out.splitlines() if line.endswith(":") and line[0] != " "]
+    assert order == ["Options:", "Risk:", "Protect:", "Attack:", "Data:"]
+    for words in commands():
+        status, out, _ = run(*words.split(), "--help")
+        assert status == 0
+        assert f"Example: bayesrisk {words}" in " ".join(out.split())
+
+
+def test_examples_are_command_lines_that_can_be_read():
+    for words, command in commands().items():
+        example = command.epilog.removeprefix("Example: bayesrisk ").split()[len(words.split()) :]
+        assert command.make_context(words, example).params
+
+
+def test_options_mean_the_same_everywhere():
+    runs = {"workers", "executor", "shard", "resume", "as_json", "quiet"}
+    seen = {}
+    for words, command in commands().items():
+        options = {p.name: p for p in command.params if p.param_type_name == "option"}
+        assert "as_json" in options
+        assert runs <= set(options) or not options.keys() & {"workers", "shard", "resume"}, words
+        for name in runs & set(options):
+            own = (options[name].opts, options[name].help, options[name].default)
+            assert seen.setdefault(name, own) == own
+    assert set(seen) == runs
 
 
 def test_version_and_help(run):

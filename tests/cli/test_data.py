@@ -30,7 +30,7 @@ def run(monkeypatch, capsys):
 
 def test_measurements(run, tmp_path):
     out = tmp_path / "risk.parquet"
-    done = run("risk", "--nmf", "sample:noisy-measurements", "--prior", "0.1", "-o", out, "-q")
+    done = run("measurements", "sample:noisy-measurements", "--prior", "0.1", "-o", out, "-q")
     assert (done[0], done[2]) == (0, "")
     assert len(pd.read_parquet(out)) > 0
     with measurement_folder(tmp_path) as folder:
@@ -52,7 +52,11 @@ def test_microdata(run, tmp_path):
 
 
 COMMANDS = [
-    (("risk", "--prior", "0.1", "-o", "x", "--nmf"), "noisy measurements", "noisy-measurements"),
+    (
+        ("measurements", "--prior", "0.1", "-o", "x.parquet"),
+        "noisy measurements",
+        "noisy-measurements",
+    ),
     (("tabulate", "--tables", "sf1-block", "-o", "x"), "microdata", "fifty-blocks, synth"),
     (
         (
@@ -69,19 +73,24 @@ COMMANDS = [
         "microdata",
         "fifty-blocks, synth",
     ),
-    (("occupancy", "-o", "x"), "microdata", "fifty-blocks, synth"),
-    (("occupancy", "-o", "x", "--sample"), "microdata", "fifty-blocks, synth"),
+    (("occupancy", "study", "-o", "x"), "microdata", "fifty-blocks, synth"),
+    (("occupancy", "study", "-o", "x", "--sample"), "microdata", "fifty-blocks, synth"),
     (("reidentify", "x", "-o", "y", "--truth", "z", "--attacker"), "microdata", "fifty-blocks"),
     (("reidentify", "x", "-o", "y", "--attacker", "z", "--truth"), "microdata", "fifty-blocks"),
     (("reconstruct", "--scope", "block", "-o", "x"), "published tables", None),
+    (("occupancy", "attack", "-o", "x"), "published statistics", None),
     (("claims", "-o", "x"), "published tables", None),
     (("convert-file", "--from", "records", "-o", "x.parquet"), "census files", None),
 ]
 
 
 @pytest.mark.parametrize(("command", "kind", "fitting"), COMMANDS)
-def test_other_samples_are_refused_by_every_command(run, tmp_path, command, kind, fitting):
+def test_other_samples_are_refused_by_every_command(
+    run, tmp_path, monkeypatch, command, kind, fitting
+):
     for name, what in (("dare-county-sweep", "is settings of a sweep"), ("moon", "is none")):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "z").touch()
         status, out, err = run(*command, f"sample:{name}")
         assert status != 0
         assert out == ""

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from bayesrisk import FiniteLaw, hierarchical_posterior
-from bayesrisk.cli.app import main
+from bayesrisk.cli.app import DATA, main
 from bayesrisk.experiments import hierarchy as release_table
 
 BUDGETS = ("--rho-block", "0.0992264", "--rho-group", "0.2464845")
@@ -21,7 +21,10 @@ def run(monkeypatch, capsys):
     """Run the command in this process; return exit status, output and errors."""
 
     def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["bayesrisk", "hierarchy", *map(str, arguments)])
+        command, words = "hierarchy", list(map(str, arguments))
+        if words[0] == "table":
+            command, words = "hierarchy-table", words[1:]
+        monkeypatch.setattr(sys, "argv", ["bayesrisk", command, *words])
         try:
             main()
             status = 0
@@ -128,7 +131,7 @@ def test_a_table_gains_columns(run, tmp_path, table, monkeypatch, given, wanted,
     source, output = tmp_path / f"in{given}", tmp_path / f"out{wanted}"
     table.to_csv(source, index=False) if given == ".csv" else table.to_parquet(source)
     status, out, err = run(
-        "--releases", source, "-o", output, *BUDGETS, "--n-siblings", 27, "--prior", "1/10"
+        "table", source, "-o", output, *BUDGETS, "--n-siblings", 27, "--prior", "1/10"
     )
     assert (status, err) == (0, "")
     assert out.startswith("50 releases in ")
@@ -152,7 +155,7 @@ def test_settings_may_be_columns(run, tmp_path, table):
     )
     source, output = tmp_path / "in.csv", tmp_path / "out.parquet"
     table.to_csv(source, index=False)
-    status, out, _ = run("--releases", source, "-o", output, *BUDGETS, "--json")
+    status, out, _ = run("table", source, "-o", output, *BUDGETS, "--json")
     assert status == 0
     summary = json.loads(out)
     assert summary["rows"] == 50
@@ -173,9 +176,7 @@ def test_other_columns_pass_through_with_their_gaps(run, tmp_path, table, monkey
     note = pd.array([None] * 40 + [3] * 10, dtype="Int64")
     source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
     table.assign(note=note, name=[None] * 45 + ["x"] * 5).to_parquet(source)
-    status, _, err = run(
-        "--releases", source, "-o", output, *BUDGETS, "--n-siblings", 2, "--prior", 0.2
-    )
+    status, _, err = run("table", source, "-o", output, *BUDGETS, "--n-siblings", 2, "--prior", 0.2)
     assert (status, err) == (0, "")
     frame = pd.read_parquet(output)
     assert frame["note"].isna().sum() == 40
@@ -187,11 +188,11 @@ def test_an_output_is_never_overwritten(run, tmp_path, table):
     table.to_csv(source, index=False)
     output.write_text("mine", encoding="utf-8")
     arguments = (*BUDGETS, "--n-siblings", 3, "--prior", 0.5)
-    status, _, err = run("--releases", source, "-o", output, *arguments)
+    status, _, err = run("table", source, "-o", output, *arguments)
     assert status == 2
     assert "out.csv: exists already" in err
     assert output.read_text(encoding="utf-8") == "mine"
-    status, _, err = run("--releases", source, "-o", tmp_path / "no" / "out.csv", *arguments)
+    status, _, err = run("table", source, "-o", tmp_path / "no" / "out.csv", *arguments)
     assert status == 2
     assert "does not exist" in err
 
@@ -235,8 +236,8 @@ def test_bad_tables(run, tmp_path, table, monkeypatch, case, ending, chunk):
         frame.to_csv(source, index=False)
     else:
         frame.convert_dtypes().to_parquet(source)
-    status, out, err = run("--releases", source, "-o", output, *BUDGETS)
-    assert (status, out) == (2, "")
+    status, out, err = run("table", source, "-o", output, *BUDGETS)
+    assert (status, out) == (DATA, "")
     assert err.count("\n") == 1
     assert f"in{ending}: " in err
     assert message in err
@@ -249,12 +250,14 @@ def test_files_that_are_no_tables(run, tmp_path):
     (tmp_path / "ragged.csv").write_text("block,group\n1,2\n1,2,3,4\n", encoding="utf-8")
     (tmp_path / "binary.csv").write_bytes(bytes(range(128, 256)))
     (tmp_path / "wrong.parquet").write_bytes(b"PAR0" * 9)
-    for name in ("empty.csv", "ragged.csv", "binary.csv", "wrong.parquet", "missing.csv"):
-        status, _, err = run("--releases", tmp_path / name, *common)
-        assert status == 2, name
+    for name in ("empty.csv", "ragged.csv", "binary.csv", "wrong.parquet"):
+        status, _, err = run("table", tmp_path / name, *common)
+        assert status == DATA, name
         assert f"{name}: " in err
         assert err.count("\n") == 1
-    status, _, err = run("--releases", tmp_path / "x.txt", *common)
+    assert run("table", tmp_path / "missing.csv", *common)[0] == 2
+    (tmp_path / "x.txt").touch()
+    status, _, err = run("table", tmp_path / "x.txt", *common)
     assert status == 2
     assert "must end in .csv or .parquet" in err
     assert not (tmp_path / "out.csv").exists()
@@ -263,17 +266,13 @@ def test_files_that_are_no_tables(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--block", 1, "--prior", 0.5), "one release needs --group, --siblings, --n-siblings"),
-        ((*ONE, "-o", "x.csv"), "output belongs with --releases"),
-        (("--releases", "x.csv"), "releases needs --output"),
-        (("--releases", "x.csv", "-o", "y.csv", "--block", 1), "leave out --block"),
-        ((*ONE, "--group-prior", "normal"), "group_prior must be flat, truncated:MAX or point:N"),
-        ((*ONE, "--group-prior", "point:-1"), "group_prior must be flat"),
+        ((*ONE, "--group-prior", "normal"), "--group-prior must be flat, truncated:MAX or point:N"),
+        ((*ONE, "--group-prior", "point:-1"), "--group-prior must be flat"),
         ((*ONE, "--group-prior", f"truncated:{10**30}"), "must name a count below"),
-        ((*ONE, "--group-prior", "point:1", "--known-count", 5), "group_prior must allow"),
+        ((*ONE, "--group-prior", "point:1", "--known-count", 5), "--group-prior must allow"),
         ((*ONE[:-1], "2"), "prior must be"),
-        ((*ONE, "--sensitivity", "0"), "sensitivity must be > 0"),
-        ((*ONE, "--known-count", -1), "known_count must be >= 0"),
+        ((*ONE, "--sensitivity", "0"), "--sensitivity must be > 0"),
+        ((*ONE, "--known-count", -1), "--known-count must be >= 0"),
     ],
 )
 def test_bad_options(run, tmp_path, monkeypatch, arguments, message):

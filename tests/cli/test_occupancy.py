@@ -5,11 +5,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from studies import run_occupancy_attack
 from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import BayesRiskError, OutputError
-from bayesrisk.experiments import OccupancyConfig, run_occupancy_attack
+from bayesrisk.experiments import OccupancyConfig
 from bayesrisk.experiments.occupancy import run as occupancy_run
 from bayesrisk.experiments.occupancy.study import synthetic_households
 from bayesrisk.reconstruction import detect_occupancy, occupancy_statistics
@@ -18,8 +19,12 @@ from bayesrisk.tables import Schema, Workload, tabulate
 SMALL = ["--solutions", "2", "--noisy-solutions", "2", "--quiet", "--no-figures"]
 
 
-def run(*words):
-    return CliRunner().invoke(app, ["occupancy", *map(str, words)])
+def run(*words, command="study"):
+    return CliRunner().invoke(app, ["occupancy", command, *map(str, words)])
+
+
+def attack(*words):
+    return run(*words, command="attack")
 
 
 def told(result):
@@ -66,19 +71,19 @@ def test_synthetic_with_figures(tmp_path):
     )
     assert result.exit_code == 0, result.output
     assert (tmp_path / "figures" / "blocks.png").exists()
-    assert "1 of 1 parts" in result.stderr
+    assert "1 of 1 shards" in result.stderr
 
 
 def test_published_tables(tmp_path, homes):
     assert homes.schema == Schema.named("household-occupancy")
     tabulate(homes, Workload.named("household-occupancy")).write(tmp_path / "tables")
-    result = run(tmp_path / "tables", "-o", tmp_path / "out", "--quiet")
+    result = attack(tmp_path / "tables", "-o", tmp_path / "out", "--quiet")
     assert result.exit_code == 0, result.output
     frame = pd.read_parquet(tmp_path / "out" / "blocks.parquet")
     assert list(frame) == ["block", "subsidised", "status", "way", "cause"]
     assert frame["status"].eq("violation").any()
     words = [tmp_path / "tables", "-o", tmp_path / "out", "--json"]
-    document = json.loads(run(*words, "--resume").output)
+    document = json.loads(attack(*words, "--resume").output)
     assert sum(document["statuses"].values()) == document["blocks"] == len(frame)
     assert not (tmp_path / "out" / "households.parquet").exists()
 
@@ -88,7 +93,7 @@ def test_likely_households_of_published_statistics(tmp_path, homes, sample):
     blocks = occupancy_statistics(tables)
     blocks.to_frame().to_parquet(tmp_path / "blocks.parquet")
     words = [tmp_path / "blocks.parquet", "-o", tmp_path / "out", "--sample", sample]
-    result = run(*words, "--solutions", 5, "--quiet")
+    result = attack(*words, "--solutions", 5, "--quiet")
     assert result.exit_code == 0, result.output
     found = pd.read_parquet(tmp_path / "out" / "blocks.parquet").set_index("block")
     assert found["status"].tolist() == list(detect_occupancy(blocks).status)
@@ -143,20 +148,20 @@ def test_refusals(tmp_path, homes, sample):
         assert refused.exit_code != 0
         assert f"--seeds must be {bound}" in str(refused.exception)
     assert run("-o", tmp_path / "out", "--alpha", 0).exit_code != 0
-    assert "error must be 'none'" in told(run("-o", tmp_path / "out", "--error", "absolute"))
+    assert run("-o", tmp_path / "out", "--error", "absolute").exit_code == 2  # of attacks only
     tables = tabulate(homes, Workload.named("household-occupancy"))
     frame = occupancy_statistics(tables).to_frame()
     file = tmp_path / "blocks.parquet"
     frame.assign(sizes_3=-1).to_parquet(file)
-    refused = run(file, "-o", tmp_path / "out")
+    refused = attack(file, "-o", tmp_path / "out")
     assert refused.exit_code != 0
     assert "row 1, column sizes_3: must be a whole number" in told(refused)
     frame.to_parquet(file)
     words = [file, "-o", tmp_path / "out"]
-    assert "hud must be 'counts'" in told(run(*words, "--hud", "percentages"))
-    assert "error must be one of" in told(run(*words, "--error", "big"))
+    assert "--hud must be 'counts'" in told(attack(*words, "--hud", "percentages"))
+    assert "--error must be one of" in told(attack(*words, "--error", "big"))
     frame.iloc[:0].to_parquet(file)
-    assert "must hold at least one block" in told(run(*words))
+    assert "must hold at least one block" in told(attack(*words))
     assert not (tmp_path / "out").exists()
 
 
@@ -184,7 +189,7 @@ def test_an_interrupt_keeps_finished_parts(tmp_path, monkeypatch):
         patched.setattr(occupancy_run, "study_part", stop)
         result = run("-o", tmp_path / "out", *words)
     assert result.exit_code == 130
-    assert "finished parts are kept, go on with --resume" in result.stderr
+    assert "finished shards are kept, go on with --resume" in result.stderr
     assert not (tmp_path / "out" / "table.csv").exists()
     assert run("-o", tmp_path / "out", *words, "--resume", "--workers", 2).exit_code == 0
     for file in (tmp_path / "whole").glob("*.*"):

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import bayesrisk.experiments
 from bayesrisk.cli.app import app
-from bayesrisk.exceptions import ArgumentError, DataError, MissingDependencyError, OutputError
+from bayesrisk.exceptions import ArgumentError, MissingDependencyError, OutputError
 from bayesrisk.experiments import read_reconstruction
 from bayesrisk.mechanisms import Identity
 from bayesrisk.reconstruction import make_solver
@@ -101,7 +101,7 @@ def test_an_interrupt_says_how_to_go_on(tables, tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bayesrisk.experiments, "run_reconstruction", interrupted)
+    monkeypatch.setattr(bayesrisk.experiments, "run", interrupted)
     done = run(tables, "-o", tmp_path / "out", "--scope", "block")
     assert done.exit_code == 130
     assert "finished shards are kept, go on with --resume" in done.stderr
@@ -120,8 +120,8 @@ def solver_is_missing(name):
     [
         (["--scope", "state"], ArgumentError, "scope must be one of tract, block"),
         (["--scope", "block", "--variability", "all"], ArgumentError, "variability must be one"),
-        (["--scope", "block", "--time-limit", "-1"], ArgumentError, "time_limit must be > 0"),
-        (["--scope", "block", "--time-limit", "soon"], ArgumentError, "time_limit"),
+        (["--scope", "block", "--time-limit", "-1"], ArgumentError, "--time-limit must be > 0"),
+        (["--scope", "block", "--time-limit", "soon"], ArgumentError, "--time-limit"),
         (["--scope", "block", "--solver", "cbc"], ArgumentError, "solver must be one of"),
         (["--scope", "block", "--solver", "pulp:nothing"], ArgumentError, "nothing"),
     ],
@@ -150,7 +150,13 @@ def test_a_solver_that_is_not_installed(tables, tmp_path, monkeypatch):
 
 def test_folders_are_refused(tables, tmp_path):
     missing = run(tmp_path / "none", "-o", tmp_path / "out", "--scope", "block")
-    assert isinstance(missing.exception, DataError)
+    assert isinstance(missing.exception, ArgumentError)
+    assert "no such file or folder: " in str(missing.exception)
+    people = tmp_path / "people"
+    people.mkdir()
+    (people / "persons.parquet").touch()
+    wrong = run(people, "-o", tmp_path / "out", "--scope", "block")
+    assert "holds microdata, not tables: run `bayesrisk tabulate` first" in str(wrong.exception)
     used = run(tables, "-o", tmp_path, "--scope", "block")
     assert isinstance(used.exception, OutputError)
     assert "nothing was changed" in str(used.exception)

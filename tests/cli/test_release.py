@@ -8,7 +8,7 @@ import pytest
 
 from bayesrisk import Release, make_mechanism, simulate_population
 from bayesrisk.cli.app import main
-from bayesrisk.cli.release import with_settings
+from bayesrisk.cli.commands.release import with_settings
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables import Microdata, Workload
 
@@ -144,10 +144,10 @@ def test_the_seed_and_the_truth_stay_home(run, microdata, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "mechanism must be given"),
-        (["--mechanism", "identity"], "tables must be given"),
+        ([], "--mechanism must be given"),
+        (["--mechanism", "identity"], "--tables must be given"),
         (["--mechanism", "none", "--tables", "sf1-block"], "mechanism must be one of"),
-        (["--mechanism", "identity", "--tables", "sf9"], "name must be one of"),
+        (["--mechanism", "identity", "--tables", "sf9"], "--tables must be one of"),
         (["--mechanism", "identity", "--tables", "sf1-block", "--set", "x=1"], "'x'"),
         (["--mechanism", "identity", "--tables", "sf1-block", "--set", "x"], "KEY=VALUE"),
         (["--mechanism", "identity", "--tables", "sf1-block", "--only", "Q"], "tables must be one"),

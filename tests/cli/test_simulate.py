@@ -54,14 +54,15 @@ def test_json(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--set", "alpha"), "set must be NAME=VALUE, NAME one of n_blocks, "),
-        (("--set", "gamma=1"), "set must be NAME=VALUE"),
+        (("--set", "alpha"), "--set must be NAME=VALUE"),
+        (("--set", "gamma=1"), "unknown setting 'gamma'; there are n_blocks, "),
+        (("--set", "n_blok=1"), "unknown setting 'n_blok'. Did you mean 'n_blocks'?"),
         (("--set", "alpha=2"), "alpha must be <= 1, got 2"),
         (("--set", "alpha=x"), "alpha"),
         (("--set", "n_blocks=1/2"), "n_blocks must be a whole number, got 0.5"),
         (("--set", "state=1"), "state must be two digits, got '1'"),
         (("--blocks", "0"), "n_blocks must be >= 1, got 0"),
-        (("--preset", "city"), "name must be one of tract, county, state, got 'city'"),
+        (("--preset", "city"), "--preset must be one of tract, county, state, got 'city'"),
         (("--set", "occupied_blocks=0"), "nobody lives in any of the blocks"),
     ],
 )

@@ -45,7 +45,7 @@ def test_tables_of_a_file(file, tmp_path):
     done = run(file, "--tables", "sf1-block,sf1-tract", "-o", tmp_path / "t")
     assert done.exit_code == 0
     assert "34 tables of 4071 cells" in done.stdout
-    assert "300 records counted" in done.stderr
+    assert "300 records" in done.stderr
     both = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
     assert PublishedTables.read(tmp_path / "t") == tabulate(records(), both)
 
@@ -94,7 +94,7 @@ def test_folders_in_use(file, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (["--tables", "sf2"], ArgumentError, "name must be one of"),
+        (["--tables", "sf2"], ArgumentError, "--tables must be one of"),
         (["--tables", ","], ArgumentError, "tables must name at least one workload"),
         (["--tables", "sf1-block,pl94"], ArgumentError, "schemas must be the same"),
         (["--tables", "sf1-block", "--levels", "street"], ArgumentError, "level must be one of"),

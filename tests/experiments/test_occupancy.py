@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from studies import run_occupancy
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
-from bayesrisk.experiments import OccupancyConfig, run_occupancy, write_occupancy_figures
+from bayesrisk.experiments import OccupancyConfig, write_occupancy_figures
 from bayesrisk.experiments.occupancy.config import PROTECTIONS
 from bayesrisk.experiments.occupancy.report import read_households, read_sample
 from bayesrisk.experiments.occupancy.study import synthetic_households
@@ -152,7 +153,7 @@ def test_bad_settings(tmp_path):
     for settings in ({"seeds": "123"}, {"seeds": (1,), "protections": "none"}):
         with pytest.raises(ArgumentTypeError):
             OccupancyConfig(**settings)
-    with pytest.raises(ArgumentTypeError, match="config must be an OccupancyConfig"):
+    with pytest.raises(ArgumentTypeError, match="settings must be an OccupancyConfig"):
         run_occupancy(3)
     with pytest.raises(ArgumentTypeError, match="households must be Records"):
         run_occupancy(SMALL, households=3)

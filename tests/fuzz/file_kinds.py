@@ -13,15 +13,15 @@ from functools import cache
 import numpy as np
 import pandas as pd
 from oracles import readers as oracle
+from studies import run_reconstruction, run_sweep
 
 import bayesrisk as br
-from bayesrisk.cli.release import _read_config
-from bayesrisk.experiments import load_config, read_reconstruction, read_results, run_sweep
+from bayesrisk.cli.commands.release import _read_config
+from bayesrisk.experiments import load_config, read_reconstruction, read_results
 from bayesrisk.experiments.hierarchy import add_columns
 from bayesrisk.experiments.linkage.report import _read as read_known
 from bayesrisk.experiments.occupancy import attack
 from bayesrisk.experiments.occupancy.report import read_households, read_sample
-from bayesrisk.experiments.reconstruction.run import run_reconstruction
 from bayesrisk.experiments.sweep.folder import SweepFolder
 from bayesrisk.experiments.sweep.parsing import parse_config
 from bayesrisk.mechanisms import make_mechanism

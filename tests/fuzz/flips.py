@@ -191,6 +191,6 @@ def _checked(status, told):
     """Raise what a command says as an error of ours, if it says one in one line."""
     if status == 0:
         return
-    if status == 2 and told.startswith("bayesrisk: ") and told.count("\n") == 1:
+    if status in (2, 3) and told.startswith("bayesrisk: ") and told.count("\n") == 1:
         raise BayesRiskError(told)
     raise RuntimeError(f"exit status {status}: {told}")

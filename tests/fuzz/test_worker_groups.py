@@ -34,13 +34,13 @@ if __name__ == "__main__":
     from writing_cases import quick_figures
 
     from bayesrisk import experiments
-    from bayesrisk.cli import app
+    from bayesrisk.cli.app import main
 
-    for name in ("run_claims", "run_reconstruction", "run_occupancy_attack"):
+    for name in ("ClaimsStudy", "ReconstructionStudy", "OccupancyAttackStudy"):
         whole = getattr(experiments, name)
         setattr(experiments, name, functools.partial(whole, blocks_per_shard=1))
     with quick_figures():
-        app.main()
+        main()
 """
 
 
@@ -74,8 +74,8 @@ def words(name, at):
         "sweep": ("sweep", at / "sweep.toml", "-q"),
         "reconstruct": ("reconstruct", at / "tables", "--scope", "block", "-q"),
         "claims": ("claims", at / "household-tables", "--columns", "size", "-q"),
-        "occupancy-attack": ("occupancy", at / "occupancy-tables", "-q"),
-        "occupancy-study": ("occupancy", *study, "-q", "--no-figures"),
+        "occupancy-attack": ("occupancy", "attack", at / "occupancy-tables", "-q"),
+        "occupancy-study": ("occupancy", "study", *study, "-q", "--no-figures"),
     }[name]
 
 

@@ -1,7 +1,7 @@
 """The report of a re-identification: tables, figures, and one self-contained HTML page."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,21 @@ from bayesrisk.risk.linkage.without_record import inference_without_record
 __all__ = ["write_reidentification"]
 
 SOURCE = "reconstruction"
+_STEPS = 6  # that are told of
+
+
+class _Steps:
+    """What is done, told to whoever watches."""
+
+    def __init__(self, progress: Callable[[int, int], None] | None) -> None:
+        check.function(progress, "progress")
+        self._progress, self._done = progress, 0
+
+    def done(self) -> None:
+        """Say that another step is done."""
+        self._done += 1
+        if self._progress is not None:
+            self._progress(self._done, _STEPS)
 
 
 def write_reidentification(
@@ -41,6 +56,7 @@ def write_reidentification(
     truth: str | Path,
     seed: int,
     level: float = 0.95,
+    progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Link reconstructed records to files of known persons, confirm the links, and report both.
 
@@ -60,6 +76,9 @@ def write_reidentification(
         Of the choices among equal records and of the proportional guesses.
     level : float, default 0.95
         Level of the intervals.
+    progress : callable, optional
+        Called with the steps done and all steps: reading, links, agreement, guesses without the
+        record, the rest of the numbers, and writing.
 
     Returns
     -------
@@ -98,7 +117,9 @@ def write_reidentification(
     for name, file in persons.items():
         _check_places(run, file, f"{files[name]}: none of the {len(file)} known persons")
     _check_places(run, known, f"{truth}: none of the {len(known)} confidential records")
-    results = _results(run, persons, known, seed, level)
+    steps = _Steps(progress)
+    steps.done()
+    results = _results(run, persons, known, seed, level, steps)
     inputs = {
         "reconstruction": run.config.digest,
         "truth": _files.digest(truth),
@@ -121,6 +142,7 @@ def write_reidentification(
             "version": results.links.version,
         }
         _files.write_bytes(made / "manifest.json", _files.sealed(manifest))
+    steps.done()
     whole = (rates["panel"] == "all") & (rates["blocks"] == "all")
     overall = rates[whole & (rates["block_size"] == "All")]
     columns = [
@@ -181,6 +203,7 @@ def _results(
     truth: Persons,
     seed: int,
     level: float,
+    steps: _Steps,
 ) -> Results:
     rng = np.random.default_rng(seed)
     records = Persons(run.records, SOURCE)
@@ -195,7 +218,11 @@ def _results(
         zero_variability_blocks=_proved(run),
         level=level,
     )
+    steps.done()
     agreed = compare_with_truth(sources, truth=truth, baseline_from=guesses, rng=rng, level=level)
+    steps.done()
+    alone = inference_without_record(truth)
+    steps.done()
     true_counts = race_ethnicity_counts(truth)
     majority = majority_inference({SOURCE: race_ethnicity_counts(records)}, truth=true_counts)
     quantiles = uniques = None
@@ -203,9 +230,8 @@ def _results(
         quantiles = variability_quantiles(run.variability, rng=rng)
         if not (run.blocks["population"] != run.variability["population"]).any():
             uniques = uniques_by_block_size(records, variability=run.variability)
-    return Results(
-        run, links, agreed, inference_without_record(truth), majority, quantiles, uniques
-    )
+    steps.done()
+    return Results(run, links, agreed, alone, majority, quantiles, uniques)
 
 
 def _write(results: Results, folder: Path, seed: int) -> pd.DataFrame:

@@ -1,16 +1,17 @@
 """Occupancy violations: the study of protections, and the attack on published statistics."""
 
-from bayesrisk.experiments.occupancy.attack import OccupancyAttackSummary, run_occupancy_attack
+from bayesrisk.experiments.occupancy.attack import OccupancyAttackStudy, OccupancyAttackSummary
 from bayesrisk.experiments.occupancy.config import OccupancyConfig
-from bayesrisk.experiments.occupancy.pooled import OccupancyStudy
+from bayesrisk.experiments.occupancy.pooled import OccupancyResults
 from bayesrisk.experiments.occupancy.report import write_occupancy_figures
-from bayesrisk.experiments.occupancy.run import run_occupancy
+from bayesrisk.experiments.occupancy.run import OccupancyStudy, OccupancySummary
 
 __all__ = [
+    "OccupancyAttackStudy",
     "OccupancyAttackSummary",
     "OccupancyConfig",
+    "OccupancyResults",
     "OccupancyStudy",
-    "run_occupancy",
-    "run_occupancy_attack",
+    "OccupancySummary",
     "write_occupancy_figures",
 ]

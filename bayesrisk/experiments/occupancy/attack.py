@@ -1,4 +1,4 @@
-"""The occupancy attack on published statistics, shard by shard: blocks, and likely households.
+"""The occupancy attack on published statistics as a study: blocks, and likely households.
 
 Reads published statistics, and a public sample, and nothing else.
 """
@@ -8,8 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -23,8 +22,8 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction.shards import digest_folder, published
 from bayesrisk.experiments.runs.config import RunSettings
-from bayesrisk.experiments.runs.executors import make_executor
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
+from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.reconstruction import (
     HouseholdLaw,
     OccupancyDetection,
@@ -34,7 +33,7 @@ from bayesrisk.reconstruction import (
     reconstruct_occupancy,
 )
 
-__all__ = ["OccupancyAttackConfig", "OccupancyAttackSummary", "run_occupancy_attack"]
+__all__ = ["OccupancyAttackConfig", "OccupancyAttackStudy", "OccupancyAttackSummary"]
 
 _KIND = ["size", "race_ethnicity", "children", "bedrooms", "subsidised", "violation"]
 _SHOWN = 5  # conflicts that a summary quotes
@@ -117,43 +116,30 @@ class _AttackFolder(PartFolder):
         self.kinds = ("households", "blocks") if households else ("blocks",)
 
 
-def run_occupancy_attack(
-    blocks: str | Path,
-    folder: str | Path,
-    *,
-    sample: str | Path | None = None,
-    level: str = "block",
-    hud: str = "counts",
-    open_end: bool = True,
-    error: str = "none",
-    solutions: int = 100,
-    smoothing: float = 0.5,
-    seed: int = 1,
-    time_limit: float | None = None,
-    workers: int = 1,
-    resume: bool = False,
-    blocks_per_shard: int = 250,
-    executor: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> OccupancyAttackSummary:
-    """Say of every block of some published statistics whether it must hold a violation.
+@dataclass(frozen=True)
+class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
+    """Which blocks of published statistics must hold a violation, for :func:`~bayesrisk.run`.
+
+    A complete run has ``blocks.parquet`` (status, and with a sample the mean number of violations
+    in reconstructions) and, with a sample, ``households.parquet``: kinds of households with their
+    mean number in the reconstructions of a block, violations first.  Memory: the statistics in
+    every worker, and one shard.
 
     Parameters
     ----------
     blocks : path-like
         Folder of tables of the workload ``household-occupancy`` or of a release; or a Parquet file
         of :meth:`OccupancyStatistics.to_frame`.
-    folder : path-like
-        Output folder, new or empty; or, with ``resume``, one that holds a part of this run.
     sample : path-like, optional
         Parquet file of a public sample with ``size``, ``race_ethnicity``, ``children`` and perhaps
         ``weight``: also reconstruct the households of blocks with a violation.
     level, hud : object
-        As for :func:`occupancy_statistics`, for tables.
+        As for :func:`~bayesrisk.reconstruction.occupancy_statistics`, for tables.
     open_end : bool, default True
-        As for :func:`detect_occupancy`.
+        As for :func:`~bayesrisk.reconstruction.detect_occupancy`.
     error : {"none", "absolute", "squared"}, default "none"
-        As for :func:`reconstruct_occupancy`; ``absolute`` or ``squared`` for noisy statistics.
+        As for :func:`~bayesrisk.reconstruct_occupancy`; ``absolute`` or ``squared`` for noisy
+        statistics.
     solutions : int, default 100
         Reconstructions of a block: the best one, or those of perturbed objectives.
     smoothing : float, default 0.5
@@ -162,77 +148,91 @@ def run_occupancy_attack(
         Of the perturbations, and of ties.
     time_limit : float, optional
         Seconds for a program of detection, and for the reconstructions of a block.
-    workers : int, default 1
-        Worker processes, in [1, 1024]; results do not depend on it.
-    resume : bool, default False
-        Whether finished shards in the folder are kept and the rest computed.
     blocks_per_shard : int, default 250
-        Blocks of a shard.
-    executor : str, optional
-        ``"serial"``, ``"processes"``, ``"dask"`` or a plug-in; by default serial for one worker
-        and processes for more.
-    progress : callable, optional
-        Called with the finished and the total number of shards of this run, after each.
-
-    Returns
-    -------
-    OccupancyAttackSummary
-        What was done.  A complete run has ``blocks.parquet`` (status, and with a sample the mean
-        number of violations in reconstructions) and, with a sample, ``households.parquet``: kinds
-        of households with their mean number in the reconstructions of a block, violations first.
+        Blocks of a shard; the perturbations depend on it.
 
     Raises
     ------
     ArgumentError
-        If an argument is out of range, or a table is missing.
+        When it runs: if a setting is out of range, or a table is missing.
     DataError
-        If the input is damaged.
-    OutputError
-        If the folder belongs to another run, or holds shards and ``resume`` is false; nothing is
-        changed then.
-    PartFileError
-        If a part in the folder is truncated, altered or foreign; nothing is changed then.
-
-    Notes
-    -----
-    Memory: the statistics in every worker, and one shard.  An interrupt keeps every finished
-    shard.
+        When it runs: if the input is damaged.
     """
-    check.integer(workers, "workers", lower=1, upper=1024)
-    check.integer(blocks_per_shard, "blocks_per_shard", lower=1)
-    check.integer(solutions, "solutions", lower=1, upper=10**6)
-    check.choice(error, "error", ("none", "absolute", "squared"))
-    if time_limit is not None:
-        time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-    runner = make_executor(executor or ("serial" if workers == 1 else "processes"), workers)
-    source = str(blocks)
-    statistics = _statistics(source, _digest(blocks), level, hud)
-    if not len(statistics):
-        raise DataError(f"{blocks}: must hold at least one block")
-    config = OccupancyAttackConfig(
-        _digest(blocks),
-        None if sample is None else _digest(sample),
-        level,
-        hud,
-        bool(open_end),
-        error,
-        solutions,
-        check.scalar(smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]"),
-        check.integer(seed, "seed", lower=0),
-        time_limit,
-        blocks_per_shard,
-        -(-len(statistics) // blocks_per_shard),
-    )
-    public = None if sample is None else _sample(str(sample), config)
-    store = _AttackFolder(folder, households=public is not None)
-    done = store.prepare(config, range(config.shards), resume=resume)
-    todo = [shard for shard in range(config.shards) if shard not in done]
-    task = functools.partial(_work, str(store.path), source, public, config)
-    try:
-        complete = store.run(config, task, runner, todo, progress=progress, merged=store.kinds)
-    finally:
+
+    blocks: str | Path
+    _: KW_ONLY
+    sample: str | Path | None = None
+    level: str = "block"
+    hud: str = "counts"
+    open_end: bool = True
+    error: str = "none"
+    solutions: int = 100
+    smoothing: float = 0.5
+    seed: int = 1
+    time_limit: float | None = None
+    blocks_per_shard: int = 250
+
+    @functools.cached_property
+    def config(self) -> OccupancyAttackConfig:
+        """The configuration: everything is checked that can be before a folder is made."""
+        check.integer(self.blocks_per_shard, "blocks_per_shard", lower=1)
+        check.integer(self.solutions, "solutions", lower=1, upper=10**6)
+        check.choice(self.error, "error", ("none", "absolute", "squared"))
+        limit = self.time_limit
+        if limit is not None:
+            limit = check.scalar(limit, "time_limit", lower=0.0, bounds="(]")
+        digest = _digest(self.blocks)
+        statistics = _statistics(str(self.blocks), digest, self.level, self.hud)
+        if not len(statistics):
+            raise DataError(f"{self.blocks}: must hold at least one block")
+        return OccupancyAttackConfig(
+            digest,
+            None if self.sample is None else _digest(self.sample),
+            self.level,
+            self.hud,
+            bool(self.open_end),
+            self.error,
+            self.solutions,
+            check.scalar(self.smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]"),
+            check.integer(self.seed, "seed", lower=0),
+            limit,
+            self.blocks_per_shard,
+            -(-len(statistics) // self.blocks_per_shard),
+        )
+
+    @functools.cached_property
+    def _public(self) -> pd.DataFrame | None:
+        """The public sample, checked."""
+        return None if self.sample is None else _sample(str(self.sample), self.config)
+
+    @property
+    def merged(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Kinds of parts that a complete run has in one file each."""
+        return self.open(".").kinds
+
+    def open(self, folder: str | Path) -> _AttackFolder:
+        """Return the folder of an attack."""
+        return _AttackFolder(folder, households=self._public is not None)
+
+    def compute(self, shard: int) -> dict[str, Any]:
+        """Return blocks, and with a sample households, of a shard."""
+        config = self.config
+        everything = _statistics(str(self.blocks), config.blocks, config.level, config.hud)
+        size = config.blocks_per_shard
+        some = everything.take(np.arange(len(everything))[shard * size : (shard + 1) * size])
+        found = detect_occupancy(some, open_end=config.open_end, time_limit=config.time_limit)
+        frames: dict[str, Any] = {"blocks": found.to_frame()}
+        if self._public is not None:
+            frames |= _households(config, some, found, self._public, shard)
+        return {kind: arrow_table(frame) for kind, frame in frames.items()}
+
+    def summary(self, folder: PartFolder, outcome: Outcome) -> OccupancyAttackSummary:
+        """Return what was done."""
+        return _summary(folder, self.config, outcome)
+
+    def close(self) -> None:
+        """Forget the statistics."""
         _statistics.cache_clear()
-    return _summary(store, config, len(todo), complete)
 
 
 def _digest(path: str | Path) -> str:
@@ -271,27 +271,6 @@ def _sample(path: str, config: OccupancyAttackConfig) -> pd.DataFrame:
     frame = read_sample(path)
     HouseholdLaw.from_sample(frame, smoothing=config.smoothing)
     return frame
-
-
-def _work(
-    folder: str,
-    blocks: str,
-    sample: pd.DataFrame | None,
-    config: OccupancyAttackConfig,
-    shard: int,
-) -> int:
-    """Attack one shard and write its parts: what a worker does."""
-    everything = _statistics(blocks, config.blocks, config.level, config.hud)
-    size = config.blocks_per_shard
-    some = everything.take(np.arange(len(everything))[shard * size : (shard + 1) * size])
-    found = detect_occupancy(some, open_end=config.open_end, time_limit=config.time_limit)
-    frames: dict[str, Any] = {"blocks": found.to_frame()}
-    if sample is not None:
-        frames |= _households(config, some, found, sample, shard)
-    store = _AttackFolder(folder, households=sample is not None)
-    tables = {k: arrow_table(f) for k, f in frames.items()}
-    store.write_parts(config, shard, tables)
-    return shard
 
 
 def _households(
@@ -335,7 +314,7 @@ def _households(
 
 
 def _summary(
-    store: _AttackFolder, config: OccupancyAttackConfig, computed: int, complete: bool
+    store: PartFolder, config: OccupancyAttackConfig, outcome: Outcome
 ) -> OccupancyAttackSummary:
     statuses: Counter[str] = Counter()
     conflicts: list[tuple[str, str]] = []
@@ -356,10 +335,7 @@ def _summary(
     return OccupancyAttackSummary(
         str(store.path),
         total,
-        config.shards,
-        computed,
-        config.shards - computed,
-        complete,
+        *outcome,
         dict(sorted(statuses.items())),
         tuple(conflicts),
     )

@@ -71,7 +71,7 @@ class OccupancyConfig(RunSettings):
     level : float
         Level of the intervals.
     households, sample : str
-        ``synthetic``, or the digest of those given; set by :func:`run_occupancy`.
+        ``synthetic``, or the digest of those given; set by :class:`OccupancyStudy`.
     version : str
         Version of bayesrisk.
     """

@@ -18,7 +18,7 @@ from bayesrisk.population import occupancy_violation
 from bayesrisk.risk import MATCH_KEYS, occupancy_linkage
 from bayesrisk.risk.intervals import binomial_interval
 
-__all__ = ["OccupancyStudy", "pooled_study"]
+__all__ = ["OccupancyResults", "pooled_results"]
 
 _SAMPLING = "sampling"  # the attack that knows a share of the truth, in place of a protection
 _POINTS = 200  # of a curve that are kept
@@ -29,7 +29,7 @@ _READINGS = {"apart": ("violation",), "violation": ("violation", "infeasible")}
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class OccupancyStudy:
+class OccupancyResults:
     """Results of a study, as frames.
 
     Attributes
@@ -109,9 +109,9 @@ class OccupancyStudy:
         return [path / name for name in files]
 
 
-def pooled_study(
+def pooled_results(
     config: OccupancyConfig, parts: list[StudyPart], truths: dict[int, pd.DataFrame]
-) -> OccupancyStudy:
+) -> OccupancyResults:
     """Return what all parts, in the order of the tasks, say of the true households."""
     truth = _pooled(truths)
     breach = occupancy_violation(truth["size"], truth["bedrooms"])
@@ -141,7 +141,7 @@ def pooled_study(
     ]
     curves, ends = _curves(config, pd.concat(attacks, ignore_index=True), truth)
     variability = pd.concat([part.variability for part in parts], ignore_index=True)
-    return OccupancyStudy(
+    return OccupancyResults(
         config,
         pd.DataFrame(pooled),
         pd.DataFrame(by_seed),

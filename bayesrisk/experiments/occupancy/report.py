@@ -7,7 +7,7 @@ import pandas as pd
 from bayesrisk import _files
 from bayesrisk._files.parquet import opened, read_frame
 from bayesrisk.exceptions import DataError
-from bayesrisk.experiments.occupancy.pooled import OccupancyStudy
+from bayesrisk.experiments.occupancy.pooled import OccupancyResults
 from bayesrisk.experiments.runs.folder import CONFIDENTIAL
 from bayesrisk.tables import Microdata, Records, Schema
 
@@ -92,12 +92,12 @@ def column_names(path: str | Path) -> list[str]:
         return list(columns.names)
 
 
-def write_occupancy_figures(study: OccupancyStudy, folder: str | Path) -> list[Path]:
+def write_occupancy_figures(study: OccupancyResults, folder: str | Path) -> list[Path]:
     """Draw every figure of a study.
 
     Parameters
     ----------
-    study : OccupancyStudy
+    study : OccupancyResults
         Results.
     folder : path-like
         Where PNG and SVG files go; it is made.  Those that show single blocks, or entries of a

@@ -3,25 +3,27 @@
 import functools
 import hashlib
 from collections.abc import Callable
-from dataclasses import replace
+from concurrent.futures import Executor
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from bayesrisk import _validation as check
+from bayesrisk._tasks import as_finished
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.experiments.occupancy.config import SYNTHETIC, OccupancyConfig
-from bayesrisk.experiments.occupancy.pooled import OccupancyStudy, pooled_study
+from bayesrisk.experiments.occupancy.pooled import OccupancyResults, pooled_results
 from bayesrisk.experiments.occupancy.study import StudyPart, study_part, true_households
-from bayesrisk.experiments.runs.executors import make_executor
+from bayesrisk.experiments.runs.engine import some_executor
 from bayesrisk.experiments.runs.folder import CONFIDENTIAL, PartFolder, arrow_table
-from bayesrisk.interfaces import Executor
+from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.tables import Records
 
-__all__ = ["OccupancyStudy", "run_occupancy"]
+__all__ = ["OccupancyStudy", "OccupancySummary"]
 
 
 class OccupancyFolder(PartFolder):
@@ -33,21 +35,40 @@ class OccupancyFolder(PartFolder):
     parts: ClassVar[str] = f"{CONFIDENTIAL}/parts"
 
 
-def run_occupancy(
-    config: OccupancyConfig,
-    *,
-    households: Records | None = None,
-    sample: pd.DataFrame | None = None,
-    folder: str | Path | None = None,
-    resume: bool = False,
-    workers: int = 1,
-    progress: Callable[[int, int], None] | None = None,
-) -> OccupancyStudy:
-    """Run the attack on several protections of the same households, and judge it.
+@dataclass(frozen=True)
+class OccupancySummary:
+    """What a run of a study did.
+
+    Attributes
+    ----------
+    folder : str
+        The output folder.
+    shards, computed, resumed : int
+        Parts in all, those computed by this run, and those found finished.
+    complete : bool
+        Whether every part is there.
+    results : OccupancyResults or None
+        Frames of results of a complete run.
+    """
+
+    folder: str
+    shards: int
+    computed: int
+    resumed: int
+    complete: bool
+    results: OccupancyResults | None
+
+
+@dataclass(frozen=True, eq=False)
+class OccupancyStudy(Study[OccupancySummary]):
+    """The attack on several protections of the same households, judged; for :func:`~bayesrisk.run`.
+
+    In a folder, what says of a single block whether it holds a violation, and what adversaries find
+    in tables without protection, is below ``confidential/``, which only its owner may read.
 
     Parameters
     ----------
-    config : OccupancyConfig
+    settings : OccupancyConfig
         What to do.
     households : Records, optional
         Confidential households of schema ``household-occupancy`` (or ``household-dhc`` with
@@ -55,36 +76,13 @@ def run_occupancy(
     sample : pandas.DataFrame, optional
         Public sample of households, for :meth:`HouseholdLaw.from_sample`; a synthetic one by
         default.
-    folder : path-like, optional
-        Output folder, new or empty; or, with ``resume``, one that holds a part of this study.  An
-        interrupt leaves every finished part there.  What says of a single block whether it holds
-        a violation, and what adversaries find in tables without protection, is below
-        ``confidential/``, which only its owner may read.  None: in memory only.
-    resume : bool, default False
-        Whether finished parts in the folder are kept and the rest computed.
-    workers : int, default 1
-        Processes; the results do not depend on their number.
-    progress : callable, optional
-        Called with the parts done and all parts.
-
-    Returns
-    -------
-    OccupancyStudy
-        Frames of results.
 
     Raises
     ------
-    ArgumentError
-        If a setting is out of range.
     ArgumentTypeError
         If an argument has the wrong type.
     DataError
-        If households lack a column or none is subsidised.
-    OutputError
-        If the folder belongs to another study, or holds parts and ``resume`` is false; nothing is
-        changed then.
-    PartFileError
-        If a part in the folder is truncated, altered or foreign; nothing is changed then.
+        When it runs: if households lack a column or none is subsidised.
 
     References
     ----------
@@ -94,27 +92,113 @@ def run_occupancy(
     --------
     >>> config = OccupancyConfig(seeds=(1,), blocks=10, protections=("none",), solutions=2,
     ...                          sample_blocks=200)
-    >>> study = run_occupancy(config)
-    >>> study.table[["protection", "blocks"]].values.tolist()[0]
+    >>> results = OccupancyStudy(config).in_memory()
+    >>> results.table[["protection", "blocks"]].values.tolist()[0]
     ['none', 10]
     """
-    if not isinstance(config, OccupancyConfig):
-        raise ArgumentTypeError(f"config must be an OccupancyConfig, got {type(config).__name__}")
-    if households is not None and not isinstance(households, Records):
-        raise ArgumentTypeError(f"households must be Records, got {type(households).__name__}")
-    if sample is not None:
-        check.frame(sample, "sample", ("size", "race_ethnicity", "children"))
-    check.flag(resume, "resume")
-    check.function(progress, "progress")
-    check.integer(workers, "workers", lower=1, upper=1024)
-    config = _complete(config, households, sample)
-    truths = {seed: true_households(config, seed, households)[2] for seed in config.seeds}
-    runner = make_executor("serial" if workers == 1 else "processes", workers)
-    work = functools.partial(_work, config, households, sample)
-    if folder is None:
-        return pooled_study(config, _in_memory(config, runner, work, progress), truths)
-    store = OccupancyFolder(folder)
-    return _in_folder(config, runner, work, store, truths, resume, progress)
+
+    settings: OccupancyConfig
+    _: KW_ONLY
+    households: Records | None = None
+    sample: pd.DataFrame | None = None
+
+    def __post_init__(self) -> None:
+        """Check the types."""
+        given = self.settings
+        if not isinstance(given, OccupancyConfig):
+            raise ArgumentTypeError(
+                f"settings must be an OccupancyConfig, got {type(given).__name__}"
+            )
+        if self.households is not None and not isinstance(self.households, Records):
+            raise ArgumentTypeError(
+                f"households must be Records, got {type(self.households).__name__}"
+            )
+        if self.sample is not None:
+            check.frame(self.sample, "sample", ("size", "race_ethnicity", "children"))
+
+    @functools.cached_property
+    def config(self) -> OccupancyConfig:
+        """The settings with what was given: other households are another study."""
+        config = _complete(self.settings, self.households, self.sample)
+        for seed in config.seeds:
+            self._truths[seed] = true_households(config, seed, self.households)[2]
+        return config
+
+    @functools.cached_property
+    def _truths(self) -> dict[int, pd.DataFrame]:
+        """Households of the blocks that are looked at, by population: not for workers."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a worker is sent."""
+        return {name: value for name, value in self.__dict__.items() if name != "_truths"}
+
+    def open(self, folder: str | Path) -> OccupancyFolder:
+        """Return the folder of a study."""
+        return OccupancyFolder(folder)
+
+    def compute(self, shard: int) -> dict[str, pa.Table]:
+        """Return what one protection of one population gives."""
+        config = self.config
+        part = study_part(config, *config.tasks[shard], self.households, self.sample)
+        return {kind: arrow_table(getattr(part, kind)) for kind in OccupancyFolder.kinds}
+
+    def results(self, folder: PartFolder) -> dict[str, bytes]:
+        """Return the frames as files."""
+        return self._pooled(folder).files()
+
+    def summary(self, folder: PartFolder, outcome: Outcome) -> OccupancySummary:
+        """Return what was done."""
+        results = self._pooled(folder) if outcome.complete else None
+        return OccupancySummary(str(folder.path), *outcome, results)
+
+    def _pooled(self, folder: PartFolder) -> OccupancyResults:
+        parts = [
+            _part({kind: folder.read_part(shard, kind) for kind in folder.kinds})
+            for shard in range(self.config.shards)
+        ]
+        return pooled_results(self.config, parts, self._truths)
+
+    def in_memory(
+        self,
+        *,
+        workers: int = 1,
+        executor: str | Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> OccupancyResults:
+        """Return the results without a folder: nothing is written, nothing can be resumed.
+
+        Parameters
+        ----------
+        workers, executor, progress : object
+            As for :func:`~bayesrisk.run`.
+
+        Returns
+        -------
+        OccupancyResults
+            Frames of results.
+
+        Raises
+        ------
+        ArgumentError
+            If an argument is out of range.
+        DataError
+            If households lack a column or none is subsidised.
+        """
+        check.function(progress, "progress")
+        with some_executor(executor, workers) as pool:
+            shards = range(self.config.shards)
+            found: dict[int, StudyPart] = {}
+            for shard, tables in as_finished(pool, functools.partial(_numbered, self), shards):
+                found[shard] = _part(tables)
+                if progress is not None:
+                    progress(len(found), len(shards))
+        return pooled_results(self.config, [found[shard] for shard in shards], self._truths)
+
+
+def _numbered(study: OccupancyStudy, shard: int) -> tuple[int, dict[str, pa.Table]]:
+    """Return a shard with its number: what a worker does."""
+    return shard, study.compute(shard)
 
 
 def _complete(
@@ -132,62 +216,6 @@ def _digest(frame: pd.DataFrame) -> str:
     rows = pd.util.hash_pandas_object(frame, index=False).to_numpy(np.uint64)
     names = ",".join(map(str, frame.columns)).encode()
     return hashlib.sha256(names + rows.astype("<u8").tobytes()).hexdigest()
-
-
-def _in_memory(
-    config: OccupancyConfig,
-    runner: Executor,
-    work: Callable[[int], tuple[int, dict[str, pa.Table]]],
-    progress: Callable[[int, int], None] | None,
-) -> list[StudyPart]:
-    found: dict[int, StudyPart] = {}
-    for shard, tables in runner.run(work, range(config.shards)):
-        found[shard] = _part(tables)
-        if progress is not None:
-            progress(len(found), config.shards)
-    return [found[shard] for shard in range(config.shards)]
-
-
-def _in_folder(
-    config: OccupancyConfig,
-    runner: Executor,
-    work: Callable[[int], tuple[int, dict[str, pa.Table]]],
-    store: OccupancyFolder,
-    truths: dict[int, pd.DataFrame],
-    resume: bool,
-    progress: Callable[[int, int], None] | None,
-) -> OccupancyStudy:
-    shards = range(config.shards)
-    done = store.prepare(config, shards, resume=resume)
-    todo = [shard for shard in shards if shard not in done]
-    made: list[OccupancyStudy] = []
-
-    def results() -> dict[str, bytes]:
-        parts = [_part({k: store.read_part(shard, k) for k in store.kinds}) for shard in shards]
-        made.append(pooled_study(config, parts, truths))
-        return made[0].files()
-
-    task = functools.partial(_write, store, config, work)
-    store.run(config, task, runner, todo, progress=progress, results=results)
-    return made[0]
-
-
-def _work(
-    config: OccupancyConfig, households: Records | None, sample: pd.DataFrame | None, shard: int
-) -> tuple[int, dict[str, pa.Table]]:
-    """Return the number and the tables of a part: what a worker does."""
-    part = study_part(config, *config.tasks[shard], households, sample)
-    return shard, {kind: arrow_table(getattr(part, kind)) for kind in OccupancyFolder.kinds}
-
-
-def _write(
-    store: OccupancyFolder,
-    config: OccupancyConfig,
-    work: Callable[[int], tuple[int, dict[str, pa.Table]]],
-    shard: int,
-) -> int:
-    store.write_parts(config, *work(shard))
-    return shard
 
 
 def _part(tables: dict[str, pa.Table]) -> StudyPart:

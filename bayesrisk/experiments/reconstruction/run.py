@@ -1,4 +1,4 @@
-"""Reconstruct a whole area: shard by shard, resumable, the same records for any number of workers.
+"""The reconstruction of a whole area as a study, in shards of places.
 
 Reads published tables and nothing else.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bayesrisk import _validation as check
@@ -20,14 +20,16 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction.folder import ReconstructionConfig, ReconstructionFolder
 from bayesrisk.experiments.reconstruction.shards import (
     compute_shard,
-    digest_folder,
+    open_tables,
     read_tables,
     shard_of_blocks,
+    shard_size,
 )
-from bayesrisk.experiments.runs.executors import make_executor
+from bayesrisk.experiments.runs.folder import PartFolder
+from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.reconstruction import make_solver
 
-__all__ = ["ReconstructionSummary", "run_reconstruction"]
+__all__ = ["ReconstructionStudy", "ReconstructionSummary"]
 
 VARIABILITIES = ("block", "tract-bounds", "tract-joint")
 _TRACT = "tract"
@@ -65,161 +67,124 @@ class ReconstructionSummary:
     conflicts: tuple[str, ...]
 
 
-def _work(folder: str, tables: str, config: ReconstructionConfig, shard: int) -> int:
-    """Compute one shard and write its parts: what a worker does."""
-    store = ReconstructionFolder(folder, variability=config.variability is not None)
-    store.write_parts(config, shard, compute_shard(tables, config, shard))
-    return shard
+@dataclass(frozen=True)
+class ReconstructionStudy(Study[ReconstructionSummary]):
+    """Records behind a folder of published tables, for :func:`~bayesrisk.run`.
 
-
-def run_reconstruction(
-    tables: str | Path,
-    folder: str | Path,
-    *,
-    scope: str,
-    variability: str | None = None,
-    solver: str = "highs",
-    time_limit: float | None = None,
-    nearest: bool = False,
-    workers: int = 1,
-    resume: bool = False,
-    blocks_per_shard: int = 250,
-    executor: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> ReconstructionSummary:
-    """Reconstruct records from a folder of published tables into a folder.
+    A complete run has ``records.parquet``, ``blocks.parquet`` and, if asked for,
+    ``variability.parquet``; :func:`read_reconstruction` reads them.  Memory: the tables in every
+    worker, and one shard.  With a time limit the answers may depend on the speed of the machine.
 
     Parameters
     ----------
     tables : path-like
         Folder of tables, as ``PublishedTables.write`` and ``Release.write`` make it.
-    folder : path-like
-        Output folder, new or empty; or, with ``resume``, one that holds a part of this run.
     scope : str
         The finest level of the tables, or a larger one whose tables are used too.
     variability : str, optional
         ``block``, ``tract-bounds`` or ``tract-joint``: also bound the solution variability.
     solver : str, default "highs"
-        See :func:`~bayesrisk.make_solver`.
+        See :func:`~bayesrisk.reconstruction.make_solver`.
     time_limit : float, optional
         Seconds that the solver may take for a component; none by default.
     nearest : bool, default False
         Whether blocks that no records fit get those of the least total deviation.
-    workers : int, default 1
-        Worker processes, in [1, 1024]; records do not depend on it.
-    resume : bool, default False
-        Whether finished shards in the folder are kept and the rest computed.
-    blocks_per_shard : int, default 250
-        Blocks after which a shard ends; places that are solved together stay together.
-    executor : str, optional
-        ``"serial"``, ``"processes"``, ``"dask"`` or a plug-in; by default serial for one worker
-        and processes for more.
-    progress : callable, optional
-        Called with the finished and the total number of shards of this run, after each.
-
-    Returns
-    -------
-    ReconstructionSummary
-        What was done.  A complete run has ``records.parquet``, ``blocks.parquet`` and, if asked
-        for, ``variability.parquet``.
+    blocks_per_shard : int, optional
+        Blocks after which a shard ends; places that are solved together stay together.  By
+        default enough for about 64 shards, and at most 250.
 
     Raises
     ------
     ArgumentError
-        If an argument is out of range, or there are no tables at a level that is needed.
+        When it runs: if a setting is out of range, or there are no tables at a level that is
+        needed.
     DataError
-        If the folder of tables is damaged: file, row and column are named.
+        When it runs: if the folder of tables is damaged: file, row and column are named.
     MissingDependencyError
-        If the solver is not installed.
-    OutputError
-        If the folder belongs to another run, or holds shards and ``resume`` is false; nothing is
-        changed then.
-    PartFileError
-        If a part in the folder is truncated, altered or foreign; nothing is changed then.
-
-    Notes
-    -----
-    Memory: the tables in every worker, and one shard.  An interrupt keeps every finished shard.
-    With a time limit the answers may depend on the speed of the machine.
+        When it runs: if the solver is not installed.
     """
-    check.integer(workers, "workers", lower=1, upper=1024)
-    runner = make_executor(executor or ("serial" if workers == 1 else "processes"), workers)
-    source = Path(tables)
-    config = _configure(source, scope, variability, solver, time_limit, nearest, blocks_per_shard)
-    store = ReconstructionFolder(folder, variability=variability is not None)
-    done = store.prepare(config, range(config.shards), resume=resume)
-    todo = [shard for shard in range(config.shards) if shard not in done]
-    task = functools.partial(_work, str(store.path), str(source), config)
-    try:
-        complete = store.run(config, task, runner, todo, progress=progress, merged=store.kinds)
-    finally:
-        read_tables.cache_clear()
-    records = 0
-    if complete:
-        records = pq.read_metadata(store.path / "records.parquet").num_rows
-    statuses, conflicts = _outcome(store, config)
-    return ReconstructionSummary(
-        folder=str(store.path),
-        shards=config.shards,
-        computed=len(todo),
-        resumed=len(done),
-        complete=complete,
-        records=records,
-        statuses=statuses,
-        conflicts=conflicts,
-    )
 
+    tables: str | Path
+    _: KW_ONLY
+    scope: str
+    variability: str | None = None
+    solver: str = "highs"
+    time_limit: float | None = None
+    nearest: bool = False
+    blocks_per_shard: int | None = None
 
-def _configure(
-    source: Path,
-    scope: str,
-    variability: str | None,
-    solver: str,
-    time_limit: float | None,
-    nearest: bool,
-    blocks_per_shard: int,
-) -> ReconstructionConfig:
-    """Check everything that can be checked before a folder is made."""
-    if variability is not None:
-        check.choice(variability, "variability", VARIABILITIES)
-    if time_limit is not None:
-        time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-    check.integer(blocks_per_shard, "blocks_per_shard", lower=1)
-    if not isinstance(solver, str):
-        raise ArgumentError(f"solver must be a name, got {shown(solver)}")
-    make_solver(solver)
-    if not source.is_dir():
-        raise DataError(f"{source}: must be a folder of tables")
-    digest = digest_folder(source)
-    published = read_tables(str(source), digest)
-    levels = published.workload.levels
-    check.choice(scope, "scope", levels)
-    unit = scope
-    if variability is not None and variability != "block":
+    @functools.cached_property
+    def config(self) -> ReconstructionConfig:
+        """The configuration: everything is checked that can be before a folder is made."""
+        if self.variability is not None:
+            check.choice(self.variability, "variability", VARIABILITIES)
+        limit = self.time_limit
+        if limit is not None:
+            limit = check.scalar(limit, "time_limit", lower=0.0, bounds="(]")
+        if self.blocks_per_shard is not None:
+            check.integer(self.blocks_per_shard, "blocks_per_shard", lower=1)
+        if not isinstance(self.solver, str):
+            raise ArgumentError(f"solver must be a name, got {shown(self.solver)}")
+        make_solver(self.solver)
+        digest, published = open_tables(self.tables)
+        levels = published.workload.levels
+        check.choice(self.scope, "scope", levels)
+        blocks = published.geoids[levels[-1]].size
+        if not blocks:
+            raise DataError(f"{self.tables}: must have tables of at least one {levels[-1]}")
+        unit, size = self._unit(levels), self.blocks_per_shard or shard_size(blocks)
+        return ReconstructionConfig(
+            digest,
+            self.scope,
+            self.variability,
+            unit,
+            self.solver,
+            limit,
+            bool(self.nearest),
+            size,
+            int(shard_of_blocks(published, unit, size)[-1]) + 1,
+        )
+
+    def _unit(self, levels: tuple[str, ...]) -> str:
+        """Return the level whose places stay together in a shard."""
+        if self.variability is None or self.variability == "block":
+            return self.scope
         if _TRACT not in levels:
             raise ArgumentError(
-                f"variability {variability!r} needs tables of level {_TRACT!r}, "
+                f"variability {self.variability!r} needs tables of level {_TRACT!r}, "
                 f"got those of {', '.join(levels)}"
             )
-        unit = levels[min(levels.index(scope), levels.index(_TRACT))]
-    if not published.geoids[levels[-1]].size:
-        raise DataError(f"{source}: must have tables of at least one {levels[-1]}")
-    shards = int(shard_of_blocks(published, unit, blocks_per_shard)[-1]) + 1
-    return ReconstructionConfig(
-        digest,
-        scope,
-        variability,
-        unit,
-        solver,
-        time_limit,
-        bool(nearest),
-        blocks_per_shard,
-        shards,
-    )
+        return levels[min(levels.index(self.scope), levels.index(_TRACT))]
+
+    @property
+    def merged(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Kinds of parts that a complete run has in one file each."""
+        return self.open(".").kinds
+
+    def open(self, folder: str | Path) -> ReconstructionFolder:
+        """Return the folder of a reconstruction."""
+        return ReconstructionFolder(folder, variability=self.variability is not None)
+
+    def compute(self, shard: int) -> dict[str, pa.Table]:
+        """Return records, blocks and variability of some places."""
+        return compute_shard(str(self.tables), self.config, shard)
+
+    def summary(self, folder: PartFolder, outcome: Outcome) -> ReconstructionSummary:
+        """Return what was done."""
+        records = 0
+        if outcome.complete:
+            records = pq.read_metadata(folder.path / "records.parquet").num_rows
+        return ReconstructionSummary(
+            str(folder.path), *outcome, records, *_outcome(folder, self.config)
+        )
+
+    def close(self) -> None:
+        """Forget the tables."""
+        read_tables.cache_clear()
 
 
 def _outcome(
-    store: ReconstructionFolder, config: ReconstructionConfig
+    store: PartFolder, config: ReconstructionConfig
 ) -> tuple[dict[str, int], tuple[str, ...]]:
     """Return how many blocks have each status, and what the first conflicts are."""
     statuses: Counter[str] = Counter()

@@ -21,7 +21,18 @@ from bayesrisk.reconstruction import (
 from bayesrisk.release import RELEASE_FILE, Release
 from bayesrisk.tables import PublishedTables
 
-__all__ = ["compute_shard", "digest_folder", "published", "read_tables", "shard_of_blocks"]
+__all__ = [
+    "compute_shard",
+    "digest_folder",
+    "open_tables",
+    "published",
+    "read_tables",
+    "shard_of_blocks",
+    "shard_size",
+]
+
+_SHARDS = 64  # of a run that nobody told how many blocks a shard has, at least
+_MOST_BLOCKS = 250  # of such a shard
 
 
 def digest_folder(folder: Path) -> str:
@@ -54,6 +65,24 @@ def read_tables(folder: str, digest: str) -> PublishedTables:
     if digest_folder(path) != digest:
         raise DataError(f"{path}: must not change while it is read")
     return tables
+
+
+def open_tables(source: str | Path) -> tuple[str, PublishedTables]:
+    """Return the digest and the tables of a folder; refuse what is no folder."""
+    folder = Path(source)
+    if not folder.is_dir():
+        raise DataError(f"{folder}: must be a folder of tables")
+    digest = digest_folder(folder)
+    return digest, read_tables(str(folder), digest)
+
+
+def shard_size(blocks: int) -> int:
+    """Return how many blocks a shard has: so many that there are about 64 shards, or more.
+
+    Blocks differ by orders of magnitude in the work that they take, so that few large shards keep
+    workers waiting for the last one.  Only the number of blocks counts, never that of workers.
+    """
+    return min(max(1, blocks // _SHARDS), _MOST_BLOCKS)
 
 
 def shard_of_blocks(tables: PublishedTables, unit: str, blocks_per_shard: int) -> NDArray[np.int64]:

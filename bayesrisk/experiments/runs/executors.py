@@ -1,16 +1,16 @@
 """Ways to run independent pieces of work: in this process, or in several.
 
-Others register in the entry-point group ``bayesrisk.executors`` (a class that takes the number of
-workers), or through :func:`register`.  A plug-in that fails to load is skipped with a warning.
+All are executors of ``concurrent.futures``.  Others register in the entry-point group
+``bayesrisk.executors`` (whatever returns an executor when it is called with the number of workers),
+or through :func:`register`.  A plug-in that fails to load is skipped with a warning.
 """
 
 import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeVar
@@ -18,23 +18,21 @@ from typing import Any, TypeVar
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._plugins import Registry
-from bayesrisk.exceptions import ArgumentTypeError, WorkerError
-from bayesrisk.interfaces import Executor
+from bayesrisk.exceptions import ArgumentTypeError
 
 __all__ = ["ProcessExecutor", "SerialExecutor", "available", "make_executor", "register"]
 
-_T = TypeVar("_T")
 _R = TypeVar("_R")
 _OWN = {
     "serial": "bayesrisk.experiments.runs.executors:SerialExecutor",
     "processes": "bayesrisk.experiments.runs.executors:ProcessExecutor",
     "dask": "bayesrisk.experiments.runs.executors_dask:DaskExecutor",
 }
-REGISTRY: Registry[Executor] = Registry("executor", own=_OWN, protocol=Executor, needs="run()")
+REGISTRY: Registry[Executor] = Registry("executor", own=_OWN, protocol=Executor, needs="submit()")
 
 
-class SerialExecutor:
-    """Run everything in this process, in order.
+class SerialExecutor(Executor):
+    """Run everything in this process, each piece when it is submitted.
 
     Parameters
     ----------
@@ -42,16 +40,21 @@ class SerialExecutor:
         Not more than one is used.
     """
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int = 1) -> None:
         self.workers = workers
 
-    def run(self, task: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
-        """Yield ``task(item)`` for every item."""
-        return map(task, items)
+    def submit(self, fn: Callable[..., _R], /, *args: Any, **kwargs: Any) -> Future[_R]:
+        """Call a function, and return its result as a future that is done."""
+        future: Future[_R] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # an interrupt is for who waits here, not for a result
+            future.set_exception(error)
+        return future
 
 
-class ProcessExecutor:
-    """Run in worker processes on this machine.
+class ProcessExecutor(ProcessPoolExecutor):
+    """Run in worker processes on this machine, which end with this one.
 
     Parameters
     ----------
@@ -60,34 +63,25 @@ class ProcessExecutor:
     """
 
     def __init__(self, workers: int) -> None:
-        self.workers = workers
+        context = multiprocessing.get_context("spawn")  # safe with threads, alike everywhere
+        super().__init__(max_workers=workers, mp_context=context, initializer=_end_with_parent)
+        self._task: Any = None
+        self._items = 0
 
-    def run(self, task: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
-        """Yield ``task(item)`` for every item, as they finish; stop the workers on leaving.
+    def submit(self, fn: Callable[..., _R], /, *args: Any, **kwargs: Any) -> Future[_R]:
+        """Send a call to a worker.
 
         What cannot be sent to another process is an ArgumentTypeError before anything is waited
         for: the pool finds out in a thread of its own, and Python 3.11's can wait for ever then.
         """
-        _check_sendable(task, "task")
-        context = multiprocessing.get_context("spawn")  # safe with threads, alike everywhere
-        pool = ProcessPoolExecutor(
-            max_workers=self.workers, mp_context=context, initializer=_end_with_parent
-        )
-        try:
-            with _interrupts_ignored():
-                futures = []
-                for position, item in enumerate(items):
-                    _check_sendable(item, f"item {position}")
-                    futures.append(pool.submit(task, item))
-            for future in as_completed(futures):
-                yield future.result()
-        except BrokenProcessPool as error:
-            raise WorkerError(
-                "a worker process ended before its work was done (killed, or out of memory); "
-                "what was finished is kept"
-            ) from error
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        if fn is not self._task:
+            _check_sendable(fn, "task")
+            self._task = fn
+        sent = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
+        _check_sendable(sent, f"item {self._items}")
+        self._items += 1
+        with _interrupts_ignored():
+            return super().submit(fn, *args, **kwargs)
 
 
 def _end_with_parent() -> None:
@@ -182,8 +176,8 @@ def make_executor(name: str, workers: int) -> Executor:
 
     Returns
     -------
-    Executor
-        Ready to run.
+    concurrent.futures.Executor
+        Ready to run; whoever made it shuts it down.
 
     Raises
     ------

@@ -1,14 +1,15 @@
 """Shards on a Dask cluster: the only module that imports Dask (extra ``bayesrisk[dask]``)."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from bayesrisk.exceptions import MissingDependencyError
 
 __all__ = ["DaskExecutor"]
 
-_T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
@@ -20,7 +21,7 @@ _NO_PAGES: dict[str, list[str]] = {
 }
 
 
-class DaskExecutor:
+class DaskExecutor(Executor):
     """Run on the scheduler in ``DASK_SCHEDULER_ADDRESS``, or on a local cluster.
 
     The local cluster has no dashboard.
@@ -47,19 +48,30 @@ class DaskExecutor:
             ) from error
         self._dask: Any = dask
         self._distributed: Any = distributed
+        self._pool: Any = None
+        self._open = ExitStack()
 
-    def run(self, task: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
-        """Yield ``task(item)`` for every item, as they finish."""
-        address = os.environ.get("DASK_SCHEDULER_ADDRESS")
-        options: dict[str, Any] = {"address": address}
-        if address is None:
-            options = {
-                "n_workers": self.workers,
-                "threads_per_worker": 1,
-                "dashboard_address": None,
-                "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
-            }
-        with self._dask.config.set(_NO_PAGES), self._distributed.Client(**options) as client:
-            futures = client.map(task, list(items), pure=False)
-            for _, result in self._distributed.as_completed(futures, with_results=True):
-                yield result
+    def submit(self, fn: Callable[..., _R], /, *args: Any, **kwargs: Any) -> Future[_R]:
+        """Send a call to the cluster, which is started for the first one."""
+        if self._pool is None:
+            address = os.environ.get("DASK_SCHEDULER_ADDRESS")
+            options: dict[str, Any] = {"address": address}
+            if address is None:
+                options = {
+                    "n_workers": self.workers,
+                    "threads_per_worker": 1,
+                    "dashboard_address": None,
+                    "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
+                }
+            self._open.enter_context(self._dask.config.set(_NO_PAGES))
+            client = self._open.enter_context(self._distributed.Client(**options))
+            self._pool = client.get_executor(pure=False)
+        future: Future[_R] = self._pool.submit(fn, *args, **kwargs)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Leave the cluster; a local one ends."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=wait)
+            self._pool = None
+        self._open.close()

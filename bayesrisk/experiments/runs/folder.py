@@ -9,6 +9,7 @@ every result that is made of the parts is in place.
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,10 +21,10 @@ import pyarrow.parquet as pq
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import read_json
+from bayesrisk._tasks import as_finished
 from bayesrisk.exceptions import OutputError, PartFileError
 from bayesrisk.experiments.runs.config import RunConfig
 from bayesrisk.experiments.runs.part_file import PartFile, pack, unpack
-from bayesrisk.interfaces import Executor
 
 __all__ = ["CONFIDENTIAL", "MANIFEST", "PartFolder", "arrow_table"]
 
@@ -280,7 +281,7 @@ class PartFolder:
             If a part is truncated, altered or foreign.
         """
         try:
-            for count, _ in enumerate(runner.run(work, todo), start=1):
+            for count, _ in enumerate(as_finished(runner, work, todo), start=1):
                 if progress is not None:
                     progress(count, len(todo))
         except BaseException:

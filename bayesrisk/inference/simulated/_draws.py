@@ -1,6 +1,7 @@
 """The draws behind a simulated likelihood: streams, who runs them, checks of what comes back."""
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._tasks import as_finished
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
-from bayesrisk.interfaces import Executor
 
 #: ``simulate(hypothesis, rng, size)`` returns int64 of shape (size,) or (size, cells).
 Simulator = Callable[[int, np.random.Generator, int], ArrayLike]
@@ -76,12 +77,14 @@ def _drawn(value: ArrayLike, size: int) -> NDArray[np.int64]:
 def run(work: Work, executor: Executor | None, progress: Progress | None) -> NDArray[np.int64]:
     """Return every draw, shape (hypotheses, draws, cells), whoever drew it and when."""
     check.function(progress, "progress")
-    if executor is not None and not callable(getattr(executor, "run", None)):
-        raise ArgumentTypeError(f"executor must have run(), got {shown(executor)}")
+    if executor is not None and not isinstance(executor, Executor):
+        raise ArgumentTypeError(
+            f"executor must be a concurrent.futures.Executor, got {shown(executor)}"
+        )
     n_streams = -(-work.draws // work.batch)
     step = max(1, -(-n_streams // _CHUNKS))
     pieces = [range(i, min(i + step, n_streams)) for i in range(0, n_streams, step)]
-    found: Any = map(work, pieces) if executor is None else executor.run(work, pieces)
+    found: Any = map(work, pieces) if executor is None else as_finished(executor, work, pieces)
     drawn: dict[int, NDArray[np.int64]] = {}
     done = kept = 0
     for start, part in found:

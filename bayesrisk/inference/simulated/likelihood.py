@@ -8,6 +8,7 @@ The callable that draws is handed in: this zone knows neither records nor mechan
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,6 @@ from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.inference.simulated._draws import MAX_VALUES, Progress, Simulator, Work, run, whole
-from bayesrisk.interfaces import Executor
 
 __all__ = ["SUPPRESSED", "SimulatedLikelihood", "SimulatedPosterior", "simulated_likelihood"]
 
@@ -283,7 +283,7 @@ def simulated_likelihood(
         when a mechanism uses more random numbers under one than under another.
     streams : {"common", "independent"}, default "common"
         Whether the same streams serve every hypothesis.
-    executor : Executor, optional
+    executor : concurrent.futures.Executor, optional
         Runs the streams; the result is the same for all.  ``simulate`` must be importable where
         the executor works.
     progress : callable, optional

@@ -1,6 +1,7 @@
 """What is asked of a protection, and how the answer is found: two objects for every function."""
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,6 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._types import FloatArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
-from bayesrisk.interfaces import Executor
 from bayesrisk.tables import Workload
 
 __all__ = ["MechanismOptions", "MechanismQuestion"]

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from studies import run_reconstruction
 
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError, PartFileError
 from bayesrisk.experiments import (
     read_reconstruction,
-    run_reconstruction,
     write_reidentification,
 )
 from bayesrisk.experiments.linkage.report import _proved, _results

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from peak_memory import run_and_measure
 from scipy import sparse
+from studies import run_reconstruction
 
 from bayesrisk.exceptions import (
     ArgumentError,
@@ -19,7 +20,7 @@ from bayesrisk.exceptions import (
     OutputError,
     PartFileError,
 )
-from bayesrisk.experiments import read_reconstruction, run_reconstruction
+from bayesrisk.experiments import read_reconstruction
 from bayesrisk.experiments.reconstruction.folder import ReconstructionFolder
 from bayesrisk.experiments.reconstruction.shards import read_tables, shard_of_blocks
 from bayesrisk.population import population_spec, simulate_population
@@ -182,9 +183,9 @@ def test_a_killed_process_loses_nothing(folder, tmp_path):
     out = tmp_path / "out"
     code = (
         "import sys, time\n"
-        "from bayesrisk.experiments import run_reconstruction\n"
-        "run_reconstruction(sys.argv[1], sys.argv[2], scope='tract', blocks_per_shard=1,\n"
-        "                   progress=lambda done, total: time.sleep(1))\n"
+        "from bayesrisk.experiments import ReconstructionStudy, run\n"
+        "study = ReconstructionStudy(sys.argv[1], scope='tract', blocks_per_shard=1)\n"
+        "run(study, sys.argv[2], progress=lambda done, total: time.sleep(1))\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(folder), str(out)])
     deadline = time.monotonic() + 120.0
@@ -349,9 +350,11 @@ def test_a_county_of_5000_blocks_stays_within_a_gigabyte(tmp_path):
     county = simulate_population(population_spec("county", n_blocks=5000), rng=3)
     tabulate(county, BOTH).write(tmp_path / "t")
     code = (
-        "from bayesrisk.experiments import run_reconstruction\n"
-        "answer = run_reconstruction(sys.argv[1], sys.argv[2], scope='tract',\n"
-        "                          variability='tract-bounds', time_limit=2.0).records\n"
+        "from bayesrisk.experiments import ReconstructionStudy, run\n"
+        "study = ReconstructionStudy(\n"
+        "    sys.argv[1], scope='tract', variability='tract-bounds', time_limit=2.0\n"
+        ")\n"
+        "answer = run(study, sys.argv[2]).records\n"
     )
     records, kilobytes = run_and_measure(code, tmp_path / "t", tmp_path / "out")
     assert records == len(county.persons)

@@ -3,12 +3,15 @@
 import os
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
 
+from bayesrisk._tasks import as_finished
 from bayesrisk.exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -22,14 +25,56 @@ def _double(x):
     return 2 * x
 
 
+def do(name, workers, task, items):
+    with executors.make_executor(name, workers) as executor:
+        return list(as_finished(executor, task, items))
+
+
 def test_serial_keeps_the_order():
-    assert list(executors.make_executor("serial", 1).run(_double, [3, 1, 2])) == [6, 2, 4]
+    assert do("serial", 1, _double, [3, 1, 2]) == [6, 2, 4]
+
+
+def test_serial_does_the_next_when_the_last_was_taken():
+    begun = []
+    results = as_finished(executors.make_executor("serial", 1), begun.append, [1, 2, 3])
+    next(results)
+    assert begun == [1]
+
+
+def test_an_executor_of_concurrent_futures_will_do():
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(as_finished(pool, _double, range(9))) == list(range(0, 18, 2))
+        assert pool.submit(_double, 1).result() == 2  # it is left open
+
+
+def test_what_has_not_begun_is_cancelled_on_leaving():
+    begun, release = [], threading.Event()
+
+    def work(number):
+        begun.append(number)
+        if number:
+            release.wait(60)
+
+    with ThreadPoolExecutor(1) as pool:
+        results = as_finished(pool, work, range(5))
+        next(results)
+        threading.Timer(0.2, release.set).start()
+        results.close()
+    assert len(begun) < 5
+
+
+def test_an_error_is_raised_where_results_are_taken():
+    with pytest.raises(ZeroDivisionError):
+        do("serial", 1, divide, [0])
+
+
+def divide(by):
+    return 1 / by
 
 
 @pytest.mark.slow
 def test_processes_do_all_the_work():
-    runner = executors.make_executor("processes", 2)
-    assert sorted(runner.run(abs, range(-20, 0))) == list(range(1, 21))
+    assert sorted(do("processes", 2, abs, range(-20, 0))) == list(range(1, 21))
 
 
 @pytest.mark.parametrize(
@@ -42,14 +87,14 @@ def test_processes_do_all_the_work():
 )
 def test_what_cannot_be_sent_is_named(task, items, match):
     with pytest.raises(ArgumentTypeError, match=match):
-        list(executors.make_executor("processes", 2).run(task, items))
+        do("processes", 2, task, items)
 
 
 def test_registered_executor(monkeypatch):
     monkeypatch.setattr(executors.REGISTRY, "_registered", {})
     executors.register("mine", executors.SerialExecutor)
     assert "mine" in executors.available()
-    assert list(executors.make_executor("mine", 1).run(_double, [1])) == [2]
+    assert do("mine", 1, _double, [1]) == [2]
     with pytest.raises(ArgumentError, match="factory must be callable"):
         executors.register("bad", None)
     with pytest.raises(ArgumentError, match="package's own executors"):
@@ -72,19 +117,21 @@ def _die(_):
 
 def test_a_worker_that_dies_is_an_error_of_ours():
     with pytest.raises(WorkerError, match="ended before its work was done"):
-        list(executors.make_executor("processes", 1).run(_die, [1, 2]))
+        do("processes", 1, _die, [1, 2])
 
 
 _PARENT = """
 import os, sys, time
-from bayesrisk.experiments.executors import make_executor
+from bayesrisk._tasks import as_finished
+from bayesrisk.experiments.runs.executors import make_executor
 
 def work(folder):
     open(os.path.join(folder, str(os.getpid())), "w").close()
     time.sleep(120)
 
 if __name__ == "__main__":
-    list(make_executor("processes", 2).run(work, [sys.argv[1]] * 4))
+    with make_executor("processes", 2) as pool:
+        list(as_finished(pool, work, [sys.argv[1]] * 4))
 """
 
 
@@ -125,10 +172,12 @@ def alive(pid):
 _DASK = """
 import pathlib, urllib.error, urllib.request
 import distributed
-from bayesrisk.experiments.executors import make_executor
+from bayesrisk._tasks import as_finished
+from bayesrisk.experiments.runs.executors import make_executor
 
 if __name__ == "__main__":
-    results = make_executor("dask", 1).run(abs, [-1, -2])
+    pool = make_executor("dask", 1)
+    results = as_finished(pool, abs, [-1, -2])
     first = next(results)
     client = distributed.get_client()
     [port] = client.run_on_scheduler(lambda dask_scheduler: [dask_scheduler.http_server.port])
@@ -137,6 +186,7 @@ if __name__ == "__main__":
     except urllib.error.HTTPError as error:
         page = error.code
     print(port, page, sorted([first, *results]))
+    pool.shutdown()
 """
 
 

@@ -4,10 +4,11 @@ import shutil
 
 import pandas as pd
 import pytest
+from studies import run_occupancy_attack, run_reconstruction
 from writing_cases import commands, inputs, quick_figures, run
 
 from bayesrisk.exceptions import DataError, PartFileError
-from bayesrisk.experiments import read_results, run_occupancy_attack, run_reconstruction
+from bayesrisk.experiments import read_results
 from bayesrisk.experiments.runs.folder import arrow_table
 from bayesrisk.experiments.runs.part_file import pack, unpack
 from bayesrisk.experiments.sweep.folder import SweepFolder
@@ -34,7 +35,7 @@ def test_a_damaged_part_is_named_in_one_line(made, at, request):
         sound = file.read_bytes()
         file.write_bytes(sound[:-40] + bytes([sound[-40] ^ 1]) + sound[-39:])
         status, told = run(*commands(at)[name].line(made, again=True))
-        assert status == 2
+        assert status == 3
         assert told.startswith(f"bayesrisk: {file}: is not a whole part (")
         assert told.count("\n") == 1
         file.write_bytes(sound)
@@ -46,7 +47,7 @@ def test_a_part_of_another_kind_is_refused(made, at):
     parts = made / "parts"
     shutil.copy(parts / "coverage-000000.parquet", parts / "examples-000000.parquet")
     status, told = run(*commands(at)["claims"].line(made, again=True))
-    assert status == 2
+    assert status == 3
     assert "examples-000000.parquet: is not a part of this run of claims; delete" in told
 
 

@@ -5,9 +5,10 @@ import re
 
 import numpy as np
 import pytest
+from studies import run_sweep
 
 from bayesrisk import DiscreteGaussian, posterior_probability
-from bayesrisk.experiments import load_config, read_results, run_sweep, write_report
+from bayesrisk.experiments import load_config, read_results, write_report
 from bayesrisk.experiments.sweep.report_words import simulation_check
 from bayesrisk.experiments.sweep.shard import _effective_releases, _Gaussian
 

@@ -3,9 +3,10 @@
 import re
 
 import pytest
+from studies import run_sweep
 
 from bayesrisk.exceptions import PartFileError
-from bayesrisk.experiments import load_config, parse_config, run_sweep, write_report
+from bayesrisk.experiments import load_config, parse_config, write_report
 from bayesrisk.experiments.sweep import report_words
 
 

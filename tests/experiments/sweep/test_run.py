@@ -8,9 +8,10 @@ import time
 
 import pandas as pd
 import pytest
+from studies import run_sweep
 
 from bayesrisk.exceptions import ArgumentError, OutputError, PartFileError
-from bayesrisk.experiments import parse_config, read_results, run_sweep
+from bayesrisk.experiments import parse_config, read_results
 from bayesrisk.experiments.sweep.folder import SweepFolder
 
 
@@ -56,10 +57,10 @@ def test_same_bytes_on_dask(config, tmp_path):
     # In a process of its own: Dask's threads and sockets outlive their cluster.
     code = (
         "import json, sys\n"
-        "from bayesrisk.experiments import SweepConfig, run_sweep\n"
+        "from bayesrisk.experiments import SweepConfig, SweepStudy, run\n"
         "if __name__ == '__main__':\n"
         "    config = SweepConfig.from_dict(json.loads(sys.argv[1]))\n"
-        "    run_sweep(config, sys.argv[2], workers=2, executor='dask')\n"
+        "    run(SweepStudy(config), sys.argv[2], workers=2, executor='dask')\n"
     )
     script = tmp_path / "run.py"
     script.write_text(code, encoding="utf-8")
@@ -102,8 +103,8 @@ def test_a_process_killed_while_it_works_loses_nothing(document, tmp_path):
     config = parse_config(document)
     code = (
         "import json, sys\n"
-        "from bayesrisk.experiments import SweepConfig, run_sweep\n"
-        "run_sweep(SweepConfig.from_dict(json.loads(sys.argv[1])), sys.argv[2])\n"
+        "from bayesrisk.experiments import SweepConfig, SweepStudy, run\n"
+        "run(SweepStudy(SweepConfig.from_dict(json.loads(sys.argv[1]))), sys.argv[2])\n"
     )
     out = tmp_path / "out"
     command = [sys.executable, "-c", code, json.dumps(config.to_dict()), str(out)]

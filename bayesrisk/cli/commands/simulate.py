@@ -1,7 +1,6 @@
 """``bayesrisk simulate``: a synthetic population in a folder, beside the nation's figures."""
 
 import dataclasses
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk import _files
-from bayesrisk.accounting import exact_number
+from bayesrisk._files.parse import shown
+from bayesrisk.cli._options import JsonOption, called, number
+from bayesrisk.cli._output import print_json
 from bayesrisk.exceptions import ArgumentError, OutputError
 
 if TYPE_CHECKING:
@@ -20,16 +21,21 @@ __all__ = ["simulate"]
 
 def _settings(preset: str, blocks: int | None, changes: list[str]) -> "PopulationSpec":
     """Return the settings named, with those changed that are given as NAME=VALUE."""
+    from bayesrisk import _validation as check
     from bayesrisk.population import PopulationSpec, population_spec
 
     kinds = {f.name: f.type for f in dataclasses.fields(PopulationSpec)}
     given: dict[str, Any] = {} if blocks is None else {"n_blocks": blocks}
     for text in changes:
         name, equals, value = text.partition("=")
-        if not equals or name not in kinds:
-            raise ArgumentError(f"set must be NAME=VALUE, NAME one of {', '.join(kinds)}: {text!r}")
-        given[name] = value if kinds[name] is str else float(exact_number(value, name))
-    return population_spec(preset, **given)
+        if not equals:
+            raise ArgumentError(f"--set must be NAME=VALUE, got {shown(text)}")
+        if name not in kinds:
+            advice = check.did_you_mean(name, kinds) or f"; there are {', '.join(kinds)}"
+            raise ArgumentError(f"--set: unknown setting {shown(name)}{advice}")
+        given[name] = value if kinds[name] is str else number(value, name)
+    with called("name", "--preset"):
+        return population_spec(preset, **given)
 
 
 def _lines(summary: "PopulationSummary") -> list[str]:
@@ -77,7 +83,7 @@ def simulate(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace microdata that the folder holds.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Make a synthetic population: persons, households and blocks."""
     from bayesrisk.population import population_summary, simulate_population
@@ -96,6 +102,6 @@ def simulate(
     population.write(output)
     summary = population_summary(population)
     if as_json:
-        typer.echo(json.dumps(_document(summary, output), indent=2, allow_nan=False))
+        print_json(_document(summary, output))
     else:
         typer.echo("\n".join([*_lines(summary), f"microdata: {output}"]))

@@ -1,12 +1,13 @@
 """``bayesrisk reidentify``: reconstructed records against files of known persons."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from bayesrisk.cli._data import MICRODATA, data_path
+from bayesrisk.cli._options import JsonOption, QuietOption
+from bayesrisk.cli._output import print_json, progress
 from bayesrisk.exceptions import ArgumentError
 
 __all__ = ["reidentify"]
@@ -28,7 +29,8 @@ def reidentify(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
     seed: Annotated[int, typer.Option(help="Choices among equals, and proportional guesses.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Link records to known persons, confirm the links, and compare with guessing."""
     from bayesrisk.experiments import write_reidentification
@@ -43,9 +45,12 @@ def reidentify(
     truth = data_path(truth, MICRODATA, "persons.parquet")
     if len(files) < len(attacker):
         raise ArgumentError(f"attacker files must have different names, got {sorted(files)}")
-    done = write_reidentification(folder, output, attackers=files, truth=truth, seed=seed)
+    with progress(quiet=quiet or as_json, title="reidentify", unit="steps") as advance:
+        done = write_reidentification(
+            folder, output, attackers=files, truth=truth, seed=seed, progress=advance
+        )
     if as_json:
-        typer.echo(json.dumps(done, indent=2, allow_nan=False))
+        print_json(done)
         return
     for row in done["rates"]:
         typer.echo(_line(row))

@@ -1,8 +1,6 @@
 """``bayesrisk tabulate``: records in, a folder of exact tables out."""
 
-import json
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +8,8 @@ import typer
 
 from bayesrisk import _files
 from bayesrisk.cli._data import MICRODATA, data_path
+from bayesrisk.cli._options import JsonOption, QuietOption, called, names
+from bayesrisk.cli._output import print_json, progress, rows_done
 from bayesrisk.exceptions import ArgumentError, OutputError
 
 if TYPE_CHECKING:
@@ -38,19 +38,18 @@ def tabulate(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace tables that the folder holds.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Count records into published tables, exactly."""
     from bayesrisk.tables import tabulate
 
     _check_output(output, replace=replace)
-    wanted = _workload(_names(tables), levels, _names(without), geography)
-    counter = _Progress(quiet=quiet or as_json)
+    wanted = _workload(names(tables), levels, names(without), geography)
     source = data_path(records, MICRODATA)
-    made = tabulate(_source(source, wanted, schema, counter), wanted)
-    counter.say(f"writing {output}")
-    made.write(output)
+    with progress(quiet=quiet or as_json, title="tabulate", unit="records") as advance:
+        made = tabulate(_source(source, wanted, schema, rows_done(advance)), wanted)
+        made.write(output)
     summary: dict[str, Any] = {
         "folder": str(output),
         "tables": len(made.counts),
@@ -59,7 +58,7 @@ def tabulate(
         "rows": int(sum(counts.nnz for counts in made.counts.values())),
     }
     if as_json:
-        typer.echo(json.dumps(summary, indent=2))
+        print_json(summary)
         return
     places = ", ".join(f"{n} of level {level}" for level, n in summary["places"].items())
     typer.echo(f"{summary['tables']} tables of {summary['cells']} cells in {output}")
@@ -67,16 +66,12 @@ def tabulate(
     typer.echo(f"{summary['rows']} counts are not zero")
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
 def _check_output(folder: Path, *, replace: bool) -> None:
     """Refuse a folder that is in use before anything is computed."""
     with _files.explained(folder):
-        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    if any(not _files.is_leftover(name) for name in names):
-        if "_manifest.json" not in names or "_release.json" in names:
+        held = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if any(not _files.is_leftover(name) for name in held):
+        if "_manifest.json" not in held or "_release.json" in held:
             raise OutputError(f"{folder}: must be empty or hold tables; nothing was changed")
         if not replace:
             raise OutputError(
@@ -86,52 +81,41 @@ def _check_output(folder: Path, *, replace: bool) -> None:
 
 
 def _workload(
-    names: list[str], levels: str | None, without: list[str], geography: str | None
+    chosen: list[str], levels: str | None, without: list[str], geography: str | None
 ) -> "Workload":
     from bayesrisk.tables import Workload
 
-    if not names:
-        raise ArgumentError("tables must name at least one workload, got none")
-    places = None if levels is None else _names(levels)
-    first, *others = [Workload.named(name, levels=places, geography=geography) for name in names]
+    if not chosen:
+        raise ArgumentError("--tables must name at least one workload, got none")
+    places = None if levels is None else names(levels)
+    with called("name", "--tables"):
+        first, *others = [
+            Workload.named(name, levels=places, geography=geography) for name in chosen
+        ]
     return first.union(*others).select(without=without)
 
 
 def _source(
-    path: Path, wanted: "Workload", name: str | None, counter: "_Progress"
+    path: Path, wanted: "Workload", name: str | None, advance: Callable[[int], None]
 ) -> "Microdata | Iterator[Records]":
     """Return microdata of a folder, or the pieces of a file in the schema that is counted."""
     from bayesrisk.tables import Microdata, Schema, as_microdata, iter_records
 
     if path.is_dir():
         if name is not None:
-            raise ArgumentError("schema goes with a file of records; microdata name their own")
+            raise ArgumentError("--schema goes with a file of records; microdata name their own")
         return Microdata.read(path)
     about = (
         wanted.schema
         if name is None
         else Schema.named(name, geography=wanted.schema.geography.name)
     )
-    pieces = counter.counted(iter_records(path, schema=about))
+    pieces = _counted(iter_records(path, schema=about), advance)
     return (as_microdata(piece).for_schema(wanted.schema) for piece in pieces)
 
 
-class _Progress:
-    """Lines on standard error: what was read so far."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self.quiet = quiet
-
-    def say(self, text: str) -> None:
-        """Print a line with the time."""
-        if not self.quiet:
-            now = datetime.now().astimezone().strftime("%H:%M:%S")
-            typer.echo(f"{now} tabulate: {text}", err=True)
-
-    def counted(self, pieces: "Iterator[Records]") -> "Iterator[Records]":
-        """Pass pieces on, with a line after each."""
-        done = 0
-        for piece in pieces:
-            yield piece
-            done += len(piece)
-            self.say(f"{done} records counted")
+def _counted(pieces: "Iterator[Records]", advance: Callable[[int], None]) -> "Iterator[Records]":
+    """Pass pieces on, and tell how many records they hold."""
+    for piece in pieces:
+        yield piece
+        advance(len(piece))

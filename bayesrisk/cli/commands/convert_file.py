@@ -1,30 +1,24 @@
 """``bayesrisk convert-file``: a file that users hold into the form that the commands exchange."""
 
-import json
-import time
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from bayesrisk import _files
 from bayesrisk._files.parse import shown
 from bayesrisk.cli._data import data_path
-from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError, OutputError
+from bayesrisk.cli._options import JsonOption, QuietOption, called
+from bayesrisk.cli._output import print_json, progress, rows_done, warnings_as_lines
+from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 
 if TYPE_CHECKING:
     from bayesrisk.tables import PublishedTables, Workload
 
 __all__ = ["convert_file"]
-
-_SECONDS = 10.0  # between two lines of progress where there is no terminal
 
 
 class Form(StrEnum):
@@ -63,8 +57,8 @@ def convert_file(
     level: Annotated[
         list[str] | None, typer.Option(help="Level of the tables (may repeat) or HUD file.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Convert a census or HUD file to records in Parquet, or to a folder of tables."""
     for value, name, forms in (
@@ -80,7 +74,9 @@ def convert_file(
     with _files.explained(output):
         if output.exists():
             raise OutputError(f"{output}: exists already; choose another name")
-    with _progress(quiet=quiet or as_json) as advance, _warnings_as_lines():
+    silent = quiet or as_json
+    with progress(quiet=silent, title="convert-file", unit="rows") as bar, warnings_as_lines():
+        advance = rows_done(bar)
         if form in _TABLES:
             chosen = _workload(workload, table, level)
             rows = _write_tables(_tables(source, form, chosen, codebook, state, advance), output)
@@ -88,7 +84,7 @@ def convert_file(
             pieces = _frames(source, form, codebook, state, level)
             rows = _write_parquet(pieces, output, advance)
     if as_json:
-        typer.echo(json.dumps({"output": str(output), "rows": rows}, indent=2))
+        print_json({"output": str(output), "rows": rows})
     else:
         typer.echo(f"{rows} {'places' if form in _TABLES else 'rows'} in {output}")
 
@@ -98,7 +94,8 @@ def _workload(name: str | None, tables: list[str] | None, levels: list[str] | No
 
     if name is None:
         raise ArgumentError("--workload must be given for tables, such as sf1-block")
-    chosen = Workload.named(name, levels=levels or None)
+    with called("name", "--workload"):
+        chosen = Workload.named(name, levels=levels or None)
     return chosen.select(tables=tables) if tables else chosen
 
 
@@ -179,46 +176,3 @@ def _write_parquet(pieces: Iterator[Any], output: Path, advance: Callable[[int],
             rows += piece.num_rows
             advance(piece.num_rows)
     return rows
-
-
-@contextmanager
-def _warnings_as_lines() -> Iterator[None]:
-    """Say each of our warnings once, in one line on standard error."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", BayesRiskWarning)
-        yield
-    ours = (w for w in caught if issubclass(w.category, BayesRiskWarning))
-    for text in dict.fromkeys(str(w.message) for w in ours):
-        typer.echo(f"bayesrisk: warning: {text}", err=True)
-
-
-@contextmanager
-def _progress(*, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """Count rows on standard error: in place on a terminal, else a line now and then."""
-    console = Console(stderr=True)
-    done = 0
-    if quiet:
-        yield lambda _: None
-        return
-    if console.is_terminal:
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        with Progress(*columns, console=console) as bar:
-            task = bar.add_task("0 rows", total=None)
-
-            def show(rows: int) -> None:
-                nonlocal done
-                done += rows
-                bar.update(task, description=f"{done:,} rows")
-
-            yield show
-        return
-    last = time.monotonic()
-
-    def log(rows: int) -> None:
-        nonlocal done, last
-        done += rows
-        if time.monotonic() - last >= _SECONDS:
-            last = time.monotonic()
-            typer.echo(f"{done:,} rows", err=True)
-
-    yield log

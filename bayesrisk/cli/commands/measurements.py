@@ -1,18 +1,18 @@
-"""``bayesrisk risk --nmf``: every unit and cell of a noisy measurement file."""
+"""``bayesrisk measurements``: every unit and cell of a noisy measurement file."""
 
 import dataclasses
-import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bayesrisk import _files
 from bayesrisk._files.parse import shown
-from bayesrisk.accounting import exact_number
 from bayesrisk.cli._data import measurement_folder
+from bayesrisk.cli._options import JsonOption, QuietOption, number
+from bayesrisk.cli._output import print_json, progress
 from bayesrisk.exceptions import ArgumentError, OutputError
 
 if TYPE_CHECKING:
@@ -20,18 +20,10 @@ if TYPE_CHECKING:
 
     from bayesrisk.experiments import NoisyMeasurementRisk
 
-__all__ = ["measurement_risk", "refuse_options"]
+__all__ = ["measurements"]
 
 _BUDGETS = ("pl94-us", "pl94-pr")
 _FIGURE_ENDINGS = (".png", ".svg")
-Progress = Callable[[int, int], None]
-
-
-def refuse_options(given: Mapping[str, Any], reason: str) -> None:
-    """Refuse options that do not belong to this use of the command."""
-    names = [name for name, value in given.items() if value not in (None, [], "", False)]
-    if names:
-        raise ArgumentError(f"{', '.join(names)}: {reason}")
 
 
 def _budget(name: str | None, universe: str) -> "pd.DataFrame | None":
@@ -41,10 +33,12 @@ def _budget(name: str | None, universe: str) -> "pd.DataFrame | None":
     if name is None:
         return None
     if name not in _BUDGETS:
-        raise ArgumentError(f"budget must be one of {', '.join(_BUDGETS)}, got {shown(name)}")
+        raise ArgumentError(f"--budget must be one of {', '.join(_BUDGETS)}, got {shown(name)}")
     product, region = name.split("-")
     if not universe.startswith(product):
-        raise ArgumentError(f"budget must be that of the folder's product, {universe}, got {name}")
+        raise ArgumentError(
+            f"--budget must be that of the folder's product, {universe}, got {name}"
+        )
     return census_2020_budget(
         product, region=region.upper(), universe=universe.removeprefix(f"{product}-")
     )
@@ -98,46 +92,47 @@ def _print(result: "NoisyMeasurementRisk", figures: Sequence[Path]) -> None:
     typer.echo(f"figure: {figures[0]}")
 
 
-def measurement_risk(nmf: Path, **options: Any) -> None:
-    """Compute the risk of a noisy measurement folder, or a sample, and print what it comes to."""
-    with measurement_folder(nmf) as folder:
-        _measurement_risk(folder, **options)
+@dataclass(frozen=True)
+class WhichOptions:
+    """Which counts are read, and what is asked of them."""
+
+    level: Annotated[str, typer.Option(help="Level of the spine.")] = "Block"
+    query: Annotated[str, typer.Option(help="Query.")] = "detailed"
+    exceeds: Annotated[
+        list[str], typer.Option(help="Count cells above this ratio; may be repeated.")
+    ] = field(default_factory=lambda: ["1.5"])
+    budget: Annotated[str | None, typer.Option(help="Exact noise scales: pl94-us or pl94-pr.")] = (
+        None
+    )
 
 
-def _measurement_risk(
-    nmf: Path,
-    *,
-    output: Path | None,
-    prior: Sequence[str],
-    known_count: int,
-    level: str | None,
-    query: str | None,
-    exceeds: Sequence[str],
-    budget: str | None,
-    figure: Path | None,
-    as_json: bool,
-    progress: Callable[..., AbstractContextManager[Progress | None]],
-    quiet: bool,
+def measurements(
+    folder: Annotated[Path, typer.Argument(help="Noisy measurement folder, or sample:NAME.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Parquet file to make.")],
+    prior: Annotated[str, typer.Option(help="Prior of the truth in every cell, 0.2 or 1/864.")],
+    which: WhichOptions,
+    known_count: Annotated[int, typer.Option(help="Others known to be in the cell.")] = 0,
+    figure: Annotated[
+        Path | None, typer.Option(help="Figure, without ending [beside the output].")
+    ] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Compute the risk of a noisy measurement file and print what it comes to."""
+    """Posterior and risk ratio for every unit and cell of a noisy measurement file."""
     from bayesrisk.experiments import noisy_measurement_risk
     from bayesrisk.readers import NoisyMeasurements
 
-    if output is None:
-        raise ArgumentError("nmf needs --output, the Parquet file to be made")
-    if len(prior) != 1:
-        raise ArgumentError(f"nmf takes one --prior, got {len(prior)}")
     if output.suffix.lower() != ".parquet":
-        raise ArgumentError(f"output must end in .parquet, got {shown(str(output))}")
+        raise ArgumentError(f"--output must end in .parquet, got {shown(str(output))}")
     with _files.explained(output):
         _files.clear(output)
         stem = _figure_stem(output, figure)
     figures = [Path(f"{stem}{ending}") for ending in _FIGURE_ENDINGS]
-    source = NoisyMeasurements.open(nmf)
-    table = _budget(budget, source.universe.name)
-    if table is not None:
-        source = NoisyMeasurements.open(nmf, budget=table)
-    try:
+    with measurement_folder(folder) as place:
+        source = NoisyMeasurements.open(place)
+        table = _budget(which.budget, source.universe.name)
+        if table is not None:
+            source = NoisyMeasurements.open(place, budget=table)
         with (
             _files.new_files(output, *figures) as made,
             progress(quiet=quiet or as_json, title="noisy measurements", unit="rows") as advance,
@@ -145,28 +140,26 @@ def _measurement_risk(
             result = noisy_measurement_risk(
                 source,
                 made / output.name,
-                prior=float(exact_number(prior[0], "prior")),
+                prior=number(prior, "prior"),
                 known_count=known_count,
-                level=level or "Block",
-                query=query or "detailed",
-                exceeds=[float(exact_number(text, "exceeds")) for text in exceeds or ["1.5"]],
+                level=which.level,
+                query=which.query,
+                exceeds=[number(text, "exceeds") for text in which.exceeds],
                 progress=advance,
             )
             _save_figure(result, made / stem.name)
-    except KeyboardInterrupt:
-        typer.echo("bayesrisk: interrupted; no output was made", err=True)
-        raise typer.Exit(130) from None
     result = dataclasses.replace(result, output=output)
     if not as_json:
         _print(result, figures)
         return
-    summary = {
-        "output": str(result.output),
-        "figures": [str(path) for path in figures],
-        **{name: getattr(result, name) for name in ("level", "query", "prior", "known_count")},
-        **{name: getattr(result, name) for name in ("units", "unmeasured", "cells")},
-        "exceedance": result.exceedance.to_dict(orient="records"),
-        "seconds": {name: round(value, 3) for name, value in result.seconds.items()},
-        "version": result.version,
-    }
-    typer.echo(json.dumps(summary, indent=2, allow_nan=False))
+    print_json(
+        {
+            "output": str(result.output),
+            "figures": [str(path) for path in figures],
+            **{name: getattr(result, name) for name in ("level", "query", "prior", "known_count")},
+            **{name: getattr(result, name) for name in ("units", "unmeasured", "cells")},
+            "exceedance": result.exceedance.to_dict(orient="records"),
+            "seconds": {name: round(value, 3) for name, value in result.seconds.items()},
+            "version": result.version,
+        }
+    )

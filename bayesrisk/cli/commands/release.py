@@ -1,7 +1,7 @@
 """``bayesrisk release``: confidential records in, protected tables out."""
 
-import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +9,8 @@ import typer
 
 from bayesrisk._files.parse import read_toml, shown, toml_document
 from bayesrisk.cli._data import MICRODATA, data_path
+from bayesrisk.cli._options import JsonOption, called, names
+from bayesrisk.cli._output import print_json
 from bayesrisk.exceptions import ArgumentError, ConfigError
 
 if TYPE_CHECKING:
@@ -23,12 +25,56 @@ _SIMULATION = (
 _CONFIG_KEYS = {"mechanism", "parameters", "tables", "levels", "only", "geography", "schema"}
 
 
+@dataclass(frozen=True)
+class WhatOptions:
+    """What is published, and how it is protected."""
+
+    mechanism: Annotated[str | None, typer.Option(help="Name of the mechanism.")] = None
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="KEY=VALUE, a parameter of the mechanism, the value as in TOML: rate=0.1, "
+            'swap_key=["size", "adults"]; a.b=1 goes deeper.',
+        ),
+    ] = None
+    tables: Annotated[
+        list[str] | None,
+        typer.Option(help="Built-in workload to publish; repeat, or separate by commas."),
+    ] = None
+    level: Annotated[
+        list[str] | None, typer.Option(help="Level to publish; default the workload's own.")
+    ] = None
+    only: Annotated[list[str] | None, typer.Option(help="Table to publish; default all.")] = None
+    geography: Annotated[str | None, typer.Option(help="Geography of the records.")] = None
+    schema: Annotated[
+        str | None, typer.Option(help="Schema of a file of records; default the tables'.")
+    ] = None
+    config: Annotated[
+        Path | None,
+        typer.Option(help="TOML file with any of these, which options override."),
+    ] = None
+
+    def document(self) -> dict[str, Any]:
+        """Return what the file and the options say."""
+        document = {} if self.config is None else _read_config(self.config)
+        several = {"tables": self.tables, "levels": self.level, "only": self.only}
+        given: dict[str, Any] = {k: names(v) for k, v in several.items() if v is not None}
+        one = {"mechanism": self.mechanism, "geography": self.geography, "schema": self.schema}
+        document |= given | {key: value for key, value in one.items() if value is not None}
+        for key in ("mechanism", "tables"):
+            if not document.get(key):
+                raise ArgumentError(f"--{key} must be given, or {key} in --config")
+        return document
+
+
 def release(
     records: Annotated[
         Path,
         typer.Argument(help="Folder of microdata, file of records (Parquet, CSV), or sample:NAME."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
+    what: WhatOptions,
     simulation_seed: Annotated[
         int | None,
         typer.Option(
@@ -37,42 +83,13 @@ def release(
             "system, kept nowhere."
         ),
     ] = None,
-    mechanism: Annotated[str | None, typer.Option(help="Name of the mechanism.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="KEY=VALUE, a parameter of the mechanism, the value as in TOML: rate=0.1, "
-            'swap_key=["size", "adults"]; a.b=1 goes deeper.',
-        ),
-    ] = None,
-    tables: Annotated[
-        list[str] | None, typer.Option(help="Built-in workload to publish; several are joined.")
-    ] = None,
-    level: Annotated[list[str] | None, typer.Option(help="Level to publish; default its own.")] = (
-        None
-    ),
-    only: Annotated[list[str] | None, typer.Option(help="Table to publish; default all.")] = None,
-    geography: Annotated[str | None, typer.Option(help="Geography of the records.")] = None,
-    schema: Annotated[
-        str | None, typer.Option(help="Schema of a file of records; default the tables'.")
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="TOML file with any of these; options go first.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Protect records and write the tables that may be published."""
     from bayesrisk.mechanisms import make_mechanism
 
-    document = {} if config is None else _read_config(config)
-    given = {"mechanism": mechanism, "tables": tables, "levels": level, "only": only}
-    given |= {"geography": geography, "schema": schema}
-    document |= {key: value for key, value in given.items() if value is not None}
-    for key in ("mechanism", "tables"):
-        if not document.get(key):
-            raise ArgumentError(f"{key} must be given, as --{key} or in --config")
-    parameters = with_settings(document.get("parameters", {}), settings or [])
+    document = what.document()
+    parameters = with_settings(document.get("parameters", {}), what.settings or [])
     protection = make_mechanism(document["mechanism"], **parameters)
     workload = _workload(document)
     people = _read(data_path(records, MICRODATA), document, workload)
@@ -89,7 +106,7 @@ def release(
         "diagnostics": dict(made.diagnostics),
     }
     if as_json:
-        typer.echo(json.dumps(summary, indent=2, allow_nan=False))
+        print_json(summary)
         return
     places = ", ".join(f"{count} at {name}" for name, count in summary["places"].items())
     typer.echo(f"{summary['tables']} tables ({places}) in {output}")
@@ -155,7 +172,10 @@ def _workload(document: Mapping[str, Any]) -> "Workload":
     from bayesrisk.tables import Workload
 
     levels, place = document.get("levels"), document.get("geography")
-    parts = [Workload.named(name, levels=levels, geography=place) for name in document["tables"]]
+    with called("name", "--tables"):
+        parts = [
+            Workload.named(name, levels=levels, geography=place) for name in document["tables"]
+        ]
     whole = parts[0].union(*parts[1:])
     return whole.select(tables=document["only"]) if document.get("only") else whole
 
@@ -166,9 +186,10 @@ def _read(path: Path, document: Mapping[str, Any], workload: "Workload") -> "Mic
 
     if path.is_dir():
         if document.get("schema"):
-            raise ArgumentError("schema goes with a file of records; microdata names its own")
+            raise ArgumentError("--schema goes with a file of records; microdata names its own")
         return Microdata.read(path)
     about = workload.schema
     if document.get("schema"):
-        about = Schema.named(document["schema"], geography=document.get("geography"))
+        with called("name", "--schema"):
+            about = Schema.named(document["schema"], geography=document.get("geography"))
     return Records.read(path, schema=about)

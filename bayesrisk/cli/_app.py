@@ -1,0 +1,67 @@
+"""What all commands have in common: groups in ``--help``, interrupts, names in messages."""
+
+import re
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from bayesrisk.exceptions import ArgumentError
+
+__all__ = ["Command", "Commands"]
+
+_COUNT = re.compile(r"-\.?\d")
+_ORDER = ("Risk", "Protect", "Attack", "Data")
+
+
+class Command(TyperCommand):
+    """A command: Ctrl-C ends it in one line, and errors name the option that was given."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words; a negative number looks like an option."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:  # Typer's own errors have no public name
+            name = str(getattr(error, "option_name", ""))
+            if not _COUNT.match(name):
+                raise
+            raise typer.BadParameter(
+                f"{name} is read as an option; put -- before negative counts, after all options: "
+                f"{ctx.command_path} ... -- {name}",
+                ctx=ctx,
+            ) from error
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            resumes = any(parameter.name == "resume" for parameter in self.params)
+            kept = "; finished shards are kept, go on with --resume" if resumes else ""
+            typer.echo(f"bayesrisk: interrupted{kept}", err=True)
+            raise typer.Exit(130) from None
+        except ArgumentError as error:
+            first, space, rest = str(error).partition(" ")
+            options = {
+                p.name: max(p.opts, key=len) for p in self.params if p.param_type_name == "option"
+            }
+            if first not in options:
+                raise
+            raise type(error)(f"{options[first]}{space}{rest}") from error
+
+
+class Commands(TyperGroup):
+    """The commands, in groups by what they are for."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each group."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command: Any = self.get_command(ctx, name)
+            panel = getattr(command, "rich_help_panel", None)
+            title = panel if panel in _ORDER else "Commands"
+            groups.setdefault(title, []).append((name, command.get_short_help_str(formatter.width)))
+        for title in (*_ORDER, "Commands"):
+            if title in groups:
+                with formatter.section(title):
+                    formatter.write_dl(groups[title])

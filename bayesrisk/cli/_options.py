@@ -1,0 +1,151 @@
+"""Options that mean the same in every command, and how their texts are read."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from bayesrisk._files.parse import shown
+from bayesrisk.exceptions import ArgumentError
+
+__all__ = [
+    "JsonOption",
+    "QuietOption",
+    "RunOptions",
+    "SensitivityOption",
+    "SolverOption",
+    "called",
+    "flattened",
+    "names",
+    "number",
+    "optional_number",
+    "sensitivity_of",
+]
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
+SolverOption = Annotated[str, typer.Option(help="highs, pulp:highs, pulp:cbc, ...")]
+SensitivityOption = Annotated[
+    str,
+    typer.Option(
+        help="L2 sensitivity that rho refers to: a number, add-remove (1) or change-one "
+        "(the square root of 2)."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a study runs: the same options for every command that runs one."""
+
+    workers: Annotated[int, typer.Option(help="Worker processes.")] = 1
+    executor: Annotated[str | None, typer.Option(help="serial, processes, dask or a plug-in.")] = (
+        None
+    )
+    shard: Annotated[str, typer.Option(help="i/n: only every n-th shard, from the i-th.")] = "1/1"
+    resume: Annotated[bool, typer.Option("--resume", help="Keep finished shards.")] = False
+    as_json: JsonOption = False
+    quiet: QuietOption = False
+
+    def run(self, study: Any, folder: Any, title: str) -> Any:
+        """Run a study into a folder with these options, showing its progress."""
+        from bayesrisk.cli._output import progress
+        from bayesrisk.experiments import run
+
+        share = _share(self.shard)
+        with progress(quiet=self.quiet or self.as_json, title=title) as advance:
+            return run(
+                study,
+                folder,
+                workers=self.workers,
+                executor=self.executor,
+                shard=share,
+                resume=self.resume,
+                progress=advance,
+            )
+
+
+def _share(text: str) -> tuple[int, int]:
+    part, _, parts = text.partition("/")
+    try:
+        return int(part), int(parts)
+    except ValueError as error:
+        raise ArgumentError(f"shard must be i/n, such as 2/8, got {shown(text)}") from error
+
+
+def flattened(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose options are the fields of the dataclasses that the function takes.
+
+    A command line has no objects, only options; a function with twenty of them has no shape.
+    """
+    flat: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    hints = get_type_hints(function, include_extras=True)
+    for parameter in inspect.signature(function).parameters.values():
+        kind = hints[parameter.name]
+        if not dataclasses.is_dataclass(kind):
+            flat.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
+            continue
+        groups[parameter.name] = kind
+        inner = get_type_hints(kind, include_extras=True)
+        for field in dataclasses.fields(kind):
+            default = field.default
+            if field.default_factory is not dataclasses.MISSING:
+                default = field.default_factory()
+            elif default is dataclasses.MISSING:
+                default = parameter.empty
+            made_of = inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=default)
+            flat.append(made_of.replace(annotation=inner[field.name]))
+
+    def command(**given: Any) -> None:
+        made = {
+            name: kind(**{f.name: given.pop(f.name) for f in dataclasses.fields(kind)})
+            for name, kind in groups.items()
+        }
+        function(**given, **made)
+
+    command.__name__, command.__doc__ = function.__name__, function.__doc__
+    command.__annotations__ = {p.name: p.annotation for p in flat}
+    command.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    return command
+
+
+def number(text: str, name: str) -> float:
+    """Return a number that may be written as a fraction."""
+    from bayesrisk.accounting import exact_number
+
+    return float(exact_number(text, name))
+
+
+def optional_number(text: str | None, name: str) -> float | None:
+    """Return a number, or None where none was given."""
+    return None if text is None else number(text, name)
+
+
+def sensitivity_of(text: str) -> float:
+    """Return a sensitivity given as a number or by what a neighbour does."""
+    from bayesrisk.accounting.budget import SENSITIVITIES
+
+    return SENSITIVITIES[text] if text in SENSITIVITIES else number(text, "sensitivity")
+
+
+def names(texts: str | list[str] | None) -> list[str]:
+    """Return names that may be repeated, and separated by commas."""
+    parts = [texts] if isinstance(texts, str) else texts or []
+    return [name.strip() for text in parts for name in text.split(",") if name.strip()]
+
+
+@contextmanager
+def called(name: str, option: str) -> Iterator[None]:
+    """Say the name of an option where an error says that of an argument."""
+    try:
+        yield
+    except ArgumentError as error:
+        first, space, rest = str(error).partition(" ")
+        if first != name:
+            raise
+        raise type(error)(f"{option}{space}{rest}") from error

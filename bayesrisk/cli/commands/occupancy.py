@@ -1,0 +1,194 @@
+"""``bayesrisk occupancy``: which blocks must hold a household above the occupancy limit."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesrisk.cli._data import MICRODATA, data_path
+from bayesrisk.cli._options import RunOptions, optional_number
+from bayesrisk.cli._output import print_json, print_shards
+
+if TYPE_CHECKING:
+    from bayesrisk.experiments import OccupancySummary
+
+__all__ = ["attack", "study"]
+
+#: Most synthetic populations of a study; every one has a part on disk for each protection.
+MAX_SEEDS = 10_000
+
+SampleOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="Public sample of households (.parquet) [synthetic for studies; for published "
+        "statistics without one blocks only]."
+    ),
+]
+HudOption = Annotated[str, typer.Option(help="Read HUD's tables as counts or percentages.")]
+ClosedOption = Annotated[
+    bool, typer.Option("--closed", help="Households of 7 people or more count as 7.")
+]
+LimitOption = Annotated[str | None, typer.Option(help="Seconds for a block [none].")]
+SolutionsOption = Annotated[int, typer.Option(help="Reconstructions of a block.")]
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """What a study protects, and how it attacks."""
+
+    seeds: Annotated[int, typer.Option(help="Synthetic populations, at most 10000.")] = 6
+    n_blocks: Annotated[int, typer.Option("--blocks", help="Blocks of each population.")] = 300
+    seed: Annotated[int, typer.Option(help="First seed.")] = 1
+    protection: Annotated[
+        list[str] | None,
+        typer.Option(help="none, swapping, das, uniform, das-hud, uniform-hud; repeat [all]."),
+    ] = None
+    alpha: Annotated[
+        float, typer.Option(help="Weight of violations in synthetic households, in (0, 1].")
+    ] = 1e-4
+    solutions: SolutionsOption = 100
+    noisy_solutions: Annotated[int, typer.Option(help="The same for noisy tables.")] = 10
+    swap_rate: Annotated[str, typer.Option(help="Share of households swapped.")] = "1/10"
+    rho: Annotated[str, typer.Option(help="Budget of uniform noise.")] = "0.1"
+    hud: HudOption = "counts"
+    closed: ClosedOption = False
+    time_limit: LimitOption = None
+
+
+def study(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")],
+    what: StudyOptions,
+    how: RunOptions,
+    households: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Households (.parquet) to protect and attack, or sample:NAME; synthetic ones "
+            "without."
+        ),
+    ] = None,
+    sample: SampleOption = None,
+    figures: Annotated[bool, typer.Option(help="Draw the figures.")] = True,
+) -> None:
+    """Protect households in several ways, attack each, and judge what the attack finds."""
+    from bayesrisk import _validation as check
+    from bayesrisk.experiments import OccupancyConfig, OccupancyStudy
+    from bayesrisk.experiments.occupancy.report import (
+        read_households,
+        read_sample,
+        write_occupancy_figures,
+    )
+
+    check.integer(what.seeds, "--seeds", lower=1, upper=MAX_SEEDS)
+    settings: dict[str, Any] = {}
+    if what.protection:
+        settings["protections"] = tuple(what.protection)
+    config = OccupancyConfig(
+        seeds=tuple(range(what.seed, what.seed + (what.seeds if households is None else 1))),
+        blocks=what.n_blocks,
+        alpha=what.alpha,
+        solutions=what.solutions,
+        noisy_solutions=what.noisy_solutions,
+        swap_rate=what.swap_rate,
+        rho=what.rho,
+        hud=what.hud,
+        open_end=not what.closed,
+        time_limit=optional_number(what.time_limit, "time_limit"),
+        **settings,
+    )
+    source, public = _households(households), _households(sample)
+    given = None if source is None else read_households(source)
+    known = None if public is None else read_sample(public)
+    summary = how.run(OccupancyStudy(config, households=given, sample=known), output, "occupancy")
+    if figures and summary.results is not None:
+        write_occupancy_figures(summary.results, output / "figures")
+    _print(summary, output, as_json=how.as_json)
+
+
+@dataclass(frozen=True)
+class AttackOptions:
+    """How published statistics are read and attacked."""
+
+    level: Annotated[str, typer.Option(help="Level of published tables.")] = "block"
+    hud: HudOption = "counts"
+    error: Annotated[
+        str,
+        typer.Option(help="Error that reconstructions may have: none, absolute or squared."),
+    ] = "none"
+    closed: ClosedOption = False
+    solutions: SolutionsOption = 100
+    seed: Annotated[int, typer.Option(help="Seed of reconstructions.")] = 1
+    time_limit: LimitOption = None
+
+
+def attack(
+    blocks: Annotated[
+        Path,
+        typer.Argument(
+            help="Published statistics: a folder of tables or of a release, or a row for each "
+            "block (.parquet)."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")],
+    what: AttackOptions,
+    how: RunOptions,
+    sample: SampleOption = None,
+) -> None:
+    """Find blocks of published statistics that must hold a household above the limit."""
+    from bayesrisk.experiments import OccupancyAttackStudy
+
+    study = OccupancyAttackStudy(
+        data_path(blocks, "published statistics"),
+        sample=_households(sample),
+        level=what.level,
+        hud=what.hud,
+        open_end=not what.closed,
+        error=what.error,
+        solutions=what.solutions,
+        seed=what.seed,
+        time_limit=optional_number(what.time_limit, "time_limit"),
+    )
+    summary = how.run(study, output, "occupancy")
+    if how.as_json:
+        print_json(summary._asdict())
+        return
+    told = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
+    typer.echo(f"{summary.blocks} blocks: {told}; in {Path(summary.folder) / 'blocks.parquet'}")
+    print_shards(summary)
+    for geoid, cause in summary.conflicts:
+        typer.echo(f"  no households fit block {geoid}: {cause}")
+
+
+def _households(given: Path | None) -> Path | None:
+    return None if given is None else data_path(given, MICRODATA, "households.parquet")
+
+
+def _print(summary: "OccupancySummary", output: Path, *, as_json: bool) -> None:
+    """Print the table of blocks."""
+    if summary.results is None:
+        if as_json:
+            print_json({"folder": str(output), "complete": False, "table": None})
+        else:
+            print_shards(summary)
+        return
+    table = summary.results.table
+    if as_json:
+        rows = json.loads(table.to_json(orient="records"))
+        print_json({"folder": str(output), "complete": True, "table": rows})
+        return
+    typer.echo(
+        "Blocks said to hold a household above the limit (intervals in brackets; blind guess "
+        "after a bar):"
+    )
+    for row in table[table["infeasible_as"] == "apart"].to_dict(orient="records"):
+        parts = [
+            f"{m} {row[m]:.2f} [{row[f'{m}_lower']:.2f}, {row[f'{m}_upper']:.2f}] | "
+            f"{row[f'{m}_baseline']:.2f}"
+            for m in ("precision", "recall")
+        ]
+        typer.echo(
+            f"  {row['protection']:12s} {row['putative']} of {row['blocks']} blocks, "
+            f"{row['infeasible']} infeasible; {'; '.join(parts)}"
+        )
+    typer.echo(f"results: {output}")

@@ -1,0 +1,145 @@
+"""The one engine of long runs: shard by shard, resumable, the same bytes for any executor."""
+
+import functools
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.experiments.runs.executors import make_executor
+from bayesrisk.experiments.runs.study import Outcome, Study
+
+__all__ = ["run", "some_executor"]
+
+S = TypeVar("S")
+
+
+def run(
+    study: Study[S],
+    folder: str | Path,
+    *,
+    workers: int = 1,
+    executor: str | Executor | None = None,
+    shard: tuple[int, int] | None = None,
+    resume: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> S:
+    """Run a study into a folder.
+
+    Parameters
+    ----------
+    study : Study
+        What to compute: :class:`SweepStudy`, :class:`ReconstructionStudy`, :class:`ClaimsStudy`,
+        :class:`OccupancyStudy`, :class:`OccupancyAttackStudy`, or your own.
+    folder : path-like
+        Output folder, new or empty; or, with ``resume``, one that holds a part of this study.
+    workers : int, default 1
+        Worker processes, in [1, 1024]; the results do not depend on it.
+    executor : str or concurrent.futures.Executor, optional
+        ``"serial"``, ``"processes"``, ``"dask"`` or a plug-in; or any executor of your own, which
+        stays open and decides itself how many workers it has.  By default serial for one worker
+        and processes for more.
+    shard : tuple of int, optional
+        ``(i, n)``: compute only every n-th shard, starting with the i-th, 1 <= i <= n.  Several
+        machines may share a folder: they run (1, n), ..., (n, n), in any order or at once, and
+        the last of them makes the results.
+    resume : bool, default False
+        Whether finished shards in the folder are kept and the rest computed.
+    progress : callable, optional
+        Called with the finished and the total number of shards of this run, after each.
+
+    Returns
+    -------
+    object
+        The study's summary of what was done; its ``complete`` says whether every shard is there.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, or the study cannot be run as it is.
+    DataError
+        If the data that the study reads are damaged.
+    OutputError
+        If the folder belongs to another configuration, or holds shards and ``resume`` is false;
+        nothing is changed then.
+    PartFileError
+        If a part in the folder is truncated, altered or foreign; nothing is changed then.
+    WorkerError
+        If a worker process ended before its work was done.
+
+    Notes
+    -----
+    Memory: one shard, and what the study reads, in every worker.  An interrupt keeps every
+    finished shard.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from bayesrisk.experiments import SweepStudy, parse_config, run
+    >>> config = parse_config({
+    ...     "quantities": {"names": ["marginal_risk"]},
+    ...     "grid": {"rho": [0.1, 1.0], "prior": [0.1]},
+    ... })
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     summary = run(SweepStudy(config), folder)
+    >>> summary.complete, summary.rows
+    (True, 2)
+    """
+    if not isinstance(study, Study):
+        raise ArgumentTypeError(f"study must be a Study, got {type(study).__name__}")
+    check.flag(resume, "resume")
+    check.function(progress, "progress")
+    part, parts = _share(shard)
+    with some_executor(executor, workers) as pool:
+        try:
+            config = study.config
+            store = study.open(folder)
+            mine = range(part - 1, config.shards, parts)
+            done = store.prepare(config, mine, resume=resume)
+            todo = [number for number in mine if number not in done]
+            complete = store.run(
+                config,
+                functools.partial(_work, study, str(store.path)),
+                pool,
+                todo,
+                progress=progress,
+                merged=study.merged,
+                results=lambda: study.results(store),
+            )
+            outcome = Outcome(config.shards, len(todo), len(mine) - len(todo), complete)
+            return study.summary(store, outcome)
+        finally:
+            study.close()
+
+
+def _work(study: Study[object], folder: str, shard: int) -> int:
+    """Compute one shard and write its parts: what a worker does."""
+    study.open(folder).write_parts(study.config, shard, study.compute(shard))
+    return shard
+
+
+@contextmanager
+def some_executor(executor: str | Executor | None, workers: int) -> Iterator[Executor]:
+    """Provide the executor that was asked for; one of our own is shut down at the end."""
+    check.integer(workers, "workers", lower=1, upper=1024)
+    if isinstance(executor, Executor):
+        yield executor
+        return
+    pool = make_executor(executor or ("serial" if workers == 1 else "processes"), workers)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _share(shard: tuple[int, int] | None) -> tuple[int, int]:
+    if shard is None:
+        return 1, 1
+    if not (isinstance(shard, tuple) and len(shard) == 2):
+        raise ArgumentError(f"shard must be a pair (i, n), got {shown(shard)}")
+    parts = check.integer(shard[1], "shard[1]", lower=1, upper=10**6)
+    return check.integer(shard[0], "shard[0]", lower=1, upper=parts), parts

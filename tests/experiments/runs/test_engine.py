@@ -1,0 +1,150 @@
+"""The engine: one way to run for every study, in pieces, on any executor, to the same bytes."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesrisk import datasets as samples
+from bayesrisk import run, tabulate
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, OutputError
+from bayesrisk.experiments import (
+    ClaimsStudy,
+    OccupancyAttackStudy,
+    OccupancyConfig,
+    OccupancyStudy,
+    ReconstructionStudy,
+    SweepStudy,
+    parse_config,
+)
+from bayesrisk.experiments.occupancy.study import synthetic_households
+from bayesrisk.experiments.reconstruction.shards import shard_size
+from bayesrisk.experiments.runs.config import RunSettings
+from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
+from bayesrisk.experiments.runs.study import Study
+from bayesrisk.population import population_spec, simulate_population
+from bayesrisk.tables import Workload
+
+STUDIES = ["sweep", "reconstruct", "claims", "occupancy-attack", "occupancy-study"]
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory):
+    """A study of each kind, of several shards."""
+    at = tmp_path_factory.mktemp("inputs")
+    data = samples.microdata("fifty-blocks")
+    blocks, sizes = np.unique(data.households.geoids, return_counts=True)
+    small = blocks[np.argsort(sizes, kind="stable")[:3]]
+    own = data.households.take(np.flatnonzero(np.isin(data.households.geoids, small)))
+    tabulate(own, Workload.named("household-dhc")).write(at / "households")
+    settings = OccupancyConfig(seeds=(5,), blocks=6, protections=("none", "swapping"), solutions=2)
+    homes = synthetic_households(settings, 5)[0].households
+    tabulate(homes, Workload.named("household-occupancy")).write(at / "homes")
+    people = simulate_population(population_spec("tract", n_blocks=6), rng=1)
+    tabulate(people, Workload.named("sf1-block")).write(at / "people")
+    grid = {"rho": [{"log": [0.01, 1.0], "points": 4}], "prior": [0.1]}
+    return {
+        "sweep": SweepStudy(parse_config({"settings_per_shard": 1, "grid": grid})),
+        "reconstruct": ReconstructionStudy(at / "people", scope="block"),
+        "claims": ClaimsStudy(at / "households", columns=["size"]),
+        "occupancy-attack": OccupancyAttackStudy(at / "homes", blocks_per_shard=2),
+        "occupancy-study": OccupancyStudy(settings),
+    }
+
+
+def content(folder):
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_pieces_and_executors_do_not_matter(studies, tmp_path, name):
+    study = studies[name]
+    whole = run(study, tmp_path / "whole")
+    assert whole.complete
+    assert whole.shards == study.shards() == whole.computed >= 2
+    for piece in (2, 1):
+        last = run(study, tmp_path / "pieces", shard=(piece, 2))
+        assert last.complete == (piece == 1)
+    assert last.computed < whole.computed
+    with ThreadPoolExecutor(2) as pool:
+        run(study, tmp_path / "threads", executor=pool)
+    expected = content(tmp_path / "whole")
+    assert content(tmp_path / "pieces") == expected
+    assert content(tmp_path / "threads") == expected
+    with pytest.raises(OutputError, match="add --resume"):
+        run(study, tmp_path / "whole")
+    again = run(study, tmp_path / "whole", resume=True)
+    assert (again.computed, again.resumed) == (0, whole.shards)
+    assert content(tmp_path / "whole") == expected
+
+
+def test_an_unfinished_study_has_no_results(studies, tmp_path):
+    first = run(studies["occupancy-study"], tmp_path, shard=(1, 2))
+    assert (first.complete, first.results) == (False, None)
+    assert not (tmp_path / "table.csv").exists()
+    some = run(studies["claims"], tmp_path / "claims", shard=(1, 2))
+    assert not some.complete
+    assert not (tmp_path / "claims" / "claims.parquet").exists()
+
+
+@dataclass(frozen=True)
+class Squares(RunSettings):
+    """Settings of a study of one's own."""
+
+    shards: int
+    version: str = "1"
+
+
+class SquaresFolder(PartFolder):
+    what = "table of squares"
+
+
+class SquaresStudy(Study):
+    config = Squares(3)
+    merged = ("part",)
+
+    def open(self, folder):
+        return SquaresFolder(folder)
+
+    def compute(self, shard):
+        return {"part": arrow_table(pd.DataFrame({"square": [shard**2]}))}
+
+    def summary(self, folder, outcome):
+        return outcome
+
+
+def test_a_study_of_ones_own(tmp_path):
+    done = []
+    outcome = run(SquaresStudy(), tmp_path, progress=lambda *call: done.append(call))
+    assert outcome == (3, 3, 0, True)
+    assert done == [(1, 3), (2, 3), (3, 3)]
+    assert pd.read_parquet(tmp_path / "part.parquet")["square"].tolist() == [0, 1, 4]
+
+
+def test_arguments_are_checked_before_a_folder_is_made(studies, tmp_path):
+    study = studies["sweep"]
+    with pytest.raises(ArgumentTypeError, match="study must be a Study, got int"):
+        run(3, tmp_path / "out")
+    with pytest.raises(ArgumentTypeError, match="settings must be a SweepConfig"):
+        SweepStudy({})
+    for options, text in (
+        ({"shard": (0, 2)}, r"shard\[0\] must be >= 1"),
+        ({"shard": 2}, "shard must be a pair"),
+        ({"workers": 0}, "workers must be >= 1"),
+        ({"executor": "cloud"}, "executor must be one of"),
+        ({"resume": 1}, "resume must be"),
+        ({"progress": 3}, "progress must be"),
+    ):
+        with pytest.raises(ArgumentError, match=text):
+            run(study, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_small_inputs_have_many_shards():
+    assert [shard_size(blocks) for blocks in (1, 40, 128, 6400, 10**6)] == [1, 1, 2, 100, 250]

@@ -1,0 +1,40 @@
+"""Studies run into folders in one call: options of the study and of the run side by side."""
+
+from bayesrisk.experiments import (
+    ClaimsStudy,
+    OccupancyAttackStudy,
+    OccupancyStudy,
+    ReconstructionStudy,
+    SweepStudy,
+    run,
+)
+
+_RUN = ("workers", "executor", "shard", "resume", "progress")
+
+
+def _into(study, given, folder, options):
+    how = {name: options.pop(name) for name in _RUN if name in options}
+    return run(study(given, **options), folder, **how)
+
+
+def run_sweep(config, folder, **options):
+    return _into(SweepStudy, config, folder, options)
+
+
+def run_reconstruction(tables, folder, **options):
+    return _into(ReconstructionStudy, tables, folder, options)
+
+
+def run_claims(tables, folder, **options):
+    return _into(ClaimsStudy, tables, folder, options)
+
+
+def run_occupancy_attack(blocks, folder, **options):
+    return _into(OccupancyAttackStudy, blocks, folder, options)
+
+
+def run_occupancy(config, folder=None, **options):
+    if folder is None:
+        how = {name: options.pop(name) for name in _RUN if name in options}
+        return OccupancyStudy(config, **options).in_memory(**how)
+    return _into(OccupancyStudy, config, folder, options).results
