@@ -107,7 +107,8 @@ def _ranks(axes: Axes, draws: NDArray[Any]) -> None:
     even = draws.shape[1] / _RANK_BINS
     for chain, own in enumerate(_ranked(draws) + 0.5):
         share = np.histogram(own, edges)[0] / even
-        axes.stairs(share, np.linspace(0.0, 1.0, _RANK_BINS + 1), linewidth=1.4, **_look(chain))
+        shares = np.linspace(0.0, 1.0, _RANK_BINS + 1)
+        axes.stairs(share, shares, baseline=None, linewidth=1.4, **_look(chain))
     axes.axhline(1.0, color="0.35", linewidth=1.0, linestyle=(0, (3, 2)), zorder=0)
     axes.set(xlabel="rank among all draws (share)", ylabel="draws / if even", xlim=(0.0, 1.0))
     axes.set_ylim(bottom=0.0)
