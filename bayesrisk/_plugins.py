@@ -13,7 +13,7 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskWarn
 def check_registration(
     name: Any, factory: Any, *, kind: str, own: Mapping[str, Any] | None = None
 ) -> None:
-    """Refuse a name that is no text or the package's own, and what cannot be called."""
+    """Refuse a name that is not text or is the package's own, and what cannot be called."""
     if not isinstance(name, str) or not name:
         raise ArgumentTypeError(f"name must be text, got {shown(name)}")
     if own and name in own:

@@ -63,6 +63,16 @@ def test_a_howto_says_when_to_use_it_and_its_limits(path):
         assert re.search(r"Limits", text)
 
 
+@of([*PAGES, *NOTEBOOKS])
+def test_names_that_pages_and_notebooks_use_exist(path):
+    text = path.read_text(encoding="utf-8")
+    for name in set(re.findall(r"\bbr((?:\.[A-Za-z_]\w*)+)\(", text)):
+        thing = bayesrisk
+        for part in name[1:].split("."):
+            assert hasattr(thing, part), f"br{name}"
+            thing = getattr(thing, part)
+
+
 def described(text):
     """Return whether an alternative text describes: a sentence, no name of a file."""
     return len(text) > 40 and text.endswith(".") and ".png" not in text

@@ -76,7 +76,7 @@ def discrete_gaussian_delta(epsilon: Number, *, sigma2: Number, sensitivity: Arr
 
     References
     ----------
-    Canonne, Kamath and Steinke (2020), Theorem 7.
+    Canonne, Kamath and Steinke (2020, arXiv:2004.00010), Theorem 7.
 
     Examples
     --------

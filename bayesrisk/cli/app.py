@@ -305,8 +305,8 @@ def sweep(
         _print_json({**dataclasses.asdict(summary), "report": report})
         return
     typer.echo(
-        f"{summary.computed} shards computed, {summary.resumed} found finished, "
-        f"of {summary.shards} in {summary.folder}"
+        f"{summary.computed + summary.resumed} of {summary.shards} parts done "
+        f"({summary.resumed} were already there), in {summary.folder}"
     )
     if report is None:
         typer.echo("shards of other runs are missing: the report is written with the last of them")

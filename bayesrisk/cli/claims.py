@@ -69,7 +69,10 @@ def claims(
         f"{summary.claims} verified claims that no table states, {summary.singletons} about one "
         f"record, in {output}; blocks: {statuses}"
     )
-    typer.echo(f"{summary.computed} shards computed, {summary.resumed} found finished")
+    typer.echo(
+        f"{summary.computed + summary.resumed} of {summary.shards} parts done "
+        f"({summary.resumed} were already there)"
+    )
     for example in summary.examples:
         typer.echo(f"  {example}")
     for conflict in summary.conflicts:

@@ -184,8 +184,8 @@ def _print(study: "OccupancyStudy", output: Path, *, as_json: bool) -> None:
         typer.echo(json.dumps({"folder": str(output), "table": rows}, indent=2))
         return
     typer.echo(
-        "Blocks said to hold a household above the limit (intervals in brackets; blind guess "
-        "after a bar):"
+        "Blocks flagged as holding an over-occupied household: [95 % interval], and after a bar "
+        "guessing at random:"
     )
     for row in table[table["infeasible_as"] == "apart"].to_dict(orient="records"):
         parts = [

@@ -64,6 +64,9 @@ def reconstruct(
         return
     statuses = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
     typer.echo(f"{summary.records} records in {output}; blocks: {statuses}")
-    typer.echo(f"{summary.computed} shards computed, {summary.resumed} found finished")
+    typer.echo(
+        f"{summary.computed + summary.resumed} of {summary.shards} parts done "
+        f"({summary.resumed} were already there)"
+    )
     for conflict in summary.conflicts:
         typer.echo(f"  no records fit: {conflict}")

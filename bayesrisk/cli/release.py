@@ -58,7 +58,10 @@ def release(
         str | None, typer.Option(help="Schema of a file of records; default the tables'.")
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="TOML file with any of these; options go first.")
+        Path | None,
+        typer.Option(
+            help="TOML file with any of these; options on the command line override the file."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:

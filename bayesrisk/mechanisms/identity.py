@@ -53,7 +53,7 @@ class Identity:
         Raises
         ------
         ArgumentError
-            If ``rng`` is no seed, or the records lack what a table needs.
+            If ``rng`` is not a seed or a generator, or the records lack what a table needs.
         """
         generator(rng, optional=True)
         tables = true_tables(microdata, workload)

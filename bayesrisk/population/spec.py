@@ -115,7 +115,8 @@ class PopulationSpec:
 
 
 # Shapes of geography: 11,078,297 blocks, 217,740 block groups, 73,057 tracts and 3,143 counties in
-# 2010.  The four settings of group effects are fitted to Table S6 (docs, explanation/counts/population).
+# 2010.  The four settings of group effects are fitted to Table S6 (docs,
+# explanation/counts/population).
 _NATION = PopulationSpec(
     n_blocks=1000,
     blocks_per_group=51,

@@ -144,7 +144,7 @@ def register(name: str, factory: Callable[[int], Executor]) -> None:
     Raises
     ------
     ArgumentTypeError
-        If ``name`` is no text, or ``factory`` cannot be called.
+        If ``name`` is not text, or ``factory`` cannot be called.
     """
     _plugins.check_registration(name, factory, kind="executor")
     _registered[name] = factory

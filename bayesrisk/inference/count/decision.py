@@ -69,7 +69,7 @@ def decision_threshold(
 
     References
     ----------
-    Kazan and Reiter, equations (3.5) and (3.6).
+    Kazan and Reiter (arXiv:2204.04253), equations (3.5) and (3.6).
 
     Examples
     --------
@@ -132,7 +132,7 @@ def bayes_decision(
 
     References
     ----------
-    Kazan and Reiter, equation (3.5).
+    Kazan and Reiter (arXiv:2204.04253), equation (3.5).
 
     Examples
     --------

@@ -113,7 +113,7 @@ def sample_hierarchy(
 
     References
     ----------
-    Kazan and Reiter, section 3.2 and supplement S3.
+    Kazan and Reiter (arXiv:2204.04253), section 3.2 and supplement S3.
 
     Examples
     --------

@@ -108,7 +108,7 @@ class BottomUp:
 
     References
     ----------
-    Steed, Qing and Wu (2024), equation 6 and appendix F.
+    Steed, Qing and Wu (2024, arXiv:2407.04776), equation 6 and appendix F.
 
     Examples
     --------
@@ -375,7 +375,7 @@ class PreparedBottomUp:
         Raises
         ------
         ArgumentError
-            If ``rng`` is no seed.
+            If ``rng`` is not a seed or a generator.
         """
         finest = self._finest(generator(rng, optional=True))
         workload, geoids = self.plan.workload, self.truth.geoids

@@ -159,8 +159,8 @@ class Suppression:
         Raises
         ------
         ArgumentError
-            If ``rng`` is no seed, the records lack what a table needs, or tables tell more than
-            4,194,304 kinds of records apart.
+            If ``rng`` is not a seed or a generator, the records lack what a table needs, or tables
+            tell more than 4,194,304 kinds of records apart.
         DataError
             If a count is 2**31 or more.
         """

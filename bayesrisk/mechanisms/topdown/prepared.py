@@ -57,7 +57,7 @@ class PreparedTopDown:
         Raises
         ------
         ArgumentError
-            If ``rng`` is no seed.
+            If ``rng`` is not a seed or a generator.
         """
         solved = solve_tree(self.levels, generator(rng, optional=True))
         return {
@@ -82,7 +82,7 @@ class PreparedTopDown:
         Raises
         ------
         ArgumentError
-            If ``rng`` is no seed.
+            If ``rng`` is not a seed or a generator.
         """
         found = self.histograms(rng)
         finest = found[self.levels[-1].name]

@@ -77,13 +77,13 @@ def household_law(sample: pd.DataFrame, *, smoothing: float, adults: int = 1) ->
     ArgumentError
         If an argument is out of range.
     ArgumentTypeError
-        If ``sample`` is no frame.
+        If ``sample`` is not a data frame.
     DataError
         If a column is missing, a code out of range, or the sample empty.
 
     References
     ----------
-    Steed, Qing and Wu (2024), Eq. 2.
+    Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 2.
 
     Examples
     --------

@@ -173,7 +173,7 @@ def postprocessed_marginal_posterior(
 
     References
     ----------
-    Kazan and Reiter, supplement, equation (S6.8).
+    Kazan and Reiter (arXiv:2204.04253), supplement, equation (S6.8).
 
     Examples
     --------
@@ -311,7 +311,7 @@ def compare_postprocessing(
 
     References
     ----------
-    Kazan and Reiter, supplement S6 and Figure 12.
+    Kazan and Reiter (arXiv:2204.04253), supplement S6 and Figure 12.
 
     Examples
     --------

@@ -64,7 +64,7 @@ def statements_about_people(
     ArgumentError
         If the weight is out of range.
     ArgumentTypeError
-        If ``statements`` is no frame.
+        If ``statements`` is not a data frame.
     DataError
         If a column is missing or a value out of range, or a protection makes a statement twice
         (two releases under one name).

@@ -113,7 +113,7 @@ def _checked(frame: pd.DataFrame) -> pd.DataFrame:
         values = frame[name].to_numpy(np.float64)
         _refuse(frame, name, needed & ~((values >= 0) & (values <= 1)), "in [0, 1]")
     ratio = frame["ratio"].to_numpy(np.float64)
-    # 0/0 is no ratio: what was impossible before and is now.
+    # A posterior of 0 over a prior of 0 has no ratio: the statement was and is impossible.
     nothing = (frame["prior"] == 0).to_numpy() & (frame["posterior"] == 0).to_numpy()
     _refuse(frame, "ratio", has & ~nothing & ~(ratio >= 0), ">= 0")
     return frame[list(STATEMENT_COLUMNS)]

@@ -104,7 +104,7 @@ def hierarchical_decision_accuracy(
 
     References
     ----------
-    Kazan and Reiter, section 4.3, for the adversary.
+    Kazan and Reiter (arXiv:2204.04253), section 4.3, for the adversary.
 
     Examples
     --------

@@ -219,7 +219,7 @@ def hierarchical_correct_decision_probability(
 
     References
     ----------
-    Kazan and Reiter, section 4.3, Figures 5 and 6.
+    Kazan and Reiter (arXiv:2204.04253), section 4.3, Figures 5 and 6.
 
     Examples
     --------
@@ -328,7 +328,7 @@ def hierarchical_marginal_posterior(
 
     References
     ----------
-    Kazan and Reiter, sections 3.1 and 3.2.
+    Kazan and Reiter (arXiv:2204.04253), sections 3.1 and 3.2.
 
     Examples
     --------

@@ -259,7 +259,7 @@ def hierarchical_gain(
 
     References
     ----------
-    Kazan and Reiter, section 4.3 and Figure 4.
+    Kazan and Reiter (arXiv:2204.04253), section 4.3 and Figure 4.
 
     Examples
     --------
