@@ -116,6 +116,6 @@ def _table(result: Any) -> str:
 
 def displayed(cls: _Class) -> _Class:
     """Let a class of results print its answer, as text and in a notebook."""
-    cls.__repr__ = _text  # type: ignore[attr-defined,method-assign,assignment]
+    cls.__repr__ = _text  # type: ignore[method-assign,assignment]
     cls._repr_html_ = _html  # type: ignore[attr-defined]
     return cls

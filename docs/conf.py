@@ -79,7 +79,9 @@ def by_last_name(app, env, node, content):
     target = node["reftarget"].removeprefix("bayesrisk.")
     domain = env.get_domain("py")
     found = [name for name in domain.objects if name.endswith(f".{target}")]
-    if len(found) != 1:
+    # A class is there by its public name and by its module's: the shorter one is meant.
+    found.sort(key=lambda name: name.count("."))
+    if not found or [name.count(".") for name in found].count(found[0].count(".")) != 1:
         return None
     entry = domain.objects[found[0]]
     return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, content)

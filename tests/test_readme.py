@@ -1,4 +1,4 @@
-"""The README is run: its Python blocks print what their comments say, its commands succeed."""
+"""The README is run: its Python blocks print what their comments say; so are the commands."""
 
 import io
 import re
@@ -12,9 +12,10 @@ import pytest
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+PAGE = Path(__file__).parents[1] / "docs" / "start" / "first-commands.md"
 COMMANDS = [
     command
-    for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+    for block in re.findall(r"```console\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     for command in re.findall(r"^\$ (bayesrisk .*)$", block, re.MULTILINE)
 ]
 
@@ -36,6 +37,15 @@ def test_a_rho_of_the_census_comes_with_both_of_its_noises():
         for number in ("5.04", "10.08", "as in the paper", "as produced"):
             assert number in " ".join(text.replace("#", " ").split()), number
     assert "--rho 0.0992264 --prior 1/10 --prior 1/864 --sensitivity change-one" in README
+
+
+def test_the_readme_is_short_and_its_command_is_run():
+    assert len(README.splitlines()) <= 100
+    commands = re.findall(r"^\$ (bayesrisk .*)$", README, re.MULTILINE)
+    assert commands
+    assert set(commands) <= set(COMMANDS)
+    for target in re.findall(r"`((?:docs|notebooks)/[\w./-]*|[A-Z]+\.\w+)`", README):
+        assert "_build" in target or (Path(__file__).parents[1] / target).exists(), target
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ def compose_rho(*budgets: Any) -> Fraction:
 
     References
     ----------
-    Bun and Steinke (2016), Lemma 1.7.
+    Bun and Steinke (2016, arXiv:1605.02065), Lemma 1.7.
 
     Examples
     --------
@@ -182,8 +182,8 @@ def census_2020_budget(
 
     References
     ----------
-    Configurations of the production runs in the Census Bureau's public code of the 2020
-    Disclosure Avoidance System; Abowd et al. (2022), section 8.2.
+    Configurations of the production runs in the Census Bureau's public code of the 2020 Disclosure
+    Avoidance System; Abowd et al. (2022, arXiv:2204.08986), section 8.2.
 
     Examples
     --------

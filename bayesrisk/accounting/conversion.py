@@ -115,7 +115,8 @@ def rho_to_epsilon(rho: Number, delta: Number, method: str = "tight") -> FloatAn
 
     References
     ----------
-    Canonne, Kamath and Steinke (2020), Corollary 13; Bun and Steinke (2016), Proposition 1.3.
+    Canonne, Kamath and Steinke (2020, arXiv:2004.00010), Corollary 13; Bun and Steinke (2016,
+    arXiv:1605.02065), Proposition 1.3.
 
     Examples
     --------

@@ -78,7 +78,7 @@ def discrete_gaussian_delta(
 
     References
     ----------
-    Canonne, Kamath and Steinke (2020), Theorem 7.
+    Canonne, Kamath and Steinke (2020, arXiv:2004.00010), Theorem 7.
 
     Examples
     --------

@@ -155,7 +155,8 @@ class DiscreteGaussian(LocatedLaw):
 
     References
     ----------
-    Canonne, Kamath and Steinke (2020), The Discrete Gaussian for Differential Privacy.
+    Canonne, Kamath and Steinke (2020, arXiv:2004.00010), The Discrete Gaussian for Differential
+    Privacy.
 
     Examples
     --------

@@ -166,7 +166,7 @@ class _Watch:
 
 
 class _Position:
-    """How many rows of how many have been read, told to whoever wants to know."""
+    """Reports how many rows have been read, of how many in all."""
 
     def __init__(self, rows: Mapping[Path, int], progress: Progress | None) -> None:
         self._before = {}

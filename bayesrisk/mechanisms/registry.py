@@ -41,14 +41,9 @@ def register_mechanism(name: str, factory: Callable[..., Mechanism]) -> None:
     Raises
     ------
     ArgumentTypeError
-        If ``name`` is no text, or ``factory`` cannot be called.
+        If ``name`` is not text, or ``factory`` cannot be called.
     ArgumentError
         If the name is one of the package's own.
-
-    Returns
-    -------
-    None
-        Nothing.
 
     Examples
     --------
@@ -67,11 +62,6 @@ def available_mechanisms() -> list[str]:
     -------
     list of str
         Sorted names.
-
-    Raises
-    ------
-    OSError
-        If the installation is unreadable.
 
     Examples
     --------

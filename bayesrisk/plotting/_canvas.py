@@ -247,7 +247,8 @@ def legend_outside(
     """Add a legend beside the panels of our own figure, inside the last panel of another's."""
     look = {"fontsize": 8.0, "title_fontsize": 8.0} | look
     if isinstance(within[0], _Panel):
-        figure_of(within).legend(handles, labels, loc=f"outside {side} center", **look)
+        place: Any = f"outside {side} center"
+        figure_of(within).legend(handles, labels, loc=place, **look)
     else:
         within[-1].legend(handles, labels, **look)
 

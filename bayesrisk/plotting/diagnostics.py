@@ -4,7 +4,7 @@ ArviZ draws more kinds: hand it the draws by :func:`to_arviz`.
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ def _variables(samples: Samples, labels: Sequence[Hashable] | None) -> dict[Hash
     if not 1 <= len(wanted) <= _MOST:
         raise ArgumentError(f"labels must name 1 to {_MOST} variables to plot, got {len(wanted)}")
     return {
-        label: target[label] if label in target else samples.of(label)  # type: ignore[index]
+        label: target[label] if label in target else samples.of(cast(str, label))
         for label in wanted
     }
 
@@ -81,7 +81,7 @@ def _bars(axes: Axes, draws: NDArray[Any]) -> None:
         axes.bar(values, share, width=0.9, color=canvas._COLOURS[0])
         axes.axvline(float(np.asarray(draws).mean()), color="0.2", linewidth=1.0, ls=(0, (3, 2)))
         axes.set_xlabel("count (dashed: mean)")
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.locator_params(axis="x", integer=True)
     axes.set_ylabel("share of draws")
     axes.grid(visible=False, axis="x")
 
@@ -90,7 +90,7 @@ def _traces(axes: Axes, draws: NDArray[Any]) -> None:
     for chain, values in enumerate(draws):
         axes.plot(values, linewidth=0.5, alpha=0.8, **_look(chain))
     axes.set(xlabel="draw", ylabel="value", xlim=(0, draws.shape[1]))
-    axes.yaxis.get_major_locator().set_params(integer=True)
+    axes.locator_params(axis="y", integer=True)
 
 
 def _ranked(draws: NDArray[Any]) -> NDArray[np.int64]:
@@ -107,7 +107,8 @@ def _ranks(axes: Axes, draws: NDArray[Any]) -> None:
     even = draws.shape[1] / _RANK_BINS
     for chain, own in enumerate(_ranked(draws) + 0.5):
         share = np.histogram(own, edges)[0] / even
-        axes.stairs(share, np.linspace(0.0, 1.0, _RANK_BINS + 1), linewidth=1.4, **_look(chain))
+        shares = np.linspace(0.0, 1.0, _RANK_BINS + 1)
+        axes.stairs(share, shares, baseline=None, linewidth=1.4, **_look(chain))
     axes.axhline(1.0, color="0.35", linewidth=1.0, linestyle=(0, (3, 2)), zorder=0)
     axes.set(xlabel="rank among all draws (share)", ylabel="draws / if even", xlim=(0.0, 1.0))
     axes.set_ylim(bottom=0.0)

@@ -252,7 +252,7 @@ def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Pane
                 xlim=(-0.02, 1.02),
                 ylim=(-0.02, 1.02),
                 xlabel="share of records that may differ",
-                ylabel=f"share of {what}, at most so",
+                ylabel=f"share of {what} with at most this share",
             )
         left.legend(fontsize=8.0)
         return both

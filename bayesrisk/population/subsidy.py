@@ -45,7 +45,7 @@ def occupancy_violation(size: ArrayLike, bedrooms: ArrayLike) -> NDArray[np.bool
 
     References
     ----------
-    Steed, Qing and Wu (2024), section 2 and appendix E.
+    Steed, Qing and Wu (2024, arXiv:2407.04776), section 2 and appendix E.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def draw_bedrooms(
 
     References
     ----------
-    Steed, Qing and Wu (2024), appendix B; the paper's ``alpha`` is 1e-4.
+    Steed, Qing and Wu (2024, arXiv:2407.04776), appendix B; the paper's ``alpha`` is 1e-4.
 
     Examples
     --------

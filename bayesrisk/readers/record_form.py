@@ -63,7 +63,7 @@ def iter_record_form(
     Raises
     ------
     ArgumentError
-        If ``state`` is none or ``chunk`` is not positive.
+        If ``state`` names no state or ``chunk`` is not positive.
     DataError
         If a column is missing or unknown, or a value breaks its format.
 
@@ -103,7 +103,7 @@ def read_record_form(path: str | Path, *, state: str | None = None) -> Records:
     Raises
     ------
     ArgumentError
-        If ``state`` is none.
+        If ``state`` names no state.
     DataError
         If a column is missing or unknown, or a value breaks its format.
 
@@ -218,10 +218,6 @@ def write_record_form(records: Records | Iterable[Records], path: str | Path) ->
         File to be made; it must not exist.  ``.parquet`` gets the race as a bit mask, the block as
         a whole number and ``agebin``; ``.csv`` gets the form of the published reconstruction
         experiment, with ``geoid_block`` of 15 digits and a flag for each race.
-
-    Returns
-    -------
-    None
 
     Raises
     ------

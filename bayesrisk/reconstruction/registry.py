@@ -34,14 +34,9 @@ def register_attack(name: str, factory: Callable[..., Attack]) -> None:
     Raises
     ------
     ArgumentTypeError
-        If ``name`` is no text, or ``factory`` cannot be called.
+        If ``name`` is not text, or ``factory`` cannot be called.
     ArgumentError
         If the name is one of the package's own.
-
-    Returns
-    -------
-    None
-        Nothing.
 
     Examples
     --------
@@ -60,11 +55,6 @@ def available_attacks() -> list[str]:
     -------
     list of str
         Sorted names.
-
-    Raises
-    ------
-    OSError
-        If the installation is unreadable.
 
     Examples
     --------

@@ -204,11 +204,6 @@ class Workload:
         -------
         dict
             ``schema`` and ``tables``; each table with its levels and parts.
-
-        Raises
-        ------
-        ArgumentError
-            Never for a workload that was made.
         """
         return {"schema": self.schema.to_dict(), "tables": described(self.schema, self.tables)}
 

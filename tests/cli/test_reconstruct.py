@@ -50,7 +50,7 @@ def test_records_of_a_tract(tables, tmp_path):
     assert done.stdout.startswith(f"80 records in {out}; blocks: ")
     assert "reconstruct: 1 of 1 shards" in done.stderr
     again = run(tables, "-o", out, "--scope", "tract", "--variability", "tract-bounds", "--resume")
-    assert "0 shards computed, 1 found finished" in again.stdout
+    assert "1 of 1 parts done (1 were already there)" in again.stdout
     made = read_reconstruction(out)
     assert list(made.variability) == [
         "block", "population", "lower", "upper", "status", "seconds",

@@ -115,8 +115,8 @@ def report_tables(results: Results, rates: pd.DataFrame) -> dict[str, tuple[str,
             _flat(links.to_layout()),
         ),
         "linked-panels": (
-            "Of the attacker's whole file, and of those whose block, sex and age bin it has right "
-            "(layout S7)",
+            "All people in the attacker's file, and only those whose block, sex and age it has "
+            "right (Table S7 of Abowd et al.)",
             _flat(links.to_panels(panels=("all", "in-truth"))),
         ),
         "linked-nonmodal-proved": (

@@ -1,6 +1,7 @@
 """Files of the study of occupancy: households and samples in, figures out."""
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -118,7 +119,7 @@ def write_occupancy_figures(study: OccupancyResults, folder: str | Path) -> list
     path = Path(folder)
     _files.make_folder(path)
     _files.make_folder(path / CONFIDENTIAL, private=True)
-    figures = {"blocks": plotting.plot_occupancy_blocks(study.table)}
+    figures: dict[str, Any] = {"blocks": plotting.plot_occupancy_blocks(study.table)}
     if len(study.curves):
         shown = study.curves[["key", "unique"]].drop_duplicates()
         for key, unique in shown.itertuples(index=False):

@@ -86,7 +86,7 @@ class OccupancyStudy(Study[OccupancySummary]):
 
     References
     ----------
-    Steed, Qing and Wu (2024), section 4.
+    Steed, Qing and Wu (2024, arXiv:2407.04776), section 4.
 
     Examples
     --------

@@ -35,6 +35,19 @@ figure { margin: 1.5rem 0; } figure img { max-width: 100%; height: auto; }
 figcaption { color: #444; font-size: .92rem; }
 pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: .85rem; }
 .wide { overflow-x: auto; }
+@media print {
+  @page { margin: 1.5cm; }
+  body { font-size: 10pt; max-width: none; margin: 0; padding: 0; }
+  .wide, pre { overflow: visible; }
+  table { width: 100%; font-size: 8pt; page-break-inside: auto; }
+  th, td { padding: .1rem .25rem; white-space: normal; overflow-wrap: anywhere; }
+  thead { display: table-header-group; }
+  tr, figure, figcaption { break-inside: avoid; }
+  h1, h2, h3, caption { break-after: avoid; }
+  pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+  figure img { max-height: 20cm; }
+  details > * { display: block; }
+}
 """
 
 

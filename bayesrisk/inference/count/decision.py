@@ -67,7 +67,7 @@ def decision_threshold(
 
     References
     ----------
-    Kazan and Reiter, equations (3.5) and (3.6).
+    Kazan and Reiter (arXiv:2204.04253), equations (3.5) and (3.6).
 
     Examples
     --------
@@ -130,7 +130,7 @@ def bayes_decision(
 
     References
     ----------
-    Kazan and Reiter, equation (3.5).
+    Kazan and Reiter (arXiv:2204.04253), equation (3.5).
 
     Examples
     --------

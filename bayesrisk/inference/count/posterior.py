@@ -124,7 +124,7 @@ def risk_ratio(
 
     References
     ----------
-    Kazan and Reiter, equation (3.2).
+    Kazan and Reiter (arXiv:2204.04253), equation (3.2).
 
     Examples
     --------
@@ -181,7 +181,7 @@ def posterior_probability(
 
     References
     ----------
-    Kazan and Reiter, equation (3.1).
+    Kazan and Reiter (arXiv:2204.04253), equation (3.1).
 
     Examples
     --------
@@ -233,7 +233,7 @@ def multilevel_posterior(
 
     References
     ----------
-    Kazan and Reiter, supplement S1.3.
+    Kazan and Reiter (arXiv:2204.04253), supplement S1.3.
 
     Examples
     --------

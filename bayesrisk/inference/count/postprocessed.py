@@ -56,7 +56,7 @@ def postprocess(block: ArrayLike, siblings: ArrayLike, *, group_count: ArrayLike
 
     References
     ----------
-    Kazan and Reiter, supplement, equations (S6.1) to (S6.3).
+    Kazan and Reiter (arXiv:2204.04253), supplement, equations (S6.1) to (S6.3).
 
     Examples
     --------

@@ -217,7 +217,7 @@ def sample_path(
 
     References
     ----------
-    Kazan and Reiter, section 3.2, for one level above the block.
+    Kazan and Reiter (arXiv:2204.04253), section 3.2, for one level above the block.
 
     Examples
     --------

@@ -232,7 +232,7 @@ def path_posterior(
 
     References
     ----------
-    Kazan and Reiter, section 3.2, for one level above the block.
+    Kazan and Reiter (arXiv:2204.04253), section 3.2, for one level above the block.
 
     Examples
     --------

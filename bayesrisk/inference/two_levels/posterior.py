@@ -250,7 +250,7 @@ def hierarchical_posterior(
 
     References
     ----------
-    Kazan and Reiter, section 3.2 and supplement S2 to S4.
+    Kazan and Reiter (arXiv:2204.04253), section 3.2 and supplement S2 to S4.
 
     Examples
     --------

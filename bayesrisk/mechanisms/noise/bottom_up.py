@@ -109,7 +109,7 @@ class BottomUp(BaseMechanism):
 
     References
     ----------
-    Steed, Qing and Wu (2024), equation 6 and appendix F.
+    Steed, Qing and Wu (2024, arXiv:2407.04776), equation 6 and appendix F.
 
     Examples
     --------

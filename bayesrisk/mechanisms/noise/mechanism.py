@@ -129,8 +129,8 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
 
     References
     ----------
-    Canonne, Kamath and Steinke (2020); Abowd et al. (2022), section 8.2, whose noise has
-    ``sensitivity="change-one"``.
+    Canonne, Kamath and Steinke (2020, arXiv:2004.00010); Abowd et al. (2022, arXiv:2204.08986),
+    section 8.2, whose noise has ``sensitivity="change-one"``.
 
     Examples
     --------

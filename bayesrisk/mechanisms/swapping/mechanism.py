@@ -116,8 +116,8 @@ class Swapping(BaseMechanism):
 
     References
     ----------
-    The tiers and the five nearest partners with equal size and number of adults: Steed, Qing and
-    Wu (2024), section 4.2 and note 6, after Kim (2015) and Christ et al. (2022).
+    The tiers and the five nearest partners with equal size and number of adults: Steed, Qing and Wu
+    (2024, arXiv:2407.04776), section 4.2 and note 6, after Kim (2015) and Christ et al. (2022).
 
     Examples
     --------

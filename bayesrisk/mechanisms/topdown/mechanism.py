@@ -89,7 +89,8 @@ class TopDown(BaseMechanism):
 
     References
     ----------
-    Abowd et al. (2022), The 2020 Census Disclosure Avoidance System TopDown Algorithm.
+    Abowd et al. (2022, arXiv:2204.08986), The 2020 Census Disclosure Avoidance System TopDown
+    Algorithm.
 
     Examples
     --------

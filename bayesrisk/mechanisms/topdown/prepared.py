@@ -58,7 +58,7 @@ class PreparedTopDown(BasePrepared):
         Raises
         ------
         ArgumentError
-            If ``rng`` is no seed.
+            If ``rng`` is not a seed or a generator.
         """
         solved = solve_tree(self.levels, generator(rng, optional=True))
         return {

@@ -50,7 +50,7 @@ def iter_hud(path: str | Path, *, level: str, chunk: int = CHUNK) -> Iterator[pd
     Raises
     ------
     ArgumentError
-        If ``level`` is none of these or ``chunk`` is not positive.
+        If ``level`` is not one of these or ``chunk`` is not positive.
     DataError
         If a column is unknown, or a value is no number, out of range or of another level.
 
@@ -271,10 +271,6 @@ def write_hud(frame: pd.DataFrame | Iterable[pd.DataFrame], path: str | Path) ->
         code of their reason.
     path : path-like
         CSV file to be made; it must not exist.
-
-    Returns
-    -------
-    None
 
     Raises
     ------

@@ -44,10 +44,6 @@ def write_ipums_1940(
     ddi : path-like, optional
         DDI codebook to be made beside a fixed-width extract.
 
-    Returns
-    -------
-    None
-
     Raises
     ------
     ArgumentError

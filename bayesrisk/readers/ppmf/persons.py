@@ -53,7 +53,7 @@ def iter_ppmf(
     Raises
     ------
     ArgumentError
-        If ``state`` is none or ``chunk`` is not positive.
+        If ``state`` names no state or ``chunk`` is not positive.
     DataError
         If the columns are those of no known vintage, or a value breaks its format.
 
@@ -107,7 +107,7 @@ def read_ppmf(path: str | Path, *, state: str | None = None) -> Records:
     Raises
     ------
     ArgumentError
-        If ``state`` is none.
+        If ``state`` names no state.
     DataError
         If the columns are those of no known vintage, or a value breaks its format.
 
@@ -190,10 +190,6 @@ def write_ppmf(records: Records | Iterable[Records], path: str | Path, *, vintag
         File to be made; it must not exist.
     vintage : str
         One of these four.  Columns that the records do not hold are left empty.
-
-    Returns
-    -------
-    None
 
     Raises
     ------

@@ -25,7 +25,7 @@ def iter_ppmf_units(
 ) -> Iterator[Records]:
     """Read housing units of a privacy-protected microdata file, a piece at a time.
 
-    Group quarters are left out: they are no housing units.
+    Group quarters are left out, because they are not housing units.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def iter_ppmf_units(
     Raises
     ------
     ArgumentError
-        If ``state`` is none or ``chunk`` is not positive.
+        If ``state`` names no state or ``chunk`` is not positive.
     DataError
         If the columns are those of no known vintage, or a value breaks its format.
 
@@ -95,7 +95,7 @@ def read_ppmf_units(path: str | Path, *, state: str | None = None) -> Records:
     Raises
     ------
     ArgumentError
-        If ``state`` is none.
+        If ``state`` names no state.
     DataError
         If the columns are those of no known vintage, or a value breaks its format.
 
@@ -153,10 +153,6 @@ def write_ppmf_units(
         File to be made; it must not exist.
     vintage : str
         One of these four.  Columns that the records do not hold are left empty.
-
-    Returns
-    -------
-    None
 
     Raises
     ------

@@ -43,10 +43,6 @@ def write_nhgis(tables: PublishedTables, path: str | Path, *, described: bool = 
     described : bool, optional
         Whether a second line describes the columns in words, an option of NHGIS extracts.
 
-    Returns
-    -------
-    None
-
     Raises
     ------
     ArgumentError

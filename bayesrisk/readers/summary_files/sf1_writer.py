@@ -30,10 +30,6 @@ def write_sf1(tables: PublishedTables, path: str | Path) -> None:
     path : path-like
         ZIP archive to be made, as the state's is published; it must not exist.
 
-    Returns
-    -------
-    None
-
     Raises
     ------
     ArgumentError

@@ -306,7 +306,7 @@ def detect_occupancy(
 
     References
     ----------
-    Steed, Qing and Wu (2024), Eq. 1 and appendix E.
+    Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 1 and appendix E.
 
     Examples
     --------

@@ -200,9 +200,9 @@ def reconstruct_occupancy(
 
     References
     ----------
-    Steed, Qing and Wu (2024), Eq. 2, Eq. 8, appendices C and E.  E. L. Lawler, "A procedure for
-    computing the K best solutions to discrete optimization problems", Management Science 18
-    (1972).
+    Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 2, Eq. 8, appendices C and E. E. L. Lawler, "A
+    procedure for computing the K best solutions to discrete optimization problems", Management
+    Science 18 (1972).
 
     Examples
     --------

@@ -276,7 +276,7 @@ def occupancy_statistics(
 
     References
     ----------
-    Steed, Qing and Wu (2024), appendix E.
+    Steed, Qing and Wu (2024, arXiv:2407.04776), appendix E.
 
     Examples
     --------

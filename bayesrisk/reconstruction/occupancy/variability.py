@@ -133,7 +133,7 @@ def occupancy_variability(
 
     References
     ----------
-    Steed, Qing and Wu (2024), Eq. 3, after Abowd et al. (2023).
+    Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 3, after Abowd et al. (2023).
 
     Examples
     --------

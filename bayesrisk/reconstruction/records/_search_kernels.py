@@ -221,7 +221,8 @@ def choose(p: Arrays, w: Work, component: int) -> int:
 def next_child(p: Arrays, w: Work, depth: int, star: IntArray) -> int:
     """Fix the deepest branching variable that has a value left, farthest from ``star`` first.
 
-    Returns the depth that is left, 0 at the end of the search; a contradiction as its negative.
+    Returns the depth of the search afterwards: 0 when nothing is left to try, and with a minus sign
+    when the new value contradicts a row.
     """
     while depth > 0 and w.stack[depth - 1, 1] > w.stack[depth - 1, 2]:
         depth -= 1

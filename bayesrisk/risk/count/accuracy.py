@@ -112,7 +112,8 @@ def decision_accuracy(
 
     References
     ----------
-    Kazan and Reiter, equations (3.5) and (3.6), for the decision and for ``found``.
+    Kazan and Reiter (arXiv:2204.04253), equations (3.5) and (3.6), for the decision and for
+    ``found``.
 
     Examples
     --------

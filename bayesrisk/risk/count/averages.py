@@ -73,7 +73,7 @@ def marginal_risk(
 
     References
     ----------
-    Kazan and Reiter, equation (3.4).
+    Kazan and Reiter (arXiv:2204.04253), equation (3.4).
 
     Examples
     --------
@@ -123,7 +123,7 @@ def marginal_posterior(
 
     References
     ----------
-    Kazan and Reiter, equation (3.3).
+    Kazan and Reiter (arXiv:2204.04253), equation (3.3).
 
     Examples
     --------
@@ -176,7 +176,7 @@ def correct_decision_probability(
 
     References
     ----------
-    Kazan and Reiter, equation (3.6).
+    Kazan and Reiter (arXiv:2204.04253), equation (3.6).
 
     Examples
     --------
@@ -215,7 +215,7 @@ def compose_risk(*risks: ArrayLike) -> FloatAnswer:
 
     References
     ----------
-    Kazan and Reiter, supplement S5.
+    Kazan and Reiter (arXiv:2204.04253), supplement S5.
 
     Examples
     --------

@@ -240,7 +240,7 @@ def compare_postprocessing(
 
     References
     ----------
-    Kazan and Reiter, supplement S6 and Figure 12.
+    Kazan and Reiter (arXiv:2204.04253), supplement S6 and Figure 12.
 
     Examples
     --------

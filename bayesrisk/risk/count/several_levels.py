@@ -140,7 +140,7 @@ def multilevel_marginal_posterior(
 
     References
     ----------
-    Kazan and Reiter, supplement S1.3 and Figure 7.
+    Kazan and Reiter (arXiv:2204.04253), supplement S1.3 and Figure 7.
 
     Examples
     --------

@@ -209,7 +209,7 @@ def majority_inference(
     Raises
     ------
     ArgumentError
-        If there is no release.
+        If ``releases`` is empty.
     DataError
         If a table holds something else than whole numbers, a block or column twice, a release has
         a column the truth lacks, or a true count is negative.

@@ -81,7 +81,7 @@ def _counted(
 ) -> tuple[list[str], NDArray[np.int64]]:
     columns = ("block", *(("age",) if adults else ()), "race", "hisp")
     frame = person_frame(records, columns=columns, source="source")
-    # Blocks of children only are places too: nobody of theirs counts.
+    # A block where only children live stays in the list of places, with counts of zero.
     block, blocks = pd.factorize(frame["block"], sort=True)
     cells = block * CELLS + race_ethnicity(frame)
     if adults:

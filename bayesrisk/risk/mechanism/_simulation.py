@@ -16,8 +16,8 @@ from bayesrisk.tables import Microdata, Workload
 class Drawing:
     """One truth and one mechanism: what does not depend on the noise is made once.
 
-    A mechanism that has read nothing from its generator gives the same release for every seed: a
-    function that never looks at its argument does not depend on it.  It is released once.
+    A mechanism that draws nothing from its generator gives the same release for every seed, so it
+    is released once.
     """
 
     def __init__(self, mechanism: Mechanism, microdata: Microdata, workload: Workload) -> None:

@@ -226,7 +226,7 @@ def mechanism_risk(
 
     References
     ----------
-    Kazan and Reiter, section 3.1, for any mechanism.
+    Kazan and Reiter (arXiv:2204.04253), section 3.1, for any mechanism.
 
     Examples
     --------

@@ -77,7 +77,7 @@ def release_utility(
     ArgumentError
         If ``draws`` is below 2, or the mechanism releases other places than the truth has.
     ArgumentTypeError
-        If ``mechanism`` is none.
+        If ``mechanism`` is not a mechanism.
 
     Examples
     --------

@@ -127,7 +127,7 @@ def occupancy_block_risk(
 
     References
     ----------
-    Steed, Qing and Wu (2024), Table 1.
+    Steed, Qing and Wu (2024, arXiv:2407.04776), Table 1.
 
     Examples
     --------

@@ -205,7 +205,7 @@ def sampling_ranking(
 
     References
     ----------
-    Steed, Qing and Wu (2024), section 4.1.
+    Steed, Qing and Wu (2024, arXiv:2407.04776), section 4.1.
 
     Examples
     --------
@@ -272,7 +272,7 @@ def occupancy_linkage(
 
     References
     ----------
-    Steed, Qing and Wu (2024), Eq. 4, 5 and 9.
+    Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 4, 5 and 9.
 
     Examples
     --------

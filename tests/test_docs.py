@@ -1,0 +1,107 @@
+"""Pages point to what exists, and every figure can be read by those who cannot see it."""
+
+import re
+from functools import reduce
+from pathlib import Path
+
+import nbformat
+import pytest
+
+import bayesrisk
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts)
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+#: The last line of a cell that shows a figure.
+FIGURE = re.compile(r"^(?:br\.plotting\.plot_|az\.plot_|figure_)\w+\(", re.MULTILINE)
+
+
+def of(paths):
+    return pytest.mark.parametrize("path", paths, ids=lambda path: path.stem)
+
+
+@of(PAGES)
+def test_links_lead_somewhere(path):
+    text = path.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not target.startswith(("http", "#", "mailto")):
+            file = (path.parent / target.partition("#")[0]).resolve()
+            if file.suffix == ".ipynb":
+                file = ROOT / "notebooks" / file.name
+            assert file.exists(), target
+
+
+@of(PAGES)
+def test_pages_of_an_index_exist(path):
+    text = path.read_text(encoding="utf-8")
+    for body in re.findall(r"```\{toctree\}\n(.*?)```", text, re.DOTALL):
+        for name in re.findall(r"(?m)^[\w/-]+$", body):
+            assert (path.parent / f"{name}.md").exists(), name
+
+
+@of(sorted((DOCS / "start").glob("*.md")))
+def test_names_of_the_start_exist(path):
+    for name in re.findall(r"`br\.([\w.]+)`", path.read_text(encoding="utf-8")):
+        assert reduce(getattr, name.split("."), bayesrisk) is not None
+
+
+@of(sorted((DOCS / "start").glob("*.md")))
+def test_commands_of_the_start_exist(path):
+    from bayesrisk.cli.app import app
+
+    known = {c.name or c.callback.__name__.replace("_", "-") for c in app.registered_commands}
+    for name in re.findall(r"`\$ bayesrisk ([\w-]+)", path.read_text(encoding="utf-8")):
+        assert name in known
+
+
+@of([p for p in sorted((DOCS / "howto").glob("*.md")) if p.stem != "index"])
+def test_a_howto_says_when_to_use_it_and_its_limits(path):
+    text = path.read_text(encoding="utf-8")
+    assert "**When to use it.**" in text
+    if path.stem != "cite-and-versions":
+        assert re.search(r"Limits", text)
+
+
+@of([*PAGES, *NOTEBOOKS])
+def test_names_that_pages_and_notebooks_use_exist(path):
+    text = path.read_text(encoding="utf-8")
+    for name in set(re.findall(r"\bbr((?:\.[A-Za-z_]\w*)+)\(", text)):
+        thing = bayesrisk
+        for part in name[1:].split("."):
+            assert hasattr(thing, part), f"br{name}"
+            thing = getattr(thing, part)
+
+
+def described(text):
+    """Return whether an alternative text describes: a sentence, no name of a file."""
+    return len(text) > 40 and text.endswith(".") and ".png" not in text
+
+
+@of(NOTEBOOKS)
+def test_figures_of_notebooks_have_alternative_texts(path):
+    cells = nbformat.read(path, as_version=4).cells
+    shown = [c for c in cells if c.cell_type == "code" and FIGURE.search(c.source)]
+    for cell in shown:
+        assert described(cell.metadata["mystnb"]["image"]["alt"]), cell.source
+        assert "%matplotlib" not in cell.source
+
+
+@of(PAGES)
+def test_figures_of_pages_have_alternative_texts(path):
+    text = path.read_text(encoding="utf-8")
+    for cell in re.findall(r"```\{code-cell\} python\n(.*?)```", text, re.DOTALL):
+        if FIGURE.search(cell):
+            alt = re.search(r"^---\nmystnb:\n  image:\n    alt: (.*)\n---$", cell, re.MULTILINE)
+            assert alt, cell
+            assert described(alt[1])
+    for options in re.findall(r"```\{(?:image|figure)\}[^\n]*\n(.*?)```", text, re.DOTALL):
+        alt = re.search(r":alt: ([^\n]*)", options)
+        assert alt
+        assert described(alt[1])
+    assert not re.search(r"!\[\]\(", text)
+
+
+def test_the_texts_are_looked_at():
+    assert not described("../_images/8478ff.png")
+    assert FIGURE.search("x = 1\nbr.plotting.plot_levels(levels)")
