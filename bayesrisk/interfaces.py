@@ -1,18 +1,16 @@
-"""Protocols of the plug-ins: what laws, mechanisms, attacks and solvers must offer, no more."""
+"""Protocols of the plug-ins: what laws, mechanisms and attacks must offer, no more."""
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from bayesrisk._types import IntArray
 from bayesrisk.distributions.interfaces import NoiseLaw
 
 if TYPE_CHECKING:
-    from bayesrisk.reconstruction.solvers.model import IntegerModel, Limits, SolverResult
     from bayesrisk.release import MechanismSpec, Release
     from bayesrisk.tables import Microdata, Records, Workload
 
-__all__ = ["Attack", "Mechanism", "NoiseLaw", "SolverBackend"]
+__all__ = ["Attack", "Mechanism", "NoiseLaw"]
 
 
 @runtime_checkable
@@ -55,18 +53,3 @@ class Attack(Protocol):
 
     def run(self, release: "Release") -> object:
         """Return what the release gives away; the same release gives the same answer."""
-
-
-@runtime_checkable
-class SolverBackend(Protocol):
-    """Maximises a linear objective over an integer program, and says how sure the answer is.
-
-    The model, its limits and the answer are those of ``bayesrisk.reconstruction.solvers``.
-    """
-
-    name: str
-
-    def solve(
-        self, model: "IntegerModel", objective: IntArray, *, limits: "Limits | None" = None
-    ) -> "SolverResult":
-        """Return the status, values, objective and bound, checked in integer arithmetic."""

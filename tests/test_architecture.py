@@ -40,7 +40,7 @@ ZONES = [
 ROOMS = {
     "_files": "parse | parquet_footer | parquet seal text | leftovers | writing",
     "accounting": "budget | conversion | one_count",
-    "cli": "_app _data _output | _options | commands | app",
+    "cli": "_app data output | options | commands | app",
     "distributions": (
         "_base interfaces kernels | discrete_gaussian discrete_laplace finite scipy_adapter"
         " | noise sums truncated"

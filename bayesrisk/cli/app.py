@@ -12,7 +12,6 @@ import typer
 
 from bayesrisk._version import __version__
 from bayesrisk.cli._app import Command, Commands
-from bayesrisk.cli._options import flattened
 from bayesrisk.cli.commands.claims import claims
 from bayesrisk.cli.commands.convert import convert
 from bayesrisk.cli.commands.convert_file import convert_file
@@ -26,6 +25,7 @@ from bayesrisk.cli.commands.risk import risk
 from bayesrisk.cli.commands.simulate import simulate
 from bayesrisk.cli.commands.sweep import report, sweep
 from bayesrisk.cli.commands.tables import tabulate
+from bayesrisk.cli.options import flattened
 from bayesrisk.exceptions import BayesRiskError, DataError, PartFileError, WorkerError
 
 __all__ = ["app", "main"]

@@ -41,6 +41,7 @@ from bayesrisk.reconstruction.registry import available_attacks, make_attack, re
 from bayesrisk.reconstruction.solvers import (
     IntegerModel,
     Limits,
+    SolverBackend,
     SolverResult,
     make_solver,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "Reconstruction",
     "ReconstructionAttack",
     "SolutionVariability",
+    "SolverBackend",
     "SolverResult",
     "age_bin",
     "available_attacks",

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from bayesrisk import datasets as samples
-from bayesrisk.cli._data import MICRODATA, data_path, measurement_folder
 from bayesrisk.cli.app import main
+from bayesrisk.cli.data import MICRODATA, data_path, measurement_folder
 from bayesrisk.exceptions import ArgumentError
 
 

@@ -8,7 +8,7 @@ from mpmath import mp, mpf
 from oracles import laws as oracles
 
 from bayesrisk.distributions import kernels as _kernels
-from bayesrisk.distributions.discrete_gaussian import _MIDPOINT, log_normaliser
+from bayesrisk.distributions.discrete_gaussian import MIDPOINT, log_normaliser
 
 
 def both(ufunc, *arguments):
@@ -86,5 +86,5 @@ def test_euler_maclaurin_coefficients():
     # B_2k(1/2) / (2k)! is the coefficient of t**2k in (t/2) / sinh(t/2), with the sign of -sum.
     with mp.workdps(40):
         series = mp.taylor(lambda t: t / 2 / mp.sinh(t / 2) if t else mpf(1), 0, 19)
-    for k, coefficient in enumerate(_MIDPOINT, start=1):
+    for k, coefficient in enumerate(MIDPOINT, start=1):
         assert abs(abs(coefficient) - abs(float(series[2 * k]))) < 1e-14 * abs(coefficient), k

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from bayesrisk.cli._data import TABLES, data_path
-from bayesrisk.cli._options import RunOptions, SolverOption, names, optional_number
-from bayesrisk.cli._output import print_json, print_shards
+from bayesrisk.cli.data import TABLES, data_path
+from bayesrisk.cli.options import RunOptions, SolverOption, names, optional_number
+from bayesrisk.cli.output import print_json, print_shards
 
 __all__ = ["claims"]
 

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from bayesrisk.cli._options import JsonOption, SensitivityOption, optional_number, sensitivity_of
-from bayesrisk.cli._output import print_json, print_table
+from bayesrisk.cli.options import JsonOption, SensitivityOption, optional_number, sensitivity_of
+from bayesrisk.cli.output import print_json, print_table
 from bayesrisk.exceptions import ArgumentError
 
 __all__ = ["convert"]

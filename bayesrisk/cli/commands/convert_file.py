@@ -10,9 +10,9 @@ import typer
 
 from bayesrisk import _files
 from bayesrisk._files.parse import shown
-from bayesrisk.cli._data import data_path
-from bayesrisk.cli._options import JsonOption, QuietOption, called
-from bayesrisk.cli._output import print_json, progress, rows_done, warnings_as_lines
+from bayesrisk.cli.data import data_path
+from bayesrisk.cli.options import JsonOption, QuietOption, called
+from bayesrisk.cli.output import print_json, progress, rows_done, warnings_as_lines
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 
 if TYPE_CHECKING:

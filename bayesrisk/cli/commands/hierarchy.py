@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk._files.parse import shown
-from bayesrisk.cli._data import data_path
-from bayesrisk.cli._options import (
+from bayesrisk.cli.data import data_path
+from bayesrisk.cli.options import (
     JsonOption,
     SensitivityOption,
     number,
     optional_number,
     sensitivity_of,
 )
-from bayesrisk.cli._output import print_json, warnings_as_lines
+from bayesrisk.cli.output import print_json, warnings_as_lines
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:

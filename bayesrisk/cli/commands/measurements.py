@@ -10,9 +10,9 @@ import typer
 
 from bayesrisk import _files
 from bayesrisk._files.parse import shown
-from bayesrisk.cli._data import measurement_folder
-from bayesrisk.cli._options import JsonOption, QuietOption, number
-from bayesrisk.cli._output import print_json, progress
+from bayesrisk.cli.data import measurement_folder
+from bayesrisk.cli.options import JsonOption, QuietOption, number
+from bayesrisk.cli.output import print_json, progress
 from bayesrisk.exceptions import ArgumentError, OutputError
 
 if TYPE_CHECKING:

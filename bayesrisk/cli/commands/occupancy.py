@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesrisk.cli._data import MICRODATA, data_path
-from bayesrisk.cli._options import RunOptions, optional_number
-from bayesrisk.cli._output import print_json, print_shards
+from bayesrisk.cli.data import MICRODATA, data_path
+from bayesrisk.cli.options import RunOptions, optional_number
+from bayesrisk.cli.output import print_json, print_shards
 
 if TYPE_CHECKING:
     from bayesrisk.experiments import OccupancySummary

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from bayesrisk.cli._data import MICRODATA, data_path
-from bayesrisk.cli._options import JsonOption, QuietOption
-from bayesrisk.cli._output import print_json, progress
+from bayesrisk.cli.data import MICRODATA, data_path
+from bayesrisk.cli.options import JsonOption, QuietOption
+from bayesrisk.cli.output import print_json, progress
 from bayesrisk.exceptions import ArgumentError
 
 __all__ = ["reidentify"]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk._files.parse import read_toml, shown, toml_document
-from bayesrisk.cli._data import MICRODATA, data_path
-from bayesrisk.cli._options import JsonOption, called, names
-from bayesrisk.cli._output import print_json
+from bayesrisk.cli.data import MICRODATA, data_path
+from bayesrisk.cli.options import JsonOption, called, names
+from bayesrisk.cli.output import print_json
 from bayesrisk.exceptions import ArgumentError, ConfigError
 
 if TYPE_CHECKING:

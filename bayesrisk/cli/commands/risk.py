@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bayesrisk.cli._options import (
+from bayesrisk.cli.options import (
     JsonOption,
     SensitivityOption,
     called,
@@ -13,7 +13,7 @@ from bayesrisk.cli._options import (
     optional_number,
     sensitivity_of,
 )
-from bayesrisk.cli._output import print_json, print_table
+from bayesrisk.cli.output import print_json, print_table
 
 __all__ = ["risk"]
 

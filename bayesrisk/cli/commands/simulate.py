@@ -9,8 +9,8 @@ import typer
 
 from bayesrisk import _files
 from bayesrisk._files.parse import shown
-from bayesrisk.cli._options import JsonOption, called, number
-from bayesrisk.cli._output import print_json
+from bayesrisk.cli.options import JsonOption, called, number
+from bayesrisk.cli.output import print_json
 from bayesrisk.exceptions import ArgumentError, OutputError
 
 if TYPE_CHECKING:

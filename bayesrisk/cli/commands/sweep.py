@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from bayesrisk.cli._data import SWEEPS, data_path
-from bayesrisk.cli._options import JsonOption, RunOptions
-from bayesrisk.cli._output import print_json, print_shards
+from bayesrisk.cli.data import SWEEPS, data_path
+from bayesrisk.cli.options import JsonOption, RunOptions
+from bayesrisk.cli.output import print_json, print_shards
 
 __all__ = ["report", "sweep"]
 

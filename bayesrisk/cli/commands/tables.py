@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk import _files
-from bayesrisk.cli._data import MICRODATA, data_path
-from bayesrisk.cli._options import JsonOption, QuietOption, called, names
-from bayesrisk.cli._output import print_json, progress, rows_done
+from bayesrisk.cli.data import MICRODATA, data_path
+from bayesrisk.cli.options import JsonOption, QuietOption, called, names
+from bayesrisk.cli.output import print_json, progress, rows_done
 from bayesrisk.exceptions import ArgumentError, OutputError
 
 if TYPE_CHECKING:

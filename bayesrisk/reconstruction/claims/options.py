@@ -15,12 +15,12 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._types import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.claims._cells import HOUSEHOLD, TENURES, possible_cells
 from bayesrisk.reconstruction.claims.search.decide_block import Study
 from bayesrisk.reconstruction.claims.search.lattice import subsets
 from bayesrisk.reconstruction.claims.search.space import ClaimSpace, claim_space
 from bayesrisk.reconstruction.solvers import make_solver
+from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 from bayesrisk.tables.published import PublishedTables
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Table

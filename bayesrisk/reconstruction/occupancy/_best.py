@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk._types import IntArray
-from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.occupancy._program import BlockProgram
 from bayesrisk.reconstruction.occupancy.law import UNIT
 from bayesrisk.reconstruction.solvers import IntegerModel, Limits
@@ -23,6 +22,7 @@ from bayesrisk.reconstruction.solvers.branching import (
     reduced_values,
 )
 from bayesrisk.reconstruction.solvers.highs import HighsWarm
+from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 
 __all__ = [
     "Best",

@@ -19,10 +19,10 @@ from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentTypeError
-from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
 from bayesrisk.reconstruction.solvers import IntegerModel, Limits, make_solver
 from bayesrisk.reconstruction.solvers.branching import proves_infeasible
+from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 
 if TYPE_CHECKING:
     import pandas as pd

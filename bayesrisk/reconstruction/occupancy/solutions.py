@@ -16,11 +16,11 @@ from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.occupancy._program import BlockProgram, block_program
 from bayesrisk.reconstruction.occupancy.law import UNIT, HouseholdLaw
 from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
 from bayesrisk.reconstruction.solvers import Limits, make_solver
+from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,12 +12,12 @@ from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.occupancy._program import kind_limit, statistic_rows
 from bayesrisk.reconstruction.occupancy.law import HouseholdLaw
 from bayesrisk.reconstruction.occupancy.solutions import OccupancyReconstruction
 from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
 from bayesrisk.reconstruction.solvers import IntegerModel, Limits, make_solver
+from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,10 +6,10 @@ import pandas as pd
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.linkage.age_bins import age_bin
 from bayesrisk.reconstruction.records.reconstruction import Reconstruction, reconstruct
 from bayesrisk.reconstruction.solvers import make_solver
+from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 from bayesrisk.release import Release
 
 __all__ = ["ReconstructionAttack", "record_form"]

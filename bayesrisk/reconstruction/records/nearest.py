@@ -6,9 +6,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesrisk._types import IntArray
-from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.constraints.kernels import HIDDEN
 from bayesrisk.reconstruction.solvers import IntegerModel, Limits
+from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 
 __all__ = ["Nearest", "nearest_records"]
 

@@ -13,12 +13,12 @@ from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._types import IntArray, TextArray
 from bayesrisk._version import __version__
-from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.records.check_records import complete
 from bayesrisk.reconstruction.records.nearest import nearest_records
 from bayesrisk.reconstruction.records.problem import Instance, instance
 from bayesrisk.reconstruction.records.solve import Solution, solve
 from bayesrisk.reconstruction.solvers import make_solver
+from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 from bayesrisk.tables.published import PublishedTables
 
 if TYPE_CHECKING:

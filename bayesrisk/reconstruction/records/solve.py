@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk._types import IntArray
-from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.constraints import kernels as blocks
 from bayesrisk.reconstruction.records import _search_kernels as kernels
 from bayesrisk.reconstruction.records.models import distance_model, solution_model, variables
 from bayesrisk.reconstruction.records.problem import BlockBounds, Instance, block_bounds
 from bayesrisk.reconstruction.records.program import Program, build_program
 from bayesrisk.reconstruction.solvers import BOUND_ERROR, Limits
+from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 
 __all__ = ["Farthest", "Solution", "farthest", "open_program", "solve"]
 

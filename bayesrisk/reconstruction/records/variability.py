@@ -14,7 +14,6 @@ from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.constraints.cells import Queries, entries
 from bayesrisk.reconstruction.constraints.kernels import FIXED, HIDDEN, OPEN
 from bayesrisk.reconstruction.records.check_records import first_differences
@@ -23,6 +22,7 @@ from bayesrisk.reconstruction.records.program import Program
 from bayesrisk.reconstruction.records.reconstruction import Reconstruction, reconstruct
 from bayesrisk.reconstruction.records.solve import Farthest, farthest, open_program
 from bayesrisk.reconstruction.solvers import make_solver
+from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 from bayesrisk.tables.published import PublishedTables
 
 if TYPE_CHECKING:

@@ -1,5 +1,6 @@
 """Integer programs through HiGHS, or any solver that PuLP drives, with answers that are checked."""
 
+from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 from bayesrisk.reconstruction.solvers.model import (
     BOUND_ERROR,
     IntegerModel,
@@ -15,6 +16,7 @@ __all__ = [
     "IntegerModel",
     "Limits",
     "Raw",
+    "SolverBackend",
     "SolverResult",
     "make_solver",
     "settle_answer",

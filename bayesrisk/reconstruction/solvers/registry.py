@@ -5,7 +5,7 @@ from typing import Any
 from bayesrisk._files.parse import shown
 from bayesrisk._plugins import Registry
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.interfaces import SolverBackend
+from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 
 __all__ = ["make_solver"]
 

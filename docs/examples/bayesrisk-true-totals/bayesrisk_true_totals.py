@@ -5,7 +5,7 @@ from dataclasses import replace
 from bayesrisk import MechanismSpec
 from bayesrisk.mechanisms import BaseMechanism, Protected
 from bayesrisk.release import RoundingSpec, TrueCounts
-from bayesrisk.tables import as_microdata, tabulate_records
+from bayesrisk.tables import as_microdata, tabulate
 
 
 class TrueTotals(BaseMechanism):
@@ -26,7 +26,7 @@ class TrueTotals(BaseMechanism):
         super().__init__(MechanismSpec("true-totals", parameters, others=rounded))
 
     def _protect(self, microdata, workload, rng):
-        tables = tabulate_records(as_microdata(microdata), workload)
+        tables = tabulate(as_microdata(microdata), workload)
         exact = {key: TrueCounts() for key in tables.counts if key[1] in self._true}
         counts = {
             key: part if key in exact else self._rounded(part, rng)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from oracles.reconstruction import solutions
 
 from bayesrisk.exceptions import ArgumentError, MissingDependencyError
-from bayesrisk.interfaces import SolverBackend
+from bayesrisk.reconstruction import SolverBackend
 from bayesrisk.reconstruction.solvers import (
     IntegerModel,
     Limits,

@@ -3,12 +3,12 @@
 import numpy as np
 
 from bayesrisk._types import IntArray
-from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.claims.search.problem import BlockSystem, Conflict
 from bayesrisk.reconstruction.claims.search.space import ClaimSpace
 from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.reconstruction.solvers.branching import proves_infeasible
 from bayesrisk.reconstruction.solvers.deadline import Deadline
+from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 
 __all__ = ["describe", "smallest_conflict"]
 

@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk._types import BoolArray, CodeArray, IntArray
-from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.claims.search.basis import RowBasis, row_basis
 from bayesrisk.reconstruction.claims.search.exchange import Exchange
 from bayesrisk.reconstruction.claims.search.lattice import Subsets, matches
@@ -26,6 +25,7 @@ from bayesrisk.reconstruction.solvers.branching import (
     proves_infeasible,
 )
 from bayesrisk.reconstruction.solvers.deadline import Deadline
+from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 
 __all__ = ["REFUTED", "UNDECIDED", "VERIFIED", "Decider"]
 

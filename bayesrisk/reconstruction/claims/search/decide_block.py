@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayesrisk._types import BoolArray, CodeArray, IntArray
-from bayesrisk.interfaces import SolverBackend
 from bayesrisk.reconstruction.claims.search.conflict import describe, smallest_conflict
 from bayesrisk.reconstruction.claims.search.decide import REFUTED, UNDECIDED, VERIFIED, Decider
 from bayesrisk.reconstruction.claims.search.kernels import pattern_counts
@@ -20,6 +19,7 @@ from bayesrisk.reconstruction.claims.search.problem import BlockSystem, Conflict
 from bayesrisk.reconstruction.claims.search.readable import readable_everywhere, readable_here
 from bayesrisk.reconstruction.claims.search.space import ClaimSpace
 from bayesrisk.reconstruction.solvers.deadline import Deadline
+from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 
 __all__ = ["BlockClaims", "Study", "study"]
 

@@ -53,7 +53,7 @@ class RunOptions:
 
     def run(self, study: Any, folder: Any, title: str) -> Any:
         """Run a study into a folder with these options, showing its progress."""
-        from bayesrisk.cli._output import progress
+        from bayesrisk.cli.output import progress
         from bayesrisk.experiments import run
 
         share = _share(self.shard)
