@@ -51,6 +51,7 @@ def test_commands_of_the_start_exist(path):
     from bayesrisk.cli.app import app
 
     known = {c.name or c.callback.__name__.replace("_", "-") for c in app.registered_commands}
+    known |= {group.name or group.typer_instance.info.name for group in app.registered_groups}
     for name in re.findall(r"`\$ bayesrisk ([\w-]+)", path.read_text(encoding="utf-8")):
         assert name in known
 

@@ -3,6 +3,7 @@
 import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import pytest
 
@@ -17,7 +18,12 @@ from bayesrisk.reconstruction.solvers.registry import REGISTRY as SOLVERS
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 ALL = [MECHANISMS, ATTACKS, EXECUTORS, SOLVERS]
-METHODS = {"mechanism": "release", "attack": "run", "executor": "run", "solver": "solve"}
+METHODS = {"mechanism": "release", "attack": "run", "executor": "submit", "solver": "solve"}
+
+
+@runtime_checkable
+class Runner(Protocol):
+    def run(self, task, items): ...
 
 
 class Runs:
@@ -46,7 +52,7 @@ def points(monkeypatch):
 @pytest.fixture
 def runners():
     own = {"slow": f"{__name__}:Runs"}
-    return Registry("runner", own=own, protocol=EXECUTORS._protocol, needs="run()")
+    return Registry("runner", own=own, protocol=Runner, needs="run()")
 
 
 def test_the_packages_own_are_listed_once():
@@ -98,7 +104,7 @@ def test_a_plug_in_behind_a_broken_one_is_found(runners, points):
 
 def test_a_plug_in_does_not_replace_the_packages_own(points):
     points.append(Point("serial", dict))
-    assert list(EXECUTORS.make("serial", 1).run(abs, [-1])) == [1]
+    assert EXECUTORS.make("serial", 1).submit(abs, -1).result() == 1
 
 
 def test_what_is_registered_comes_before_plug_ins(runners, points):

@@ -134,7 +134,7 @@ def commands(at):
         ),
         "reidentify": Command(
             ("reidentify", at / "records", "--attacker", at / "known.parquet", "--truth",
-             at / "truth.parquet")
+             at / "truth.parquet", "-q")
         ),
         "occupancy-attack": Command(
             ("occupancy", "attack", at / "occupancy-tables", "-q"), resume=True

@@ -45,8 +45,8 @@ def print_table(rows: list[dict[str, Any]], title: str) -> None:
 def print_shards(summary: Any) -> None:
     """Print what a run in shards did, and whether others must finish it."""
     typer.echo(
-        f"{summary.computed} shards computed, {summary.resumed} found finished, "
-        f"of {summary.shards} in {summary.folder}"
+        f"{summary.computed + summary.resumed} of {summary.shards} parts done "
+        f"({summary.resumed} were already there), in {summary.folder}"
     )
     if not summary.complete:
         typer.echo("shards of other runs are missing: results are written with the last of them")

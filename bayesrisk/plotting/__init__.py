@@ -5,7 +5,9 @@ sweep, or your own) and returns the Matplotlib Axes, or an array of them where t
 panels, in reading order.  A notebook shows the whole figure.  Pass your own as ``ax``.
 """
 
-from bayesrisk.plotting._canvas import Panels, Where, figure_of, save_figure
+from bayesrisk.plotting._canvas import Panels as Panels
+from bayesrisk.plotting._canvas import Where as Where
+from bayesrisk.plotting._canvas import figure_of, save_figure
 from bayesrisk.plotting.block import (
     plot_correct_decision,
     plot_decision_accuracy,
@@ -39,8 +41,6 @@ from bayesrisk.plotting.reidentification import (
 from bayesrisk.plotting.statements import plot_statements
 
 __all__ = [
-    "Panels",
-    "Where",
     "figure_of",
     "plot_autocorr",
     "plot_claims",

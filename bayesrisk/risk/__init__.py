@@ -11,7 +11,6 @@ from bayesrisk.risk.count.averages import (
     marginal_posterior,
     marginal_risk,
 )
-from bayesrisk.risk.count.before_postprocessing import before_postprocessing
 from bayesrisk.risk.count.blocks import BlockRisk, block_risk
 from bayesrisk.risk.count.postprocessing import (
     PostprocessingComparison,
@@ -20,6 +19,7 @@ from bayesrisk.risk.count.postprocessing import (
 )
 from bayesrisk.risk.count.scenarios import SCENARIOS, Scenario
 from bayesrisk.risk.count.several_levels import multilevel_marginal_posterior
+from bayesrisk.risk.count.unprocessed import before_postprocessing
 from bayesrisk.risk.linkage.agreement import Agreement, compare_with_truth
 from bayesrisk.risk.linkage.majority import MajorityInference, majority_inference
 from bayesrisk.risk.linkage.race_ethnicity import race_ethnicity_counts

@@ -139,7 +139,7 @@ def test_sweep_and_report(run, config, tmp_path):
     out_folder = tmp_path / "out"
     status, out, err = run("sweep", config, "-o", out_folder)
     assert status == 0
-    assert "4 shards computed" in out
+    assert "4 of 4 parts done (0 were already there)" in out
     assert "of 4 shards" in err  # plain log lines, as this is no terminal
     assert (out_folder / "report.html").exists()
     status, out, err = run("sweep", config, "-o", out_folder)

@@ -117,8 +117,8 @@ CHAINS = {
     "reconstruct": ("tabulate", ("reconstruct", "{}", "--scope", "block", "-q")),
     "reconstruct-release": ("release", ("reconstruct", "{}", "--scope", "block", "-q")),
     "claims": ("household-tables", ("claims", "{}", "--columns", "size", "-q")),
-    "occupancy": ("occupancy-tables", ("occupancy", "{}", "-q")),
-    "occupancy-release": ("occupancy-release", ("occupancy", "{}", "-q")),
+    "occupancy": ("occupancy-tables", ("occupancy", "attack", "{}", "-q")),
+    "occupancy-release": ("occupancy-release", ("occupancy", "attack", "{}", "-q")),
     "reidentify": (
         "records",
         ("reidentify", "{}", "--attacker", "known.parquet", "--truth", "truth.parquet"),

@@ -81,8 +81,7 @@ def run(
     >>> import tempfile
     >>> from bayesrisk.experiments import SweepStudy, parse_config, run
     >>> config = parse_config({
-    ...     "quantities": {"names": ["marginal_risk"]},
-    ...     "grid": {"rho": [0.1, 1.0], "prior": [0.1]},
+    ...     "quantities": ["marginal_risk"], "grid": {"rho": [0.1, 1.0], "prior": [0.1]},
     ... })
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     summary = run(SweepStudy(config), folder)

@@ -1,5 +1,7 @@
 """How far from a reconstruction other households that fit the same statistics can be (Eq. 3)."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -66,7 +68,7 @@ class OccupancyVariability:
         none = np.array([s == "none" for s in self.status], dtype=bool)
         return np.asarray(np.where(none, np.nan, share))
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self) -> pd.DataFrame:
         """Return one row for each block.
 
         Returns

@@ -25,7 +25,7 @@ from bayesrisk.inference.count import postprocessed_kernels as kernels
 from bayesrisk.inference.count.noise_differences import SumLaws, exact_wanted, sum_laws
 from bayesrisk.inference.count.postprocessed import group_setting
 from bayesrisk.risk.count.averages import marginal_posterior
-from bayesrisk.risk.count.before_postprocessing import before_postprocessing
+from bayesrisk.risk.count.unprocessed import before_postprocessing
 
 __all__ = [
     "PostprocessingComparison",

@@ -1,5 +1,7 @@
 """Agreement of reconstructed records with the truth, beside that of the guessers."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 

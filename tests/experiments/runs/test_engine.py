@@ -34,7 +34,7 @@ STUDIES = ["sweep", "reconstruct", "claims", "occupancy-attack", "occupancy-stud
 def studies(tmp_path_factory):
     """A study of each kind, of several shards."""
     at = tmp_path_factory.mktemp("inputs")
-    data = samples.microdata("fifty-blocks")
+    data = samples.load_microdata("fifty-blocks")
     blocks, sizes = np.unique(data.households.geoids, return_counts=True)
     small = blocks[np.argsort(sizes, kind="stable")[:3]]
     own = data.households.take(np.flatnonzero(np.isin(data.households.geoids, small)))

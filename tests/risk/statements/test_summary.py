@@ -212,11 +212,11 @@ def test_two_adversaries_are_two_rows_and_two_lines():
 def test_axes_of_ones_own():
     rows = [row("claims", p, "1", 1, 0.5, 1.0, "proved") for p in ("identity", "swapping")]
     axes = Figure().subplots(1, 2)
-    assert Statements(pd.DataFrame(rows)).plot(axes[1]) is axes[1].figure
+    assert Statements(pd.DataFrame(rows)).plot(axes[1])[0] is axes[1]
     assert [line.get_label() for line in axes[1].lines[:-1]] == ["identity", "swapping"]
     assert not axes[0].lines
     rows.append(row("occupancy", "identity", "1", 1, 0.5, 1.0, "proved"))
-    with pytest.raises(ArgumentError, match="ax must be one for one attack, got 2 attacks"):
+    with pytest.raises(ArgumentError, match="ax must hold 2 Axes, one for each panel, got 1"):
         Statements(pd.DataFrame(rows)).plot(axes[0])
 
 
