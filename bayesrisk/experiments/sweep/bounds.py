@@ -106,9 +106,15 @@ class Bound:
 
 
 class Several:
-    """A list with at least one entry, each of which is checked by the type of the entries."""
+    """A list with at least one entry, each of which is checked by the type of the entries.
+
+    ``read`` is the type of the list in the file, where the field keeps something else.
+    """
 
     words = "a list with at least one entry"
+
+    def __init__(self, read: Any = None) -> None:
+        self.read = read
 
     def _check(self, value: Any) -> Any:
         if not isinstance(value, list) or not value:
@@ -117,7 +123,8 @@ class Several:
 
     def __get_pydantic_core_schema__(self, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Return the check before that of the entries."""
-        return core_schema.no_info_before_validator_function(self._check, handler(kind))
+        entries = handler(kind) if self.read is None else handler.generate_schema(self.read)
+        return core_schema.no_info_before_validator_function(self._check, entries)
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler

@@ -6,7 +6,7 @@ pydantic takes a while to import, so only what reads a configuration imports thi
 import json
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WrapValidator
@@ -88,10 +88,21 @@ def _budget(value: Any, name: str = "", total: Any = None) -> Budget:
     return Budget(name, float(exact), census=census)
 
 
-_BUDGET = Bound(number(*_RHO).words, _budget, number(*_RHO).drawn)
+def _nameless(value: Any) -> Budget:
+    """Return the budget of an entry that is no table: nothing marks it, nor where it comes from."""
+    return Budget("", _budget(value).value)
 
 
-def _increasing(ends: Any, check: Callable[[Any], list[Fraction]]) -> list[float]:
+_AMOUNT = number(*_RHO).drawn
+_BUDGET = Bound(number(*_RHO).words, _nameless, _AMOUNT)
+
+
+def _as_given(drawn: dict[str, Any]) -> Bound:
+    """Return the bound of what is checked with the keys beside it."""
+    return Bound("", lambda value: value, drawn)
+
+
+def _increasing(ends: Any, check: Callable[[Any], list[float]]) -> list[float]:
     """Return the ends of a range as doubles."""
     if isinstance(ends, list) and ends and len(ends) != 2:
         raise refuse("two numbers")
@@ -102,7 +113,7 @@ def _increasing(ends: Any, check: Callable[[Any], list[Fraction]]) -> list[float
 
 
 _Ends = Annotated[
-    list[Annotated[Fraction, number(*_RHO, indexed=False)]], Several(), WrapValidator(_increasing)
+    list[Annotated[float, number(*_RHO, indexed=False)]], Several(), WrapValidator(_increasing)
 ]
 _Points = Annotated[int, whole(2, _MAX_POINTS), Field(description="How many, both ends included.")]
 
@@ -115,7 +126,7 @@ class LogRange(Section):
 
     def budgets(self) -> list[Budget]:
         """Return the values."""
-        return [Budget("", float(v)) for v in np.geomspace(*self.log, self.points)]
+        return [Budget("", float(v)) for v in np.geomspace(self.log[0], self.log[1], self.points)]
 
 
 class LinearRange(Section):
@@ -126,24 +137,27 @@ class LinearRange(Section):
 
     def budgets(self) -> list[Budget]:
         """Return the values."""
-        return [Budget("", float(v)) for v in np.linspace(*self.linear, self.points)]
+        return [
+            Budget("", float(v)) for v in np.linspace(self.linear[0], self.linear[1], self.points)
+        ]
 
 
 class Named(Section):
     """One budget, with a name that figures and tables mark."""
 
     name: Annotated[str, _TEXT] = ""
-    value: Annotated[Any, Bound("", lambda value: value, _BUDGET.drawn)] = None
-    budget: Annotated[Any, Bound("", lambda value: value, _BUDGET.drawn)] = None
-    total: Annotated[Any, Bound("", lambda value: value, _BUDGET.drawn)] = Field(
+    value: Annotated[Any, _as_given(_AMOUNT)] = None
+    budget: Annotated[Any, _as_given(_AMOUNT)] = None
+    total: Annotated[Any, _as_given({"type": ["number", "string"]})] = Field(
         None, description="Rescales the whole allocation of the 2020 Census."
     )
+    _forms: ClassVar[tuple[str, ...]] = ("value", "budget")
 
     @_model(mode="after")
     def _is_one_budget(self) -> Self:
         given = self.model_fields_set
         if ("value" in given) == ("budget" in given):
-            raise refuse("a table with one of value, budget, log, linear")
+            raise refuse(f"a table with one of {', '.join(self._forms)}")
         if self.total is not None and "budget" not in given:
             raise refuse("left out without budget", key=".total", value=self.total)
         self.budgets()
@@ -157,6 +171,8 @@ class Named(Section):
 
 class NamedOrRange(Named):
     """One budget where a range may stand too."""
+
+    _forms: ClassVar[tuple[str, ...]] = ("value", "budget", "log", "linear")
 
     @classmethod
     def known(cls, names: list[str]) -> list[str]:
@@ -209,9 +225,8 @@ def _sorted(entries: list[Any]) -> tuple[Budget, ...]:
 
 
 _Budgets = Annotated[
-    list[_Entry],
-    Several(),
-    AfterValidator(_sorted),
+    tuple[Budget, ...],
+    Several(read=Annotated[list[_Entry], AfterValidator(_sorted)]),
     BeforeValidator(
         lambda value: value if isinstance(value, list) else [value],
         json_schema_input_type=_Entry | Annotated[list[_Entry], Several()],
@@ -306,7 +321,7 @@ class Levels(Section):
     """Levels from the target's block upwards; only the proportions of rho matter."""
 
     names: Annotated[list[Annotated[str, _TEXT]], Several()]
-    rho: Annotated[list[_Level], Several(), AfterValidator(_flat)]
+    rho: Annotated[list[Budget], Several(read=Annotated[list[_Level], AfterValidator(_flat)])]
 
     @_model(mode="after")
     def _are_as_many(self) -> Self:
@@ -389,5 +404,5 @@ class _Drawing(GenerateJsonSchema):
 def json_schema() -> str:
     """Return the JSON Schema of the document, which an editor can use."""
     schema = Document.model_json_schema(schema_generator=_Drawing)
-    schema = {"$schema": _Drawing.schema_dialect, **schema}
+    schema = {"$schema": _Drawing.schema_dialect, **schema, "title": "Sweep of bayesrisk"}
     return json.dumps(schema, indent=2, sort_keys=True) + "\n"

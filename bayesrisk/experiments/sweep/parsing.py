@@ -128,7 +128,7 @@ def _resolved(read: "Document", source: str, folder: Path) -> SweepConfig:
         scenario=read.scenario,
         seed=read.seed,
         targets=read_targets(read.table, source=source, folder=folder),
-        rho=tuple(grid.rho),
+        rho=grid.rho,
         prior=tuple(grid.prior),
         sensitivity=tuple(grid.sensitivity),
         noise=_once(grid.noise),
@@ -166,7 +166,7 @@ def _hierarchy(groups: "Groups | None") -> Hierarchy:
     if groups is None:
         return Hierarchy()
     return Hierarchy(
-        rho_group=tuple(groups.rho_group),
+        rho_group=groups.rho_group,
         group_count=tuple(sorted(set(groups.group_count))),
         n_siblings=tuple(sorted(set(groups.n_siblings))),
         conditionals=_once(groups.conditionals),
