@@ -28,7 +28,18 @@ PACKAGES = [
     "risk",
     "tables",
 ]
-HEAVY = ["numba", "matplotlib", "arviz", "pulp", "highspy", "scipy", "dask", "typer", "rich"]
+HEAVY = [
+    "arviz",
+    "dask",
+    "highspy",
+    "matplotlib",
+    "numba",
+    "pulp",
+    "pydantic",
+    "rich",
+    "scipy",
+    "typer",
+]
 
 
 def stub():

@@ -1,9 +1,8 @@
 """The table whose cells hold the targets of a sweep: CSV or Parquet, one row for each cell."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import pandas as pd
 
@@ -32,14 +31,28 @@ class Target:
         return self.count - 1
 
 
-def read_targets(
-    section: Mapping[str, Any] | None, *, source: str, folder: Path
-) -> tuple[Target, ...]:
+class TableSection(Protocol):
+    """The checked ``[table]`` section of a configuration."""
+
+    @property
+    def path(self) -> str:
+        """The file."""
+
+    @property
+    def count(self) -> str:
+        """Column of counts."""
+
+    @property
+    def targets(self) -> str:
+        """``"unique"`` or ``"all"``."""
+
+
+def read_targets(section: TableSection | None, *, source: str, folder: Path) -> tuple[Target, ...]:
     """Return the targets that the ``[table]`` section of a configuration names.
 
     Parameters
     ----------
-    section : mapping or None
+    section : TableSection or None
         Keys ``path``, ``count`` (default ``"count"``) and ``targets`` (``"unique"``, the default,
         or ``"all"`` cells that are not empty); None for one nameless target alone in its cell.
     source : str
@@ -55,21 +68,13 @@ def read_targets(
     Raises
     ------
     ConfigError
-        If a key has a wrong value, or the file cannot be read.
+        If the file cannot be read.
     DataError
         If the table has no such column, a bad count, or no or too many targets.
     """
     if section is None:
         return (Target("target", 1),)
-    which = section.get("targets", "unique")
-    if which not in ("unique", "all"):
-        raise ConfigError(f"{source}: table.targets must be unique or all, got {shown(which)}")
-    column = section.get("count", "count")
-    name = section.get("path")
-    if not isinstance(name, str) or not isinstance(column, str):
-        raise ConfigError(
-            f"{source}: table.path and table.count must be text, got {shown(section)}"
-        )
+    name, column, which = section.path, section.count, section.targets
     frame = _read(name, source, folder)
     if column not in frame.columns:
         known = ", ".join(map(str, frame.columns))

@@ -97,6 +97,14 @@ BAD = {
     "grid.released must be a whole number": ("grid.released", [0.5]),
     "quantities must be one of": ("quantities", ["gossip"]),
     "levels.names must be as many": ("levels.names", ["one"]),
+    r"unknown key levels.rho\[0\].log; known: levels.rho\[0\].name": (
+        "levels.rho",
+        [{"log": [1, 2], "points": 2}, 1],
+    ),
+    "grid.rhoo; known: grid.rho": ("grid", {"rhoo": [1]}),
+    "grid.prior must be a list with at least one entry, got None": ("grid", {"rho": [1]}),
+    r"\[levels\] must be a table, got 3": ("levels", 3),
+    "table.path must be text, got 3": ("table", {"path": 3}),
     r"hierarchy.group_count must be a whole number in \[1, .* got 0": (
         "hierarchy.group_count",
         [0],

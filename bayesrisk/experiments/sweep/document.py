@@ -1,0 +1,408 @@
+"""The TOML document of a sweep as pydantic models: its keys, their bounds, and its JSON Schema.
+
+pydantic takes a while to import, so only what reads a configuration imports this module.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WrapValidator
+from pydantic import model_validator as _model
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import PydanticCustomError, core_schema
+
+from bayesrisk.accounting import census_2020_budget
+from bayesrisk.accounting.budget import SENSITIVITIES
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.experiments.sweep.bounds import (
+    Bound,
+    Section,
+    Several,
+    choice,
+    number,
+    refuse,
+    whole,
+)
+from bayesrisk.experiments.sweep.config import NOISES, QUANTITIES, Budget
+from bayesrisk.inference.two_levels.model import CONDITIONALS
+from bayesrisk.risk.count.scenarios import SCENARIOS
+
+__all__ = ["Document", "json_schema"]
+
+_MAX_POINTS = 10**6
+_RHO = (1e-12, 1e6)
+_COUNT = whole(1, 10**6)
+_RELEASED = whole(-(10**9), 10**9)
+
+
+def _short(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > 200:
+        raise refuse("text of 1 to 200 characters")
+    return value
+
+
+def _any_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise refuse("text")
+    return value
+
+
+_TEXT = Bound(
+    "text of 1 to 200 characters",
+    _short,
+    {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"\S"},
+)
+_ANY_TEXT = Bound("text", _any_text, {"type": "string"})
+
+
+def _of_census(value: Any) -> bool:
+    """Return whether a value names a budget of the 2020 Census."""
+    return isinstance(value, str) and value.split("/")[0] in ("pl94", "dhc")
+
+
+def _census(value: str, total: Any) -> Fraction:
+    """Return the rho of PRODUCT/REGION/UNIVERSE/LEVEL/QUERY."""
+    parts = value.split("/")
+    if len(parts) != 5:
+        raise refuse("PRODUCT/REGION/UNIVERSE/LEVEL/QUERY", value=value)
+    product, region, universe, level, query = parts
+    try:
+        table = census_2020_budget(product, region=region, universe=universe, total_rho=total)
+    except ArgumentError as error:
+        raise PydanticCustomError("said", "{words}", {"words": str(error)}) from error
+    row = table[(table["level"] == level) & (table["query"] == query)]
+    if row.empty:
+        known = ", ".join(f"{a}/{b}" for a, b in zip(table["level"], table["query"], strict=True))
+        raise refuse(f"one of LEVEL/QUERY = {known}", value=value)
+    exact: Fraction = row["rho"].iloc[0]
+    return exact
+
+
+def _budget(value: Any, name: str = "", total: Any = None) -> Budget:
+    """Return the budget that a number, a fraction or a name of the 2020 Census stands for."""
+    census = _of_census(value)
+    exact = number(*_RHO, value=value).check(_census(value, total) if census else value)
+    return Budget(name, float(exact), census=census)
+
+
+def _nameless(value: Any) -> Budget:
+    """Return the budget of an entry that is no table: nothing marks it, nor where it comes from."""
+    return Budget("", _budget(value).value)
+
+
+_AMOUNT = number(*_RHO).drawn
+_BUDGET = Bound(number(*_RHO).words, _nameless, _AMOUNT)
+
+
+def _as_given(drawn: dict[str, Any]) -> Bound:
+    """Return the bound of what is checked with the keys beside it."""
+    return Bound("", lambda value: value, drawn)
+
+
+def _increasing(ends: Any, check: Callable[[Any], list[float]]) -> list[float]:
+    """Return the ends of a range as doubles."""
+    if isinstance(ends, list) and ends and len(ends) != 2:
+        raise refuse("two numbers")
+    first, last = (float(end) for end in check(ends))
+    if not first < last:
+        raise refuse("increasing")
+    return [first, last]
+
+
+_Ends = Annotated[
+    list[Annotated[float, number(*_RHO, indexed=False)]], Several(), WrapValidator(_increasing)
+]
+_Points = Annotated[int, whole(2, _MAX_POINTS), Field(description="How many, both ends included.")]
+
+
+class LogRange(Section):
+    """Values at equal ratios."""
+
+    log: Annotated[_Ends, Field(description="First and last value.")]
+    points: _Points
+
+    def budgets(self) -> list[Budget]:
+        """Return the values."""
+        return [Budget("", float(v)) for v in np.geomspace(self.log[0], self.log[1], self.points)]
+
+
+class LinearRange(Section):
+    """Values at equal distances."""
+
+    linear: Annotated[_Ends, Field(description="First and last value.")]
+    points: _Points
+
+    def budgets(self) -> list[Budget]:
+        """Return the values."""
+        return [
+            Budget("", float(v)) for v in np.linspace(self.linear[0], self.linear[1], self.points)
+        ]
+
+
+class Named(Section):
+    """One budget, with a name that figures and tables mark."""
+
+    name: Annotated[str, _TEXT] = ""
+    value: Annotated[Any, _as_given(_AMOUNT)] = None
+    budget: Annotated[Any, _as_given(_AMOUNT)] = None
+    total: Annotated[Any, _as_given({"type": ["number", "string"]})] = Field(
+        None, description="Rescales the whole allocation of the 2020 Census."
+    )
+    _forms: ClassVar[tuple[str, ...]] = ("value", "budget")
+
+    @_model(mode="after")
+    def _is_one_budget(self) -> Self:
+        given = self.model_fields_set
+        if ("value" in given) == ("budget" in given):
+            raise refuse(f"a table with one of {', '.join(self._forms)}")
+        if self.total is not None and "budget" not in given:
+            raise refuse("left out without budget", key=".total", value=self.total)
+        self.budgets()
+        return self
+
+    def budgets(self) -> list[Budget]:
+        """Return the one value."""
+        value = self.value if "value" in self.model_fields_set else self.budget
+        return [_budget(value, self.name, self.total)]
+
+
+class NamedOrRange(Named):
+    """One budget where a range may stand too."""
+
+    _forms: ClassVar[tuple[str, ...]] = ("value", "budget", "log", "linear")
+
+    @classmethod
+    def known(cls, names: list[str]) -> list[str]:
+        """Return the keys of the ranges too."""
+        return [*names, "log", "linear", "points"]
+
+
+def _form(entry: Any) -> str:
+    """Return the tag of an entry of a list of budgets."""
+    if not isinstance(entry, Mapping):
+        return "<number>"
+    return "<log>" if "log" in entry else "<linear>" if "linear" in entry else "<named>"
+
+
+_Number = Annotated[Budget, _BUDGET, Tag("<number>")]
+_Entry = Annotated[
+    _Number
+    | Annotated[LogRange, Tag("<log>")]
+    | Annotated[LinearRange, Tag("<linear>")]
+    | Annotated[NamedOrRange, Tag("<named>")],
+    Discriminator(_form),
+]
+_Level = Annotated[
+    _Number | Annotated[Named, Tag("<named>")],
+    Discriminator(lambda entry: "<named>" if isinstance(entry, Mapping) else "<number>"),
+]
+
+
+def _flat(entries: list[Any]) -> list[Budget]:
+    """Return the budgets of entries of any form."""
+    return [
+        budget
+        for entry in entries
+        for budget in ([entry] if isinstance(entry, Budget) else entry.budgets())
+    ]
+
+
+def _sorted(entries: list[Any]) -> tuple[Budget, ...]:
+    """Return budgets in order; of equal values the named ones are kept."""
+    found = _flat(entries)
+    names = set[str]()
+    for budget in found:
+        if budget.name and budget.name in names:
+            raise refuse("without repeated names", value=budget.name)
+        names.add(budget.name)
+    distinct = {(budget.value, budget.name): budget for budget in found}
+    named = {budget.value for budget in found if budget.name}
+    kept = [b for (value, name), b in distinct.items() if name or value not in named]
+    return tuple(sorted(kept, key=lambda b: (b.value, b.name)))
+
+
+_Budgets = Annotated[
+    tuple[Budget, ...],
+    Several(read=Annotated[list[_Entry], AfterValidator(_sorted)]),
+    BeforeValidator(
+        lambda value: value if isinstance(value, list) else [value],
+        json_schema_input_type=_Entry | Annotated[list[_Entry], Several()],
+    ),
+]
+
+
+def _prior(value: Any) -> Budget:
+    """Return a prior under the text that it was written with."""
+    exact = number(0.0, 1.0, open_=True).check(value)
+    if not 0.0 < float(exact) < 1.0:
+        raise refuse("strictly between 0 and 1 as a double", indexed=False)
+    return Budget(str(value), float(exact))
+
+
+_NORM = number(1e-3, 1e3, key=f" ({', '.join(SENSITIVITIES)})")
+
+
+def _sensitivity(value: Any) -> Budget:
+    """Return a sensitivity by its name or its number."""
+    if isinstance(value, str) and value in SENSITIVITIES:
+        return Budget(value, SENSITIVITIES[value])
+    return Budget(str(value), float(_NORM.check(value)))
+
+
+_PRIOR = Bound("", _prior, number(0.0, 1.0, open_=True).drawn)
+_SENSITIVITY = Bound("", _sensitivity, _NORM.drawn)
+
+
+def _distinct(found: list[Budget]) -> list[Budget]:
+    """Return one budget for each value."""
+    return list({budget.value: budget for budget in found}.values())
+
+
+class Span(Section):
+    """Whole numbers from one to another, both included."""
+
+    from_: Annotated[int, _RELEASED] = Field(alias="from")
+    to: Annotated[int, whole(-(10**9), 10**9 + _MAX_POINTS)]
+
+    @_model(mode="after")
+    def _is_in_order(self) -> Self:
+        bound = whole(self.from_, self.from_ + _MAX_POINTS)
+        if not self.from_ <= self.to <= self.from_ + _MAX_POINTS:
+            raise refuse(bound.words, key=".to", value=self.to)
+        return self
+
+
+_Released = Annotated[
+    Annotated[Span, Tag("<span>")]
+    | Annotated[list[Annotated[int, _RELEASED]], Several(), Tag("<list>")],
+    Discriminator(lambda value: "<span>" if isinstance(value, Mapping) else "<list>"),
+]
+
+
+class Table(Section):
+    """The table whose cells hold the targets."""
+
+    path: Annotated[str, _ANY_TEXT] = Field(
+        description="CSV or Parquet file, relative to the configuration, or sample:NAME."
+    )
+    count: Annotated[str, _ANY_TEXT] = Field(
+        "count", description="Column of counts; the others name the cell."
+    )
+    targets: Annotated[str, choice(("unique", "all"), "unique or all")] = Field(
+        "unique", description="Cells with one person, or all cells with anyone."
+    )
+
+
+class Grid(Section):
+    """What every setting is made of."""
+
+    rho: Annotated[_Budgets, Field(description="zCDP budgets: numbers, ranges, names.")]
+    prior: Annotated[list[Annotated[Budget, _PRIOR]], Several(), AfterValidator(_distinct)] = Field(
+        description="Numbers or fractions in (0, 1)."
+    )
+    sensitivity: Annotated[
+        list[Annotated[Budget, _SENSITIVITY]], Several(), AfterValidator(_distinct)
+    ] = Field(
+        [Budget("add-remove", SENSITIVITIES["add-remove"])],
+        description="Numbers, add-remove (1) or change-one (the square root of 2).",
+    )
+    noise: Annotated[list[Annotated[str, choice(NOISES)]], Several()] = Field(
+        [NOISES[0]], description="Noise laws."
+    )
+    released: _Released | None = Field(
+        None, description="Released count minus the count of the others."
+    )
+
+
+class Levels(Section):
+    """Levels from the target's block upwards; only the proportions of rho matter."""
+
+    names: Annotated[list[Annotated[str, _TEXT]], Several()]
+    rho: Annotated[list[Budget], Several(read=Annotated[list[_Level], AfterValidator(_flat)])]
+
+    @_model(mode="after")
+    def _are_as_many(self) -> Self:
+        if len(self.names) != len(self.rho):
+            words = f"as many as levels.rho, {len(self.rho)}"
+            raise refuse(words, key=".names", value=self.names)
+        return self
+
+
+class Groups(Section):
+    """The adversary who also reads a group's count and those of the siblings."""
+
+    rho_group: Annotated[_Budgets, Field(description="Budgets of the count of the group.")]
+    group_count: Annotated[list[Annotated[int, _COUNT]], Several()] = Field(
+        description="True counts of the group, the target included."
+    )
+    n_siblings: Annotated[list[Annotated[int, _COUNT]], Several()] = Field(
+        description="Numbers of other blocks in the group."
+    )
+    conditionals: Annotated[list[Annotated[str, choice(CONDITIONALS)]], Several()] = Field(
+        [CONDITIONALS[0]], description="Conditionals of the blocks given the group."
+    )
+
+
+class Accounting(Section):
+    """What the quantity epsilon needs."""
+
+    delta: Annotated[Fraction, number(1e-300, 1.0, open_=True)] = Field(
+        description="Probability of failure."
+    )
+
+
+class Simulation(Section):
+    """An independent check by simulated releases."""
+
+    releases: Annotated[int, whole(2, 10**9)] = Field(description="Releases for each setting.")
+
+
+class Document(Section):
+    """Configuration of a sweep of bayesrisk."""
+
+    title: Annotated[str, _TEXT] = "Disclosure risk over rho"
+    scenario: Annotated[str, choice(SCENARIOS)] = Field(
+        "characteristics", description="What the adversary wants to know."
+    )
+    seed: Annotated[int, whole(0, 2**63 - 1)] = Field(0, description="Seed of the simulation.")
+    settings_per_shard: Annotated[int, whole(1, 10**6)] = Field(
+        16, description="Settings (noise, sensitivity, rho) computed and stored together."
+    )
+    quantities: Annotated[list[Annotated[str, choice(QUANTITIES)]], Several()] | None = Field(
+        None, description="What is computed; all that the file allows where left out."
+    )
+    table: Table | None = None
+    grid: Grid
+    levels: Levels | None = None
+    hierarchy: Groups | None = None
+    accounting: Accounting | None = None
+    simulation: Simulation | None = None
+
+
+class _Drawing(GenerateJsonSchema):
+    """TOML knows no null: what may be left out is not also null."""
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        drawn = super().default_schema(schema)
+        if drawn.get("default") is None or drawn["default"] == "":
+            drawn.pop("default", None)
+        return drawn
+
+    def encode_default(self, dft: Any) -> Any:
+        """Return a default as it is written in TOML."""
+        if isinstance(dft, list):
+            return [entry.name if isinstance(entry, Budget) else entry for entry in dft]
+        return super().encode_default(dft)
+
+
+def json_schema() -> str:
+    """Return the JSON Schema of the document, which an editor can use."""
+    schema = Document.model_json_schema(schema_generator=_Drawing)
+    schema = {"$schema": _Drawing.schema_dialect, **schema, "title": "Sweep of bayesrisk"}
+    return json.dumps(schema, indent=2, sort_keys=True) + "\n"
