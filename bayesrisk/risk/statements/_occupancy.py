@@ -37,7 +37,7 @@ def statements_of_occupancy(
             rows = (finding == kind) & ~proved
             if rows.any():
                 hits, of = int(true[rows].sum()), int(rows.sum())
-                bounds = binomial_interval(hits, of, level=share)
+                bounds = binomial_interval(hits, of, confidence=share)
                 values[rows], status[rows] = hits / of, "estimated"
                 lower[rows], upper[rows] = bounds
     columns: dict[str, Any] = {

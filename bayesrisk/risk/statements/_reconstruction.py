@@ -129,6 +129,6 @@ def _confirmed(
     sums = np.stack([np.bincount(label, row, strata) for row in moments])
     every = np.tile(sums.reshape(len(sums), -1, 2).sum(axis=1), len(SIZE_CLASSES))
     known: NDArray[np.float64] = np.where(sums[0] > 0, sums, every).astype(np.float64)
-    lower, upper = moment_intervals(known, level=confidence)
+    lower, upper = moment_intervals(known, confidence=confidence)
     with np.errstate(invalid="ignore"):
         return {"posterior": known[6] / known[1], "lower": lower, "upper": upper}

@@ -14,7 +14,7 @@ from bayesrisk.experiments import (
     read_reconstruction,
     write_reidentification,
 )
-from bayesrisk.experiments.linkage.report import _proved, _results
+from bayesrisk.experiments.linkage.report import _proved, _results, _Steps
 from bayesrisk.reconstruction import Persons
 from bayesrisk.risk import reidentify
 from bayesrisk.tables import Records, Schema, Workload, tabulate
@@ -119,7 +119,7 @@ def test_all_tables_have_one_baseline():
         variability=None,
     )
     for seed in range(5):
-        found = _results(run, known, Persons(people, "truth"), seed, 0.95)
+        found = _results(run, known, Persons(people, "truth"), seed, 0.95, _Steps(None))
         links = found.links.to_frame(by_size=False).set_index("source")
         agreed = found.agreement.to_frame().query("block_size == 'All'").set_index("source")
         assert links["confirmed"].to_dict() == agreed["exact"].to_dict()
@@ -189,7 +189,7 @@ def test_without_variability_the_statuses_say_what_is_proved(made, tmp_path):
     [
         ({"attackers": {}}, ArgumentError, "attackers must map at least one name"),
         ({"seed": -1}, ArgumentError, "seed must be >= 0"),
-        ({"level": 1.0}, ArgumentError, "level must be < 1"),
+        ({"confidence": 1.0}, ArgumentError, "confidence must be < 1"),
         ({"truth": "none.parquet"}, DataError, "none.parquet: is not a file"),
     ],
 )
