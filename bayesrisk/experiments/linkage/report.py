@@ -20,6 +20,7 @@ from bayesrisk.experiments.reconstruction.folder import ReconstructionOutput, re
 from bayesrisk.experiments.runs import html
 from bayesrisk.reconstruction.linkage.guessers import Guesses
 from bayesrisk.reconstruction.linkage.persons import Persons, person_frame
+from bayesrisk.reconstruction.status import Status
 from bayesrisk.risk.linkage.agreement import compare_with_truth
 from bayesrisk.risk.linkage.majority import majority_inference
 from bayesrisk.risk.linkage.race_ethnicity import race_ethnicity_counts
@@ -184,7 +185,7 @@ def _check_places(run: ReconstructionOutput, persons: Persons, nobody: str) -> N
 
 def _proved(run: ReconstructionOutput) -> list[str]:
     """Return the blocks whose records are proved to be the only ones that fit."""
-    unique = set(run.blocks.loc[run.blocks["status"] == "unique", "block"])
+    unique = set(run.blocks.loc[run.blocks["status"] == Status.UNIQUE, "block"])
     if run.variability is not None:
         place = str(run.variability.columns[0])
         certain = run.variability[run.variability["upper"] == 0.0][place]

@@ -15,6 +15,7 @@ from bayesrisk.experiments.occupancy.config import OccupancyConfig
 from bayesrisk.experiments.occupancy.study import StudyPart, sampled_rankings
 from bayesrisk.experiments.runs.folder import CONFIDENTIAL
 from bayesrisk.population import occupancy_violation
+from bayesrisk.reconstruction.status import Status
 from bayesrisk.risk import MATCH_KEYS, occupancy_linkage
 from bayesrisk.risk.intervals import binomial_interval
 
@@ -24,7 +25,7 @@ _SAMPLING = "sampling"  # the attack that knows a share of the truth, in place o
 _POINTS = 200  # of a curve that are kept
 #: Totals over all blocks; and what has rows for a block, or for an entry of a ranking.
 _TOTALS, _SINGLE = ("table", "seeds", "ends"), ("blocks", "curves", "variability")
-_READINGS = {"apart": ("violation",), "violation": ("violation", "infeasible")}
+_READINGS = {"apart": (Status.VIOLATION,), "violation": (Status.VIOLATION, Status.INFEASIBLE)}
 
 
 @displayed
@@ -167,8 +168,8 @@ def _row(blocks: pd.DataFrame, confidence: float, reading: str) -> dict[str, Any
         "violating": violating,
         "putative": putative,
         "confirmed": confirmed,
-        "infeasible": int((blocks["status"] == "infeasible").sum()),
-        "undecided": int((blocks["status"] == "undecided").sum()),
+        "infeasible": int((blocks["status"] == Status.INFEASIBLE).sum()),
+        "undecided": int((blocks["status"] == Status.UNDECIDED).sum()),
     }
     for name, of, blind in (("precision", putative, violating), ("recall", violating, putative)):
         low, high = binomial_interval(confirmed, of, confidence=confidence)

@@ -12,6 +12,7 @@ from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import OccupancyDetection
+from bayesrisk.reconstruction.status import Status
 from bayesrisk.risk.intervals import binomial_interval
 from bayesrisk.risk.occupancy.households import household_frame
 
@@ -144,16 +145,16 @@ def occupancy_block_risk(
     share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     true = violating_blocks(found, truth)
     status = np.array(found.status)
-    said = status == "violation"
+    said = status == Status.VIOLATION
     if infeasible == "violation":
-        said |= status == "infeasible"
+        said |= status == Status.INFEASIBLE
     return OccupancyBlockRisk(
         len(status),
         int(true.sum()),
         int(said.sum()),
         int((said & true).sum()),
-        int((status == "infeasible").sum()),
-        int((status == "undecided").sum()),
+        int((status == Status.INFEASIBLE).sum()),
+        int((status == Status.UNDECIDED).sum()),
         share,
     )
 

@@ -15,6 +15,7 @@ from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import Claims
 from bayesrisk.reconstruction.claims.sentences import claim_sentences
+from bayesrisk.reconstruction.status import Status
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.intervals import binomial_interval, clustered_interval
 from bayesrisk.risk.linkage.baselines import COUNTED, WITHOUT
@@ -109,7 +110,7 @@ def claim_priors(
     records: Records,
     *,
     level: str,
-    status: str = "verified",
+    status: str = Status.VERIFIED,
     readable: str | None = "here",
     leave_out: bool = False,
 ) -> pd.DataFrame:
