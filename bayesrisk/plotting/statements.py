@@ -5,10 +5,9 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 
 from bayesrisk.plotting import _canvas as canvas
-from bayesrisk.plotting._canvas import Panels, Where, legend_outside, panels, require, style
+from bayesrisk.plotting._canvas import Axes, Panels, Where, legend_outside, panels, require, style
 
 __all__ = ["plot_statements"]
 
