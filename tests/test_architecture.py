@@ -59,7 +59,9 @@ ROOMS = {
         " | _columns summary | _assemble | simulate"
     ),
     "readers": "text geocodes | hud ipums nmf ppmf record_form summary_files",
-    "reconstruction": "registry solvers | constraints linkage | records | claims occupancy",
+    "reconstruction": (
+        "status | registry solvers | constraints linkage | records | claims occupancy"
+    ),
     "release": "_folder | likelihoods | spec | release",
     "risk": "intervals | count mechanism | linkage two_levels | occupancy | statements",
     "tables": (

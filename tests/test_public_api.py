@@ -2,16 +2,19 @@
 
 import ast
 import doctest
+import enum
 import functools
 import importlib
 import inspect
 import json
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpydoc.docscrape
 import pytest
 
@@ -120,9 +123,9 @@ def documented(doc):
 
 
 def is_plain_class(thing):
-    """Return whether a class is documented by its methods, not by parameters of its own."""
+    """Return whether a class is documented by its methods or members, not by parameters."""
     return inspect.isclass(thing) and (
-        issubclass(thing, Exception)
+        issubclass(thing, Exception | enum.Enum | np.ndarray)
         or inspect.isabstract(thing)
         or getattr(thing, "_is_protocol", False)
         or hasattr(thing, "__dataclass_fields__")
@@ -155,6 +158,14 @@ def test_documentation_of_records(name):
     thing = PUBLIC[name]
     attributes = [n.strip() for p in sections(thing)["Attributes"] for n in p.name.split(",")]
     assert attributes == list(thing.__dataclass_fields__)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, t in PUBLIC.items() if inspect.isclass(t) and issubclass(t, enum.Enum)]
+)
+def test_documentation_of_members(name):
+    thing = PUBLIC[name]
+    assert set(re.findall(r"``([A-Z_]+)``", inspect.getdoc(thing))) == set(thing.__members__)
 
 
 @pytest.mark.parametrize("name", [n for n, t in PUBLIC.items() if inspect.isfunction(t)])
@@ -328,3 +339,35 @@ def test_answers_have_types():
     assert untyped <= set(UNTYPED)
     assert len(FUNCTIONS) > 300, "nothing was counted"
     assert len(UNTYPED) <= 10
+
+
+def moved():
+    """Return the rows of the changelog's table of names: before and now, as they are written."""
+    text = (Path(__file__).parents[1] / "CHANGELOG.md").read_text(encoding="utf-8")
+    table = text.partition("| before | now |\n|---|---|\n")[2].partition("\n\n")[0]
+    return [tuple(line.strip("| ").split(" | ", 1)) for line in table.splitlines()]
+
+
+def dotted(cell):
+    """Return the name that a cell of the table begins with; None if it is more than a name."""
+    found = re.match(r"`([A-Za-z_][\w.]*)`", cell)
+    return found and found[1]
+
+
+def exists(name):
+    home = "concurrent.futures" if name.startswith("concurrent.") else "bayesrisk"
+    thing = importlib.import_module(home)
+    for part in name.removeprefix(f"{home}.").split("."):
+        thing = getattr(thing, part, None)
+    return thing is not None
+
+
+def test_names_that_moved_are_where_the_changelog_says():
+    rows = moved()
+    named = {dotted(now) for _, now in rows} - {None}
+    assert [name for name in sorted(named) if not exists(name)] == []
+    assert not exists("risk.nothing")
+    assert len(named) > 200
+    gone = [before.strip("`") for before, _ in rows if re.fullmatch(r"`\w+`", before)]
+    assert len(gone) == len(set(gone)) > 240
+    assert set(gone) & set(bayesrisk.__all__) == {"tabulate"}  # of laws before, of records now

@@ -28,10 +28,13 @@ from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.reconstruction import ClaimOptions, Claims, claim_sentences, find_claims
 from bayesrisk.reconstruction.claims.options import about_claims
+from bayesrisk.reconstruction.status import Status
 from bayesrisk.tables import PublishedTables
 
 __all__ = ["ClaimsConfig", "ClaimsStudy", "ClaimsSummary"]
 
+#: What files call a status, where that is another word.
+STORED = {Status.INFEASIBLE: "contradictory"}
 _SHOWN = 5  # conflicts, and sentences, that a summary quotes
 #: Options of :func:`find_claims`.
 _OPTIONS = ("columns", "max_columns", "structural_rules", "tenure", "solver", "time_limit")
@@ -160,7 +163,7 @@ def _parts(found: Claims) -> dict[str, pa.Table]:
         "claims": arrow_table(found.claims),
         "coverage": arrow_table(pd.concat(kinds, ignore_index=True)),
         "examples": arrow_table(examples),
-        "blocks": arrow_table(found.blocks),
+        "blocks": arrow_table(found.blocks.replace({"status": STORED})),
     }
 
 
@@ -250,7 +253,7 @@ def _summary(store: PartFolder, config: ClaimsConfig, outcome: Outcome) -> Claim
     for shard in sorted(store.finished(config)):
         blocks = store.read_part(shard, "blocks")
         statuses.update(blocks.column("status").to_pylist())
-        conflicts += [text for text in blocks.column("detail").to_pylist() if text]
+        conflicts += [text for text in blocks.column("conflict").to_pylist() if text]
         for kind, frames in parts.items():
             frames.append(store.read_part(shard, kind).to_pandas())
     coverage: list[dict[str, int]] = []

@@ -45,6 +45,7 @@ from bayesrisk.reconstruction.solvers import (
     SolverResult,
     make_solver,
 )
+from bayesrisk.reconstruction.status import Status
 
 __all__ = [
     "AGE_BIN_STARTS",
@@ -68,6 +69,7 @@ __all__ = [
     "SolutionVariability",
     "SolverBackend",
     "SolverResult",
+    "Status",
     "age_bin",
     "available_attacks",
     "claim_sentences",

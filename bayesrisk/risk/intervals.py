@@ -25,11 +25,11 @@ _EQUAL = 1e-12  # shares of blocks that differ less do not differ, by rounding o
 
 
 def binomial_interval(
-    successes: ArrayLike, trials: ArrayLike, *, level: float
+    successes: ArrayLike, trials: ArrayLike, *, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the Clopper-Pearson interval of a proportion; 0 to 1 where there are no trials."""
     k, n = np.asarray(successes, float), np.asarray(trials, float)
-    tail = (1.0 - level) / 2.0
+    tail = (1.0 - confidence) / 2.0
     with np.errstate(invalid="ignore"):
         lower = np.where(k > 0, special.betaincinv(k, n - k + 1, tail), 0.0)
         upper = np.where(k < n, special.betaincinv(k + 1, n - k, 1.0 - tail), 1.0)
@@ -48,7 +48,7 @@ def block_moments(hits: ArrayLike, trials: ArrayLike) -> FloatArray:
     return np.stack([some, n, n**2, n**3, n**4, n**5, y, y * y, y * n, within]).astype(float)
 
 
-def moment_intervals(sums: FloatArray, *, level: float) -> tuple[FloatArray, FloatArray]:
+def moment_intervals(sums: FloatArray, *, confidence: float) -> tuple[FloatArray, FloatArray]:
     """Return intervals of shares from sums of :func:`block_moments` over blocks, one per column.
 
     Clopper-Pearson's for the effective number of trials of Korn and Graubard (Survey Methodology
@@ -68,12 +68,14 @@ def moment_intervals(sums: FloatArray, *, level: float) -> tuple[FloatArray, Flo
         correction, freedom = _correction(sums)
         varies = (sums[0] > 1) & (rest > _EQUAL * sums[2]) & (share > 0) & (share < 1)
         variance = rest / size**2 * correction
-        quantile = special.stdtrit(freedom, (1.0 + level) / 2.0)
-        few = (special.ndtri((1.0 + level) / 2.0) / quantile) ** 2
+        quantile = special.stdtrit(freedom, (1.0 + confidence) / 2.0)
+        few = (special.ndtri((1.0 + confidence) / 2.0) / quantile) ** 2
         effective = np.minimum(share * (1.0 - share) / variance * few, size)
         effective = np.where(varies, effective, size**2 / sums[2])
     effective = np.where(size > 0, effective, 0.0)
-    return binomial_interval(np.where(size > 0, share, 0.0) * effective, effective, level=level)
+    return binomial_interval(
+        np.where(size > 0, share, 0.0) * effective, effective, confidence=confidence
+    )
 
 
 def _residual(sums: FloatArray) -> FloatArray:
@@ -112,13 +114,15 @@ def _correction(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def clustered_intervals(
-    hits: ArrayLike, trials: ArrayLike, groups: ArrayLike, n_groups: int, *, level: float
+    hits: ArrayLike, trials: ArrayLike, groups: ArrayLike, n_groups: int, *, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return intervals of shares of groups of blocks, from the hits and trials of each block.
 
     ``groups`` has the number of its group for each block; 0 to 1 for a group without trials.
     """
-    return moment_intervals(_grouped(block_moments(hits, trials), groups, n_groups), level=level)
+    return moment_intervals(
+        _grouped(block_moments(hits, trials), groups, n_groups), confidence=confidence
+    )
 
 
 def _grouped(moments: FloatArray, groups: ArrayLike, n_groups: int) -> FloatArray:
@@ -127,7 +131,7 @@ def _grouped(moments: FloatArray, groups: ArrayLike, n_groups: int) -> FloatArra
 
 
 def clustered_interval(
-    hits: ArrayLike, clusters: ArrayLike, *, level: float
+    hits: ArrayLike, clusters: ArrayLike, *, confidence: float
 ) -> tuple[float, float]:
     """Return the interval of a share whose trials stand and fall together within clusters.
 
@@ -138,7 +142,9 @@ def clustered_interval(
         return 0.0, 1.0
     _, label, size = np.unique(np.asarray(clusters), return_inverse=True, return_counts=True)
     right = np.bincount(label, right, minlength=size.size)
-    low, high = clustered_intervals(right, size, np.zeros(size.size, np.int64), 1, level=level)
+    low, high = clustered_intervals(
+        right, size, np.zeros(size.size, np.int64), 1, confidence=confidence
+    )
     return float(low[0]), float(high[0])
 
 
@@ -149,7 +155,7 @@ def ratio_intervals(
     groups: ArrayLike,
     n_groups: int,
     *,
-    level: float,
+    confidence: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Return intervals of hits over what a guesser expects to hit on the same trials, by group.
 
@@ -163,11 +169,11 @@ def ratio_intervals(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         size, ys = sums[1], sums[6]
         correction, freedom = _correction(sums)
-        quantile = special.stdtrit(freedom, (1.0 + level) / 2.0)
+        quantile = special.stdtrit(freedom, (1.0 + confidence) / 2.0)
         rest = np.maximum(sums[7] / ys**2 - 2.0 * xy / (xs * ys) + xx / xs**2, 0.0)
         # One block alone says nothing of others.
         factor = np.where(sums[0] > 1, np.exp(quantile * np.sqrt(rest * correction)), np.inf)
         ratio = ys / xs
-        most = moment_intervals(sums, level=level)[1] * size / xs
+        most = moment_intervals(sums, confidence=confidence)[1] * size / xs
         lower, upper = np.where(ys > 0, ratio / factor, 0.0), np.where(ys > 0, ratio * factor, most)
     return np.where(xs > 0, lower, np.nan), np.where(xs > 0, upper, np.nan)

@@ -80,7 +80,7 @@ def test_published_tables(tmp_path, homes):
     result = attack(tmp_path / "tables", "-o", tmp_path / "out", "--quiet")
     assert result.exit_code == 0, result.output
     frame = pd.read_parquet(tmp_path / "out" / "blocks.parquet")
-    assert list(frame) == ["block", "subsidised", "status", "way", "cause"]
+    assert list(frame) == ["block", "subsidised", "status", "way", "conflict"]
     assert frame["status"].eq("violation").any()
     words = [tmp_path / "tables", "-o", tmp_path / "out", "--json"]
     document = json.loads(attack(*words, "--resume").output)

@@ -52,12 +52,12 @@ def test_coverage(sizes, blocks, rate, alike):
     the block (2 or 3 % of events in blocks that are nearly all or nothing): there at least 85 %.
     """
     hits, people, number = simulated(sizes, blocks, rate, alike, 5)
-    found = share_within(clustered_intervals(hits, people, number, ROUNDS, level=0.95), rate)
+    found = share_within(clustered_intervals(hits, people, number, ROUNDS, confidence=0.95), rate)
     least = 0.85 if alike == 0.4 and rate != 0.77 else 0.94
     assert found > least - 3.0 * np.sqrt(least * (1.0 - least) / ROUNDS)
     if alike:
         sums = [np.bincount(number, values) for values in (hits, people)]
-        naive = share_within(binomial_interval(*sums, level=0.95), rate)
+        naive = share_within(binomial_interval(*sums, confidence=0.95), rate)
         assert naive < (0.9 if alike == 0.1 else 0.85)
         assert naive < found - 0.05
 
@@ -72,12 +72,14 @@ def test_degrees_of_freedom_are_what_few_large_blocks_need(alike):
         variance = 30 / 29 * ((y - share * n) ** 2).sum() / n.sum() ** 2
         few = (stats.norm.ppf(0.975) / stats.t.ppf(0.975, 29)) ** 2
         effective = min(share * (1 - share) / variance * few, n.sum())
-        return [float(end) for end in binomial_interval(share * effective, effective, level=0.95)]
+        return [
+            float(end) for end in binomial_interval(share * effective, effective, confidence=0.95)
+        ]
 
     rows = zip(hits.reshape(-1, 30), people.reshape(-1, 30), strict=True)
     plain = np.array([by_the_number_of_blocks(y, n) for y, n in rows]).T
     assert share_within(plain, 0.77) < 0.91
-    found = clustered_intervals(hits, people, number, ROUNDS, level=0.95)
+    found = clustered_intervals(hits, people, number, ROUNDS, confidence=0.95)
     assert share_within(found, 0.77) > 0.94 - 3.0 * np.sqrt(0.94 * 0.06 / ROUNDS)
 
 
@@ -88,17 +90,19 @@ def test_coverage_of_ratios(sizes, blocks):
     hits, people, number = simulated(sizes, blocks, 0.6, 0.3, 7)
     rng = np.random.default_rng(8)
     guessed = people * rng.beta(4.0, 4.0, people.size)
-    bounds = ratio_intervals(hits, guessed, people, number, ROUNDS, level=0.95)
+    bounds = ratio_intervals(hits, guessed, people, number, ROUNDS, confidence=0.95)
     assert share_within(bounds, 0.6 / 0.5) > 0.93 - 3.0 * np.sqrt(0.93 * 0.07 / ROUNDS)
-    naive = binomial_interval(np.bincount(number, hits), np.bincount(number, people), level=0.95)
+    naive = binomial_interval(
+        np.bincount(number, hits), np.bincount(number, people), confidence=0.95
+    )
     assert share_within([end / 0.5 for end in naive], 0.6 / 0.5) < 0.6
 
 
 def test_ratios_without_hits_guesses_or_blocks():
     low, high = ratio_intervals(
-        [0, 0, 3, 2, 4], [1, 2, 0, 0, 2], [9, 9, 9, 9, 9], [0, 0, 1, 1, 2], 4, level=0.9
+        [0, 0, 3, 2, 4], [1, 2, 0, 0, 2], [9, 9, 9, 9, 9], [0, 0, 1, 1, 2], 4, confidence=0.9
     )
-    most = clustered_interval(np.zeros(18), np.repeat([0, 1], 9), level=0.9)[1]
+    most = clustered_interval(np.zeros(18), np.repeat([0, 1], 9), confidence=0.9)[1]
     assert (low[0], high[0]) == (0.0, pytest.approx(most * 18 / 3, rel=1e-12))
     assert np.isnan([low[1], high[1], low[3], high[3]]).all()  # the guesser never hits; no block
     assert (low[2], high[2]) == (0.0, np.inf)  # one block says nothing of others
@@ -111,7 +115,7 @@ BLOCK = st.integers(0, 9).flatmap(lambda n: st.tuples(st.integers(0, n), st.just
 @settings(deadline=None)
 def test_sums_over_blocks_give_what_whole_matrices_give(blocks, level):
     hits, people = np.array(blocks, float).T
-    found = moment_intervals(block_moments(hits, people).sum(axis=1), level=level)
+    found = moment_intervals(block_moments(hits, people).sum(axis=1), confidence=level)
     if people.sum() == 0:
         assert (found[0], found[1]) == (0.0, 1.0)
     else:
@@ -127,9 +131,9 @@ def test_the_interval_covers_where_trials_stand_and_fall_together():
         size = rng.integers(20, 40, 30)
         place = np.repeat(np.arange(30), size)
         right = np.repeat(rng.random(30) < truth, size)
-        low, high = clustered_interval(right, place, level=0.95)
+        low, high = clustered_interval(right, place, confidence=0.95)
         covered += low <= truth <= high
-        low, high = binomial_interval(right.sum(), right.size, level=0.95)
+        low, high = binomial_interval(right.sum(), right.size, confidence=0.95)
         naive += low <= truth <= high
     assert covered / rounds > 0.95 - 3 * np.sqrt(0.95 * 0.05 / rounds)
     assert naive / rounds < 0.5
@@ -137,7 +141,7 @@ def test_the_interval_covers_where_trials_stand_and_fall_together():
 
 def test_clusters_of_one_are_no_wider_than_few_clusters_make_it():
     right = np.arange(200) < 120
-    low, high = clustered_interval(right, np.arange(200), level=0.95)
+    low, high = clustered_interval(right, np.arange(200), confidence=0.95)
     exact = stats.binomtest(120, 200).proportion_ci(method="exact")
     assert low <= exact.low + 1e-12
     assert high >= exact.high - 1e-12
@@ -147,12 +151,12 @@ def test_clusters_of_one_are_no_wider_than_few_clusters_make_it():
 @pytest.mark.parametrize("value", [True, False])
 def test_where_all_agree_there_are_as_many_trials_as_clusters(value):
     right = np.full(300, value)
-    found = clustered_interval(right, np.arange(300) // 100, level=0.9)
+    found = clustered_interval(right, np.arange(300) // 100, confidence=0.9)
     expected = stats.binomtest(3 * value, 3).proportion_ci(0.9, method="exact")
     assert found == pytest.approx((expected.low, expected.high), rel=1e-12)
 
 
 def test_one_cluster_says_little_and_none_nothing():
-    low, high = clustered_interval([True, False] * 50, np.zeros(100), level=0.95)
+    low, high = clustered_interval([True, False] * 50, np.zeros(100), confidence=0.95)
     assert high - low > 0.9
-    assert clustered_interval([], [], level=0.95) == (0.0, 1.0)
+    assert clustered_interval([], [], confidence=0.95) == (0.0, 1.0)

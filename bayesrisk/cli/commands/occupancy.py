@@ -156,8 +156,8 @@ def attack(
     told = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
     typer.echo(f"{summary.blocks} blocks: {told}; in {Path(summary.folder) / 'blocks.parquet'}")
     print_shards(summary)
-    for geoid, cause in summary.conflicts:
-        typer.echo(f"  no households fit block {geoid}: {cause}")
+    for geoid, conflict in summary.conflicts:
+        typer.echo(f"  no households fit block {geoid}: {conflict}")
 
 
 def _households(given: Path | None) -> Path | None:

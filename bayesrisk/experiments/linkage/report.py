@@ -20,6 +20,7 @@ from bayesrisk.experiments.reconstruction.folder import ReconstructionOutput, re
 from bayesrisk.experiments.runs import html
 from bayesrisk.reconstruction.linkage.guessers import Guesses
 from bayesrisk.reconstruction.linkage.persons import Persons, person_frame
+from bayesrisk.reconstruction.status import Status
 from bayesrisk.risk.linkage.agreement import compare_with_truth
 from bayesrisk.risk.linkage.majority import majority_inference
 from bayesrisk.risk.linkage.race_ethnicity import race_ethnicity_counts
@@ -55,7 +56,7 @@ def write_reidentification(
     attackers: Mapping[str, str | Path],
     truth: str | Path,
     seed: int,
-    level: float = 0.95,
+    confidence: float = 0.95,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Link reconstructed records to files of known persons, confirm the links, and report both.
@@ -74,8 +75,8 @@ def write_reidentification(
         Confidential records: ``block, sex, age, race, hisp, person``.
     seed : int
         Of the choices among equal records and of the proportional guesses.
-    level : float, default 0.95
-        Level of the intervals.
+    confidence : float, default 0.95
+        Confidence of the intervals, between 0 and 1.
     progress : callable, optional
         Called with the steps done and all steps: reading, links, agreement, guesses without the
         record, the rest of the numbers, and writing.
@@ -119,7 +120,7 @@ def write_reidentification(
     _check_places(run, known, f"{truth}: none of the {len(known)} confidential records")
     steps = _Steps(progress)
     steps.done()
-    results = _results(run, persons, known, seed, level, steps)
+    results = _results(run, persons, known, seed, confidence, steps)
     inputs = {
         "reconstruction": run.config.digest,
         "truth": _files.digest(truth),
@@ -137,7 +138,7 @@ def write_reidentification(
                 if path.is_file()
             },
             "inputs": inputs,
-            "level": level,
+            "confidence": confidence,
             "seed": seed,
             "version": results.links.version,
         }
@@ -184,7 +185,7 @@ def _check_places(run: ReconstructionOutput, persons: Persons, nobody: str) -> N
 
 def _proved(run: ReconstructionOutput) -> list[str]:
     """Return the blocks whose records are proved to be the only ones that fit."""
-    unique = set(run.blocks.loc[run.blocks["status"] == "unique", "block"])
+    unique = set(run.blocks.loc[run.blocks["status"] == Status.UNIQUE, "block"])
     if run.variability is not None:
         place = str(run.variability.columns[0])
         certain = run.variability[run.variability["upper"] == 0.0][place]
@@ -202,7 +203,7 @@ def _results(
     persons: Mapping[str, Persons],
     truth: Persons,
     seed: int,
-    level: float,
+    confidence: float,
     steps: _Steps,
 ) -> Results:
     rng = np.random.default_rng(seed)
@@ -216,10 +217,12 @@ def _results(
         baseline_from=guesses,
         rng=rng,
         zero_variability_blocks=_proved(run),
-        level=level,
+        confidence=confidence,
     )
     steps.done()
-    agreed = compare_with_truth(sources, truth=truth, baseline_from=guesses, rng=rng, level=level)
+    agreed = compare_with_truth(
+        sources, truth=truth, baseline_from=guesses, rng=rng, confidence=confidence
+    )
     steps.done()
     alone = inference_without_record(truth)
     steps.done()
@@ -286,7 +289,7 @@ def _attacker(rates: pd.DataFrame, attacker: str, folder: Path, links: Reidentif
         "recall_confirmed": "confirmed / persons",
     }
     rows = rounded(everyone[list(columns)].rename(columns=columns))
-    caption = f"Rates, beside those of the guessers; intervals of {links.level:.0%}"
+    caption = f"Rates, beside those of the guessers; intervals of {links.confidence:.0%}"
     parts.append(html.table(rows, caption))
     number = links.attackers.index(attacker) + 1
     for panel in ("all", "nonmodal"):

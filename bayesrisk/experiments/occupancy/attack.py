@@ -32,6 +32,7 @@ from bayesrisk.reconstruction import (
     occupancy_statistics,
     reconstruct_occupancy,
 )
+from bayesrisk.reconstruction.status import Status
 
 __all__ = ["OccupancyAttackConfig", "OccupancyAttackStudy", "OccupancyAttackSummary"]
 
@@ -301,7 +302,7 @@ def _households(
     solutions, violations = np.zeros(len(some), np.int64), np.full(len(some), np.nan)
     solutions[at] = found.solutions
     violations[at] = np.where(found.solutions > 0, breach / np.maximum(found.solutions, 1), np.nan)
-    status = np.full(len(some), "none", dtype=object)
+    status = np.full(len(some), Status.NOT_RUN, dtype=object)
     status[at] = found.status
     blocks = detection.to_frame().assign(
         solutions=solutions, reconstruction=list(status), violations=violations
@@ -327,10 +328,12 @@ def _summary(
         rows = zip(
             blocks.column("block").to_pylist(),
             status,
-            blocks.column("cause").to_pylist(),
+            blocks.column("conflict").to_pylist(),
             strict=True,
         )
-        conflicts += [(block, cause) for block, what, cause in rows if what == "infeasible"]
+        conflicts += [
+            (block, conflict) for block, what, conflict in rows if what == Status.INFEASIBLE
+        ]
         conflicts = conflicts[:_SHOWN]
     return OccupancyAttackSummary(
         str(store.path),

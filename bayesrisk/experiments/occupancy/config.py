@@ -68,8 +68,8 @@ class OccupancyConfig(RunSettings):
         Share of the truth that the sampling attack knows.
     time_limit : float or None
         Seconds for a block.
-    level : float
-        Level of the intervals.
+    confidence : float
+        Confidence of the intervals, between 0 and 1.
     households, sample : str
         ``synthetic``, or the digest of those given; set by :class:`OccupancyStudy`.
     version : str
@@ -91,7 +91,7 @@ class OccupancyConfig(RunSettings):
     smoothing: float = 0.5
     sampling_rate: float = 0.2
     time_limit: float | None = None
-    level: float = 0.95
+    confidence: float = 0.95
     households: str = SYNTHETIC
     sample: str = SYNTHETIC
     version: str = __version__
@@ -117,7 +117,7 @@ class OccupancyConfig(RunSettings):
         check.scalar(self.scale, "scale", lower=0.0, upper=100.0, bounds="(]")
         check.scalar(self.smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]")
         check.scalar(self.sampling_rate, "sampling_rate", lower=0.0, upper=1.0, bounds="(]")
-        check.scalar(self.level, "level", lower=0.0, upper=1.0, bounds="()")
+        check.scalar(self.confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
         check.choice(self.hud, "hud", ("counts", "percentages"))
         if self.time_limit is not None:
             check.scalar(self.time_limit, "time_limit", lower=0.0, bounds="(]")

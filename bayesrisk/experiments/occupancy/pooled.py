@@ -15,6 +15,7 @@ from bayesrisk.experiments.occupancy.config import OccupancyConfig
 from bayesrisk.experiments.occupancy.study import StudyPart, sampled_rankings
 from bayesrisk.experiments.runs.folder import CONFIDENTIAL
 from bayesrisk.population import occupancy_violation
+from bayesrisk.reconstruction.status import Status
 from bayesrisk.risk import MATCH_KEYS, occupancy_linkage
 from bayesrisk.risk.intervals import binomial_interval
 
@@ -24,7 +25,7 @@ _SAMPLING = "sampling"  # the attack that knows a share of the truth, in place o
 _POINTS = 200  # of a curve that are kept
 #: Totals over all blocks; and what has rows for a block, or for an entry of a ranking.
 _TOTALS, _SINGLE = ("table", "seeds", "ends"), ("blocks", "curves", "variability")
-_READINGS = {"apart": ("violation",), "violation": ("violation", "infeasible")}
+_READINGS = {"apart": (Status.VIOLATION,), "violation": (Status.VIOLATION, Status.INFEASIBLE)}
 
 
 @displayed
@@ -127,9 +128,9 @@ def pooled_results(
         for reading in _READINGS:
             about: dict[str, Any] = {"protection": name, "infeasible_as": reading}
             mean = float(np.mean(list(rates.values())))
-            pooled.append({**about, **_row(own, config.level, reading), "realised_rate": mean})
+            pooled.append({**about, **_row(own, config.confidence, reading), "realised_rate": mean})
             for seed, rate in rates.items():
-                row = _row(own[own["seed"] == seed], config.level, reading)
+                row = _row(own[own["seed"] == seed], config.confidence, reading)
                 by_seed.append({**about, "seed": seed, **row, "realised_rate": rate})
     attacks = [
         part.rankings.assign(protection=name)
@@ -156,7 +157,7 @@ def _first(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
     return frame[[*names, *(c for c in frame.columns if c not in names)]]
 
 
-def _row(blocks: pd.DataFrame, level: float, reading: str) -> dict[str, Any]:
+def _row(blocks: pd.DataFrame, confidence: float, reading: str) -> dict[str, Any]:
     """Return the counts of a set of blocks, and precision and recall with their intervals."""
     said = blocks["status"].isin(_READINGS[reading]).to_numpy()
     true = blocks["violations"].to_numpy() > 0
@@ -167,11 +168,11 @@ def _row(blocks: pd.DataFrame, level: float, reading: str) -> dict[str, Any]:
         "violating": violating,
         "putative": putative,
         "confirmed": confirmed,
-        "infeasible": int((blocks["status"] == "infeasible").sum()),
-        "undecided": int((blocks["status"] == "undecided").sum()),
+        "infeasible": int((blocks["status"] == Status.INFEASIBLE).sum()),
+        "undecided": int((blocks["status"] == Status.UNDECIDED).sum()),
     }
     for name, of, blind in (("precision", putative, violating), ("recall", violating, putative)):
-        low, high = binomial_interval(confirmed, of, level=level)
+        low, high = binomial_interval(confirmed, of, confidence=confidence)
         row[name] = confirmed / of if of else np.nan
         row[f"{name}_lower"], row[f"{name}_upper"] = float(low), float(high)
         row[f"{name}_baseline"] = blind / n
@@ -204,7 +205,7 @@ def _curves(
             ranking = own.astype(dict.fromkeys(columns, np.int64)).reset_index(drop=True)
             for unique in (False, True):
                 curve = occupancy_linkage(
-                    ranking, truth, key=columns, unique=unique, level=config.level
+                    ranking, truth, key=columns, unique=unique, confidence=config.confidence
                 )
                 about = {"protection": name, "key": key, "unique": unique}
                 frame = _first(curve.to_frame().assign(**about), *about)

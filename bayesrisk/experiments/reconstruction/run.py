@@ -192,6 +192,6 @@ def _outcome(
     for shard in sorted(store.finished(config)):
         blocks = store.read_part(shard, "blocks")
         statuses.update(blocks.column("status").to_pylist())
-        conflicts += [text for text in blocks.column("detail").to_pylist() if text]
+        conflicts += [text for text in blocks.column("conflict").to_pylist() if text]
         conflicts = conflicts[:_SHOWN]
     return dict(sorted(statuses.items())), tuple(conflicts)

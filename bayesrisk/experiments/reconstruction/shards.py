@@ -18,6 +18,7 @@ from bayesrisk.reconstruction import (
     record_form,
     solution_variability,
 )
+from bayesrisk.reconstruction.status import Status
 from bayesrisk.release import RELEASE_FILE, Release
 from bayesrisk.tables import PublishedTables
 
@@ -138,7 +139,7 @@ def _compute(tables: PublishedTables, config: ReconstructionConfig) -> dict[str,
     if config.variability is not None:
         # Block records need not fit the tract's tables: then a solution that does is looked for.
         same = config.variability == "block" or config.scope != found.problem.level
-        same = same and "nearest" not in found.status
+        same = same and Status.NEAREST not in found.status
         bounds = solution_variability(
             tables,
             scope=config.variability,

@@ -16,12 +16,17 @@ from bayesrisk.reconstruction.claims.options import About
 from bayesrisk.reconstruction.claims.search.decide import REFUTED, UNDECIDED, VERIFIED
 from bayesrisk.reconstruction.claims.search.decide_block import BlockClaims
 from bayesrisk.reconstruction.claims.search.lattice import matches
+from bayesrisk.reconstruction.status import Status
 from bayesrisk.tables.published import PublishedTables
 from bayesrisk.tables.schema import Schema
 
 __all__ = ["Claims", "collected"]
 
-STATUS = {VERIFIED: "verified", REFUTED: "refuted", UNDECIDED: "undecided"}
+STATUS = {
+    VERIFIED: Status.VERIFIED,
+    REFUTED: Status.REFUTED,
+    UNDECIDED: Status.UNDECIDED,
+}
 
 
 @displayed
@@ -39,9 +44,9 @@ class Claims:
         ``readable_here`` (the same once cells that zeros rule out are left out).
     blocks : pandas.DataFrame
         A row for each place: ``status`` (``decided``; ``undecided`` where a limit left claims open;
-        ``contradictory``; ``unknown`` where a limit left no solution; ``empty``), ``records`` that
-        claims can be about, ``live_cells``, ``verified``, ``undecided``, ``detail`` (the published
-        cells that contradict).
+        ``infeasible``; ``unknown`` where a limit left no solution; ``empty``), ``records`` that
+        claims can be about, ``live_cells``, ``verified``, ``undecided``, ``conflict`` (the
+        published cells that contradict).
     rows : pandas.DataFrame
         Records of one data set that fits the tables, in the same codes.
     level : str
@@ -70,21 +75,22 @@ class Claims:
 
     def _answer(self) -> list[str]:
         known = self.claims["status"].value_counts()
-        verified = self.claims[self.claims["status"] == "verified"]
+        verified = self.claims[self.claims["status"] == Status.VERIFIED]
         places = verified[self.level].nunique()
         return [
             f"{len(verified):,} claims must be true whatever the records are, in {places:,} of "
             f"{len(self.blocks):,} places; {int((verified['multiplicity'] == 1).sum()):,} of them "
             "are about exactly one record.",
-            f"{int(known.get('undecided', 0)):,} undecided, {int(known.get('refuted', 0)):,} "
-            "refuted. See to_frame(), and claim_sentences() for words.",
+            f"{int(known.get(Status.UNDECIDED, 0)):,} undecided, "
+            f"{int(known.get(Status.REFUTED, 0)):,} refuted. "
+            "See to_frame(), and claim_sentences() for words.",
         ]
 
     def _shown_frame(self) -> pd.DataFrame:
         return self.to_frame()
 
     def to_frame(
-        self, *, status: str | None = "verified", readable: str | None = None
+        self, *, status: str | None = Status.VERIFIED, readable: str | None = None
     ) -> pd.DataFrame:
         """Return claims, a row each.
 
@@ -212,7 +218,7 @@ def collected(tables: PublishedTables, about: About, found: Sequence[BlockClaims
             "live_cells": [f.live for f in found],
             "verified": [int((f.decision == VERIFIED).sum()) for f in found],
             "undecided": [int((f.decision == UNDECIDED).sum()) for f in found],
-            "detail": [f.detail for f in found],
+            "conflict": [f.conflict for f in found],
         }
     )
     return Claims(

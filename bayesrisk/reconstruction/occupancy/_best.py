@@ -23,6 +23,7 @@ from bayesrisk.reconstruction.solvers.branching import (
 )
 from bayesrisk.reconstruction.solvers.highs import HighsWarm
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
+from bayesrisk.reconstruction.status import Status
 
 __all__ = [
     "Best",
@@ -48,9 +49,13 @@ def best_solution(program: BlockProgram, solver: SolverBackend, limits: Limits) 
     if program.model.row_low[0] == 0:  # no households: what is published is missed, if it may be
         nobody = program.model.high.copy()
         nobody[: program.kinds.size + 3 * program.n_classes] = 0
-        return Best("proved", [nobody]) if program.model.holds(nobody) else Best("infeasible", [])
+        return (
+            Best(Status.PROVED, [nobody])
+            if program.model.holds(nobody)
+            else Best(Status.INFEASIBLE, [])
+        )
     if program.kinds.size == 0:
-        return Best("infeasible", [])
+        return Best(Status.INFEASIBLE, [])
     found = solver.solve(program.model, program.objective, limits=limits)
     return Best(found.status, [] if found.values is None else [found.values])
 
@@ -157,7 +162,7 @@ class _Partition:
         if answer.values is not None:
             none = np.zeros(m.row_low.size)
             self._push(answer.bound, _Box(box.low, box.high, answer.values.astype(float), none))
-        elif answer.status != "infeasible":
+        elif answer.status != Status.INFEASIBLE:
             self.proved = False
 
     def _take(self, box: _Box, bound: float) -> IntArray | None:
@@ -229,8 +234,10 @@ def best_solutions(
     partition = _Partition(program, rng, solver, limits)
     found = partition.run(wanted)
     if not found and partition.proved:
-        return Best("infeasible", [])
-    return Best("proved" if partition.proved else "feasible" if found else "unknown", found)
+        return Best(Status.INFEASIBLE, [])
+    return Best(
+        Status.PROVED if partition.proved else Status.FEASIBLE if found else Status.UNKNOWN, found
+    )
 
 
 def shaken_solutions(
@@ -254,7 +261,7 @@ def shaken_solutions(
     values: list[IntArray] = []
     for _ in range(wanted):
         if time.perf_counter() > end:
-            return Best("feasible" if values else "unknown", values)
+            return Best(Status.FEASIBLE if values else Status.UNKNOWN, values)
         objective = program.objective.copy()
         objective[:size] += np.rint(rng.gumbel(0.0, scale * UNIT, size)).astype(np.int64)
         warm.aim(objective)
@@ -262,12 +269,12 @@ def shaken_solutions(
         if found is None:
             left = None if np.isinf(end) else max(end - time.perf_counter(), 1e-3)
             exact = solver.solve(model, objective, limits=Limits(seconds=left, gap=near))
-            if exact.status == "infeasible":
-                return Best("infeasible", [])
+            if exact.status == Status.INFEASIBLE:
+                return Best(Status.INFEASIBLE, [])
             found = exact.values
         if found is not None:
             values.append(found)
-    return Best("feasible" if values else "unknown", values)
+    return Best(Status.FEASIBLE if values else Status.UNKNOWN, values)
 
 
 def _dive(

@@ -23,6 +23,7 @@ from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
 from bayesrisk.reconstruction.solvers import IntegerModel, Limits, make_solver
 from bayesrisk.reconstruction.solvers.branching import proves_infeasible
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
+from bayesrisk.reconstruction.status import Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +34,7 @@ __all__ = ["OCCUPANCY_STATUS", "OccupancyDetection", "detect_occupancy"]
 #: What is said of a block: ``violation``: proved that some household violates the limit, if the
 #: statistics are right; ``possible``: a reconstruction without violation exists; ``infeasible``:
 #: there is no reconstruction at all; ``undecided``: a limit was reached.
-OCCUPANCY_STATUS = ("violation", "possible", "infeasible", "undecided")
+OCCUPANCY_STATUS = (Status.VIOLATION, Status.POSSIBLE, Status.INFEASIBLE, Status.UNDECIDED)
 
 _SHAPE = (4, 7, 2)
 _GROUP, _SIZE, _CHILD = (a.ravel() for a in np.indices(_SHAPE))
@@ -97,7 +98,7 @@ class OccupancyDetection:
     way : tuple of str
         How it was decided: ``relaxation`` (certificate in integer arithmetic) or ``program``
         (integer program, infeasibility confirmed without presolve); ``none`` if undecided.
-    cause : tuple of str
+    conflict : tuple of str
         For ``infeasible`` blocks the tables that contradict each other; else empty.
     version : str
         Version of bayesrisk.
@@ -107,13 +108,13 @@ class OccupancyDetection:
     subsidised: IntArray
     status: tuple[str, ...]
     way: tuple[str, ...]
-    cause: tuple[str, ...]
+    conflict: tuple[str, ...]
     version: str = __version__
 
     @property
     def violation(self) -> NDArray[np.bool_]:
         """Whether a violation is proved, for each block."""
-        return np.array([s == "violation" for s in self.status], dtype=bool)
+        return np.array([s == Status.VIOLATION for s in self.status], dtype=bool)
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row for each block.
@@ -121,14 +122,14 @@ class OccupancyDetection:
         Returns
         -------
         pandas.DataFrame
-            Columns ``block, subsidised, status, way, cause``.
+            Columns ``block, subsidised, status, way, conflict``.
         """
         import pandas as pd  # slow to import
 
         columns: dict[str, Any] = {"block": self.geoids, "subsidised": self.subsidised}
-        for name in ("status", "way", "cause"):
+        for name in ("status", "way", "conflict"):
             columns[name] = list(getattr(self, name))
-        texts = ("block", "status", "way", "cause")
+        texts = ("block", "status", "way", "conflict")
         return pd.DataFrame(columns).astype(dict.fromkeys(texts, "str"))
 
 
@@ -172,17 +173,17 @@ class _Detector:
         self._directions = random.integers(-9, 10, (_TRIES, _SIZE.size))
 
     def decide(self, block: int) -> tuple[str, str, str]:
-        """Return status, way and cause of a block."""
+        """Return status, way and conflict of a block."""
         within = self._any(block, allowed=~_BREACH)
         if within.found:
-            return "possible", within.way, ""
+            return Status.POSSIBLE, within.way, ""
         base = self._any(block, allowed=~_NOTHING)
         if base.found is False:
-            return "infeasible", base.way, ", ".join(sorted(base.tables - {""}))
+            return Status.INFEASIBLE, base.way, ", ".join(sorted(base.tables - {""}))
         if within.found is None or base.found is None:
-            return "undecided", "none", ""
+            return Status.UNDECIDED, "none", ""
         way = "program" if "program" in (within.way, base.way) else "relaxation"
-        return "violation", way, ""
+        return Status.VIOLATION, way, ""
 
     def _any(self, block: int, *, allowed: NDArray[np.bool_]) -> _Answer:
         """Return whether some case has an assignment within the columns allowed."""
@@ -231,7 +232,7 @@ class _Detector:
         result = self._solver.solve(model, self._zeros, limits=self._limits)
         if result.values is not None:
             return _Answer(True, "program")
-        if result.status == "infeasible":
+        if result.status == Status.INFEASIBLE:
             return _Answer(False, "program", frozenset(_ROWS))
         return _Answer(None, "none")
 
@@ -331,8 +332,8 @@ def detect_occupancy(
     answers = list(
         _decisions(blocks, least, check.flag(open_end, "open_end"), make_solver(solver), time_limit)
     )
-    status, way, cause = zip(*answers, strict=True) if answers else ((), (), ())
-    return OccupancyDetection(blocks.geoids, blocks.hud_households, status, way, cause)
+    status, way, conflict = zip(*answers, strict=True) if answers else ((), (), ())
+    return OccupancyDetection(blocks.geoids, blocks.hud_households, status, way, conflict)
 
 
 def _decisions(

@@ -21,6 +21,7 @@ from bayesrisk.reconstruction.occupancy.law import UNIT, HouseholdLaw
 from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
 from bayesrisk.reconstruction.solvers import Limits, make_solver
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
+from bayesrisk.reconstruction.status import Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -255,7 +256,7 @@ def _solve(blocks: OccupancyStatistics, at: int, plan: _Plan, rng: np.random.Gen
     for every in (False, True):
         program = _program(blocks, at, plan, every_kind=every)
         best = _best(program, plan, rng)
-        if best.status != "infeasible":
+        if best.status != Status.INFEASIBLE:
             break
     values = shuffled_assignments(program, best.values, rng)
     n = program.kinds.size

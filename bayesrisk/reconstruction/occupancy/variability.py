@@ -20,6 +20,7 @@ from bayesrisk.reconstruction.occupancy.solutions import OccupancyReconstruction
 from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
 from bayesrisk.reconstruction.solvers import IntegerModel, Limits, make_solver
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
+from bayesrisk.reconstruction.status import Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +66,7 @@ class OccupancyVariability:
         """Share of records that may be wrong: ``upper / (2 households)``; NaN without any."""
         with np.errstate(invalid="ignore", divide="ignore"):
             share = self.upper / (2.0 * self.households)
-        none = np.array([s == "none" for s in self.status], dtype=bool)
+        none = np.array([s == Status.NOT_RUN for s in self.status], dtype=bool)
         return np.asarray(np.where(none, np.nan, share))
 
     def to_frame(self) -> pd.DataFrame:
@@ -215,7 +216,7 @@ def _largest(
 ) -> _Answer:
     """Return the bounds of the largest distance in one block."""
     if not found.solutions[at]:
-        return _Answer("none", 0, 0)
+        return _Answer(Status.NOT_RUN, 0, 0)
     n = int(blocks.households[at])
     mine = (found.block == at) & (found.solution == 0)
     cells = _cell(
@@ -230,15 +231,16 @@ def _largest(
     # Where no household need be as in the reconstruction, all can differ.
     shared = solver.solve(model, -(position >= 0).astype(np.int64), limits=limits)
     if shared.value == 0:
-        return _Answer("proved", 2 * n, 2 * n)
+        return _Answer(Status.PROVED, 2 * n, 2 * n)
     overlap, objective = _overlap(model, position, star)
     best = solver.solve(overlap, objective, limits=limits)
-    if best.status == "infeasible":
-        return _Answer("none", 0, 0)
+    if best.status == Status.INFEASIBLE:
+        return _Answer(Status.NOT_RUN, 0, 0)
     if best.value is None:
-        return _Answer("bounded", 0, 2 * n)
+        return _Answer(Status.BOUNDED, 0, 2 * n)
     lower, upper = 2 * (n + best.value), 2 * int(min(n + best.bound, n))
-    return _Answer("proved" if best.status == "proved" else "bounded", lower, upper)
+    exact = best.status == Status.PROVED
+    return _Answer(Status.PROVED if exact else Status.BOUNDED, lower, upper)
 
 
 def _model(

@@ -11,6 +11,7 @@ from bayesrisk.reconstruction.constraints.coupling import Coupling
 from bayesrisk.reconstruction.constraints.kernels import HIDDEN
 from bayesrisk.reconstruction.records.problem import Instance
 from bayesrisk.reconstruction.records.solve import Solution, spread
+from bayesrisk.reconstruction.status import Status
 
 __all__ = ["complete", "first_differences"]
 
@@ -79,10 +80,10 @@ def complete(problem: Instance, solution: Solution) -> dict[str, IntArray]:
         A column of the records for every attribute that a larger place tells more of.
     """
     extra = _checked(problem, solution)
-    solved = ("unique", "feasible")
+    solved = (Status.UNIQUE, Status.FEASIBLE)
     gone = [b for b in solution.unbounded if solution.status[b] in solved]
     for b in gone:
-        solution.status[b], solution.detail[b] = "unknown", solution.unbounded[b]
+        solution.status[b], solution.conflict[b] = Status.UNKNOWN, solution.unbounded[b]
     kept = ~np.isin(solution.block, gone)
     records = np.repeat(kept, solution.count)
     extra = {name: values[records] for name, values in extra.items()}
@@ -98,7 +99,7 @@ def _checked(problem: Instance, solution: Solution) -> dict[str, IntArray]:
     differences = first_differences(
         problem.published, sp.csr_array(found @ names.matrix().T), names
     )
-    solved = {b for b, s in enumerate(solution.status) if s in ("unique", "feasible")}
+    solved = {b for b, s in enumerate(solution.status) if s in (Status.UNIQUE, Status.FEASIBLE)}
     causes = {
         b: f"{problem.level} {problem.geoids[b]}: {text}"
         for b, text in differences.items()
@@ -119,7 +120,7 @@ def _checked(problem: Instance, solution: Solution) -> dict[str, IntArray]:
 def _drop(problem: Instance, solution: Solution, causes: dict[int, str]) -> None:
     gone = spread(problem, causes)
     for block, cause in gone.items():
-        solution.status[block], solution.detail[block] = "infeasible", causes[cause]
+        solution.status[block], solution.conflict[block] = Status.INFEASIBLE, causes[cause]
     _keep(solution, ~np.isin(solution.block, list(gone)))
 
 
@@ -135,7 +136,7 @@ def _place(
     group, counts = problem.group[level], problem.coupled[level]
     block, cell = (np.repeat(part, solution.count) for part in (solution.block, solution.cell))
     fine = coupling.queries.space
-    solved = np.array([s in ("unique", "feasible") for s in solution.status], bool)
+    solved = np.array([s in (Status.UNIQUE, Status.FEASIBLE) for s in solution.status], bool)
     whole = ~np.isin(np.arange(problem.places[level].size), group[~solved])
     columns: dict[str, IntArray] = {}
     if coupling.detail is None:

@@ -9,6 +9,7 @@ from bayesrisk._types import IntArray
 from bayesrisk.reconstruction.constraints.kernels import HIDDEN
 from bayesrisk.reconstruction.solvers import IntegerModel, Limits
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
+from bayesrisk.reconstruction.status import Status
 
 __all__ = ["Nearest", "nearest_records"]
 
@@ -73,7 +74,7 @@ def nearest_records(
     columns = sp.csr_array(by_cell[cell])
     if not cell.size:
         nobody = int(np.abs(counts).sum())
-        return Nearest("proved", cell, cell, nobody, nobody)
+        return Nearest(Status.PROVED, cell, cell, nobody, nobody)
     size, most = cell.size, np.zeros(cell.size, np.int64)
     owner = np.repeat(np.arange(size), np.diff(columns.indptr))
     np.maximum.at(most, owner, np.maximum(counts[columns.indices], 0))
@@ -94,7 +95,7 @@ def nearest_records(
     answer = solver.solve(model, objective, limits=Limits(seconds))
     if answer.values is None:
         none = np.zeros(0, np.int64)
-        return Nearest("unknown", none, none, int(np.abs(counts).sum()), 0)
+        return Nearest(Status.UNKNOWN, none, none, int(np.abs(counts).sum()), 0)
     found = answer.values[:size]
     deviation = fixed + int(np.abs(kept @ found - target).sum())
     bound = fixed + max(0, int(np.ceil(-answer.bound - 1e-6))) if np.isfinite(answer.bound) else 0

@@ -19,6 +19,7 @@ from bayesrisk.reconstruction.records.problem import Instance, instance
 from bayesrisk.reconstruction.records.solve import Solution, solve
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
+from bayesrisk.reconstruction.status import Status
 from bayesrisk.tables.published import PublishedTables
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Reconstruction:
         ``feasible`` (others fit, or might), ``infeasible`` (proved: none fit), ``unknown`` (a
         limit was reached, or some cell is in no published count and may hold any number; no
         records are given), ``nearest`` (none fit; these deviate least).
-    detail : tuple of str
+    conflict : tuple of str
         For blocks without a solution the published cells that contradict, or why it is unknown;
         else empty.
     block, cell, count : ndarray of int64
@@ -62,7 +63,7 @@ class Reconstruction:
     problem: Instance
     scope: str
     status: tuple[str, ...]
-    detail: tuple[str, ...]
+    conflict: tuple[str, ...]
     block: IntArray
     cell: IntArray
     count: IntArray
@@ -136,7 +137,7 @@ class Reconstruction:
         Returns
         -------
         pandas.DataFrame
-            Columns: the block, ``population``, ``status``, ``deviation``, ``detail``.
+            Columns: the block, ``population``, ``status``, ``deviation``, ``conflict``.
         """
         import pandas as pd  # slow to import
 
@@ -146,7 +147,7 @@ class Reconstruction:
                 "population": self.population,
                 "status": list(self.status),
                 "deviation": self.deviation,
-                "detail": list(self.detail),
+                "conflict": list(self.conflict),
             }
         )
 
@@ -240,7 +241,7 @@ def reconstruct(
         problem,
         scope,
         tuple(solution.status),
-        tuple(solution.detail.get(b, "") for b in range(problem.geoids.size)),
+        tuple(solution.conflict.get(b, "") for b in range(problem.geoids.size)),
         solution.block,
         solution.cell,
         solution.count,
@@ -262,16 +263,16 @@ def _add_nearest(
     matrix = problem.system.queries.matrix()
     parts = [(solution.block, solution.cell, solution.count)]
     for b, status in enumerate(solution.status):
-        if status != "infeasible":
+        if status != Status.INFEASIBLE:
             continue
         published = problem.published[[b]].toarray().ravel()
         found = nearest_records(matrix, published, solver=solver, seconds=seconds)
-        if found.status == "unknown":
-            solution.status[b] = "unknown"
+        if found.status == Status.UNKNOWN:
+            solution.status[b] = Status.UNKNOWN
             continue
-        solution.status[b], deviation[b] = "nearest", found.deviation
-        if found.status != "proved":
-            solution.detail[b] += f"; the least deviation is at least {found.bound}"
+        solution.status[b], deviation[b] = Status.NEAREST, found.deviation
+        if found.status != Status.PROVED:
+            solution.conflict[b] += f"; the least deviation is at least {found.bound}"
         parts.append((np.full(found.cell.size, b), found.cell, found.count))
     block, cell, count = (np.concatenate(part) for part in zip(*parts, strict=True))
     before = int(solution.count.sum())

@@ -15,6 +15,7 @@ from bayesrisk.reconstruction.records.problem import BlockBounds, Instance, bloc
 from bayesrisk.reconstruction.records.program import Program, build_program
 from bayesrisk.reconstruction.solvers import BOUND_ERROR, Limits
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
+from bayesrisk.reconstruction.status import Status
 
 __all__ = ["Farthest", "Solution", "farthest", "open_program", "solve"]
 
@@ -37,7 +38,7 @@ class Solution:
     ----------
     status : list of str
         For every block ``unique``, ``feasible``, ``infeasible`` or ``unknown``.
-    detail : dict of int to str
+    conflict : dict of int to str
         For blocks without a solution why: the published cells that contradict.
     block, cell, count : ndarray of int64
         The histograms.
@@ -47,7 +48,7 @@ class Solution:
     """
 
     status: list[str]
-    detail: dict[int, str] = field(default_factory=dict)
+    conflict: dict[int, str] = field(default_factory=dict)
     block: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     cell: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     count: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -105,7 +106,7 @@ def _give_up(
     Rows of a larger place make no sense without one of its blocks.
     """
     for block, cause in spread(problem, causes).items():
-        solution.status[block], solution.detail[block] = causes[cause]
+        solution.status[block], solution.conflict[block] = causes[cause]
         good[block] = False
 
 
@@ -176,14 +177,14 @@ def solve(problem: Instance, *, solver: SolverBackend, seconds: float | None) ->
     """
     bounds = block_bounds(problem)
     size = problem.geoids.size
-    solution = Solution(["unique"] * size, unbounded=_unbounded(problem, bounds))
+    solution = Solution([Status.UNIQUE] * size, unbounded=_unbounded(problem, bounds))
     good = np.ones(size, bool)
     _give_up(problem, solution, _contradictions(problem, bounds), good)
     while True:  # ends: each round gives up a block at least
         program, wrong, low, _ = open_program(problem, bounds, good)
         if not wrong:
             break
-        _give_up(problem, solution, {b: ("infeasible", t) for b, t in wrong.items()}, good)
+        _give_up(problem, solution, {b: (Status.INFEASIBLE, t) for b, t in wrong.items()}, good)
     star = np.full(program.low.size, -1, np.int64)  # -1: there is none yet
     found = np.full(program.n_components, kernels.PENDING, np.int64)
     _search(program, star, found)
@@ -191,7 +192,7 @@ def solve(problem: Instance, *, solver: SolverBackend, seconds: float | None) ->
     entries = np.flatnonzero(good[bounds.block])
     value = low.copy()
     value[entries[program.entry]] = star
-    solved = np.array([s in ("unique", "feasible") for s in solution.status], bool)
+    solved = np.array([s in (Status.UNIQUE, Status.FEASIBLE) for s in solution.status], bool)
     kept = solved[bounds.block] & (value > 0)
     solution.block, solution.cell = bounds.block[kept], bounds.cell[kept]
     solution.count = value[kept]
@@ -201,7 +202,7 @@ def solve(problem: Instance, *, solver: SolverBackend, seconds: float | None) ->
 def _contradictions(problem: Instance, bounds: BlockBounds) -> dict[int, tuple[str, str]]:
     """Return for blocks whose own rows contradict each other the status and the row."""
     return {
-        int(b): ("infeasible", problem.describe(0, int(b), int(bounds.culprit[b])))
+        int(b): (Status.INFEASIBLE, problem.describe(0, int(b), int(bounds.culprit[b])))
         for b in np.flatnonzero(bounds.status == blocks.INFEASIBLE)
     }
 
@@ -253,19 +254,19 @@ def _finish(
         answer = solver.solve(other, np.zeros(other.low.size, np.int64), limits=limits)
         if answer.values is not None:
             found[k] = kernels.SEVERAL
-        elif answer.status == "infeasible":
+        elif answer.status == Status.INFEASIBLE:
             found[k] = kernels.UNIQUE
     causes = {}
     for k in np.flatnonzero(found != kernels.UNIQUE):
         for b in program.blocks_of(int(k)).tolist():
             if found[k] == kernels.NONE:
-                causes[b] = ("infeasible", _whole_component(problem, program, int(k)))
+                causes[b] = (Status.INFEASIBLE, _whole_component(problem, program, int(k)))
             elif found[k] == kernels.UNKNOWN:
                 # Proofs about other components stand.
-                solution.status[b] = "unknown"
-                solution.detail[b] = "a limit was reached before a solution was found"
-            elif solution.status[b] == "unique":
-                solution.status[b] = "feasible"
+                solution.status[b] = Status.UNKNOWN
+                solution.conflict[b] = "a limit was reached before a solution was found"
+            elif solution.status[b] == Status.UNIQUE:
+                solution.status[b] = Status.FEASIBLE
     _give_up(problem, solution, causes, np.ones(problem.geoids.size, bool))
 
 
@@ -312,7 +313,7 @@ def _solve_group(
     elif len(group) > 1:
         for k in group:
             _solve_group(program, [k], star, found, solver, limits)
-    elif answer.status == "infeasible":
+    elif answer.status == Status.INFEASIBLE:
         found[group] = kernels.NONE
 
 

@@ -23,6 +23,7 @@ from bayesrisk.reconstruction.records.reconstruction import Reconstruction, reco
 from bayesrisk.reconstruction.records.solve import Farthest, farthest, open_program
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
+from bayesrisk.reconstruction.status import Status
 from bayesrisk.tables.published import PublishedTables
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def solution_variability(
         known = level if scope == "block" else larger
         solution = reconstruct(tables, scope=known, solver=backend, time_limit=time_limit)
     star = _on(problem, solution)
-    solved = np.array([s in ("unique", "feasible") for s in solution.status])
+    solved = np.array([s in (Status.UNIQUE, Status.FEASIBLE) for s in solution.status])
     bounds = block_bounds(problem)
     solved &= np.isin(bounds.status, (FIXED, OPEN))
     if scope == "tract-joint":
@@ -254,7 +255,7 @@ def _on(problem: Instance, solution: Reconstruction) -> sp.csr_array:
     published = problem.system.queries
     found = sp.csr_array(star @ published.matrix().T)
     for block, text in first_differences(problem.published, found, published).items():
-        if solution.status[block] in ("unique", "feasible"):
+        if solution.status[block] in (Status.UNIQUE, Status.FEASIBLE):
             raise ArgumentError(f"solution must fit the tables: {problem.geoids[block]}: {text}")
     return star
 
@@ -294,11 +295,13 @@ def _result(
     fixed = answer.fixed | known[owner]
     low, below, high, above = _ratios(program, point, answer, fixed, owner, 2 * population)
     high, below, above = np.minimum(high, above), np.maximum(below, 1), np.maximum(above, 1)
-    status = np.where(low * above == high * below, "proved", "feasible").astype(object)
+    status = np.where(low * above == high * below, Status.PROVED, Status.FEASIBLE).astype(object)
     for b in np.flatnonzero(~solved):
         reason = solution.status[b]
-        status[place[b]] = reason if reason in ("infeasible", "unknown") else "unknown"
-    open_ = np.isin(status, ("infeasible", "unknown"))
+        status[place[b]] = (
+            reason if reason in (Status.INFEASIBLE, Status.UNKNOWN) else Status.UNKNOWN
+        )
+    open_ = np.isin(status, (Status.INFEASIBLE, Status.UNKNOWN))
     lower, upper = np.where(open_, 0.0, low / below), np.where(open_, 1.0, high / above)
     return SolutionVariability(
         scope, level, geoids, population, lower, upper, tuple(status.tolist()), seconds,

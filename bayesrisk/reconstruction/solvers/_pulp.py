@@ -19,6 +19,7 @@ from bayesrisk.reconstruction.solvers.model import (
     SolverResult,
     settle_answer,
 )
+from bayesrisk.reconstruction.status import Status
 
 __all__ = ["PulpSolver"]
 
@@ -96,9 +97,9 @@ class PulpSolver:
         start = time.perf_counter()
         deadline = Deadline(limits.seconds)
         raw = self._run(model, objective, limits, presolve=True)
-        if raw.status == "infeasible":
+        if raw.status == Status.INFEASIBLE:
             left = replace(limits, seconds=deadline.limits.seconds)
-            raw = Raw("unknown", np.inf, None)
+            raw = Raw(Status.UNKNOWN, np.inf, None)
             if not deadline.late:
                 raw = self._run(model, objective, left, presolve=False)
         seconds = time.perf_counter() - start
@@ -165,9 +166,9 @@ def _answer(
     if problem.sol_status == pulp.LpSolutionInfeasible or (
         problem.status == pulp.LpStatusInfeasible and not stopped
     ):
-        return Raw("infeasible", -np.inf, None)
+        return Raw(Status.INFEASIBLE, -np.inf, None)
     if not proved and problem.sol_status != pulp.LpSolutionIntegerFeasible:
-        return Raw("unknown", np.inf, None)
+        return Raw(Status.UNKNOWN, np.inf, None)
     values = np.array([0.0 if v.value() is None else float(v.value()) for v in variables])
     bound = np.inf
     if kind == "HiGHS":
@@ -176,4 +177,4 @@ def _answer(
         bound = -found if np.isfinite(found) else np.inf
     if not np.isfinite(bound) and proved:
         bound = float(objective @ np.rint(values))
-    return Raw("proved" if proved else "feasible", bound, values)
+    return Raw(Status.PROVED if proved else Status.FEASIBLE, bound, values)

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.reconstruction.solvers.deadline import Deadline
 from bayesrisk.reconstruction.solvers.model import IntegerModel, Limits, Raw
+from bayesrisk.reconstruction.status import Status
 
 __all__ = [
     "Relaxation",
@@ -180,7 +181,7 @@ def branch_and_bound(
     nodes = min(max(_WORK // max(model.low.size, 1), _FEWEST), _NODES)
     for _ in range(nodes):
         if not stack:
-            return None if best is None else Raw("proved", max(worst, value), best)
+            return None if best is None else Raw(Status.PROVED, max(worst, value), best)
         if time.perf_counter() > end:
             return None
         low, high = stack.pop()

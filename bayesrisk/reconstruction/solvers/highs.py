@@ -18,6 +18,7 @@ from bayesrisk.reconstruction.solvers.model import (
     SolverResult,
     settle_answer,
 )
+from bayesrisk.reconstruction.status import Status
 
 __all__ = ["HighsSolver", "HighsWarm", "interior_point"]
 
@@ -85,7 +86,7 @@ class HighsSolver:
             quick = limits.seconds is None or model.rows.nnz <= _PRESOLVED
             if quick:
                 raw = self._within(model, objective, limits, deadline, presolve="choose")
-            if raw is None or raw.status == "infeasible":
+            if raw is None or raw.status == Status.INFEASIBLE:
                 # Presolve of several versions declares feasible models infeasible now and then.
                 raw = self._within(model, objective, limits, deadline, presolve="off")
         seconds = time.perf_counter() - start
@@ -102,7 +103,7 @@ class HighsSolver:
     ) -> Raw:
         """Run in the time that is left."""
         if deadline.late:
-            return Raw("unknown", np.inf, None)
+            return Raw(Status.UNKNOWN, np.inf, None)
         left = replace(limits, seconds=deadline.limits.seconds)
         return self._run(model, objective, left, presolve=presolve)
 
@@ -125,13 +126,13 @@ class HighsSolver:
         # An error of presolve is not the last word either: the caller looks again without it.
         failed = presolve != "off" and status == _STATUS.kSolveError
         if status == _STATUS.kInfeasible or failed:
-            return Raw("infeasible", -np.inf, None)
+            return Raw(Status.INFEASIBLE, -np.inf, None)
         info = highs.getInfo()
         bound = float(info.mip_dual_bound) if np.isfinite(info.mip_dual_bound) else np.inf
         if info.primal_solution_status != 2:  # no feasible values
-            return Raw("unknown", bound, None)
+            return Raw(Status.UNKNOWN, bound, None)
         values = np.array(highs.getSolution().col_value)
-        return Raw("proved" if status == _STATUS.kOptimal else "feasible", bound, values)
+        return Raw(Status.PROVED if status == _STATUS.kOptimal else Status.FEASIBLE, bound, values)
 
 
 class _Bounded:

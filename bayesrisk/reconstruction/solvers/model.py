@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
+from bayesrisk.reconstruction.status import Status
 
 __all__ = ["BOUND_ERROR", "IntegerModel", "Limits", "Raw", "SolverResult", "settle_answer"]
 
@@ -147,17 +148,17 @@ def settle_answer(
     SolverResult
         ``unknown`` when rounded values break a row, ``feasible`` when the gap is too large.
     """
-    if raw.status == "infeasible":
-        return SolverResult("infeasible", None, -np.inf, 0.0, None, seconds)
+    if raw.status == Status.INFEASIBLE:
+        return SolverResult(Status.INFEASIBLE, None, -np.inf, 0.0, None, seconds)
     if raw.values is None:
-        return SolverResult("unknown", None, raw.bound, np.inf, None, seconds)
+        return SolverResult(Status.UNKNOWN, None, raw.bound, np.inf, None, seconds)
     values = np.rint(raw.values).astype(np.int64)
     if not model.holds(values):
-        return SolverResult("unknown", None, np.inf, np.inf, None, seconds)
+        return SolverResult(Status.UNKNOWN, None, np.inf, np.inf, None, seconds)
     value = int(objective @ values)
     # Objectives are whole numbers, so a bound is as good as the whole number below it.
     bound = max(float(np.floor(raw.bound + BOUND_ERROR)), float(value))
-    proved = raw.status == "proved" and bound - value <= gap
+    proved = raw.status == Status.PROVED and bound - value <= gap
     return SolverResult(
-        "proved" if proved else "feasible", value, bound, bound - value, values, seconds
+        Status.PROVED if proved else Status.FEASIBLE, value, bound, bound - value, values, seconds
     )

@@ -52,8 +52,8 @@ class Agreement:
         Sources in order, the guessers ``MDG`` and ``PRG`` last.
     baseline_from : str
         The source whose records the guessers started from.
-    level : float
-        Level of the intervals.
+    confidence : float
+        Confidence of the intervals, between 0 and 1.
     version : str
         Version of bayesrisk.
     """
@@ -61,7 +61,7 @@ class Agreement:
     blocks: pd.DataFrame
     sources: tuple[str, ...]
     baseline_from: str
-    level: float
+    confidence: float
     version: str = __version__
 
     @property
@@ -106,7 +106,7 @@ class Agreement:
         people = table["population"].where(table["population"] > 0)
         for kind in _KINDS:
             lower, upper = clustered_intervals(
-                blocks[kind], blocks["population"], place, len(table), level=self.level
+                blocks[kind], blocks["population"], place, len(table), confidence=self.confidence
             )
             table[f"{kind}_rate"] = table[kind] / people
             table[f"{kind}_lower"], table[f"{kind}_upper"] = lower, upper
@@ -121,7 +121,7 @@ class Agreement:
                 blocks["population"],
                 place,
                 len(table),
-                level=self.level,
+                confidence=self.confidence,
             )
             table = table.assign(**{f"{kind}_{key}": column for key, column in found.items()})
         return table
@@ -154,7 +154,7 @@ def compare_with_truth(
     truth: pd.DataFrame | Persons,
     baseline_from: str | Guesses,
     rng: Seed,
-    level: float = 0.95,
+    confidence: float = 0.95,
 ) -> Agreement:
     """Match records with the truth on all features, first by exact age, then by age bin.
 
@@ -169,8 +169,8 @@ def compare_with_truth(
         (:meth:`Guesses.draw`), so that several tables have the same baseline.
     rng : Generator or int
         Source of the proportional guesses (the counts do not depend on other choices).
-    level : float, default 0.95
-        Level of the intervals.
+    confidence : float, default 0.95
+        Confidence of the intervals, between 0 and 1.
 
     Returns
     -------
@@ -197,7 +197,7 @@ def compare_with_truth(
         raise ArgumentError(
             f"sources must map at least one name to its records, got {shown(sources)}"
         )
-    check.scalar(level, "level", lower=0.0, upper=1.0, bounds="()")
+    check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     random = generator(rng)
     known = left_out(person_frame(truth, columns=RECORDS, source="truth"))
     guesses = guesses_of(baseline_from, sources, random)
@@ -235,4 +235,4 @@ def compare_with_truth(
         for name in LEFT_OUT
     }
     blocks = pd.concat(parts, ignore_index=True).assign(**without)
-    return Agreement(blocks, tuple(everything), guesses.source, level)
+    return Agreement(blocks, tuple(everything), guesses.source, confidence)

@@ -93,7 +93,7 @@ def left_out_columns(
     groups: ArrayLike,
     n_groups: int,
     *,
-    level: float,
+    confidence: float,
 ) -> dict[str, NDArray[np.float64] | NDArray[np.object_]]:
     """Return what a guesser without the target's record reaches, and the attack's ratio to it.
 
@@ -109,7 +109,7 @@ def left_out_columns(
     drawn = sums[1] > sums[0]
     guessed = np.where(drawn[label], proportional, modal)
     total, size, right = np.where(drawn, sums[1], sums[0]), sums[2], sums[3]
-    lower, upper = ratio_intervals(hits, guessed, trials, label, n_groups, level=level)
+    lower, upper = ratio_intervals(hits, guessed, trials, label, n_groups, confidence=confidence)
     name = np.where(drawn, "proportional", "modal").astype(object)
     with np.errstate(divide="ignore", invalid="ignore"):
         return {

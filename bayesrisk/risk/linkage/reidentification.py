@@ -66,8 +66,8 @@ class Reidentification:
         Whose records were linked, the guessers ``MDG`` and ``PRG`` last; and to which files.
     baseline_from : str
         The source whose blocks, sexes and ages the guessers used.
-    level : float
-        Level of the intervals.
+    confidence : float
+        Confidence of the intervals, between 0 and 1.
     version : str
         Version of bayesrisk.
     """
@@ -76,7 +76,7 @@ class Reidentification:
     sources: tuple[str, ...]
     attackers: tuple[str, ...]
     baseline_from: str
-    level: float
+    confidence: float
     version: str = __version__
 
     def _answer(self) -> list[str]:
@@ -151,7 +151,7 @@ class Reidentification:
         blocks, place = self._by_block(rows, counts)
         n = len(counts)
         lower, upper = clustered_intervals(
-            blocks["confirmed"], blocks["putative"], place, n, level=self.level
+            blocks["confirmed"], blocks["putative"], place, n, confidence=self.confidence
         )
         counts["precision"] = confirmed / putative.where(putative > 0)
         counts["precision_lower"], counts["precision_upper"] = lower, upper
@@ -168,7 +168,7 @@ class Reidentification:
             blocks["putative"],
             place,
             n,
-            level=self.level,
+            confidence=self.confidence,
         )
         return counts.assign(**without)
 
@@ -303,7 +303,7 @@ def reidentify(
     baseline_from: str | Guesses,
     rng: Seed,
     zero_variability_blocks: pd.Series | list[str] | None = None,
-    level: float = 0.95,
+    confidence: float = 0.95,
 ) -> Reidentification:
     """Link records to attackers' files, confirm the links, and let guessers do the same.
 
@@ -322,8 +322,8 @@ def reidentify(
         Source of the choices among equal records, and of the proportional guesses.
     zero_variability_blocks : sequence of str, optional
         Blocks of proved zero solution variability.
-    level : float, default 0.95
-        Level of the intervals.
+    confidence : float, default 0.95
+        Confidence of the intervals, between 0 and 1.
 
     Returns
     -------
@@ -349,7 +349,7 @@ def reidentify(
     [['records', 2, 2], ['MDG', 2, 1]]
     """
     _check_names(sources, attackers)
-    check.scalar(level, "level", lower=0.0, upper=1.0, bounds="()")
+    check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     random = generator(rng)
     known = left_out(describe_truth(truth))
     if zero_variability_blocks is None:
@@ -371,7 +371,7 @@ def reidentify(
             counted = kinds[[*_COUNTS, *LEFT_OUT]].sum().reset_index()
             parts.append(counted.assign(source=source, attacker=attacker))
     tally = pd.concat(parts, ignore_index=True)[[*_GROUPS, *_COUNTS, *LEFT_OUT]]
-    return Reidentification(tally, tuple(everything), tuple(attackers), guesses.source, level)
+    return Reidentification(tally, tuple(everything), tuple(attackers), guesses.source, confidence)
 
 
 def _check_names(sources: Sources, attackers: Sources) -> None:

@@ -12,6 +12,7 @@ from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import OccupancyDetection
+from bayesrisk.reconstruction.status import Status
 from bayesrisk.risk.intervals import binomial_interval
 from bayesrisk.risk.occupancy.households import household_frame
 
@@ -37,8 +38,8 @@ class OccupancyBlockRisk:
         Those of them that do.
     infeasible, undecided : int
         Blocks without any reconstruction, and those where a limit was reached.
-    level : float
-        Level of the intervals.
+    confidence : float
+        Confidence of the intervals, between 0 and 1.
     version : str
         Version of bayesrisk.
     """
@@ -49,7 +50,7 @@ class OccupancyBlockRisk:
     confirmed: int
     infeasible: int
     undecided: int
-    level: float
+    confidence: float
     version: str = __version__
 
     def to_frame(self) -> pd.DataFrame:
@@ -63,7 +64,7 @@ class OccupancyBlockRisk:
         """
         of = np.array([self.putative, self.violating])
         confirmed = np.full(2, self.confirmed)
-        lower, upper = binomial_interval(confirmed, of, level=self.level)
+        lower, upper = binomial_interval(confirmed, of, confidence=self.confidence)
         with np.errstate(invalid="ignore", divide="ignore"):
             value = confirmed / of
             baseline = np.array([self.violating, self.putative]) / np.full(2, self.blocks)
@@ -82,11 +83,11 @@ class OccupancyBlockRisk:
         """Return both sets of blocks together."""
         if not isinstance(other, OccupancyBlockRisk):
             return NotImplemented
-        if self.level != other.level:
-            raise ArgumentError(f"level must be {self.level}, got {other.level}")
+        if self.confidence != other.confidence:
+            raise ArgumentError(f"confidence must be {self.confidence}, got {other.confidence}")
         names = ("blocks", "violating", "putative", "confirmed", "infeasible", "undecided")
         total = {name: getattr(self, name) + getattr(other, name) for name in names}
-        return OccupancyBlockRisk(**total, level=self.level)
+        return OccupancyBlockRisk(**total, confidence=self.confidence)
 
 
 def occupancy_block_risk(
@@ -94,7 +95,7 @@ def occupancy_block_risk(
     truth: pd.DataFrame,
     *,
     infeasible: str = "apart",
-    level: float = 0.95,
+    confidence: float = 0.95,
 ) -> OccupancyBlockRisk:
     """Return how many of the blocks said to hold a violation do.
 
@@ -108,8 +109,8 @@ def occupancy_block_risk(
         left out.
     infeasible : {"apart", "violation"}, default "apart"
         What a block without any reconstruction is; the reference counts it as a violation.
-    level : float, default 0.95
-        Level of the intervals.
+    confidence : float, default 0.95
+        Confidence of the intervals, between 0 and 1.
 
     Returns
     -------
@@ -141,19 +142,19 @@ def occupancy_block_risk(
     """
     _check_detection(found)
     check.choice(infeasible, "infeasible", _READINGS)
-    share = check.scalar(level, "level", lower=0.0, upper=1.0, bounds="()")
+    share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     true = violating_blocks(found, truth)
     status = np.array(found.status)
-    said = status == "violation"
+    said = status == Status.VIOLATION
     if infeasible == "violation":
-        said |= status == "infeasible"
+        said |= status == Status.INFEASIBLE
     return OccupancyBlockRisk(
         len(status),
         int(true.sum()),
         int(said.sum()),
         int((said & true).sum()),
-        int((status == "infeasible").sum()),
-        int((status == "undecided").sum()),
+        int((status == Status.INFEASIBLE).sum()),
+        int((status == Status.UNDECIDED).sum()),
         share,
     )
 

@@ -60,8 +60,8 @@ class LinkageCurve:
         Households that could be matched: subsidised ones if the key says so, in all blocks.
     precision_bounds, recall_bounds : ndarray
         Ends of the intervals, shape (2, number of entries).
-    level : float
-        Level of the intervals.
+    confidence : float
+        Confidence of the intervals, between 0 and 1.
     version : str
         Version of bayesrisk.
     """
@@ -75,7 +75,7 @@ class LinkageCurve:
     households: int
     precision_bounds: FloatArray
     recall_bounds: FloatArray
-    level: float
+    confidence: float
     version: str = __version__
 
     def __len__(self) -> int:
@@ -233,7 +233,7 @@ def occupancy_linkage(
     *,
     key: tuple[str, ...] | list[str],
     unique: bool,
-    level: float = 0.95,
+    confidence: float = 0.95,
 ) -> LinkageCurve:
     r"""Return how many known households, and violations, the first k entries match, for every k.
 
@@ -253,8 +253,8 @@ def occupancy_linkage(
         Columns of the ranking.
     unique : bool
         Whether only households count that are alone in their block with their key.
-    level : float, default 0.95
-        Level of the intervals.
+    confidence : float, default 0.95
+        Confidence of the intervals, between 0 and 1.
 
     Returns
     -------
@@ -264,7 +264,7 @@ def occupancy_linkage(
     Raises
     ------
     ArgumentError
-        If ``level`` is out of range.
+        If ``confidence`` is out of range.
     ArgumentTypeError
         If an argument has the wrong type.
     DataError
@@ -284,7 +284,7 @@ def occupancy_linkage(
     (array([0.5]), array([1.]))
     """
     names = checked_key(key)
-    share = check.scalar(level, "level", lower=0.0, upper=1.0, bounds="()")
+    share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     if not isinstance(ranking, pd.DataFrame):
         raise ArgumentTypeError(f"ranking must be a DataFrame, got {type(ranking).__name__}")
     for name in ("block", *names, "score"):
@@ -348,7 +348,7 @@ def _bounds(
     size: FloatArray,
     hits: FloatArray,
     violations: pd.Series,
-    level: float,
+    confidence: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the intervals of precision and recall for every k, blocks as units.
 
@@ -369,5 +369,5 @@ def _bounds(
     ):
         change = block_moments(*after) - block_moments(*before)
         sums = np.stack([_expected(score[order], row) for row in change]) + start
-        every.append(np.stack(moment_intervals(sums, level=level)))
+        every.append(np.stack(moment_intervals(sums, confidence=confidence)))
     return every[0], every[1]

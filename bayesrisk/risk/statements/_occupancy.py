@@ -7,6 +7,7 @@ import pandas as pd
 
 from bayesrisk import _validation as check
 from bayesrisk.reconstruction import OCCUPANCY_STATUS, OccupancyDetection
+from bayesrisk.reconstruction.status import Status
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.intervals import binomial_interval
 from bayesrisk.risk.occupancy.blocks import violating_blocks
@@ -27,7 +28,7 @@ def statements_of_occupancy(
     share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     kept = found.subsidised > 0
     finding = np.array(found.status)[kept]
-    proved = (finding == "violation") & spec.true_counts
+    proved = (finding == Status.VIOLATION) & spec.true_counts
     values = np.where(proved, 1.0, np.nan)
     lower, upper, status = values.copy(), values.copy(), np.where(proved, "proved", "unverified")
     true = None
@@ -37,7 +38,7 @@ def statements_of_occupancy(
             rows = (finding == kind) & ~proved
             if rows.any():
                 hits, of = int(true[rows].sum()), int(rows.sum())
-                bounds = binomial_interval(hits, of, level=share)
+                bounds = binomial_interval(hits, of, confidence=share)
                 values[rows], status[rows] = hits / of, "estimated"
                 lower[rows], upper[rows] = bounds
     columns: dict[str, Any] = {

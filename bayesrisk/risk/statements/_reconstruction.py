@@ -11,6 +11,7 @@ from bayesrisk._random import Seed
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.reconstruction import Reconstruction, match_records, modal_cells, record_form
 from bayesrisk.reconstruction.linkage.persons import CELLS, Persons, person_frame, race_ethnicity
+from bayesrisk.reconstruction.status import Status
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.intervals import block_moments, moment_intervals
 from bayesrisk.risk.linkage.baselines import WITHOUT
@@ -41,7 +42,7 @@ def statements_of_reconstruction(
     records = person_frame(record_form(found), columns=RECORDS, source="records")
     rows = claims_of_records(records, weight)
     exact = spec.true_counts
-    unique = found.geoids[np.array(found.status) == "unique"] if exact else np.array([], str)
+    unique = found.geoids[np.array(found.status) == Status.UNIQUE] if exact else np.array([], str)
     rows["status"] = np.where(rows["block"].isin(unique), "proved", "unverified")
     proved = rows["status"] == "proved"
     rows["posterior"] = (rows["people"] / rows.pop("alike")).where(proved)
@@ -129,6 +130,6 @@ def _confirmed(
     sums = np.stack([np.bincount(label, row, strata) for row in moments])
     every = np.tile(sums.reshape(len(sums), -1, 2).sum(axis=1), len(SIZE_CLASSES))
     known: NDArray[np.float64] = np.where(sums[0] > 0, sums, every).astype(np.float64)
-    lower, upper = moment_intervals(known, level=confidence)
+    lower, upper = moment_intervals(known, confidence=confidence)
     with np.errstate(invalid="ignore"):
         return {"posterior": known[6] / known[1], "lower": lower, "upper": upper}

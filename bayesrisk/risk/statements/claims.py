@@ -15,6 +15,7 @@ from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import Claims
 from bayesrisk.reconstruction.claims.sentences import claim_sentences
+from bayesrisk.reconstruction.status import Status
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.intervals import binomial_interval, clustered_interval
 from bayesrisk.risk.linkage.baselines import COUNTED, WITHOUT
@@ -109,7 +110,7 @@ def claim_priors(
     records: Records,
     *,
     level: str,
-    status: str = "verified",
+    status: str = Status.VERIFIED,
     readable: str | None = "here",
     leave_out: bool = False,
 ) -> pd.DataFrame:
@@ -210,7 +211,7 @@ def claim_precision(
     *,
     readable: str | None = None,
     count: str = "n_columns",
-    level: float = 0.95,
+    confidence: float = 0.95,
 ) -> pd.DataFrame:
     """Return which share of verified claims is true, by number of columns.
 
@@ -227,8 +228,8 @@ def claim_precision(
         Which claims are left out, as for :meth:`Claims.to_frame`; none by default.
     count : {"n_columns", "n_needed"}
         How columns are counted.
-    level : float, default 0.95
-        Level of the intervals.
+    confidence : float, default 0.95
+        Confidence of the intervals, between 0 and 1.
 
     Returns
     -------
@@ -258,7 +259,7 @@ def claim_precision(
     [1.0]
     """
     check.choice(count, "count", ("n_columns", "n_needed"))
-    level = check.scalar(level, "level", lower=0.0, upper=1.0, bounds="()")
+    confidence = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     check.instance(found, Claims, "found")
     chosen = found.to_frame(readable=readable)
     right = count_claims(found, chosen, truth) == chosen["multiplicity"].to_numpy()
@@ -284,7 +285,7 @@ def claim_precision(
                         int(group["right"].sum()),
                         len(block),
                         int(block.sum()),
-                        *clustered_interval(group["right"], group["place"], level=level),
+                        *clustered_interval(group["right"], group["place"], confidence=confidence),
                     )
                 )
     names = ["kind", "columns", "claims", "true", "blocks", "all_true", "lower", "upper"]
@@ -293,7 +294,7 @@ def claim_precision(
     for at, name in ((5, "lower"), (6, "upper")):
         result.insert(at, name, result.pop(name))
     result["block_share"] = result["all_true"] / result["blocks"]
-    lower, upper = binomial_interval(result["all_true"], result["blocks"], level=level)
+    lower, upper = binomial_interval(result["all_true"], result["blocks"], confidence=confidence)
     return result.assign(block_lower=lower, block_upper=upper)
 
 
@@ -322,7 +323,7 @@ def statements_of_claims(
         place = rows[found.level].to_numpy()
         for at in rows.reset_index(drop=True).groupby("n_columns").indices.values():
             posterior[at] = correct[at].mean()
-            lower[at], upper[at] = clustered_interval(correct[at], place[at], level=confidence)
+            lower[at], upper[at] = clustered_interval(correct[at], place[at], confidence=confidence)
         status = "estimated"
     statements = rows.drop(columns="ratio").assign(
         attack="claims",

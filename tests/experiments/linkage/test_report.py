@@ -189,7 +189,7 @@ def test_without_variability_the_statuses_say_what_is_proved(made, tmp_path):
     [
         ({"attackers": {}}, ArgumentError, "attackers must map at least one name"),
         ({"seed": -1}, ArgumentError, "seed must be >= 0"),
-        ({"level": 1.0}, ArgumentError, "level must be < 1"),
+        ({"confidence": 1.0}, ArgumentError, "confidence must be < 1"),
         ({"truth": "none.parquet"}, DataError, "none.parquet: is not a file"),
     ],
 )

@@ -316,7 +316,7 @@ def test_tables_that_do_not_add_up_name_the_cell(tmp_path):
     assert "P001" in summary.conflicts[0] or "P1" in summary.conflicts[0]
     made = read_reconstruction(tmp_path / "out")
     assert block not in set(made.records["block"])
-    assert made.blocks.set_index("block").loc[block, "detail"] == summary.conflicts[0]
+    assert made.blocks.set_index("block").loc[block, "conflict"] == summary.conflicts[0]
 
 
 def test_nearest_records_where_none_fit(tmp_path):

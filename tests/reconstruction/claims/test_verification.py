@@ -215,17 +215,17 @@ def test_tables_that_contradict_each_other_name_the_cells():
     def status(first, second):
         parts = {("block", "A"): sp.csr_array([first]), ("block", "B"): sp.csr_array([second])}
         row = find_claims(PublishedTables(workload, {"block": ["001"]}, parts)).blocks.iloc[0]
-        return row["status"], row["detail"]
+        return row["status"], row["conflict"]
 
     assert status([1, 2], [3, 0]) == ("decided", "")
     found = status([1, 2], [2, 2])
-    assert found[0] == "contradictory"
+    assert found[0] == "infeasible"
     assert found[1] == "contradict each other: A_0 = 1, A_1 = 2, B_0 = 2, B_1 = 2"
     assert status([1, 2], [0, 0]) == (
-        "contradictory",
+        "infeasible",
         "all possible records are ruled out by zeros: A_0 = 1, A_1 = 2",
     )
-    assert status([1, -2], [3, 0]) == ("contradictory", "negative: A_1 = -2")
+    assert status([1, -2], [3, 0]) == ("infeasible", "negative: A_1 = -2")
 
 
 def test_only_whole_numbers_contradict():
@@ -233,8 +233,8 @@ def test_only_whole_numbers_contradict():
     workload = Workload(schema, {("block", "P"): pairs})
     parts = {("block", "P"): sp.csr_array([[1, 1, 1]])}
     row = find_claims(PublishedTables(workload, {"block": ["001"]}, parts)).blocks.iloc[0]
-    assert row["status"] == "contradictory"
-    assert row["detail"] == "contradict each other: P_0 = 1, P_1 = 1, P_2 = 1"
+    assert row["status"] == "infeasible"
+    assert row["conflict"] == "contradict each other: P_0 = 1, P_1 = 1, P_2 = 1"
 
 
 class Undecided:

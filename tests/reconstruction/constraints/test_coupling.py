@@ -127,7 +127,7 @@ def test_a_place_that_contradicts_itself_is_named():
     result = reconstruct(broken, scope="part")
     assert result.status[:2] == ("infeasible", "infeasible")
     assert result.status[2] in ("unique", "feasible")
-    assert "part 1: x" in result.detail[0]
+    assert "part 1: x" in result.conflict[0]
 
 
 def test_a_missing_place_is_named():
@@ -230,7 +230,7 @@ def test_withheld_cells_at_all_levels_equal_enumeration(tables, kind):
         for b, status in enumerate(result.status):
             if not kept[b]:
                 assert status == "unknown"
-                assert "in no published count" in result.detail[b]
+                assert "in no published count" in result.conflict[b]
                 assert not star[b].any()
                 seen.add("unknown")
                 continue
@@ -318,7 +318,7 @@ def test_an_open_block_leaves_its_tract_alone():
 
     result = reconstruct(published(tables, truth, second), scope="part")
     assert result.status == ("unique", "unknown", "unique")
-    assert "no published count (nor in one of its part)" in result.detail[1]
+    assert "no published count (nor in one of its part)" in result.conflict[1]
     assert result.population.tolist() == [2, 0, 1]
 
 

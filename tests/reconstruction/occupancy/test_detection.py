@@ -169,10 +169,10 @@ def test_contradictions_are_named_and_never_violations():
     found = detect_occupancy(as_blocks([more, rooms, children]))
     assert found.status == ("infeasible",) * 3
     assert not found.violation.any()
-    assert {"H3", "HUD-households"} <= set(found.cause[0].split(", "))
-    assert {"HUD-bedrooms", "HUD-households"} <= set(found.cause[1].split(", "))
-    assert "HUD-children" in found.cause[2]
-    assert found.to_frame()["cause"].tolist() == list(found.cause)
+    assert {"H3", "HUD-households"} <= set(found.conflict[0].split(", "))
+    assert {"HUD-bedrooms", "HUD-households"} <= set(found.conflict[1].split(", "))
+    assert "HUD-children" in found.conflict[2]
+    assert found.to_frame()["conflict"].tolist() == list(found.conflict)
 
 
 class WrongPresolve(HighsSolver):

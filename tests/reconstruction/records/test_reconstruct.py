@@ -100,7 +100,13 @@ def test_every_block_is_returned_with_its_tables(small):
     assert {k: n for k, n in truth.items() if k[0] in unique} == {
         k: n for k, n in found.items() if k[0] in unique
     }
-    assert list(result.blocks().columns) == ["block", "population", "status", "deviation", "detail"]
+    assert list(result.blocks().columns) == [
+        "block",
+        "population",
+        "status",
+        "deviation",
+        "conflict",
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -166,8 +172,8 @@ def test_a_perturbed_cell_is_named(small, table, cell, by):
     assert result.status[3] == "infeasible"
     # A contradiction is between cells: the one named counts people of the perturbed one.
     problem, _ = published_matrix(tables)
-    assert overlaps(problem, result.detail[3].split(": ")[1], cell)
-    assert result.detail[3].startswith(f"block {result.geoids[3]}: ")
+    assert overlaps(problem, result.conflict[3].split(": ")[1], cell)
+    assert result.conflict[3].startswith(f"block {result.geoids[3]}: ")
     assert result.population[3] == 0
     others = reconstruct(small[1], scope="block")
     assert result.status[:3] + result.status[4:] == others.status[:3] + others.status[4:]
@@ -176,7 +182,7 @@ def test_a_perturbed_cell_is_named(small, table, cell, by):
 def test_a_total_that_does_not_add_up_is_named_with_both_numbers(small):
     tables = perturbed(small[1], "P1", "P0010001", 2, row=0)
     population = reconstruct(small[1], scope="block").population[0]
-    detail = reconstruct(tables, scope="block").detail[0]
+    detail = reconstruct(tables, scope="block").conflict[0]
     assert f"P0010001 of table P1 is {population + 2}" in detail
     assert f"adds up to {population}" in detail
 
@@ -193,15 +199,15 @@ def test_a_perturbed_tract_names_the_tract_and_spoils_only_it():
     result = reconstruct(broken, scope="tract")
     assert result.status[:3] == ("infeasible",) * 3
     assert set(result.status[3:]) <= {"unique", "feasible"}
-    assert "tract 50001000100" in result.detail[0]
-    assert result.detail[3:] == ("", "")
+    assert "tract 50001000100" in result.conflict[0]
+    assert result.conflict[3:] == ("", "")
     assert set(result.to_frame()["block"]) == set(second["block"])
 
 
 def test_a_broken_block_takes_its_tract_with_it(tract):
     result = reconstruct(perturbed(tract[1], "P12", "P0120010", 1, row=2), scope="tract")
     assert set(result.status) == {"infeasible"}
-    assert result.geoids[2] in result.detail[0]
+    assert result.geoids[2] in result.conflict[0]
 
 
 def test_suppressed_cells_say_nothing(small):
@@ -254,7 +260,7 @@ def test_counts_of_everything_withheld_are_unknown(small):
         PublishedTables(tables.workload, tables.geoids, empty, hidden), scope="block"
     )
     assert set(result.status) == {"unknown"}
-    assert "no published count" in result.detail[0]
+    assert "no published count" in result.conflict[0]
 
 
 def test_nearest_records_of_inconsistent_tables(small):

@@ -105,7 +105,7 @@ def test_a_solver_that_stops_leaves_blocks_unknown_not_wrong():
     result = reconstruct(tables, scope="block", solver=Tired())
     assert result.status[1] == "unique"
     if result.status[0] == "unknown":
-        assert "limit" in result.detail[0]
+        assert "limit" in result.conflict[0]
         found = solution_variability(tables, scope="block", solution=result, solver=Tired())
         assert (found.lower[0], found.upper[0], found.status[0]) == (0.0, 1.0, "unknown")
 

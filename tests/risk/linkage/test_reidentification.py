@@ -124,7 +124,7 @@ def test_panels_and_sizes_add_up():
 
 
 def test_intervals_are_those_of_clopper_and_pearson():
-    lower, upper = binomial_interval([0, 3, 10, 0], [10, 10, 10, 0], level=0.9)
+    lower, upper = binomial_interval([0, 3, 10, 0], [10, 10, 10, 0], confidence=0.9)
     for i, k in enumerate((0, 3, 10)):
         exact = binomtest(k, 10).proportion_ci(confidence_level=0.9, method="exact")
         assert lower[i] == pytest.approx(exact.low, rel=1e-9)
@@ -159,9 +159,11 @@ def per_block(people, values):
 def test_intervals_take_blocks_as_units():
     people, records, wrong = blocks_of_all_sizes(1)
     links = reidentify(
-        {"r": records}, {"a": people}, truth=people, baseline_from="r", rng=1, level=0.9
+        {"r": records}, {"a": people}, truth=people, baseline_from="r", rng=1, confidence=0.9
     ).to_frame()
-    agreed = compare_with_truth({"r": records}, truth=people, baseline_from="r", rng=1, level=0.9)
+    agreed = compare_with_truth(
+        {"r": records}, truth=people, baseline_from="r", rng=1, confidence=0.9
+    )
     agreed = agreed.to_frame().query("source == 'r'").set_index("block_size")
     links = links.query("source == 'r'").set_index("block_size")
     population = people.groupby("block")["sex"].transform("size")
@@ -358,7 +360,7 @@ PERSONS = pd.DataFrame(
         ({"attackers": {}}, ArgumentError, "attackers must map"),
         ({"sources": {"MDG": PERSONS}, "baseline_from": "MDG"}, ArgumentError, "guessers"),
         ({"baseline_from": "other"}, ArgumentError, "baseline_from must be one of r"),
-        ({"level": 1.0}, ArgumentError, "level must be < 1"),
+        ({"confidence": 1.0}, ArgumentError, "confidence must be < 1"),
         ({"truth": PERSONS.assign(person=1)}, DataError, "row 2, column 'person'"),
         ({"truth": PERSONS.drop(columns="race")}, DataError, "truth: must have the columns"),
         ({"attackers": {"a": PERSONS.assign(age=-1)}}, DataError, "a: row 1, column 'age'"),

@@ -81,8 +81,8 @@ def test_block_counts_are_those_of_a_loop():
         assert frame.loc["recall", "baseline"] == risk.putative / 12
         both = risk + risk
         assert (both.blocks, both.confirmed) == (24, 2 * risk.confirmed)
-    with pytest.raises(ArgumentError, match=r"level must be 0\.95, got 0\.9"):
-        risk + occupancy_block_risk(detection(status), truth, level=0.9)
+    with pytest.raises(ArgumentError, match=r"confidence must be 0\.95, got 0\.9"):
+        risk + occupancy_block_risk(detection(status), truth, confidence=0.9)
     assert risk.__add__(3) is NotImplemented
 
 
@@ -124,7 +124,7 @@ def test_intervals_of_linkage_take_blocks_as_units():
     entries = sorted({(r["block"], *(r[name] for name in key)) for r in rows})
     score = rng.permutation(len(entries)).astype(float)  # no ties: every k is one set of entries
     ranking = pd.DataFrame(entries, columns=["block", *key]).assign(score=score)
-    frame = occupancy_linkage(ranking, truth, key=key, unique=False, level=0.9).to_frame()
+    frame = occupancy_linkage(ranking, truth, key=key, unique=False, confidence=0.9).to_frame()
     order = [entries[i] for i in np.argsort(-score)]
     blocks = sorted({r["block"] for r in rows})
     narrower = 0

@@ -168,7 +168,7 @@ def test_claims_of_true_counts_are_true_and_of_swapped_ones_not_all(sample):
         same = same[same["n_columns"] == columns]
         true = count_claims(swapped, same, own) == same["multiplicity"].to_numpy()
         assert set(line["posterior"]) == {true.mean()}
-        bounds = clustered_interval(true, same["block"], level=0.95)
+        bounds = clustered_interval(true, same["block"], confidence=0.95)
         assert (set(line["lower"]), set(line["upper"])) == ({bounds[0]}, {bounds[1]})
     unsure = Statements.of(swapped, spec=release.spec, records=data.households, level="tract").frame
     assert set(unsure["status"]) == {"unverified"}

@@ -9,6 +9,7 @@ from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.reconstruction.solvers.branching import proves_infeasible
 from bayesrisk.reconstruction.solvers.deadline import Deadline
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
+from bayesrisk.reconstruction.status import Status
 
 __all__ = ["describe", "smallest_conflict"]
 
@@ -61,7 +62,7 @@ def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) 
     if answer.ray is not None:
         return proves_infeasible(model, model.columns, model.low, model.high, answer.ray)
     found = solver.solve(model, nothing, limits=deadline.sooner(_EACH).limits)
-    return bool(found.status == "infeasible")
+    return bool(found.status == Status.INFEASIBLE)
 
 
 def describe(conflict: Conflict, space: ClaimSpace, counts: IntArray) -> str:

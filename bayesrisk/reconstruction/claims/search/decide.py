@@ -26,6 +26,7 @@ from bayesrisk.reconstruction.solvers.branching import (
 )
 from bayesrisk.reconstruction.solvers.deadline import Deadline
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
+from bayesrisk.reconstruction.status import Status
 
 __all__ = ["REFUTED", "UNDECIDED", "VERIFIED", "Decider"]
 
@@ -103,17 +104,17 @@ class Decider:
 
         possible = self._possible()
         if possible is None:
-            return "infeasible"
+            return Status.INFEASIBLE
         if self.deadline.late:
-            return "unknown"
+            return Status.UNKNOWN
         self._reduce(possible)
         nothing = np.zeros(self.model.low.size, np.int64)
         self._linear = HighsWarm(self.model, nothing, deadline=self.deadline)
         for _ in range(n_solutions):
             objective = rng.integers(-1000, 1001, self.model.low.size)
             if self._search(objective, None) == "none":
-                return "infeasible"
-        return "feasible" if self.solutions else "unknown"
+                return Status.INFEASIBLE
+        return Status.FEASIBLE if self.solutions else Status.UNKNOWN
 
     def _possible(self) -> BoolArray | None:
         """Return the classes not proved to be empty in every solution; None without a solution.
@@ -191,7 +192,7 @@ class Decider:
             nothing = np.zeros(beyond.low.size, np.int64)
             answer = self.solver.solve(beyond, nothing, limits=self.deadline.limits)
             whole = answer.values
-            status = "none" if answer.status == "infeasible" else "unknown"
+            status = "none" if answer.status == Status.INFEASIBLE else "unknown"
         if whole is not None:
             return "found" if self.take(whole) else "unknown"
         return status

@@ -20,6 +20,7 @@ from bayesrisk.reconstruction.claims.search.readable import readable_everywhere,
 from bayesrisk.reconstruction.claims.search.space import ClaimSpace
 from bayesrisk.reconstruction.solvers.deadline import Deadline
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
+from bayesrisk.reconstruction.status import Status
 
 __all__ = ["BlockClaims", "Study", "study"]
 
@@ -65,8 +66,8 @@ class BlockClaims:
     Attributes
     ----------
     status : str
-        ``decided``, ``undecided``, ``contradictory``, ``unknown`` or ``empty``.
-    detail : str
+        ``decided``, ``undecided``, ``infeasible``, ``unknown`` or ``empty``.
+    conflict : str
         The published cells that contradict.
     patterns : ndarray of int16
         Value of every attribute in each claim, -1 for any.
@@ -81,7 +82,7 @@ class BlockClaims:
     """
 
     status: str
-    detail: str
+    conflict: str
     patterns: CodeArray
     multiplicity: IntArray
     decision: IntArray
@@ -92,11 +93,11 @@ class BlockClaims:
     live: int
 
 
-def _nothing(study_: Study, status: str, detail: str = "", live: int = 0) -> BlockClaims:
+def _nothing(study_: Study, status: str, text: str = "", live: int = 0) -> BlockClaims:
     n = study_.space.codes.shape[1]
     none, no = np.zeros(0, np.int64), np.zeros(0, np.bool_)
     codes = np.zeros((0, n), np.int16)
-    return BlockClaims(status, detail, codes, none, none, none, no, no, codes, live)
+    return BlockClaims(status, text, codes, none, none, none, no, no, codes, live)
 
 
 def study(
@@ -124,19 +125,19 @@ def study(
     deadline = Deadline(about.time_limit)
     system = block_system(about.space, counts, hidden)
     if isinstance(system, Conflict):
-        return _nothing(about, "contradictory", describe(system, about.space, counts))
+        return _nothing(about, Status.INFEASIBLE, describe(system, about.space, counts))
     if not system.model.low.size:
         return _without_records(about, system, asked)
     if deadline.late:
-        return _nothing(about, "unknown", live=system.cells.size)
+        return _nothing(about, Status.UNKNOWN, live=system.cells.size)
     decider = Decider(about.space, system, about.solver, deadline, about.sets, _radix(about))
     found = decider.find(about.n_solutions, np.random.default_rng(about.seed))
-    if found == "infeasible":
+    if found == Status.INFEASIBLE:
         conflict = smallest_conflict(system, about.solver, deadline)
-        detail = describe(conflict, about.space, counts)
-        return _nothing(about, "contradictory", detail, system.cells.size)
-    if found == "unknown":
-        return _nothing(about, "unknown", live=system.cells.size)
+        text = describe(conflict, about.space, counts)
+        return _nothing(about, Status.INFEASIBLE, text, system.cells.size)
+    if found == Status.UNKNOWN:
+        return _nothing(about, Status.UNKNOWN, live=system.cells.size)
     records = decider.records(decider.solutions[0])
     if asked is None:
         return _decided(about, system, decider, _candidates(about, records), records)
@@ -227,7 +228,7 @@ def _decided(
     keep = np.ones(decision.size, np.bool_) if about.refuted else decision != REFUTED
     undecided = about.verify and bool((decision == UNDECIDED).any())
     return BlockClaims(
-        "undecided" if undecided else "decided",
+        Status.UNDECIDED if undecided else Status.DECIDED,
         "",
         patterns[keep],
         multiplicity[keep],
@@ -265,7 +266,7 @@ def _without_records(
     about: Study, system: BlockSystem, asked: tuple[CodeArray, IntArray] | None
 ) -> BlockClaims:
     """Return decisions on a block without a positive count."""
-    empty = _nothing(about, "empty", live=system.cells.size)
+    empty = _nothing(about, Status.EMPTY, live=system.cells.size)
     if asked is None:
         return empty
     patterns, multiplicity = asked
