@@ -256,7 +256,7 @@ def _finish(
             found[k] = kernels.SEVERAL
         elif answer.status == Status.INFEASIBLE:
             found[k] = kernels.UNIQUE
-    causes = {}
+    causes: dict[int, tuple[str, str]] = {}
     for k in np.flatnonzero(found != kernels.UNIQUE):
         for b in program.blocks_of(int(k)).tolist():
             if found[k] == kernels.NONE:
