@@ -6,6 +6,7 @@ pydantic takes a while to import, so only what reads a configuration imports thi
 import json
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -124,8 +125,9 @@ class LogRange(Section):
     log: Annotated[_Ends, Field(description="First and last value.")]
     points: _Points
 
+    @cached_property
     def budgets(self) -> list[Budget]:
-        """Return the values."""
+        """The values."""
         return [Budget("", float(v)) for v in np.geomspace(self.log[0], self.log[1], self.points)]
 
 
@@ -135,8 +137,9 @@ class LinearRange(Section):
     linear: Annotated[_Ends, Field(description="First and last value.")]
     points: _Points
 
+    @cached_property
     def budgets(self) -> list[Budget]:
-        """Return the values."""
+        """The values."""
         return [
             Budget("", float(v)) for v in np.linspace(self.linear[0], self.linear[1], self.points)
         ]
@@ -160,11 +163,12 @@ class Named(Section):
             raise refuse(f"a table with one of {', '.join(self._forms)}")
         if self.total is not None and "budget" not in given:
             raise refuse("left out without budget", key=".total", value=self.total)
-        self.budgets()
+        _ = self.budgets  # looked up once, and refused here
         return self
 
+    @cached_property
     def budgets(self) -> list[Budget]:
-        """Return the one value."""
+        """The one value."""
         value = self.value if "value" in self.model_fields_set else self.budget
         return [_budget(value, self.name, self.total)]
 
@@ -206,7 +210,7 @@ def _flat(entries: list[Any]) -> list[Budget]:
     return [
         budget
         for entry in entries
-        for budget in ([entry] if isinstance(entry, Budget) else entry.budgets())
+        for budget in ([entry] if isinstance(entry, Budget) else entry.budgets)
     ]
 
 
