@@ -95,7 +95,7 @@ class Likelihood:
         Returns
         -------
         dict
-            What :func:`read_likelihood` reads; exact fractions are strings.
+            What ``read_likelihood`` reads; exact fractions are strings.
         """
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         plain = {n: str(v) if isinstance(v, Fraction) else v for n, v in values.items()}
