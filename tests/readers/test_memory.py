@@ -134,8 +134,9 @@ def test_records_too_many_to_be_held(tmp_path, monkeypatch):
 
 READ_MANY = """
 import bayesrisk
-from bayesrisk.tables import iter_records, schema, workload
+from bayesrisk.tables import Schema, Workload, iter_records
 
+PERSON = Schema.named("sf1-person")
 P1 = Workload.named("sf1-block").select(tables=["P1"])
 ITERATORS = {
     "units": lambda file: bayesrisk.readers.iter_ppmf_units(file, chunk=2**15),

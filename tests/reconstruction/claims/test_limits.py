@@ -91,11 +91,13 @@ def test_a_large_block_without_rules_stays_within_time_and_memory():
     code = """
 import time
 import numpy as np
-from bayesrisk import claims, samples, tabulate, workload
+from bayesrisk import Workload, tabulate
+from bayesrisk import datasets as samples
+from bayesrisk.reconstruction import find_claims
 households = samples.load_microdata("fifty-blocks").households
 inside = np.flatnonzero(households.geoids == "650010002002008")
-tables = tabulate(households.take(inside), workload("household-dhc"))
-one = tabulate(households.take(inside[:1]), workload("household-dhc"))
+tables = tabulate(households.take(inside), Workload.named("household-dhc"))
+one = tabulate(households.take(inside[:1]), Workload.named("household-dhc"))
 find_claims(one, structural_rules=False)  # lists the possible cells, and compiles
 start = time.process_time()
 found = find_claims(tables, structural_rules=False, time_limit=5)
