@@ -11,10 +11,11 @@ from bayesrisk.inference import postprocessed_posterior
 from bayesrisk.risk import postprocessed_marginal_posterior
 
 RHO, SIBLINGS, GROUP = 0.0992264, 27, 20
+BUDGETS = np.geomspace(0.01, 10.0, 40)
 GRID = {
     "group_count": np.arange(1, 51)[:, None],
     "n_siblings": 27,
-    "rho": np.geomspace(0.01, 10.0, 40),
+    "noise": Noise(rho=BUDGETS),
     "prior": 0.5,
 }
 
@@ -41,7 +42,7 @@ def enumerated_marginal(rho, m, n, p, k=0):
 
 def test_marginal_after_post_processing(compare):
     """The grid behind Figure 12: 40 budgets and 50 group counts."""
-    some = [(rho, int(n)) for rho in GRID["rho"][::13] for n in (1, 10, 50)]
+    some = [(rho, int(n)) for rho in BUDGETS[::13] for n in (1, 10, 50)]
     np.testing.assert_allclose(
         [
             postprocessed_marginal_posterior(
@@ -64,7 +65,7 @@ def test_marginal_after_post_processing(compare):
 
 def test_posterior_of_many_releases(compare):
     released = np.random.default_rng(2).integers(0, GROUP + 1, 200_000)
-    setting = {"group_count": GROUP, "n_siblings": SIBLINGS, "rho": RHO, "prior": 0.1}
+    setting = {"group_count": GROUP, "n_siblings": SIBLINGS, "noise": Noise(rho=RHO), "prior": 0.1}
 
     def twin():
         without, with_target = enumerate_likelihoods(RHO, SIBLINGS, GROUP, 0)
