@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["displayed", "number", "short", "span"]
+__all__ = ["displayed", "number", "page", "short", "span"]
 
 _LINES, _WIDTH, _ROWS = 10, 100, 8
 _Class = TypeVar("_Class", bound=type)
@@ -31,8 +31,8 @@ def span(values: Any) -> str:
     known = array[~np.isnan(array)] if array.dtype.kind == "f" else array.ravel()
     if not known.size:
         return "unknown" if array.size else "none"
-    low, high = known.min(), known.max()
-    return number(low) if low == high else f"{number(low)} to {number(high)}"
+    low, high = number(known.min()), number(known.max())
+    return low if low == high else f"{low} to {high}"
 
 
 def _array(value: np.ndarray[Any, Any]) -> str:
@@ -96,22 +96,21 @@ def _html(result: Any) -> str:
             for key, value in _fields(result)
         )
         return f"<div><strong>{name}</strong><table>{rows}</table></div>"
-    said = " ".join(result._answer())
-    table = _table(result)
-    return f"<div><strong>{name}</strong><p>{escape(said)}</p>{table}</div>"
-
-
-def _table(result: Any) -> str:
-    """Return the first rows of ``to_frame()``; nothing where it has too many to be made here."""
     frame = result._shown_frame() if hasattr(result, "_shown_frame") else None
+    return f"<div><strong>{name}</strong>{page(' '.join(result._answer()), frame)}</div>"
+
+
+def page(sentence: str, frame: Any = None, *, whole: str = "to_frame()") -> str:
+    """Return a sentence and the first rows of a frame as HTML; ``whole`` says where all are."""
+    said = f"<p>{escape(sentence)}</p>"
     if frame is None:
-        return ""
+        return said
     head = frame.head(_ROWS).to_html(
-        index=False, escape=True, border=0, float_format=lambda value: f"{value:.4g}"
+        index=False, escape=True, border=0, float_format="{:.4g}".format
     )
     left = len(frame) - _ROWS
-    more = f"<p>and {left:,} more rows: <code>to_frame()</code></p>" if left > 0 else ""
-    return f"{head}{more}"
+    more = f"<p>and {left:,} more rows: <code>{escape(whole)}</code></p>" if left > 0 else ""
+    return f"{said}{head}{more}"
 
 
 def displayed(cls: _Class) -> _Class:

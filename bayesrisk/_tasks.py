@@ -47,6 +47,7 @@ def as_finished(executor: Executor, task: Callable[[_T], _R], items: Iterable[_T
             else:
                 waiting.add(future)
         for future in as_completed(waiting):
+            waiting.discard(future)  # its result is whose it goes to, and not kept here
             yield future.result()
     except BrokenExecutor as error:
         raise WorkerError(

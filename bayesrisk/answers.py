@@ -3,8 +3,8 @@
 Every zone may give these answers, so this module knows no other but the checks of arguments.
 """
 
+import math
 from dataclasses import dataclass
-from html import escape
 from statistics import NormalDist
 from typing import Any
 
@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
+from bayesrisk._show import page, span
 from bayesrisk._types import FloatArray
 from bayesrisk._validation import FloatAnswer
 from bayesrisk.exceptions import ArgumentError, ShapeError
 
 __all__ = ["Belief", "Estimate"]
-
-_ROWS = 10  # of a table that is shown
 
 
 def _settle(owner: Any, arrays: dict[str, FloatArray]) -> None:
@@ -33,23 +33,6 @@ def _settle(owner: Any, arrays: dict[str, FloatArray]) -> None:
 def _plain(array: FloatArray) -> FloatAnswer:
     """Return an array, or a float in place of one without axes."""
     return array if array.ndim else float(array)
-
-
-def _span(values: FloatAnswer) -> str:
-    """Return a number, or the range of several, in words."""
-    known = np.ravel(values)
-    known = known[~np.isnan(known)]
-    if not known.size:
-        return "unknown"
-    low, high = f"{known.min():.4g}", f"{known.max():.4g}"
-    return low if low == high else f"{low} to {high}"
-
-
-def _html(title: str, frame: pd.DataFrame) -> str:
-    """Return a sentence and the first rows of a table."""
-    table = frame.head(_ROWS).to_html(index=False, float_format="{:.4g}".format)
-    more = f"<p>... and {len(frame) - _ROWS} more</p>" if len(frame) > _ROWS else ""
-    return f"<p>{escape(title)}</p>{table}{more}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,12 +101,12 @@ class Belief:
         shape = np.shape(self.prior)
         many = f" of shape {shape}" if shape else ""
         return (
-            f"Belief{many}: {_span(self.prior)} before the release, {_span(self.posterior)} after "
-            f"it ({_span(self.ratio)} times as probable)"
+            f"Belief{many}: {span(self.prior)} before the release, {span(self.posterior)} after "
+            f"it ({span(self.ratio)} times as probable)"
         )
 
     def _repr_html_(self) -> str:
-        return _html(repr(self), self.to_frame())
+        return page(repr(self), self.to_frame())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -232,7 +215,7 @@ class Estimate:
         spread = check.real_array(error, "error", lower=0.0)
         check.broadcast(value=middle, error=spread)
         reach = NormalDist().inv_cdf(0.5 + 0.5 * level) * spread
-        low, high = limits
+        low, high = _limits(limits)
         # A value beyond a limit, by rounding, is still in its interval.
         lower = np.minimum(np.maximum(middle - reach, low), middle)
         upper = np.maximum(np.minimum(middle + reach, high), middle)
@@ -269,11 +252,11 @@ class Estimate:
     def __repr__(self) -> str:
         """Return value, interval, confidence and method."""
         shape = np.shape(self.value)
-        text = f"of shape {shape}, values {_span(self.value)}" if shape else str(self)
+        text = f"of shape {shape}, values {span(self.value)}" if shape else str(self)
         return f"Estimate {text}, confidence {self.confidence:g}, {self.method}"
 
     def _repr_html_(self) -> str:
-        return _html(repr(self), self.to_frame())
+        return page(repr(self), self.to_frame())
 
 
 def _interval(value: float, lower: float, upper: float, spec: str) -> str:
@@ -284,3 +267,14 @@ def _interval(value: float, lower: float, upper: float, spec: str) -> str:
     digits = spec or f".{min(max(0, -int(np.floor(np.log10(width)))), 15)}f"
     between = "-" if lower >= 0.0 else " to "
     return f"{value:{digits}} ({lower:{digits}}{between}{upper:{digits}})"
+
+
+def _limits(limits: Any) -> tuple[float, float]:
+    """Return a lower and an upper bound, either of which may be infinite."""
+    bounds = [
+        value if isinstance(value, float) and math.isinf(value) else check.scalar(value, "limits")
+        for value in check.items(limits, "limits")
+    ]
+    if len(bounds) != 2 or not bounds[0] <= bounds[1]:
+        raise ArgumentError(f"limits must be a lower and an upper bound, got {shown(limits)}")
+    return bounds[0], bounds[1]

@@ -60,8 +60,8 @@ def test_a_belief_says_its_answer():
         "(0.5 to 2 times as probable)"
     )
     page = Belief(0.1, np.linspace(0.1, 0.9, 25))._repr_html_()
-    assert page.count("<tr") == 11
-    assert "and 15 more" in page
+    assert page.count("<tr") == 9
+    assert "and 17 more" in page
 
 
 @pytest.mark.parametrize("name", ["prior", "posterior"])
@@ -128,6 +128,12 @@ def test_bad_estimates(change, error, message):
     good = {"value": 0.6, "error": 0.1, "lower": 0.5, "upper": 0.7}
     with pytest.raises(error, match=message):
         Estimate(**({**good, "confidence": 0.95, "method": "draws"} | change))
+
+
+@pytest.mark.parametrize("limits", [np.datetime64("2020"), (0.0,), (1.0, 0.0), (np.nan, 1.0)])
+def test_limits_are_two_bounds(limits):
+    with pytest.raises(ArgumentError, match="limits must be"):
+        Estimate.normal(0.5, 0.1, confidence=0.9, method="draws", limits=limits)
 
 
 def test_many_estimates_are_no_float():

@@ -21,6 +21,7 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.release._folder import same_keys
 
 __all__ = [
+    "KINDS",
     "Likelihood",
     "NoiseSpec",
     "RoundingSpec",
@@ -310,7 +311,8 @@ class RoundingSpec(Likelihood):
         return np.arange(low // base, -(-high // base) + 1, dtype=np.int64) * base
 
 
-_KINDS: dict[str, type[Likelihood]] = {
+#: Every kind that ``_release.json`` can hold.
+KINDS: dict[str, type[Likelihood]] = {
     made.kind: made
     for made in (TrueCounts, NoiseSpec, RoundingSpec, SuppressedCounts, SimulationOnly)
 }
@@ -321,13 +323,13 @@ def read_likelihood(document: Mapping[str, Any], *, source: str) -> Likelihood:
     if not isinstance(document, Mapping):
         raise DataError(f"{source}: must be an object, got {shown(document)}")
     kind = document.get("likelihood")
-    if not isinstance(kind, str) or kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise DataError(
-            f"{source}: likelihood must be one of {', '.join(_KINDS)}, got {shown(kind)}"
+            f"{source}: likelihood must be one of {', '.join(KINDS)}, got {shown(kind)}"
         )
-    names = {f.name for f in fields(_KINDS[kind])}
+    names = {f.name for f in fields(KINDS[kind])}
     same_keys(document, {"likelihood", *names}, source)
-    return _KINDS[kind](**{name: document[name] for name in names})
+    return KINDS[kind](**{name: document[name] for name in names})
 
 
 def rounding_probability(

@@ -14,6 +14,7 @@ import tempfile
 import warnings
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 from typing import Any
 
@@ -64,9 +65,8 @@ def recipes() -> list[Recipe]:
     found: list[Recipe] = []
     _keep_files()
     finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner(verbose=False)
-    for name in bayesrisk.__all__:
-        subject = getattr(bayesrisk, name)
-        if not callable(subject) or ">>>" not in (subject.__doc__ or ""):
+    for name, subject in public():
+        if ">>>" not in (subject.__doc__ or ""):
             continue
         module = importlib.import_module(subject.__module__)
         globs = dict(vars(module)) | {subject.__name__: Recorder(name, subject, found)}
@@ -79,6 +79,22 @@ def recipes() -> list[Recipe]:
     return [named[name] for name in sorted(named)]
 
 
+def public() -> list[tuple[str, Any]]:
+    """Return every public callable once, by its name: those at the top and one dot deeper."""
+    found: dict[int, tuple[str, Any]] = {}
+    for zone in [bayesrisk, *(v for v in map(_top, bayesrisk.__all__) if inspect.ismodule(v))]:
+        for name in zone.__all__:
+            subject = getattr(zone, name)
+            enum = inspect.isclass(subject) and issubclass(subject, Enum)  # Python's own errors
+            if callable(subject) and not enum:
+                found.setdefault(id(subject), (name, subject))
+    return sorted(found.values(), key=lambda pair: pair[0])
+
+
+def _top(name: str) -> Any:
+    return getattr(bayesrisk, name)
+
+
 def _keep_files() -> None:
     """Let the files of the examples stay until the process ends: they are read again."""
     folder = tempfile.mkdtemp(prefix="fuzz-recipes-")
@@ -89,8 +105,8 @@ def _keep_files() -> None:
 
 def _constructors() -> list[Recipe]:
     """Return calls of what other examples only use."""
-    places = bayesrisk.Geography("towns", ("county", "block"), (1, 3))
-    attributes = (bayesrisk.Attribute("sex", 2), bayesrisk.Attribute("age", 3))
+    places = bayesrisk.tables.Geography("towns", ("county", "block"), (1, 3))
+    attributes = (bayesrisk.tables.Attribute("sex", 2), bayesrisk.tables.Attribute("age", 3))
     schema = bayesrisk.Schema("people", attributes, places)
     table = bayesrisk.tables.Table("sex", ("men", "women"), {"sex": np.eye(2, dtype=np.int64)})
     workload = bayesrisk.Workload(schema, {("block", "sex"): table})
@@ -106,10 +122,10 @@ def _constructors() -> list[Recipe]:
     true = bayesrisk.release.TrueCounts()
     spec = bayesrisk.MechanismSpec("identity", {}, {("block", "sex"): true})
     calls: list[tuple[str, Any, dict[str, Any]]] = [
-        ("Attribute", bayesrisk.Attribute, {"name": "sex", "size": 2, "first": 0}),
+        ("Attribute", bayesrisk.tables.Attribute, {"name": "sex", "size": 2, "first": 0}),
         (
             "Geography",
-            bayesrisk.Geography,
+            bayesrisk.tables.Geography,
             {"name": "towns", "levels": ("county", "block"), "widths": (1, 3)},
         ),
         (
@@ -119,7 +135,7 @@ def _constructors() -> list[Recipe]:
         ),
         (
             "Table",
-            bayesrisk.Table,
+            bayesrisk.tables.Table,
             {"name": "sex", "cells": ("men", "women"), "factors": dict(table.factors)},
         ),
         ("Workload", bayesrisk.Workload, {"schema": schema, "tables": dict(workload.tables)}),
@@ -134,7 +150,7 @@ def _constructors() -> list[Recipe]:
         ),
         (
             "Histogram",
-            bayesrisk.Histogram,
+            bayesrisk.tables.Histogram,
             {
                 "schema": schema,
                 "level": "block",
@@ -153,7 +169,7 @@ def _constructors() -> list[Recipe]:
         ("Tree.from_frame", bayesrisk.Tree.from_frame, {"frame": tree}),
         (
             "parse_config",
-            bayesrisk.parse_config,
+            bayesrisk.experiments.parse_config,
             {"document": {"grid": {"rho": [0.1], "prior": [0.5]}}, "folder": "."},
         ),
         ("DiscreteGaussian", bayesrisk.DiscreteGaussian, {"sigma2": 2.0, "loc": 0}),

@@ -39,10 +39,6 @@ class Study(ABC, Generic[S]):
     def config(self) -> RunConfig:
         """The checked configuration, the same for every run of this study."""
 
-    def shards(self) -> int:
-        """Return the number of shards."""
-        return self.config.shards
-
     @abstractmethod
     def open(self, folder: str | Path) -> PartFolder:
         """Return the folder of this kind of study at a path."""

@@ -28,11 +28,6 @@ MAX_RIPPLED = 10_000
 _Ripple = NDArray[np.float64]
 
 
-def _log_law(ripple: _Ripple, rho: float, d: NDArray[np.int64]) -> NDArray[np.float64]:
-    m = ripple.size
-    return np.asarray(ripple[d % m] - (rho / m) * d.astype(np.float64) ** 2)
-
-
 def _sum_of(a: _Ripple, b: _Ripple, rho: float) -> _Ripple:
     """Return the ripple of the sum of two sums: one period of their convolution in log space.
 

@@ -32,7 +32,6 @@ __all__ = ["SyntheticMeasurements", "answer_query", "write_nmf"]
 
 _ROW_GROUP = 4096
 _FACILITY = 99_999  # upper bound of the people in one facility
-_NURSING = 3
 
 
 @displayed

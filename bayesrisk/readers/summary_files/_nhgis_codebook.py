@@ -12,7 +12,6 @@ __all__ = ["built_in_columns", "codebook_of", "read_codebook"]
 
 _SOURCE = re.compile(r"\s*Source code:\s*(\S+)\s*$", re.IGNORECASE)
 _CODE = re.compile(r"\s*NHGIS code:\s*(\S+)\s*$", re.IGNORECASE)
-_COLUMN = re.compile(r"\s*([A-Z0-9]{3,4})(\d{3}):\s")
 _BYTES = 2**24  # a codebook is text for people; a longer one is none
 
 # First table and first code of each run: codes count A to Z and then 0 to 9 in their last place.

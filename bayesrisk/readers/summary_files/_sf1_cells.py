@@ -107,11 +107,6 @@ _LEAVES = {
 }
 
 
-def tables_at(workload: Workload, level: str) -> dict[str, Table]:
-    """Return the tables of a workload at a level, none if it has none there."""
-    return workload.at(level) if level in workload.levels else {}
-
-
 def check_workload(workload: Workload) -> None:
     """Refuse a workload that Summary File 1 does not hold."""
     if workload.schema.geography.name != "census":

@@ -5,7 +5,6 @@ what the adversary would have believed anyway (prior), what the attack makes of 
 whether that is proved or estimated.
 """
 
-import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import read_frame
+from bayesrisk._show import page
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.reconstruction import Claims, OccupancyDetection, Reconstruction
 from bayesrisk.release import MechanismSpec
@@ -33,8 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Statements"]
 
-_SHOWN = 6  # rows of the summary that a short form has
-_BRIEF = ["attack", "adversary", "protection", "statements", "proved", "prior", "posterior"]
+_SHOWN = 6  # rows of the summary that fit into ten lines
+_BRIEF = [
+    *("attack", "adversary", "protection", "statements", "proved"),
+    *("prior", "posterior", "ratio_90"),
+]
 #: Who turns a result into statements.
 _MAKERS: Mapping[type, Callable[..., pd.DataFrame]] = {
     Reconstruction: statements_of_reconstruction,
@@ -358,9 +361,8 @@ class Statements:
         except DataError as error:
             raise DataError(f"{file}: {error}") from error
 
-    def _short(self) -> tuple[str, pd.DataFrame]:
-        """Return the answer in one line, and the first rows of the summary."""
-        rows = self.summary()
+    def _said(self) -> str:
+        """Return the answer in one line."""
         targets = self.frame["target"].nunique()
         text = (
             f"{len(self):,} statement{'' if len(self) == 1 else 's'} about {targets:,} "
@@ -372,17 +374,16 @@ class Statements:
                 f"; posterior over prior at most {ratio.max():.4g}, at least 10 for "
                 f"{100 * (ratio >= 10).mean():.3g}% of them"
             )
-        return text, rows[[*_BRIEF, "ratio_90"]].head(_SHOWN)
+        return text
 
     def __repr__(self) -> str:
-        text, rows = self._short()
+        rows = self.summary()[_BRIEF]
         if not len(rows):
-            return text
-        more = len(self.frame.drop_duplicates(["attack", "adversary", "protection"])) - len(rows)
-        lines = [text, rows.to_string(index=False, float_format="{:.4g}".format)]
-        return "\n".join([*lines, f"and {more} more: summary()"] if more else lines)
+            return self._said()
+        table = rows.head(_SHOWN).to_string(index=False, float_format="{:.4g}".format)
+        more = len(rows) - _SHOWN
+        lines = [self._said(), table]
+        return "\n".join([*lines, f"and {more} more: summary()"] if more > 0 else lines)
 
     def _repr_html_(self) -> str:
-        text, rows = self._short()
-        table = rows.to_html(index=False, border=0, float_format="{:.4g}".format, escape=True)
-        return f"<p>{html.escape(text)}</p>{table}"
+        return page(self._said(), self.summary()[_BRIEF], whole="summary()")
