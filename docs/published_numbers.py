@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 REGISTER = ROOT / "tests" / "reference"
-PAGE = ROOT / "docs" / "explanation" / "published-numbers.md"
+DOCNAME = "explanation/published-numbers"
 COLUMNS = (
     "paper",
     "place",
@@ -83,7 +83,7 @@ def page(rows: list[dict[str, str]]) -> str:
         row | {"where": where(row), "printed": f"{row['value']} {row['unit']}".strip()}
         for row in rows
     ]
-    text = [first_line(rows), "", "# Published numbers", ""]
+    text = ["# Published numbers", "", first_line(rows), ""]
     text += [
         "Every number that the five papers print as a result, and the settings behind them, with",
         "what became of it here. The register itself is `tests/reference/*.csv`: a row for each",
@@ -118,13 +118,13 @@ def page(rows: list[dict[str, str]]) -> str:
                 "printed": "printed",
                 "ours": "ours",
                 "note": "note",
+                "checked": "shown by",
             }
             text += [f"### {paper}: the same contrast", "", table(some, headings), ""]
     return "\n".join(text) + "\n"
 
 
-def write(app: object = None) -> None:
-    """Write the page where it has changed; Sphinx calls this before it looks for sources."""
-    text = page(read())
-    if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-        PAGE.write_text(text, encoding="utf-8")
+def source_read(app: object, docname: str, source: list[str]) -> None:
+    """Put the page in the place of its short file, when Sphinx reads that."""
+    if docname == DOCNAME:
+        source[0] = page(read())

@@ -2,8 +2,12 @@
 
 import importlib.util
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
 
 ROOT = Path(__file__).resolve().parents[1]
 _spec = importlib.util.spec_from_file_location(
@@ -66,3 +70,32 @@ def rows(paper, place=None, **fields):
 def cells(paper, place):
     """Return the texts of a table by row and column."""
     return {(row["row"], row["column"]): row["value"] for row in rows(paper, place)}
+
+
+def interval(values):
+    """Mean of independent values with its 95 % interval (Student's t); gaps are left out."""
+    values = np.asarray(values, float)
+    values = values[~np.isnan(values)]
+    mean, error = values.mean(), values.std(ddof=1) / np.sqrt(len(values))
+    reach = stats.t.ppf(0.975, len(values) - 1) * error
+    return mean, mean - reach, mean + reach
+
+
+def surely_less(one, other):
+    """Whether the mean difference of paired values is below 0 with its whole interval."""
+    return interval(np.asarray(one, float) - np.asarray(other, float))[2] < 0
+
+
+def compare(test, found):
+    """Compare means with the intervals of every row of the register that names this test."""
+    own = [row for row in ROWS if row["checked"] == test and row["status"] != "input"]
+    assert own
+    for row in own:
+        low, _, high = row["ours"].partition(" to ")
+        mean = interval(found[row["paper"], row["place"], row["row"], row["column"]])[0]
+        assert number(low) <= mean <= number(high), row
+
+
+def falls(values):
+    """Whether values of classes of size fall from each class to the next."""
+    return all(surely_less(large, small) for small, large in pairwise(values))

@@ -91,6 +91,9 @@ def test_cells_of_a_size_query():
     cell = {r["column"]: number(r["value"]) for r in rows(STEED, "Appendix F") if r["column"]}
     assert prod(cell[name] for name in ("couple", "generations", "children")) == cell["inner"] == 40
     assert prod(cell[n] for n in ("inner", "sex", "hisp", "tenure", "race")) == cell["all"] == 3360
+    text = {r["what"]: number(r["value"]) for r in rows(STEED, "Appendix F")}
+    share = text["share of the strategy query"] / cell["all"]
+    assert share == text["share of rho for a household size"]
 
 
 @pytest.mark.parametrize("name", ["Table 2", "Table 3"])
@@ -105,6 +108,16 @@ def test_tables_of_liu(name):
         assert share["8"] > 0.10
     else:  # "almost 90 %"
         assert round(share["5"], 3) == 0.887
+
+
+def test_no_singleton_claim_is_likelier_than_one_half():
+    """Of n households one agrees with probability n p (1 - p)**(n - 1), highest at p = 1 / n."""
+    (printed,) = rows(LIU, "Section 5", row="largest")
+    for n in range(2, 60):
+        top = n * Fraction(1, n) * (1 - Fraction(1, n)) ** (n - 1)
+        assert top <= number(printed["value"]) / 100
+        shares = (Fraction(i, 7 * n) for i in range(7 * n + 1))
+        assert max(n * p * (1 - p) ** (n - 1) for p in shares) == top
 
 
 def test_cells_of_1940():
