@@ -106,7 +106,7 @@ def page(rows: list[dict[str, str]]) -> str:
                     "where": "place",
                     "what": "number",
                     "printed": "printed",
-                    "ours": "right",
+                    "ours": "right, or printed elsewhere",
                     "note": "why",
                 }
                 text += [f"### {paper}: {status}", "", table(some, headings), ""]

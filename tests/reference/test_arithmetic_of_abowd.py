@@ -124,12 +124,14 @@ def test_rates_of_s7():
 
 
 def test_rows_of_s7_are_exchanged():
+    """Against Tables S11 to S13, in both panels."""
     s7, s12 = cells(ABOWD, "Table S7"), cells(ABOWD, "Table S12")
     for here, there in (("MDF", "rMDF_b,t"), ("rMDF_b,t", "MDF")):
         for kind in ("confirmed", "precision"):
             assert s7[f"A {here}", kind] == s12[f"{there} All", f"COMRCL {kind}"]
         assert s7[f"A {here}", "confirmed"] == s7[f"B {here}", "confirmed"]
-    # S12 is right: its classes add up, and so do the modal and the nonmodal people.
+    # Tables S11 to S13 agree: classes add up, and so do the modal and the nonmodal people.  Which of
+    # the two namings is right, theirs or that of S7, arithmetic cannot say.
     assert not {s for s, _ in wrong_sums("S12", COUNTS)} & {"MDF", "rMDF_b,t"}
     for source in ("MDF", "rMDF_b,t"):
         whole, modal, other = (
@@ -242,6 +244,19 @@ def test_quantiles_of_s4_begin_their_rows():
         assert mean > table[at]["quantile"]
         if at < 19:
             assert mean < table[at + 1]["quantile"]
+
+
+@pytest.mark.parametrize(("name", "number_of_cells"), [("S7", 16), ("S10", 16)])
+def test_the_register_holds_the_row_that_belongs_there(name, number_of_cells):
+    other = {"MDF": "rMDF_b,t", "rHDF_b": "rHDF_b,t"}
+    other |= {there: here for here, there in other.items()}
+    found, texts = 0, cells(ABOWD, f"Table {name}")
+    for row in rows(ABOWD, f"Table {name}", status="contradicts itself"):
+        if "row of the other" in row["note"]:
+            words = (other.get(word, word) for word in row["row"].split())
+            assert row["ours"] == texts[" ".join(words), row["column"]]
+            found += 1
+    assert found == number_of_cells
 
 
 def test_blocks_and_people_of_s5():
