@@ -88,7 +88,9 @@ def page(rows: list[dict[str, str]]) -> str:
         "Every number that the five papers print as a result, and the settings behind them, with",
         "what became of it here. The register itself is `tests/reference/*.csv`: a row for each",
         "number, with the test, page or notebook that checks it. Tests compare every row that says",
-        "`reproduced` or `corrected` with what the package computes, and add up every table.",
+        "`reproduced` or `corrected` with what the package or the paper's own arithmetic gives, and",
+        "add up every table. Numbers that only name things (years, tables, places, the ages of an",
+        "example) have no row.",
         "",
         table(
             [{"status": name, "meaning": meaning} for name, meaning in STATUSES.items()],

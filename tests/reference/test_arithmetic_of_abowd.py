@@ -130,8 +130,8 @@ def test_rows_of_s7_are_exchanged():
         for kind in ("confirmed", "precision"):
             assert s7[f"A {here}", kind] == s12[f"{there} All", f"COMRCL {kind}"]
         assert s7[f"A {here}", "confirmed"] == s7[f"B {here}", "confirmed"]
-    # Tables S11 to S13 agree: classes add up, and so do the modal and the nonmodal people.  Which of
-    # the two namings is right, theirs or that of S7, arithmetic cannot say.
+    # Tables S11 to S13 agree: classes add up, and so do the modal and the nonmodal people.  Which
+    # of the two namings is right, theirs or that of S7, arithmetic cannot say.
     assert not {s for s, _ in wrong_sums("S12", COUNTS)} & {"MDF", "rMDF_b,t"}
     for source in ("MDF", "rMDF_b,t"):
         whole, modal, other = (
