@@ -88,9 +88,9 @@ def page(rows: list[dict[str, str]]) -> str:
         "Every number that the five papers print as a result, and the settings behind them, with",
         "what became of it here. The register itself is `tests/reference/*.csv`: a row for each",
         "number, with the test, page or notebook that checks it. Tests compare every row that says",
-        "`reproduced` or `corrected` with what the package or the paper's own arithmetic gives, and",
-        "add up every table. Numbers that only name things (years, tables, places, the ages of an",
-        "example) have no row.",
+        "`reproduced` or `corrected` with what the package or the paper's own arithmetic gives,",
+        "and add up every table. Numbers that only name things (years, tables, places, the ages of",
+        "an example) have no row.",
         "",
         table(
             [{"status": name, "meaning": meaning} for name, meaning in STATUSES.items()],
@@ -130,3 +130,5 @@ def source_read(app: object, docname: str, source: list[str]) -> None:
     """Put the page in the place of its short file, when Sphinx reads that."""
     if docname == DOCNAME:
         source[0] = page(read())
+        for file in REGISTER.glob("*.csv"):  # a changed register makes the page anew
+            app.env.note_dependency(str(file))  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ import ast
 import re
 from collections import Counter
 from functools import cache
+from types import SimpleNamespace
 
 import pytest
 from printed import ROOT, ROWS, cells, number, register, rows
@@ -122,10 +123,11 @@ def test_a_row_without_a_status_would_be_seen(monkeypatch):
 
 
 def test_the_site_makes_the_page_from_the_register():
-    source = ["anything"]
-    register.source_read(None, register.DOCNAME, source)
-    assert source == [register.page(ROWS)]
-    other = ["kept"]
-    register.source_read(None, "explanation/findings", other)
-    assert other == ["kept"]
+    read = []
+    app = SimpleNamespace(env=SimpleNamespace(note_dependency=read.append))
+    source, other = ["anything"], ["kept"]
+    register.source_read(app, register.DOCNAME, source)
+    register.source_read(app, "explanation/findings", other)
+    assert (source, other) == ([register.page(ROWS)], ["kept"])
+    assert len(read) == 5
     assert "published_numbers.source_read" in (ROOT / "docs" / "conf.py").read_text()
