@@ -139,7 +139,9 @@ def test_limits_are_two_bounds(limits):
 def test_an_estimate_stands_for_its_value():
     share = Estimate(0.625, 0.02, 0.58, 0.66, confidence=0.95, method="draws")
     assert (share + 1, 1 - share, abs(-share), round(share, 1)) == (1.625, 0.375, 0.625, 0.6)
-    assert share < 0.63 and 0.62 < share and share == 0.625
+    assert share < 0.63
+    assert share > np.float64(0.62)
+    assert share == 0.625
     assert not isinstance(share - 0.5, Estimate)
     two = Estimate([0.25, 0.5], 0.1, 0.0, 1.0, confidence=0.95, method="draws")
     assert np.log2(two).tolist() == [-2.0, -1.0]

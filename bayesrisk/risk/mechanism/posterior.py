@@ -280,7 +280,6 @@ def assess(
         draws=settings.options.utility_draws,
         rng=streams[0],
     )
-    found = []
     answered = answers(questions, mechanism, spec, workload, settings, streams[1], streams[2])
     return [
         _result(question, spec, average, settings, seed, utility, likelihood)

@@ -106,7 +106,8 @@ def test_intervals_cover_the_exact_average(name, streams):
     for seed in range(runs):
         result = average(laws, prior, truth, draws=800, rng=seed, streams=streams)
         inside += result.marginal_posterior.lower <= exact <= result.marginal_posterior.upper
-        decided += result.correct_decision_probability.lower <= right <= result.correct_decision_probability.upper
+        share = result.correct_decision_probability
+        decided += share.lower <= right <= share.upper
         ends = result.decision_accuracy.lower, result.decision_accuracy.upper
         guessed += ends[0] - 1e-12 <= accuracy <= ends[1] + 1e-12  # sums are rounded
     # The interval may cover more often than it says, never less.

@@ -137,7 +137,8 @@ def test_simulated_agrees_with_the_closed_form(name, parameters):
         assert close.method == "simulated"
         low, high = close.marginal_posterior.lower, close.marginal_posterior.upper
         assert low <= exact.marginal_posterior <= high
-        low, high = close.correct_decision_probability.lower, close.correct_decision_probability.upper
+        share = close.correct_decision_probability
+        low, high = share.lower, share.upper
         assert low <= exact.correct_decision_probability <= high
         assert high - low < 1.0
 
