@@ -1,4 +1,7 @@
-"""Laws of sums: the exact convolution, the approximation of the literature, and its cost."""
+"""Laws of sums: the exact convolution, the approximation of the literature, and its cost.
+
+Sums of discrete Gaussians alone, far out in their tails: ``gaussian_sums``.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +14,7 @@ from bayesrisk._files.parse import shown
 from bayesrisk.distributions._base import CountLaw
 from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
 from bayesrisk.distributions.finite import FiniteLaw
+from bayesrisk.distributions.gaussian_sums import SMOOTH
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
 __all__ = ["SumApproximation", "as_finite", "convolve", "sum_approximation", "total_variation"]
@@ -18,7 +22,6 @@ __all__ = ["SumApproximation", "as_finite", "convolve", "sum_approximation", "to
 #: Largest table that is made, 128 MiB of doubles.
 MAX_TABLE = 2**24
 _DIRECT_PRODUCTS = 2**28
-_SMOOTH = 2.0
 _ROUNDING = 2.0**-51  # of a table: half the sum of relative errors of a few ulp each
 
 
@@ -117,7 +120,7 @@ def convolve(*laws: CountLaw, tail: float = 1e-30) -> CountLaw:
     for law in sorted(gaussians, key=lambda g: -float(g.sigma2)):
         if smooth is None:
             smooth = law
-        elif 1.0 / (1.0 / smooth.sigma2 + 1.0 / law.sigma2) >= _SMOOTH:
+        elif 0.5 / smooth.sigma2 + 0.5 / law.sigma2 <= SMOOTH:
             smooth = DiscreteGaussian(smooth.sigma2 + law.sigma2, int(smooth.loc) + int(law.loc))
         else:
             tables.append(as_finite(law, tail=tail))

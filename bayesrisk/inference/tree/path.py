@@ -21,13 +21,13 @@ from bayesrisk._show import displayed
 from bayesrisk._validation import Number
 from bayesrisk._version import __version__
 from bayesrisk.distributions import CountLaw
+from bayesrisk.distributions.gaussian_sums import sum_ripple
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference.count.posterior import posterior_probability
 from bayesrisk.inference.tree import _sum_product as engine
 from bayesrisk.inference.tree._leaf_tables import log_table
 from bayesrisk.inference.tree._plan import Plan, make_plan
 from bayesrisk.inference.tree.structure import Tree
-from bayesrisk.inference.two_levels.sibling_noise import log_ripple
 
 __all__ = ["PathPosterior", "path_posterior"]
 
@@ -387,7 +387,7 @@ def _exact_noise(
 ) -> None:
     """Replace the Gaussian likelihood of a total by a table with the exact law of its noise."""
     m, weight = int(path.n_siblings[level]), float(path.total_precision[level])
-    ripple = log_ripple(weight * m, m)
+    ripple = sum_ripple(weight * m, m, name="n_siblings")
     if weight == 0.0 or ripple.size == 1:
         return  # the sum of the noise is a discrete Gaussian to double precision
     total = int(path.totals[level])

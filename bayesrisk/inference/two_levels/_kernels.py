@@ -13,9 +13,8 @@ import numpy as np
 
 from bayesrisk._numba import elementwise, kernel
 from bayesrisk.distributions.discrete_gaussian import MIDPOINT
+from bayesrisk.distributions.kernels import REACH
 
-#: exp(-REACH) = 1.6e-18 bounds each relative tail beyond a window.
-REACH = 41.0
 # Below _FLAT a sum over all whole numbers is its integral, within 2 exp(-pi**2 / _FLAT) = 3e-18.
 _FLAT = 0.24
 # Sums that meet the edge s = 0 are taken term by term above _SMOOTH, and below it as long as the
@@ -199,6 +198,16 @@ def table_evidence(
         window = _window(n[r], total[r], b[r], c[r], reach, log_prior, start[r])
         log_0, log_1 = _fill(n[r], total[r], b[r], c[r], ripple, log_prior, window, work)
         out[r] = log_1 - log_0
+
+
+@kernel
+def group_weights(
+    n: float, total: float, b: float, c: float, ripple: Any, log_prior: Any, window: Any
+) -> Any:
+    """Return A_0 and A_1 on the window as two rows, each relative to its largest value."""
+    work = np.empty((6, window[1]))
+    _fill(n, total, b, c, ripple, log_prior, window, work)
+    return work[3:5].copy()
 
 
 @kernel

@@ -15,6 +15,9 @@ from bayesrisk._files.parse import shown
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk._validation import Number
 from bayesrisk.distributions import CountLaw
+from bayesrisk.distributions.gaussian_sums import FLAT as NO_RIPPLE
+from bayesrisk.distributions.gaussian_sums import SMOOTH, sum_ripple
+from bayesrisk.distributions.kernels import REACH
 from bayesrisk.exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -22,14 +25,13 @@ from bayesrisk.exceptions import (
 )
 from bayesrisk.inference.count.posterior import bayes_rule
 from bayesrisk.inference.two_levels import _kernels as kernels
-from bayesrisk.inference.two_levels.sibling_noise import NO_RIPPLE, log_ripple
 
 CONDITIONALS = ("coherent", "as-published")
 SIBLING_NOISE = ("approximate", "exact")
 #: How a posterior of 1/2 is decided: by a fair coin, or for k + 1 as in (3.5) of Kazan and Reiter.
 TIES = ("shared", "as-published")
 #: Share of a sum that is left out: two relative tails of exp(-REACH).
-TRUNCATION = float(2.0 * np.exp(-kernels.REACH))
+TRUNCATION = float(2.0 * np.exp(-REACH))
 #: Largest number of group counts that are summed for one release.
 MAX_TERMS = 2**24
 _MAX_PRECISION = 1e100
@@ -172,18 +174,20 @@ def _workspace(settings: Settings, precision: FloatArray, reach: float) -> Float
 
 def _mechanisms(settings: Settings, shape: tuple[int, ...]) -> Any:
     """Yield (mask or slice of the flattened releases, ripple) for each law of sibling noise."""
-    flat = np.zeros(1)
     if not settings.exact_noise:
-        yield slice(None), flat
+        yield slice(None), NO_RIPPLE
         return
     pairs = np.broadcast_arrays(settings.block, settings.n_siblings)
     if settings.block.size == settings.n_siblings.size == 1:
-        yield slice(None), log_ripple(settings.block.item(), settings.n_siblings.item())
+        yield (
+            slice(None),
+            sum_ripple(settings.block.item(), settings.n_siblings.item(), name="n_siblings"),
+        )
         return
     columns = np.column_stack([np.broadcast_to(pair, shape).ravel() for pair in pairs])
     distinct, index = np.unique(columns, axis=0, return_inverse=True)
     for i, (rho, m) in enumerate(distinct):
-        yield np.flatnonzero(index.ravel() == i), log_ripple(float(rho), int(m))
+        yield np.flatnonzero(index.ravel() == i), sum_ripple(float(rho), int(m), name="n_siblings")
 
 
 def _run_kernel(
@@ -204,7 +208,7 @@ def _run_kernel(
     out = np.empty(b.size)
     for part, ripple in _mechanisms(settings, shape):
         # The ripple may lift a distant term by its range at most.
-        reach = kernels.REACH + float(np.ptp(ripple))
+        reach = REACH + float(np.ptp(ripple))
         work = _workspace(settings, (b + c)[part], reach)
         values = np.empty(out[part].size)
         head = [value[part] if isinstance(value, np.ndarray) else value for value in first]
@@ -243,7 +247,7 @@ def group_evidence(settings: Settings, n: FloatArray, total: FloatArray) -> Floa
 
 
 def _has_ripple(settings: Settings) -> bool:
-    rippled = (settings.block > NO_RIPPLE) & (settings.n_siblings > 1)
+    rippled = (2.0 * settings.block > SMOOTH) & (settings.n_siblings > 1)
     return settings.exact_noise and bool(rippled.any())
 
 
