@@ -4,14 +4,13 @@ Sums of discrete Gaussians alone, far out in their tails: ``gaussian_sums``.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
-from bayesrisk.distributions._base import CountLaw
+from bayesrisk.distributions._base import CountLaw, single_law
 from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
 from bayesrisk.distributions.finite import FiniteLaw
 from bayesrisk.distributions.gaussian_sums import SMOOTH
@@ -51,7 +50,7 @@ def as_finite(law: CountLaw, *, tail: float = 1e-30) -> FiniteLaw:
     >>> as_finite(DiscreteGaussian(1.0), tail=1e-9).support()
     (-6, 6)
     """
-    _single(law)
+    single_law(law)
     check.scalar(tail, "tail", lower=0.0, upper=0.5, bounds="()")
     if isinstance(law, FiniteLaw):
         return law
@@ -62,13 +61,6 @@ def as_finite(law: CountLaw, *, tail: float = 1e-30) -> FiniteLaw:
     pmf = np.atleast_1d(law.pmf(first + np.arange(width)))
     cut = float(law.cdf(first - 1.0)) + float(law.sf(last))
     return FiniteLaw(int(first), pmf, error_bound=cut + _ROUNDING)
-
-
-def _single(law: Any, name: str = "law") -> None:
-    if not isinstance(law, CountLaw):
-        raise ArgumentTypeError(f"{name} must be a CountLaw, got {shown(law)}")
-    if law.shape != ():
-        raise ArgumentError(f"{name} must be a single law, got parameters of shape {law.shape}")
 
 
 def convolve(*laws: CountLaw, tail: float = 1e-30) -> CountLaw:
@@ -113,7 +105,7 @@ def convolve(*laws: CountLaw, tail: float = 1e-30) -> CountLaw:
     if not laws:
         raise ArgumentError("convolve needs at least one law, got none")
     for law in laws:
-        _single(law)
+        single_law(law)
     tables: list[FiniteLaw] = []
     smooth: DiscreteGaussian | None = None
     gaussians = [law for law in laws if isinstance(law, DiscreteGaussian)]
@@ -192,8 +184,8 @@ def total_variation(p: CountLaw, q: CountLaw) -> tuple[float, float]:
     >>> round(distance, 6), error < 1e-14
     (0.398942, True)
     """
-    _single(p, "p")
-    _single(q, "q")
+    single_law(p, "p")
+    single_law(q, "q")
     a, b = as_finite(p), as_finite(q)
     low = min(a.start, b.start)
     high = max(a.support()[1], b.support()[1])
@@ -261,7 +253,7 @@ def sum_approximation(law: DiscreteGaussian, n: int) -> SumApproximation:
     """
     if not isinstance(law, DiscreteGaussian):
         raise ArgumentTypeError(f"law must be a DiscreteGaussian, got {shown(law)}")
-    _single(law)
+    single_law(law)
     n = check.integer(n, "n", lower=1, upper=10**6)
     approximate = DiscreteGaussian(n * law.sigma2, n * int(law.loc))
     exact = _power(law, n)

@@ -90,7 +90,7 @@ def release(
 
     document = what.document()
     parameters = with_settings(document.get("parameters", {}), what.settings or [])
-    source = "--mechanism" if what.mechanism is not None else f"{what.config}: mechanism"
+    source = "--mechanism" if what.mechanism else f"{what.config}: mechanism"
     with called("name of the mechanism", source):
         protection = make_mechanism(document["mechanism"], **parameters)
     workload = _workload(document)

@@ -4,8 +4,8 @@ import numpy as np
 from scipy import special
 
 from bayesrisk._types import FloatArray, IntArray
+from bayesrisk.distributions.log_table import LogTable
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.inference.two_levels.model import GroupPrior
 
 _TAIL = 50.0  # weights below e**-50 of the peak are never drawn: far below one step of a uniform
 _GUIDE = 1024  # entries of the table that starts the search of an inverse
@@ -72,7 +72,7 @@ def two_level_tables(
     counts: tuple[int, int, int],
     weights: tuple[float, float],
     log_odds: float,
-    group_prior: GroupPrior,
+    group_prior: LogTable,
     *,
     coherent: bool,
 ) -> tuple[int, FloatArray, IntArray, FloatArray, list[int]]:

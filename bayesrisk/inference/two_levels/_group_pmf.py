@@ -15,7 +15,7 @@ __all__ = ["group_pmf"]
 def _window(settings: model.Settings, n: float, total: float, reach: float) -> tuple[int, int]:
     """Return the first group count minus k that matters, and how many."""
     k, table = settings.known_count.item(), settings.group_prior
-    if table is not model.FLAT:
+    if not table.flat:
         return table.start - k, table.log_pmf.size
     b, c = settings.group.item(), settings.total.item()
     if b + c == 0.0:

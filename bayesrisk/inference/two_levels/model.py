@@ -11,18 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk._validation import Number
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.gaussian_sums import FLAT as NO_RIPPLE
 from bayesrisk.distributions.gaussian_sums import SMOOTH, sum_ripple
 from bayesrisk.distributions.kernels import REACH
-from bayesrisk.exceptions import (
-    ArgumentError,
-    ArgumentTypeError,
-    IncompatibleConditionalsWarning,
-)
+from bayesrisk.distributions.log_table import FLAT, LogTable, log_table
+from bayesrisk.exceptions import ArgumentError, IncompatibleConditionalsWarning
 from bayesrisk.inference.count.posterior import bayes_rule
 from bayesrisk.inference.two_levels import _kernels as kernels
 
@@ -38,17 +34,6 @@ _MAX_PRECISION = 1e100
 
 
 @dataclass(frozen=True)
-class GroupPrior:
-    """A prior on the group count as logarithms, ``log_pmf[i]`` at ``start + i``; empty is flat."""
-
-    start: int
-    log_pmf: FloatArray
-
-
-FLAT = GroupPrior(0, np.empty(0))
-
-
-@dataclass(frozen=True)
 class Settings:
     """Checked settings of the model; arrays broadcast against the releases.
 
@@ -60,7 +45,7 @@ class Settings:
     n_siblings: NDArray[np.int64]
     prior: FloatArray
     known_count: NDArray[np.int64]
-    group_prior: GroupPrior
+    group_prior: LogTable
     published: bool
     exact_noise: bool
 
@@ -80,33 +65,17 @@ def level_precision(rho: Number, name: str, sensitivity: FloatArray) -> FloatArr
     return check.real_array(precision, label, upper=_MAX_PRECISION)
 
 
-def read_group_prior(law: CountLaw | None, known_count: NDArray[np.int64]) -> GroupPrior:
-    """Return the prior as a table of logarithms over its finite support."""
+def read_group_prior(law: CountLaw | None, known_count: NDArray[np.int64]) -> LogTable:
+    """Return the prior as a table, which allows the known count."""
     if law is None:
         return FLAT
-    if not isinstance(law, CountLaw):
-        raise ArgumentTypeError(f"group_prior must be a CountLaw or None, got {shown(law)}")
-    if law.shape != ():
-        raise ArgumentError(f"group_prior must be a single law, got shape {law.shape}")
-    low, high = (float(end) for end in law.support())
-    if not high - max(low, 0.0) < MAX_TERMS:
+    table = log_table(law, "group_prior", negative=True)
+    top, last = int(known_count.max()), int(table.allowed[-1])
+    if last < top:
         raise ArgumentError(
-            f"group_prior must have at most {MAX_TERMS} values >= 0 (tabulate or truncate it), "
-            f"got the support {low:g} to {high:g}"
+            f"group_prior must allow a group count >= known_count = {top}, got at most {last}"
         )
-    start = int(max(low, 0.0))
-    if high < start:
-        raise ArgumentError(f"group_prior must allow a count >= 0, got at most {high:g}")
-    values = np.arange(start, int(high) + 1)
-    log_pmf = np.atleast_1d(np.asarray(law.logpmf(values), dtype=np.float64))
-    possible = values[np.isfinite(log_pmf)]
-    top = int(known_count.max())
-    if not possible.size or possible[-1] < top:
-        raise ArgumentError(
-            f"group_prior must allow a group count >= known_count = {top}, "
-            f"got at most {possible[-1] if possible.size else 'none'}"
-        )
-    return GroupPrior(start, log_pmf)
+    return table
 
 
 def read_settings(
@@ -127,7 +96,7 @@ def read_settings(
     table = read_group_prior(group_prior, k)
     published = check.choice(conditionals, "conditionals", CONDITIONALS) == "as-published"
     if published and table is not FLAT:
-        top = table.start + int(np.flatnonzero(np.isfinite(table.log_pmf))[-1])
+        top = int(table.allowed[-1])
         if top <= int(k.max()):
             raise ArgumentError(
                 "group_prior must allow a group count > known_count with "
