@@ -31,6 +31,8 @@ __all__ = ["Samples"]
 MAX_SWEEPS = 10**8
 MAX_VALUES = 2**28
 _MAX_THREADS = 1024
+#: Chains start from the releases with so many times their noise.
+OVERDISPERSION = 3.0
 # A chain comes back to Python about this often, so that Ctrl-C stops it.
 _SECONDS = 0.25
 

@@ -19,6 +19,7 @@ from bayesrisk.distributions.log_table import FLAT, LogTable
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference.sampling import _kernels as kernels
 from bayesrisk.inference.sampling.chains import (
+    OVERDISPERSION,
     Samples,
     Step,
     room_for,
@@ -30,7 +31,6 @@ from bayesrisk.inference.tree import path as model
 
 __all__ = ["sample_path"]
 
-_OVERDISPERSION = 3.0
 _NO_END = 2**61
 #: Least ``rho / sensitivity**2`` of a release: noise of weaker ones reaches beyond every count.
 _LEAST_PRECISION = 1e-30
@@ -101,7 +101,7 @@ def _first_state(
     """Return feasible counts, spread by three times the noise of the releases."""
     weight = state.weight + state.sibling_weight
     spread = np.sqrt(0.5 / np.where(weight > 0.0, weight, 0.5))
-    likely = state.noisy + _OVERDISPERSION * spread * rng.standard_normal(weight.size)
+    likely = state.noisy + OVERDISPERSION * spread * rng.standard_normal(weight.size)
     count = np.empty(weight.size, dtype=np.int64)
     count[0] = known + x
     for i in range(1, count.size):
@@ -227,30 +227,24 @@ def sample_path(
     log_odds += float(state.weight[0] * (2.0 * (state.noisy[0] - k) - 1.0))
     # The block's own table is in the odds.
     tables = [FLAT, *state.tables[1:]]
-    prior_at = np.cumsum([0, *(table.log_pmf.size for table in tables)])
-    prior_start = np.array([table.start for table in tables], dtype=np.int64)
-    log_prior = np.concatenate([table.log_pmf for table in tables])
+    given = kernels.PathModel(
+        known_count=k,
+        log_odds=log_odds,
+        noisy=state.noisy,
+        precision=state.weight,
+        siblings=state.siblings,
+        sibling_precision=state.sibling_weight,
+        prior_at=np.cumsum([0, *(table.log_pmf.size for table in tables)]),
+        prior_start=np.array([table.start for table in tables], dtype=np.int64),
+        log_prior=np.concatenate([table.log_pmf for table in tables]),
+    )
     generators, seed = spawn(rng, sizes[2])
     counts = room_for(sizes[0], sizes[2], state.noisy.size)
 
     def begin(chain: int) -> Step:
         random, x = generators[chain], possible[chain % len(possible)]
         count = _first_state(state, x, k, highest, random).copy()
-        return lambda skip, out: kernels.fill_path(
-            random,
-            k,
-            log_odds,
-            state.noisy,
-            state.weight,
-            state.siblings,
-            state.sibling_weight,
-            prior_at,
-            prior_start,
-            log_prior,
-            count,
-            skip,
-            out,
-        )
+        return lambda skip, out: kernels.fill_path(random, given, count, skip, out)
 
     run_chains(begin, counts, sizes[1], threads)
     spec = {

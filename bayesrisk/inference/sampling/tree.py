@@ -18,6 +18,7 @@ from bayesrisk.distributions.log_table import LogTable, log_table
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.inference.sampling import _tree_kernels as kernels
 from bayesrisk.inference.sampling.chains import (
+    OVERDISPERSION,
     Samples,
     Step,
     room_for,
@@ -35,7 +36,6 @@ OneLeafPrior = LeafPrior | CountLaw | Callable[[NDArray[np.int64]], Any]
 
 _CUT = 60.0  # a count that no state can carry above e**-60 of the first state's weight is left out
 _MAX_TABLE = 2**24
-_OVERDISPERSION = 3.0
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ def _first_state(
 ) -> IntArray:
     """Return counts to start from: the leaves' own releases with three times their noise."""
     weight = np.where(leaves.weight > 0.0, leaves.weight, 0.5)
-    spread = _OVERDISPERSION * np.sqrt(0.5 / weight) * rng.standard_normal(leaves.node.size)
+    spread = OVERDISPERSION * np.sqrt(0.5 / weight) * rng.standard_normal(leaves.node.size)
     value = np.maximum(np.rint(tree.noisy[leaves.node] + np.minimum(spread, 1e6)), 0.0)
     value = value.astype(np.int64)
     count = np.zeros(tree.n_nodes, dtype=np.int64)
@@ -328,6 +328,20 @@ def sample_tree(
         raise ArgumentError("nodes must name at least one node, got none")
     leaves = _leaves(tree)
     tables = _leaf_tables(tree, leaves, _choices(tree, leaves, leaf_prior))
+    model = kernels.TreeModel(
+        tree.parent,
+        tree.depth,
+        tree.noisy,
+        tree.precision,
+        leaves.node,
+        leaves.begin,
+        leaves.end,
+        tables.tables,
+        tables.offset,
+        tables.start,
+        tables.size,
+        tables.peak,
+    )
     generators, seed = spawn(rng, sizes[2])
     counts = room_for(sizes[0], sizes[2], keep.size)
 
@@ -335,24 +349,7 @@ def sample_tree(
         random = generators[chain]
         count = _first_state(tree, leaves, tables, random)
         return lambda skip, out: kernels.fill_tree(
-            random,
-            tree.parent,
-            tree.depth,
-            tree.noisy,
-            tree.precision,
-            leaves.node,
-            leaves.begin,
-            leaves.end,
-            tables.tables,
-            tables.offset,
-            tables.start,
-            tables.size,
-            tables.peak,
-            pair_moves,
-            count,
-            keep,
-            skip,
-            out,
+            random, model, pair_moves, count, keep, skip, out
         )
 
     run_chains(begin, counts, sizes[1], threads)

@@ -54,8 +54,7 @@ def group_pmf(
         total.item(),
         settings.group.item(),
         settings.total.item(),
-        ripple,
-        settings.group_prior.log_pmf,
+        kernels.Laws(ripple, settings.group_prior.log_pmf, reach),
         window,
     )
     impossible = max(-window[0], 0)

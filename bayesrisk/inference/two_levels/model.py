@@ -160,7 +160,12 @@ def _mechanisms(settings: Settings, shape: tuple[int, ...]) -> Any:
 
 
 def _run_kernel(
-    kernel: Any, settings: Settings, shape: tuple[int, ...], leading: tuple[Any, ...], *rest: Any
+    kernel: Any,
+    settings: Settings,
+    shape: tuple[int, ...],
+    leading: tuple[Any, ...],
+    n: FloatArray,
+    total: FloatArray,
 ) -> FloatArray:
     """Run a kernel that sums over t, over all releases, one law of sibling noise at a time.
 
@@ -173,7 +178,7 @@ def _run_kernel(
     b, c = flat(settings.group), flat(settings.total)
     start = flat(settings.group_prior.start - settings.known_count, np.int64)
     first = [flat(value) if isinstance(value, np.ndarray) else value for value in leading]
-    arrays = [flat(value) for value in rest]
+    arrays = [flat(n), flat(total)]
     out = np.empty(b.size)
     for part, ripple in _mechanisms(settings, shape):
         # The ripple may lift a distant term by its range at most.
@@ -181,18 +186,9 @@ def _run_kernel(
         work = _workspace(settings, (b + c)[part], reach)
         values = np.empty(out[part].size)
         head = [value[part] if isinstance(value, np.ndarray) else value for value in first]
-        kernel(
-            *head,
-            *(value[part] for value in arrays),
-            b[part],
-            c[part],
-            ripple,
-            settings.group_prior.log_pmf,
-            start[part],
-            reach,
-            work,
-            values,
-        )
+        releases = kernels.Releases(*(value[part] for value in (*arrays, b, c, start)))
+        laws = kernels.Laws(ripple, settings.group_prior.log_pmf, reach)
+        kernel(*head, releases, laws, work, values)
         out[part] = values
     return out.reshape(shape)
 
