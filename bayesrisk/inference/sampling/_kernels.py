@@ -1,5 +1,11 @@
 """Compiled Gibbs sweeps for two levels and for a path.  Nothing here checks its arguments.
 
+A path is a tree, and two levels are a path; all sweeps draw from the same conditionals, which are
+weights of ``log_fall`` times a prior, by ``draw_offset`` and ``draw_weighted``.  The special cases
+are kept for their speed: a sweep of a path of four levels costs a sixth of one of the same model as
+a tree, and a sweep of two levels, whose laws are all tables, a tenth of one of a path of them.  The
+two levels also have the published conditionals, which belong to no tree.
+
 Every kernel draws from the generator that it is given and releases the GIL, so that chains run
 in threads of their own.
 """
