@@ -263,8 +263,14 @@ class Estimate(NDArrayOperatorsMixin):
         1.24 (1.16-1.32)
         """
         unit = check.scalar(baseline, "baseline", lower=0.0, bounds="()")
-        numbers = (v / unit for v in (self.value, self.error, self.lower, self.upper))
-        return Estimate(*numbers, confidence=self.confidence, method=self.method)
+        return Estimate(
+            self.value / unit,
+            self.error / unit,
+            self.lower / unit,
+            self.upper / unit,
+            self.confidence,
+            self.method,
+        )
 
     def columns(self, name: str) -> dict[str, FloatAnswer]:
         """Return the numbers under the names that they have as columns of a frame.
@@ -295,9 +301,9 @@ class Estimate(NDArrayOperatorsMixin):
         values = [item.value if isinstance(item, Estimate) else item for item in inputs]
         return getattr(ufunc, method)(*values, **kwargs)
 
-    def __round__(self, digits: int = 0) -> Any:
+    def __round__(self, digits: int = 0) -> FloatAnswer:
         """Return the rounded value."""
-        return round(self.value, digits)
+        return _plain(np.asarray(np.round(self.value, digits)))
 
     def __float__(self) -> float:
         """Return the value, if it is one number."""

@@ -102,9 +102,9 @@ def make_plan(
         _product(table, inner.pop(leaf)) if table is not None and leaf in inner else table
         for leaf, table in zip(unit_of[tree.leaves].tolist(), tables, strict=True)
     ]
-    for leaf, table in zip(unit_of[tree.leaves].tolist(), leaf_tables, strict=True):
-        if table is not None:
-            low, values = table
+    for leaf, own in zip(unit_of[tree.leaves].tolist(), leaf_tables, strict=True):
+        if own is not None:
+            low, values = own
             if id(values) not in placed:  # leaves may share a law
                 placed[id(values)] = total
                 parts.append(values)

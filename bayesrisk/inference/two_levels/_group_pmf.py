@@ -3,6 +3,7 @@
 import numpy as np
 
 from bayesrisk._types import FloatArray
+from bayesrisk.distributions.gaussian_sums import FLAT as NO_RIPPLE
 from bayesrisk.distributions.gaussian_sums import sum_ripple
 from bayesrisk.distributions.kernels import REACH
 from bayesrisk.exceptions import ArgumentError
@@ -42,7 +43,7 @@ def group_pmf(
     count, under the coherent model and, by stationarity, under the published conditionals.
     """
     k = settings.known_count.item()
-    ripple = model.NO_RIPPLE
+    ripple = NO_RIPPLE
     if settings.exact_noise:
         ripple = sum_ripple(settings.block.item(), settings.n_siblings.item(), name="n_siblings")
     d, n, total = np.array(block - k), np.array(group - k), np.array(siblings)

@@ -115,14 +115,12 @@ def _settled(
     method: str = "closed-form",
 ) -> Average:
     """Return averages that nothing was drawn for, all within one numerical error."""
-    return Average(
-        *(
-            Estimate(
-                value, error, max(0.0, value - error), min(1.0, value + error), confidence, method
-            )
-            for value in (posterior, correct, accuracy)
-        )
-    )
+
+    def known(value: float) -> Estimate:
+        lower, upper = max(0.0, value - error), min(1.0, value + error)
+        return Estimate(value, error, lower, upper, confidence, method)
+
+    return Average(known(posterior), known(correct), known(accuracy))
 
 
 def _enumerated(
