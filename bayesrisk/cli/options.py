@@ -145,7 +145,7 @@ def called(name: str, option: str) -> Iterator[None]:
     try:
         yield
     except ArgumentError as error:
-        first, space, rest = str(error).partition(" ")
-        if first != name:
+        text = str(error)
+        if not text.startswith(f"{name} "):
             raise
-        raise type(error)(f"{option}{space}{rest}") from error
+        raise type(error)(option + text.removeprefix(name)) from error

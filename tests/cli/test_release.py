@@ -146,7 +146,7 @@ def test_the_seed_and_the_truth_stay_home(run, microdata, tmp_path):
     [
         ([], "--mechanism must be given"),
         (["--mechanism", "identity"], "--tables must be given"),
-        (["--mechanism", "none", "--tables", "sf1-block"], "mechanism must be one of"),
+        (["--mechanism", "none", "--tables", "sf1-block"], ": --mechanism must be one of"),
         (["--mechanism", "identity", "--tables", "sf9"], "--tables must be one of"),
         (["--mechanism", "identity", "--tables", "sf1-block", "--set", "x=1"], "'x'"),
         (["--mechanism", "identity", "--tables", "sf1-block", "--set", "x"], "KEY=VALUE"),
@@ -166,6 +166,7 @@ def test_mistakes_are_one_line(run, microdata, tmp_path, options, message):
     ("text", "message"),
     [
         ("mechanism = 3", "mechanism must be a text, got 3"),
+        ("mechanism = 'none'\ntables = ['pl94']", "bad.toml: mechanism must be one of"),
         ("tables = 'pl94'", "tables must be a list of texts"),
         ("levels = [1]", "levels must be a list of texts"),
         ("parameters = 1", "parameters must be a table"),

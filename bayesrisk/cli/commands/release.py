@@ -90,7 +90,9 @@ def release(
 
     document = what.document()
     parameters = with_settings(document.get("parameters", {}), what.settings or [])
-    protection = make_mechanism(document["mechanism"], **parameters)
+    source = "--mechanism" if what.mechanism else f"{what.config}: mechanism"
+    with called("name of the mechanism", source):
+        protection = make_mechanism(document["mechanism"], **parameters)
     workload = _workload(document)
     people = _read(data_path(records, MICRODATA), document, workload)
     made = protection.release(people, workload=workload, rng=simulation_seed)
