@@ -69,7 +69,7 @@ def study(
         ),
     ] = None,
     sample: SampleOption = None,
-    figures: Annotated[bool, typer.Option(help="Draw the figures.")] = True,
+    figures: Annotated[bool, typer.Option(help="Draw the figures, and write report.html.")] = True,
 ) -> None:
     """Protect households in several ways, attack each, and judge what the attack finds."""
     from bayesrisk import _validation as check
@@ -77,7 +77,7 @@ def study(
     from bayesrisk.experiments.occupancy.report import (
         read_households,
         read_sample,
-        write_occupancy_figures,
+        write_occupancy_report,
     )
 
     check.integer(what.seeds, "--seeds", lower=1, upper=MAX_SEEDS)
@@ -102,7 +102,7 @@ def study(
     known = None if public is None else read_sample(public)
     summary = how.run(OccupancyStudy(config, households=given, sample=known), output, "occupancy")
     if figures and summary.results is not None:
-        write_occupancy_figures(summary.results, output / "figures")
+        write_occupancy_report(summary.results, output)
     _print(summary, output, as_json=how.as_json)
 
 

@@ -17,7 +17,7 @@ from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import make_mechanism
 
-__all__ = ["NOISY", "PROTECTIONS", "SYNTHETIC", "OccupancyConfig"]
+__all__ = ["NOISY", "PROTECTIONS", "PROTECTION_WORDS", "SYNTHETIC", "OccupancyConfig"]
 
 #: The reading of the paper that the study repeats, sigma2 = 1 / budget in every table: it spends
 #: more than its budget on tables of people and children (see ``BottomUp``).
@@ -26,6 +26,15 @@ PAPER = "steed-2024"
 #: over them; ``-hud``: HUD's tables have noise too.
 PROTECTIONS = ("none", "swapping", "das", "uniform", "das-hud", "uniform-hud")
 NOISY = PROTECTIONS[2:]
+#: What reports call them.
+PROTECTION_WORDS = {
+    "none": "no protection",
+    "swapping": "swapping",
+    "das": "noise of the 2020 system's budget",
+    "uniform": "noise of a uniform budget",
+    "das-hud": "noise of the 2020 system's budget, also in HUD's tables",
+    "uniform-hud": "noise of a uniform budget, also in HUD's tables",
+}
 #: Stands for households, or a sample, that nobody gave.
 SYNTHETIC = "synthetic"
 _CENSUS = ("H13", "P15", "P16")
