@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesrisk._files.parse import read_toml, shown, toml_document
+from bayesrisk._files.parse import shown, toml_document
 from bayesrisk.cli.data import MICRODATA, data_path
 from bayesrisk.cli.options import JsonOption, called, names
 from bayesrisk.cli.output import print_json
-from bayesrisk.exceptions import ArgumentError, ConfigError
+from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     from bayesrisk.tables import Microdata, Records, Workload
@@ -22,7 +22,6 @@ _SIMULATION = (
     "Warning: this is a simulation, not a protected release. Its random draws can be repeated by "
     "whoever guesses the seed, and the folder says so."
 )
-_CONFIG_KEYS = {"mechanism", "parameters", "tables", "levels", "only", "geography", "schema"}
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,11 @@ class WhatOptions:
 
     def document(self) -> dict[str, Any]:
         """Return what the file and the options say."""
-        document = {} if self.config is None else _read_config(self.config)
+        document: dict[str, Any] = {}
+        if self.config is not None:
+            from bayesrisk.cli.commands._release_file import read_release_file  # slow to import
+
+            document = read_release_file(data_path(self.config, "settings of a release"))
         several = {"tables": self.tables, "levels": self.level, "only": self.only}
         given: dict[str, Any] = {k: names(v) for k, v in several.items() if v is not None}
         one = {"mechanism": self.mechanism, "geography": self.geography, "schema": self.schema}
@@ -146,25 +149,6 @@ def _value(text: str) -> Any:
     except ValueError:
         return text
     return document["value"]
-
-
-def _read_config(file: Path) -> dict[str, Any]:
-    """Return the keys of a TOML file, their types checked."""
-    document = read_toml(file)
-    for key, value in document.items():
-        if key not in _CONFIG_KEYS:
-            allowed = ", ".join(sorted(_CONFIG_KEYS))
-            raise ConfigError(f"{file}: key {key!r} is unknown; it may hold {allowed}")
-        many = key in ("tables", "levels", "only")
-        if many:
-            wanted = "a list of texts"
-            sound = isinstance(value, list) and all(isinstance(item, str) for item in value)
-        else:
-            wanted = "a table" if key == "parameters" else "a text"
-            sound = isinstance(value, dict if key == "parameters" else str)
-        if not sound:
-            raise ConfigError(f"{file}: {key} must be {wanted}, got {shown(value)}")
-    return document
 
 
 def _workload(document: Mapping[str, Any]) -> "Workload":
