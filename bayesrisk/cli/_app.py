@@ -12,6 +12,19 @@ __all__ = ["Command", "Commands"]
 
 _COUNT = re.compile(r"-\.?\d")
 _ORDER = ("Risk", "Protect", "Attack", "Data")
+#: What messages call a value that an option gives under another name: the options, the first wins.
+_CALLED = {
+    "name of the mechanism": ("mechanism",),
+    "name of the solver": ("solver",),
+    "name of the executor": ("executor",),
+    "rng": ("seed", "simulation_seed"),
+    "shard[0]": ("shard",),
+    "shard[1]": ("shard",),
+    "protections": ("protection",),
+    "rate": ("swap_rate",),
+    "blocks": ("n_blocks",),
+    "level": ("level", "levels"),
+}
 
 
 class Command(TyperCommand):
@@ -19,6 +32,9 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; a negative number looks like an option."""
+        if args == ["--help"]:  # without what reads values, which takes a while to import
+            typer.echo(ctx.get_help())
+            ctx.exit()
         try:
             return super().parse_args(ctx, args)
         except Exception as error:  # Typer's own errors have no public name
@@ -41,13 +57,22 @@ class Command(TyperCommand):
             typer.echo(f"bayesrisk: interrupted{kept}", err=True)
             raise typer.Exit(130) from None
         except ArgumentError as error:
-            first, space, rest = str(error).partition(" ")
-            options = {
-                p.name: max(p.opts, key=len) for p in self.params if p.param_type_name == "option"
-            }
-            if first not in options:
+            told = self._told(str(error))
+            if told == str(error):
                 raise
-            raise type(error)(f"{options[first]}{space}{rest}") from error
+            raise type(error)(told) from error
+
+    def _told(self, text: str) -> str:
+        """Return a message with the name of the option that its first words stand for."""
+        options = {
+            p.name: max(p.opts, key=len) for p in self.params if p.param_type_name == "option"
+        }
+        known = {name: (name,) for name in options} | _CALLED
+        for words, names in known.items():
+            option = next((options[name] for name in names if name in options), None)
+            if option is not None and text.startswith(f"{words} "):
+                return option + text.removeprefix(words)
+        return text
 
 
 class Commands(TyperGroup):

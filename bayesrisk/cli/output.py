@@ -18,6 +18,7 @@ __all__ = [
     "print_table",
     "progress",
     "rows_done",
+    "steps_done",
     "warnings_as_lines",
 ]
 
@@ -113,6 +114,19 @@ def rows_done(advance: Advance | None) -> Callable[[int], None]:
             advance(done, None)
 
     return add
+
+
+def steps_done(advance: Advance | None, steps: int) -> Callable[[], None]:
+    """Return a function that says that another of so many steps is done."""
+    done = 0
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+        if advance is not None:
+            advance(done, steps)
+
+    return step
 
 
 @contextmanager

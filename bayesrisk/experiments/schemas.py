@@ -1,9 +1,11 @@
 """The JSON Schema of the ``config.json`` that every run in shards keeps in its folder."""
 
 import json
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
 
 from bayesrisk.experiments.claims import ClaimsConfig
 from bayesrisk.experiments.occupancy.attack import OccupancyAttackConfig
@@ -27,7 +29,7 @@ CONFIGS: dict[str, type[RunSettings]] = {
 class _Drawing(GenerateJsonSchema):
     """Leaves out what would change with each version, and what the reference says already."""
 
-    def dataclass_schema(self, schema):  # type: ignore[no-untyped-def]
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
         drawn = super().dataclass_schema(schema)
         drawn.pop("description", None)
         drawn["properties"].get("version", {}).pop("default", None)
@@ -36,7 +38,9 @@ class _Drawing(GenerateJsonSchema):
 
 def runs_schema() -> str:
     """Return the schema: a file is the configuration of one of the studies."""
-    inputs = [(name, "validation", TypeAdapter(kind)) for name, kind in CONFIGS.items()]
+    inputs: list[tuple[str, Literal["validation"], TypeAdapter[Any]]] = [
+        (name, "validation", TypeAdapter(kind)) for name, kind in CONFIGS.items()
+    ]
     places, schema = TypeAdapter.json_schemas(inputs, schema_generator=_Drawing)
     document = {
         "$schema": _Drawing.schema_dialect,

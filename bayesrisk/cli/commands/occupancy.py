@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk.cli.data import MICRODATA, data_path
-from bayesrisk.cli.options import RunOptions, optional_number
+from bayesrisk.cli.options import RunOptions, SeedOption, optional_number
 from bayesrisk.cli.output import print_json, print_shards
 
 if TYPE_CHECKING:
@@ -38,9 +38,12 @@ SolutionsOption = Annotated[int, typer.Option(help="Reconstructions of a block."
 class StudyOptions:
     """What a study protects, and how it attacks."""
 
-    seeds: Annotated[int, typer.Option(help="Synthetic populations, at most 10000.")] = 6
+    seeds: Annotated[
+        int,
+        typer.Option(help="Synthetic populations, at most 10000: of this seed and those after."),
+    ] = 6
     n_blocks: Annotated[int, typer.Option("--blocks", help="Blocks of each population.")] = 300
-    seed: Annotated[int, typer.Option(help="First seed.")] = 1
+    seed: SeedOption = 1
     protection: Annotated[
         list[str] | None,
         typer.Option(help="none, swapping, das, uniform, das-hud, uniform-hud; repeat [all]."),
@@ -118,7 +121,7 @@ class AttackOptions:
     ] = "none"
     closed: ClosedOption = False
     solutions: SolutionsOption = 100
-    seed: Annotated[int, typer.Option(help="Seed of reconstructions.")] = 1
+    seed: SeedOption = 1
     time_limit: LimitOption = None
 
 

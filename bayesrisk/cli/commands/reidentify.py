@@ -1,13 +1,14 @@
 """``bayesrisk reidentify``: reconstructed records against files of known persons."""
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from bayesrisk.cli.data import MICRODATA, data_path
-from bayesrisk.cli.options import JsonOption, QuietOption
+from bayesrisk.cli.options import JsonOption, QuietOption, SeedOption
 from bayesrisk.cli.output import print_json, progress
 from bayesrisk.exceptions import ArgumentError
 
@@ -29,7 +30,7 @@ def reidentify(
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
-    seed: Annotated[int, typer.Option(help="Choices among equals, and proportional guesses.")] = 0,
+    seed: SeedOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -58,7 +59,7 @@ def reidentify(
     typer.echo(f"report: {done.report}")
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: Mapping[Any, Any]) -> str:
     precision, ratio, published = (
         row[name] for name in ("precision", "left_out_ratio", "precision_ratio")
     )

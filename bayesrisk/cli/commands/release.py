@@ -9,8 +9,8 @@ import typer
 
 from bayesrisk._files.parse import shown, toml_document
 from bayesrisk.cli.data import MICRODATA, data_path
-from bayesrisk.cli.options import JsonOption, called, names
-from bayesrisk.cli.output import print_json
+from bayesrisk.cli.options import JsonOption, QuietOption, called, names
+from bayesrisk.cli.output import print_json, progress, steps_done
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ def release(
         ),
     ] = None,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Protect records and write the tables that may be published."""
     from bayesrisk.mechanisms import make_mechanism
@@ -95,11 +96,17 @@ def release(
     parameters = with_settings(document.get("parameters", {}), what.settings or [])
     protection = make_mechanism(document["mechanism"], **parameters)
     workload = _workload(document)
-    people = _read(data_path(records, MICRODATA), document, workload)
-    made = protection.release(people, workload=workload, rng=simulation_seed)
+    source = data_path(records, MICRODATA)
+    with progress(quiet=quiet or as_json, title="release", unit="steps") as advance:
+        done = steps_done(advance, 3)
+        people = _read(source, document, workload)
+        done()
+        made = protection.release(people, workload=workload, rng=simulation_seed)
+        done()
+        made.write(output)
+        done()
     if made.simulation:
         typer.echo(_SIMULATION, err=True)
-    made.write(output)
     summary: dict[str, Any] = {
         "output": str(output),
         "mechanism": made.spec.mechanism,
@@ -161,7 +168,8 @@ def _workload(document: Mapping[str, Any]) -> "Workload":
             Workload.named(name, levels=levels, geography=place) for name in document["tables"]
         ]
     whole = parts[0].union(*parts[1:])
-    return whole.select(tables=document["only"]) if document.get("only") else whole
+    with called("tables", "--only"):
+        return whole.select(tables=document["only"]) if document.get("only") else whole
 
 
 def _read(path: Path, document: Mapping[str, Any], workload: "Workload") -> "Microdata | Records":

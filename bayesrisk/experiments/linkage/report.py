@@ -325,8 +325,8 @@ class _Attacker(NamedTuple):
     """The section of one attacker: rates of the records, in all panels, and beside the guessers."""
 
     name: str
-    rates: dict[str, Any]
-    nonmodal: dict[str, Any]
+    rates: Mapping[Any, Any]
+    nonmodal: Mapping[Any, Any]
     table: html.Table
     figures: list[html.Figure]
 

@@ -1,11 +1,13 @@
 """The report of a finished sweep: figures as PNG and SVG, and one self-contained HTML page."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 
 from bayesrisk import _files, plotting
+from bayesrisk import _validation as check
 from bayesrisk.experiments.runs import html
 from bayesrisk.experiments.sweep import report_words as words
 from bayesrisk.experiments.sweep.config import Budget, SweepConfig
@@ -53,13 +55,16 @@ _TWO_LEVELS = (
 )
 
 
-def write_report(folder: str | Path) -> Path:
+def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | None = None) -> Path:
     """Write figures and ``report.html`` for a finished sweep.
 
     Parameters
     ----------
     folder : path-like
         The folder of the sweep; figures go to its ``figures``.
+    progress : callable, optional
+        Called with the steps done and all steps: reading, a section for each noise law and
+        sensitivity, and writing.
 
     Returns
     -------
@@ -78,16 +83,22 @@ def write_report(folder: str | Path) -> Path:
     The page holds no date and no path: the same sweep under the same versions gives the same
     bytes.
     """
+    check.function(progress, "progress")
     config, results = read_results(folder)
     path = SweepFolder(folder).path
     images = path / "figures"
     _files.make_folder(images)
     panels = _panels(config, results)
+    sections = []
+    for done, part in enumerate(panels, start=1):
+        if progress is not None:
+            progress(done, len(panels) + 2)
+        sections.append(_section(config, part, images))
     page = html.render(
         "sweep.html",
         title=config.title,
         answers=_answers(config, panels),
-        sections=[_section(config, part, images) for part in panels],
+        sections=sections,
         question=words.question(config),
         conventions=words.census_conventions(config),
         reading=words.reading(config),
@@ -95,6 +106,8 @@ def write_report(folder: str | Path) -> Path:
         **words.provenance(config),
     )
     _files.write_bytes(path / "report.html", page.encode())
+    if progress is not None:
+        progress(len(panels) + 2, len(panels) + 2)
     return path / "report.html"
 
 

@@ -58,14 +58,14 @@ def answer(config: SweepConfig, title: str, marked: pd.DataFrame) -> Answer | No
     averages = _beside(marked, "marginal_posterior", "marginal_risk")
     decisions = _beside(marked, "decision_accuracy", "decision_baseline")
     if len(averages):
-        row = averages.loc[averages["marginal_risk"].idxmax()]
+        row = averages.iloc[int(averages["marginal_risk"].to_numpy().argmax())]
         said = {
             "posterior": _percent(row["marginal_posterior"]),
             "ratio": f"{row['marginal_risk']:.3g}",
         }
     elif len(decisions):
         gain = decisions["decision_accuracy"] - decisions["decision_baseline"]
-        row = decisions.loc[gain.idxmax()]
+        row = decisions.iloc[int(gain.to_numpy().argmax())]
         said = {
             "right": _percent(row["decision_accuracy"]),
             "baseline": _percent(row["decision_baseline"]),
