@@ -32,9 +32,6 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; a negative number looks like an option."""
-        if args == ["--help"]:  # without what reads values, which takes a while to import
-            typer.echo(ctx.get_help())
-            ctx.exit()
         try:
             return super().parse_args(ctx, args)
         except Exception as error:  # Typer's own errors have no public name
@@ -77,6 +74,13 @@ class Command(TyperCommand):
 
 class Commands(TyperGroup):
     """The commands, in groups by what they are for."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option of help, off if not given: reading "nothing" takes Typer a while."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.default = False
+        return option
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each group."""
