@@ -135,7 +135,7 @@ def sensitivity_of(text: str) -> float:
     from bayesrisk.accounting.budget import SENSITIVITIES
 
     if text in SENSITIVITIES:
-        return SENSITIVITIES[text]
+        return float(SENSITIVITIES[text])
     try:
         return number(text, "sensitivity")
     except ArgumentError as error:

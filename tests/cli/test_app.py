@@ -267,7 +267,9 @@ def test_messages_name_the_option_that_was_given(run, population, tmp_path, argu
         ),
     ],
 )
-def test_progress_and_quiet(run, population, tmp_path, arguments, unit):
+def test_progress_and_quiet(run, population, tmp_path, arguments, unit, monkeypatch):
+    """A run that takes a while says how far it is; here every run takes one."""
+    monkeypatch.setattr("bayesrisk.cli.output._SECONDS", 0.0)
     table = tmp_path / "releases.csv"
     table.write_text("block,group,siblings\n2,5,3\n")
     for i, more in enumerate(((), ("-q",), ("--json",))):
@@ -276,6 +278,16 @@ def test_progress_and_quiet(run, population, tmp_path, arguments, unit):
         assert status == 0
         assert out
         assert (unit in err) == (not more)
+
+
+def test_a_short_run_says_nothing_of_its_progress(run, tmp_path):
+    words = ("simulate", "-o", tmp_path / "p", "--preset", "tract", "--blocks", 5, "--seed", 1)
+    run(*words)  # whatever has to be compiled
+    begun = time.monotonic()
+    status, out, err = run(*words, "--replace")
+    assert status == 0
+    assert out
+    assert (err == "") or time.monotonic() - begun > 2.0
 
 
 @pytest.fixture(scope="module")

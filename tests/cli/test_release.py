@@ -154,7 +154,14 @@ def test_the_seed_and_the_truth_stay_home(run, microdata, tmp_path):
         (["--mechanism", "identity", "--tables", "sf9"], "--tables must be one of"),
         (["--mechanism", "identity", "--tables", "sf1-block", "--set", "x=1"], "'x'"),
         (["--mechanism", "identity", "--tables", "sf1-block", "--set", "x"], "KEY=VALUE"),
-        (["--mechanism", "identity", "--tables", "sf1-block", "--only", "Q"], "tables must be one"),
+        (
+            ["--mechanism", "rounding", "--set", "base=3", "--tables", "sf1-block"],
+            "needed: base, method; possible: base, method; give each by --set KEY=VALUE",
+        ),
+        (
+            ["--mechanism", "identity", "--tables", "sf1-block", "--only", "Q"],
+            "--only must be one of P1",
+        ),
         (["--mechanism", "identity", "--tables", "sf1-block", "--schema", "pl94"], "names its own"),
     ],
 )

@@ -194,7 +194,7 @@ def hierarchy_table(
     }
     source, silent = data_path(releases, "hierarchies"), quiet or as_json
     with (
-        progress(quiet=silent, title="hierarchy-table", unit="rows") as bar,
+        progress(quiet=silent, title="hierarchy-table", unit="rows", patient=True) as bar,
         warnings_as_lines(),
     ):
         rows, bound = add_columns(source, output, model.compute, settings, rows_done(bar))

@@ -14,6 +14,7 @@ from bayesrisk.cli.output import print_json, progress, steps_done
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
+    from bayesrisk.interfaces import Mechanism
     from bayesrisk.tables import Microdata, Records, Workload
 
 __all__ = ["release"]
@@ -90,14 +91,12 @@ def release(
     quiet: QuietOption = False,
 ) -> None:
     """Protect records and write the tables that may be published."""
-    from bayesrisk.mechanisms import make_mechanism
-
     document = what.document()
     parameters = with_settings(document.get("parameters", {}), what.settings or [])
-    protection = make_mechanism(document["mechanism"], **parameters)
+    protection = _mechanism(document["mechanism"], parameters)
     workload = _workload(document)
     source = data_path(records, MICRODATA)
-    with progress(quiet=quiet or as_json, title="release", unit="steps") as advance:
+    with progress(quiet=quiet or as_json, title="release", unit="steps", patient=True) as advance:
         done = steps_done(advance, 3)
         people = _read(source, document, workload)
         done()
@@ -122,6 +121,18 @@ def release(
     typer.echo(f"{summary['tables']} tables ({places}) in {output}")
     for name, value in made.diagnostics.items():
         typer.echo(f"  {name.replace('_', ' ')} {value:.6g}")
+
+
+def _mechanism(name: str, parameters: Mapping[str, Any]) -> "Mechanism":
+    """Return the mechanism; say how parameters are given where they do not fit."""
+    from bayesrisk.mechanisms import make_mechanism
+
+    try:
+        return make_mechanism(name, **parameters)
+    except ArgumentError as error:
+        if not str(error).startswith(f"mechanism {name!r}: "):
+            raise
+        raise type(error)(f"{error}; give each by --set KEY=VALUE") from error
 
 
 def with_settings(parameters: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:

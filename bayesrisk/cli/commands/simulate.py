@@ -102,7 +102,7 @@ def simulate(
             "folder; nothing was changed"
         )
     settings = _settings(preset, blocks, changes or [])
-    with progress(quiet=quiet or as_json, title="simulate", unit="steps") as advance:
+    with progress(quiet=quiet or as_json, title="simulate", unit="steps", patient=True) as advance:
         done = steps_done(advance, 3)
         population = simulate_population(settings, rng=seed)
         persons = population.persons

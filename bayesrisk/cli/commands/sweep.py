@@ -43,7 +43,7 @@ def report(
     """Write figures and report.html of a finished sweep again."""
     from bayesrisk.experiments import write_report
 
-    with progress(quiet=quiet or as_json, title="report", unit="steps") as advance:
+    with progress(quiet=quiet or as_json, title="report", unit="steps", patient=True) as advance:
         page = write_report(folder, progress=advance)
     if as_json:
         print_json({"report": str(page)})

@@ -158,9 +158,9 @@ class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
     Raises
     ------
     ArgumentError
-        When it runs: if a setting is out of range, or a table is missing.
+        When it runs: if a setting is out of range.
     DataError
-        When it runs: if the input is damaged.
+        When it runs: if the input is damaged, or a table is missing.
     """
 
     blocks: str | Path
@@ -256,7 +256,14 @@ def _statistics(path: str, digest: str, level: str, hud: str) -> OccupancyStatis
     """Return the statistics, once for each process; refuse them when they have changed."""
     source = Path(path)
     if source.is_dir():
-        found = occupancy_statistics(published(source), level=level, hud=hud)
+        tables = published(source)
+        check.choice(level, "level", tables.workload.levels)
+        try:
+            found = occupancy_statistics(tables, level=level, hud=hud)
+        except ArgumentError as error:
+            if not str(error).startswith("table"):
+                raise
+            raise DataError(f"{path}: {error}") from error  # of the folder, not of the call
     elif hud != "counts":
         raise ArgumentError(
             f"hud must be 'counts' for a file of statistics, which has intervals, got {shown(hud)}"
