@@ -46,7 +46,7 @@ ROOMS = {
         " | gaussian_sums log_table noise truncated | sums"
     ),
     "experiments": (
-        "runs | hierarchy measurements | reconstruction sweep | claims linkage occupancy"
+        "runs | hierarchy measurements | reconstruction sweep | claims linkage occupancy | schemas"
     ),
     "inference": "count simulated | two_levels | tree | sampling",
     "mechanisms": "base registry tabulation | topdown identity noise rounding suppression swapping",

@@ -13,9 +13,11 @@ from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 
 __all__ = [
+    "SEED",
     "JsonOption",
     "QuietOption",
     "RunOptions",
+    "SeedOption",
     "SensitivityOption",
     "SolverOption",
     "called",
@@ -28,6 +30,8 @@ __all__ = [
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
+SEED = typer.Option(help="Seed: the same one gives the same bytes.")
+SeedOption = Annotated[int, SEED]
 SolverOption = Annotated[str, typer.Option(help="highs, pulp:highs, pulp:cbc, ...")]
 SensitivityOption = Annotated[
     str,
@@ -130,7 +134,18 @@ def sensitivity_of(text: str) -> float:
     """Return a sensitivity given as a number or by what a neighbour does."""
     from bayesrisk.accounting.budget import SENSITIVITIES
 
-    return SENSITIVITIES[text] if text in SENSITIVITIES else number(text, "sensitivity")
+    if text in SENSITIVITIES:
+        return float(SENSITIVITIES[text])
+    try:
+        return number(text, "sensitivity")
+    except ArgumentError as error:
+        from bayesrisk import _validation as check
+
+        words = ", ".join(SENSITIVITIES)
+        advice = check.did_you_mean(text, SENSITIVITIES)
+        raise ArgumentError(
+            f"sensitivity must be a number or one of {words}, got {shown(text)}{advice}"
+        ) from error
 
 
 def names(texts: str | list[str] | None) -> list[str]:

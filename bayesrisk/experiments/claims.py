@@ -25,6 +25,7 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction.shards import open_tables, read_tables, shard_size
 from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
+from bayesrisk.experiments.runs.limits import Count, Positive
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.reconstruction import ClaimOptions, Claims, claim_sentences, find_claims
 from bayesrisk.reconstruction.claims.options import about_claims
@@ -71,13 +72,13 @@ class ClaimsConfig(RunSettings):
 
     tables: str
     columns: tuple[str, ...] | None
-    max_columns: int | None
+    max_columns: Count | None
     structural_rules: bool
     tenure: str
     solver: str
-    time_limit: float | None
-    blocks_per_shard: int
-    shards: int
+    time_limit: Positive | None
+    blocks_per_shard: Count
+    shards: Count
     version: str = __version__
 
     def options(self) -> dict[str, Any]:
