@@ -38,7 +38,7 @@ ZONES = [
 ]
 # The order of the rooms, files or folders, inside a zone: each may know those before it.
 ROOMS = {
-    "_files": "parse | parquet_footer | parquet seal text | leftovers | writing",
+    "_files": "parse | bounds parquet_footer | parquet seal text | leftovers | writing",
     "accounting": "budget | conversion | one_count",
     "cli": "_app data output | options | commands | app",
     "distributions": (
@@ -65,7 +65,7 @@ ROOMS = {
     "release": "_folder | likelihoods | spec | release",
     "risk": "intervals | count mechanism | linkage two_levels | occupancy | statements",
     "tables": (
-        "schema | _columns _grammar household | _table records"
+        "_documents | schema | _columns _grammar household | _table records"
         " | _definitions _sensitivity histogram recode | microdata workload | exchange | published"
     ),
 }

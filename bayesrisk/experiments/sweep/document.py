@@ -15,18 +15,11 @@ from pydantic import model_validator as _model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticCustomError, core_schema
 
+from bayesrisk._files.bounds import Bound, Section, Several, choice, refuse, whole
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.experiments.sweep.bounds import (
-    Bound,
-    Section,
-    Several,
-    choice,
-    number,
-    refuse,
-    whole,
-)
+from bayesrisk.experiments.sweep.bounds import number
 from bayesrisk.experiments.sweep.config import NOISES, QUANTITIES, Budget
 from bayesrisk.inference.two_levels.model import CONDITIONALS
 from bayesrisk.risk.count.scenarios import SCENARIOS

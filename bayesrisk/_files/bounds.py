@@ -1,0 +1,156 @@
+"""Bounds of the keys of a document, for pydantic: how they are checked, said and drawn up.
+
+Every fault is raised by :func:`refuse`, so that :func:`as_config_error` can name the file, the key,
+the bound and the value.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, model_validator
+from pydantic.annotated_handlers import GetJsonSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from bayesrisk._files.parse import shown
+from bayesrisk.exceptions import ConfigError
+
+__all__ = ["Bound", "Section", "Several", "as_config_error", "choice", "refuse", "whole"]
+
+_UNKNOWN = "unknown_key"
+
+
+def refuse(bound: str, **told: Any) -> PydanticCustomError:
+    """Return the fault that a value is not as it must be.
+
+    ``value`` is quoted instead of what was checked, ``key`` ends the name of the key, and
+    ``indexed=False`` leaves the number of the entry of a list out of it.
+    """
+    return PydanticCustomError("bound", "{bound}", {"bound": bound, **told})
+
+
+def as_config_error(error: ValidationError, source: str) -> ConfigError:
+    """Return the first fault in our own words."""
+    fault = error.errors(include_url=False)[0]
+    told = fault.get("ctx", {})
+    key = _key(fault["loc"], told.get("indexed", True))
+    if fault["type"] == _UNKNOWN:
+        prefix = f"{key}." if key else ""
+        known = ", ".join(f"{prefix}{name}" for name in told["known"])
+        return ConfigError(f"{source}: unknown key {prefix}{told['name']}; known: {known}")
+    if fault["type"] == "said":
+        return ConfigError(f"{source}: {key}: {told['words']}")
+    key = f"{key}{told.get('key', '')}".removeprefix(".")
+    if told.get("section"):
+        key = f"[{key}]"
+    value = told.get("value", fault["input"])
+    return ConfigError(f"{source}: {key} must be {fault['msg']}, got {shown(value)}")
+
+
+def _key(place: tuple[int | str, ...], indexed: bool) -> str:
+    """Return a place as it is written; the tags of alternatives, in angles, are not part of it."""
+    parts = [p for p in place if not (isinstance(p, str) and p.startswith("<"))]
+    if parts and isinstance(parts[-1], int) and not indexed:
+        parts.pop()
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+    return text.removeprefix(".")
+
+
+class Section(BaseModel):
+    """A table of a configuration: unknown keys and missing ones are told before any value."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_are_known(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            raise refuse("a table", section=True)
+        fields = {field.alias or name: field for name, field in cls.model_fields.items()}
+        for name in values:
+            if name not in fields:
+                told = {"name": f"{name!s:.200}", "known": cls.known(list(fields))}
+                raise PydanticCustomError(_UNKNOWN, "unknown key", told)
+        for name, field in fields.items():
+            if field.is_required() and name not in values:
+                words = [m.words for m in field.metadata if isinstance(m, Bound | Several)]
+                bound = words[-1] if words else "a table"
+                raise refuse(bound, key=f".{name}", value=None, section=not words)
+        return values
+
+    @classmethod
+    def known(cls, names: list[str]) -> list[str]:
+        """Return the keys that a message about an unknown one lists."""
+        return names
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """What one value must be: in words, as a check, and in the JSON Schema."""
+
+    words: str
+    check: Callable[[Any], Any]
+    drawn: dict[str, Any]
+
+    def __get_pydantic_core_schema__(self, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the check; what it raises is a fault of ours."""
+        return core_schema.no_info_plain_validator_function(self.check)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Return what an editor is told."""
+        return dict(self.drawn)
+
+
+class Several:
+    """A list with at least one entry, each of which is checked by the type of the entries.
+
+    ``read`` is the type of the list in the file, where the field keeps something else.
+    """
+
+    words = "a list with at least one entry"
+
+    def __init__(self, read: Any = None) -> None:
+        self.read = read
+
+    def _check(self, value: Any) -> Any:
+        if not isinstance(value, list) or not value:
+            raise refuse(self.words)
+        return value
+
+    def __get_pydantic_core_schema__(self, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the check before that of the entries."""
+        entries = handler(kind) if self.read is None else handler.generate_schema(self.read)
+        return core_schema.no_info_before_validator_function(self._check, entries)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Return what an editor is told."""
+        return {**handler(schema), "minItems": 1}
+
+
+def whole(low: int, high: int) -> Bound:
+    """Return the bound of a whole number; a truth value is none."""
+    words = f"a whole number in [{low}, {high}]"
+
+    def check(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise refuse(words, indexed=False)
+        return value
+
+    return Bound(words, check, {"type": "integer", "minimum": low, "maximum": high})
+
+
+def choice(options: Iterable[str], words: str = "") -> Bound:
+    """Return the bound of one of several words."""
+    known = tuple(options)
+    words = words or f"one of {', '.join(known)}"
+
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or value not in known:
+            raise refuse(words, indexed=False)
+        return value
+
+    return Bound(words, check, {"enum": list(known)})
