@@ -276,7 +276,9 @@ def _summary(store: PartFolder, config: ClaimsConfig, outcome: Outcome) -> Claim
     if len(examples):
         best = examples.sort_values("columns", ascending=False, kind="stable")
         best = best.drop_duplicates("place").head(_SHOWN)
-        shown = [f"{p}: {s}" for p, s in zip(best["place"], best["sentence"], strict=True)]
+        shown = [
+            f"{p}: {s}" if p else s for p, s in zip(best["place"], best["sentence"], strict=True)
+        ]
     return ClaimsSummary(
         folder=str(store.path),
         **outcome._asdict(),

@@ -29,7 +29,16 @@ def _text(value: Any) -> str:
 
 
 _TEXT = Bound(f"text of 1 to {_LONGEST} characters", _text, {"type": "string"})
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise refuse("a list of attributes")
+    return value
+
+
 _ANY = Bound("given", lambda value: value, {})
+_LIST = Bound("a list of attributes", _list, {"type": "array"})
 _SIZE = whole(1, 2**31 - 1)
 _FIRST = whole(-(2**31), 2**31 - 1)
 _WIDTH = whole(0, 1000)
@@ -91,7 +100,7 @@ class _Table(Section):
 
     name: Annotated[str, _TEXT] | None = None
     levels: _Texts | None = None
-    cross: Annotated[Any, _ANY] = None
+    cross: Annotated[list[Any], _LIST] = Field(default_factory=list)
     where: Annotated[Any, _ANY] = None
     weight: Annotated[Any, _ANY] = None
     cells: Annotated[Any, _ANY] = None

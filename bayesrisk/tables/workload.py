@@ -321,11 +321,11 @@ class Workload:
         Examples
         --------
         >>> import tempfile
-        >>> about = 'name = "ward"\\nattributes = [{ name = "sex", labels = ["F", "M"] }]'
+        >>> about = 'name = "ward"\nattributes = [{ name = "sex", labels = ["F", "M"] }]'
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     _ = (Path(folder) / "ward.toml").write_text(about)
         ...     file = Path(folder) / "tables.toml"
-        ...     _ = file.write_text('schema = "ward.toml"\\ntables = [{ cross = ["sex"] }]')
+        ...     _ = file.write_text('schema = "ward.toml"\ntables = [{ cross = ["sex"] }]')
         ...     Workload.read(file).tables["all", "sex"].cells
         ('F', 'M')
         """

@@ -316,8 +316,8 @@ def _geography(data: Microdata) -> Geography:
     geography = records.schema.geography
     if not geography.widths[-1]:
         raise ArgumentError(
-            f"swapping exchanges the places of records, so that schema {records.schema.name!r} must "
-            "have a geography with more than one place; rounding, suppression and noise need none"
+            f"geography of schema {records.schema.name!r} must have more than one place, between "
+            "which records are swapped, got none; rounding, suppression and noise need no places"
         )
     return geography
 
