@@ -52,7 +52,7 @@ ROOMS = {
     "mechanisms": "base registry tabulation | topdown identity noise rounding suppression swapping",
     "plotting": (
         "_canvas | block claims diagnostics hierarchy mechanisms noisy_measurements occupancy"
-        " postprocessing reidentification statements"
+        " postprocessing reidentification statements tradeoff"
     ),
     "population": (
         "_national | _laws spec | _geography _groups | _households _quarters subsidy"
@@ -63,7 +63,7 @@ ROOMS = {
         "status | registry solvers | constraints linkage | records | claims occupancy"
     ),
     "release": "_folder | likelihoods | spec | release",
-    "risk": "intervals | count mechanism | linkage two_levels | occupancy | statements",
+    "risk": "intervals | count mechanism membership microdata | linkage two_levels | occupancy | statements",
     "tables": (
         "_documents | schema | _columns _grammar household | _table records"
         " | _definitions _sensitivity histogram recode | microdata workload | exchange | published"
