@@ -63,7 +63,10 @@ ROOMS = {
         "status | registry solvers | constraints linkage | records | claims occupancy"
     ),
     "release": "_folder | likelihoods | spec | release",
-    "risk": "intervals | count mechanism membership microdata | linkage two_levels | occupancy | statements",
+    "risk": (
+        "intervals | count mechanism membership microdata | linkage two_levels | occupancy"
+        " | statements"
+    ),
     "tables": (
         "_documents | schema | _columns _grammar household | _table records"
         " | _definitions _sensitivity histogram recode | microdata workload | exchange | published"

@@ -107,7 +107,9 @@ def test_noise_of_one_cell_is_the_closed_form(work, patients):
         patients, mechanism=mechanism, target=target(patients), question=question, draws=40, rng=1,
         options=MechanismOptions(utility_draws=2),
     )  # fmt: skip
-    assert risk.marginal_posterior == pytest.approx(br.marginal_posterior(rho=0.25, prior=0.2), abs=1e-9)
+    assert risk.marginal_posterior == pytest.approx(
+        br.marginal_posterior(rho=0.25, prior=0.2), abs=1e-9
+    )
 
 
 def test_swapping_needs_places(work, patients):
