@@ -278,7 +278,7 @@ class Schema:
         >>> ward.labelled(pd.DataFrame({"sex": [1, 0]}))["sex"].tolist()
         ['M', 'F']
         """
-        made = check.frame(frame, "frame").copy()
+        made: pd.DataFrame = check.frame(frame, "frame").copy()
         for a in self.attributes:
             if a.labels and a.name in made and len(made):
                 codes = check.count_array(made[a.name], a.name, lower=a.first, upper=a.last)

@@ -149,7 +149,7 @@ class TradeOffCurve:
         """
         import pandas as pd  # slow to import
 
-        columns = {}
+        columns: dict[str, FloatArray] = {}
         for name in ("false_positive_rate", "true_positive_rate"):
             rate = getattr(self, name)
             low, high = rate - self.error, rate + self.error
@@ -235,8 +235,10 @@ def tradeoff_curve(
     )
     if moved.ndim != 1:
         raise ShapeError(f"changes must have one axis, got shape {moved.shape}")
-    many = isinstance(noise, Sequence)
-    laws = [_law(one, "noise") for one in noise] if many else [_law(noise, "noise")] * moved.size
+    if isinstance(noise, Sequence):
+        laws = [_law(one, "noise") for one in noise]
+    else:
+        laws = [_law(noise, "noise")] * moved.size
     if len(laws) != moved.size:
         raise ShapeError(f"noise must be one or {moved.size} laws, got {len(laws)}")
     absent = present = np.ones(1)
@@ -254,11 +256,16 @@ def tradeoff_curve(
         cut += lost
     some = (absent > 0) | (present > 0)
     order = np.argsort(-np.nan_to_num(ratio[some], nan=0.0), kind="stable")
-    rates = [_rates(mass[some][order]) for mass in (absent, present)]
     advantage = float(np.maximum(present - absent, 0.0).sum())
     error = cut + 4.0 * _ULP * max(1.0, math.sqrt(absent.size)) * len(laws)
     return TradeOffCurve(
-        *rates, advantage, max(advantage - error, 0.0), min(advantage + error, 1.0), error, "exact"
+        _rates(absent[some][order]),
+        _rates(present[some][order]),
+        advantage=advantage,
+        advantage_lower=max(advantage - error, 0.0),
+        advantage_upper=min(advantage + error, 1.0),
+        error=error,
+        method="exact",
     )
 
 
@@ -268,8 +275,8 @@ def _cell(law: CountLaw, change: int) -> tuple[FloatArray, FloatArray, float]:
     first, last = table.support()
     values = np.arange(first + min(change, 0), last + max(change, 0) + 1)
     lost = 0.0 if isinstance(law, FiniteLaw) else 2.0 * _TAIL
-    pair = (np.asarray(law.pmf(values - d), dtype=np.float64) for d in (0, change))
-    return *pair, lost + (table.error_bound if isinstance(law, FiniteLaw) else 0.0)
+    absent, present = (np.asarray(law.pmf(values - d), np.float64) for d in (0, change))
+    return absent, present, lost + (table.error_bound if isinstance(law, FiniteLaw) else 0.0)
 
 
 def _rates(mass: FloatArray) -> FloatArray:

@@ -50,7 +50,8 @@ def _column(source: Source, name: str, who: str) -> pd.Series:
         if name not in source.columns:
             known = ", ".join(dict.fromkeys((*source.columns, *place.levels)))
             raise DataError(f"{who}: must have a column {name!r}, got {known}")
-        return source.table.column(name).to_pandas()
+        held: pd.Series = source.table.column(name).to_pandas()
+        return held
     frame = check.frame(source, who, (name,))
     column: pd.Series = frame[name]
     try:

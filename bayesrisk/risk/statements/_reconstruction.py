@@ -57,6 +57,8 @@ def statements_of_reconstruction(
     if truth is not None and rng is None:
         raise ArgumentTypeError("rng must be given with truth, got None")
     weight = check.scalar(prior_weight, "prior_weight", lower=0.0)
+    if isinstance(truth, Records):
+        raise ArgumentTypeError("truth must be a DataFrame or Persons without stated, got Records")
     records = person_frame(record_form(found), columns=RECORDS, source="records")
     rows = claims_of_records(records, weight)
     exact = spec.true_counts

@@ -101,19 +101,20 @@ def residual_risk(
     for key, rows in own.groupby(GROUP, sort=False):
         if key not in groups:
             raise DataError(f"control: must have statements of {', '.join(map(str, key))}")
-        line = dict(zip(GROUP, key, strict=True))
-        ends = []
+        line: dict[str, object] = dict(zip(GROUP, key, strict=True))
+        ends, rates = [], []
         for name, number, part in (
             ("success", "statements", rows),
             ("control", "controls", groups[key]),
         ):
             hits, labels = _hits(part, measure, units)
             line[number] = len(hits)
-            line[name] = float(hits.mean()) if len(hits) else np.nan
+            rates.append(float(hits.mean()) if len(hits) else np.nan)
+            line[name] = rates[-1]
             line[f"{name}_lower"], line[f"{name}_upper"] = _interval(hits, labels, sure)
             ends.append(_interval(hits, labels, (1.0 + sure) / 2.0))
         (s_low, s_high), (c_low, c_high) = ends
-        line["residual"] = _residual(line["success"], line["control"])
+        line["residual"] = _residual(*rates)
         line["lower"], line["upper"] = _residual(s_low, c_high), _residual(s_high, c_low)
         lines.append(line)
     if not lines:
