@@ -41,7 +41,7 @@ from bayesrisk.risk.membership.tradeoff import (
     simulated_tradeoff,
     tradeoff_curve,
 )
-from bayesrisk.risk.microdata.first_look import FirstLook, first_look
+from bayesrisk.risk.microdata.rare import FirstLook, first_look
 from bayesrisk.risk.microdata.repeated import RepeatedMicrodata, repeated_microdata
 from bayesrisk.risk.occupancy.blocks import OccupancyBlockRisk, occupancy_block_risk
 from bayesrisk.risk.occupancy.linkage import (

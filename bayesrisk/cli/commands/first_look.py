@@ -11,7 +11,9 @@ from bayesrisk.cli.output import print_json
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
-    from bayesrisk.risk.microdata.first_look import Source
+    import pandas as pd
+
+    from bayesrisk.tables import Records
 
 __all__ = ["first_look"]
 
@@ -65,7 +67,7 @@ def first_look(
     print_json(summary)
 
 
-def _read(path: Path, schema: str | None) -> "Source":
+def _read(path: Path, schema: str | None) -> "pd.DataFrame | Records":
     """Return the persons (or households) of a folder, or the rows of a file."""
     from bayesrisk.tables import Microdata, Records
 
@@ -82,7 +84,7 @@ def _read(path: Path, schema: str | None) -> "Source":
     return _frame(path)
 
 
-def _frame(file: Path) -> Any:
+def _frame(file: Path) -> "pd.DataFrame":
     """Return the rows of a CSV file as text, or those of a Parquet file as they are."""
     import pyarrow as pa
 
@@ -92,16 +94,17 @@ def _frame(file: Path) -> Any:
 
     if file.suffix.lower() == ".parquet":
         check_whole(file)
-        return read_table(file).to_pandas()
+        held: pd.DataFrame = read_table(file).to_pandas()
+        return held
     if file.suffix.lower() != ".csv":
         raise ArgumentError(f"records must end in .parquet or .csv, got {str(file)!r}")
     with named(str(file), also=(pa.ArrowException,)), open_text(file) as lines:
         check_held(str(file), file.stat().st_size)
         columns = header_fields(lines.readline(), str(file))
         found = all_of(text_tables(lines, columns), lambda table: int(table.nbytes), str(file))
-        if not found:
-            return pa.schema([(name, pa.string()) for name in columns]).empty_table().to_pandas()
-        return pa.concat_tables(found).to_pandas()
+        empty = pa.schema([(name, pa.string()) for name in columns]).empty_table()
+        held = pa.concat_tables([empty, *found]).to_pandas()
+        return held
 
 
 def _write(frame: Any, output: Path) -> None:
