@@ -419,7 +419,9 @@ class Schema:
         if isinstance(geography, str):
             check.choice(geography, "geography", tuple(geography_names()))
             geography = _geographies()[geography]
-        place = check.instance(geography or EVERYWHERE, Geography, "geography")
+        place = check.instance(
+            EVERYWHERE if geography is None else geography, Geography, "geography"
+        )
         about = check.frame(frame, "frame")
         if columns is None:
             columns = [str(c) for c in about.columns if c != place.finest]

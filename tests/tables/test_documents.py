@@ -217,6 +217,7 @@ def test_a_schema_from_a_frame():
         (FRAME, {"geography": "census"}, DataError, r"it lacks \['block'\]"),
         (FRAME, {"geography": "moon"}, ArgumentError, "geography must be one of census"),
         (FRAME, {"geography": 3}, ArgumentTypeError, "geography"),
+        (FRAME, {"geography": np.zeros(2)}, ArgumentTypeError, "geography"),
         (3, {}, ArgumentTypeError, "frame must be a DataFrame"),
     ],
 )

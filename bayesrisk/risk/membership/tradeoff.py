@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed, number
 from bayesrisk._types import FloatArray
 from bayesrisk._validation import FloatAnswer
@@ -180,7 +181,7 @@ class TradeOffCurve:
 def _law(noise: object, name: str) -> CountLaw:
     law = noise.law() if isinstance(noise, Noise) else noise
     if not isinstance(law, CountLaw):
-        raise ArgumentTypeError(f"{name} must be a Noise or a law of counts, got {noise!r:.200}")
+        raise ArgumentTypeError(f"{name} must be a Noise or a law of counts, got {shown(noise)}")
     if law.shape:
         raise ShapeError(f"{name} must be a single law, got parameters of shape {law.shape}")
     return law
@@ -393,7 +394,7 @@ def rho_for_advantage(advantage: float, *, change: int = 1, sensitivity: float =
     change : int, default 1
         How far the record moves the count, in [1, 10,000].
     sensitivity : float, default 1.0
-        L2 sensitivity that rho refers to, > 0: ``sigma2 = sensitivity**2 / (2 rho)``.
+        L2 sensitivity that rho refers to, in (0, 1e100]: ``sigma2 = sensitivity**2 / (2 rho)``.
 
     Returns
     -------
@@ -417,7 +418,7 @@ def rho_for_advantage(advantage: float, *, change: int = 1, sensitivity: float =
 
     wanted = check.scalar(advantage, "advantage", lower=1e-6, upper=1.0 - 1e-12)
     moved = check.integer(change, "change", lower=1, upper=_MOST_CHANGE)
-    scale = check.scalar(sensitivity, "sensitivity", lower=0.0, bounds="()")
+    scale = check.scalar(sensitivity, "sensitivity", lower=0.0, upper=1e100, bounds="(]")
     middle = -(-moved // 2)
     values = np.arange(middle - moved, middle)
 

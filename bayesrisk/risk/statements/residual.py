@@ -94,9 +94,11 @@ def residual_risk(
     others = check.instance(control, Statements, "control").frame
     check.choice(measure, "measure", _MEASURES)
     sure = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
-    for who, frame in (("statements", own), ("control", others)):
-        if units is not None and units not in frame:
-            raise DataError(f"{who}: must have a column {units!r}")
+    if units is not None:
+        check.text(units, "units")
+        for who, frame in (("statements", own), ("control", others)):
+            if units not in frame:
+                raise DataError(f"{who}: must have the column {units!r} of units")
     groups = dict(iter(others.groupby(GROUP, sort=False)))
     lines = []
     for key, rows in own.groupby(GROUP, sort=False):

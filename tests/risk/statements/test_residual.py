@@ -105,7 +105,12 @@ def test_each_protection_has_its_control():
         (lambda a: residual_risk(3, a), ArgumentTypeError, "statements"),
         (lambda a: residual_risk(a, a, measure="luck"), ArgumentError, "measure must be one of"),
         (lambda a: residual_risk(a, a, confidence=1), ArgumentError, "confidence must be < 1"),
-        (lambda a: residual_risk(a, a, units="x"), DataError, "statements: must have a column 'x'"),
+        (
+            lambda a: residual_risk(a, a, units="x"),
+            DataError,
+            "statements: must have the column 'x' of units",
+        ),
+        (lambda a: residual_risk(a, a, units=["x"]), ArgumentTypeError, "units must be a text"),
         (
             lambda a: residual_risk(a, said([True], "noise")),
             DataError,
