@@ -91,5 +91,5 @@ def test_repeated_microdata(compare):
     compare(
         lambda: repeated_microdata(original, protected, keys=KEYS, target="ill"),
         lambda: joined(original, protected),
-        aim="all nine measures in about the time of one merge",
+        aim="all nine measures in at most twice the time of one merge",
     )
