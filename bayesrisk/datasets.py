@@ -49,7 +49,7 @@ def names() -> list[str]:
     --------
     >>> names()
     ['dare-county-28-21', 'dare-county-sweep', 'fifty-blocks', 'granville-county-sweep',
-     'noisy-measurements', 'synthetic-county']
+     'hospital', 'noisy-measurements', 'synthetic-county']
     """
     return sorted(catalogue())
 
@@ -173,8 +173,6 @@ def load_microdata(name: str) -> "Microdata":
     from bayesrisk.tables import Microdata  # slow to import
 
     folder = path(name)
-    if not folder.is_dir():
-        raise ArgumentError(
-            f"name must be microdata (a folder), got {shown(name)}, {folder.suffix}"
-        )
+    if not folder.is_dir() or "kind" in catalogue()[name]:
+        raise ArgumentError(f"name must be microdata (a folder), got {shown(name)}, {folder.name}")
     return Microdata.read(folder)

@@ -38,7 +38,7 @@ ZONES = [
 ]
 # The order of the rooms, files or folders, inside a zone: each may know those before it.
 ROOMS = {
-    "_files": "parse | parquet_footer | parquet seal text | leftovers | writing",
+    "_files": "parse | limits | bounds parquet_footer | parquet seal text | leftovers | writing",
     "accounting": "budget | conversion | one_count",
     "cli": "_app data output | options | commands | app",
     "distributions": (
@@ -52,7 +52,7 @@ ROOMS = {
     "mechanisms": "base registry tabulation | topdown identity noise rounding suppression swapping",
     "plotting": (
         "_canvas | block claims diagnostics hierarchy mechanisms noisy_measurements occupancy"
-        " postprocessing reidentification statements"
+        " postprocessing reidentification statements tradeoff"
     ),
     "population": (
         "_national | _laws spec | _geography _groups | _households _quarters subsidy"
@@ -63,9 +63,12 @@ ROOMS = {
         "status | registry solvers | constraints linkage | records | claims occupancy"
     ),
     "release": "_folder | likelihoods | spec | release",
-    "risk": "intervals | count mechanism | linkage two_levels | occupancy | statements",
+    "risk": (
+        "intervals | count mechanism membership microdata | linkage two_levels | occupancy"
+        " | statements"
+    ),
     "tables": (
-        "schema | _columns _grammar household | _table records"
+        "_documents | schema | _columns _grammar household | _table records"
         " | _definitions _sensitivity histogram recode | microdata workload | exchange | published"
     ),
 }

@@ -32,10 +32,12 @@ def test_every_sample(name):
     known = catalogue[name]["sha256"]
     if file.is_dir():
         found = {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in file.iterdir()}
+    if file.is_dir() and "kind" not in catalogue[name]:
         data = samples.load_microdata(name)
         assert len(data.households if data.persons is None else data.persons) > 0
     else:
-        found = hashlib.sha256(file.read_bytes()).hexdigest()
+        if not file.is_dir():
+            found = hashlib.sha256(file.read_bytes()).hexdigest()
         with pytest.raises(ArgumentError, match=rf"name must be microdata .* got '{name}'"):
             samples.load_microdata(name)
     assert found == known

@@ -15,6 +15,7 @@ from bayesrisk.cli._app import Command, Commands
 from bayesrisk.cli.commands.claims import claims
 from bayesrisk.cli.commands.convert import convert
 from bayesrisk.cli.commands.convert_file import convert_file
+from bayesrisk.cli.commands.first_look import first_look
 from bayesrisk.cli.commands.hierarchy import hierarchy, hierarchy_table
 from bayesrisk.cli.commands.measurements import measurements
 from bayesrisk.cli.commands.occupancy import attack, study
@@ -80,6 +81,12 @@ _add(
 _add(app, "Risk", sweep, "bayesrisk sweep sample:dare-county-sweep -o out --workers 2")
 _add(app, "Risk", report, "bayesrisk report out")
 _add(app, "Risk", convert, "bayesrisk convert --rho 2.56 --delta 1e-10")
+_add(
+    app,
+    "Risk",
+    first_look,
+    "bayesrisk first-look sample:hospital --keys region,age --sensitive diagnosis",
+)
 _add(
     app,
     "Protect",

@@ -2,23 +2,45 @@
 
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 
-__all__ = ["MICRODATA", "SWEEPS", "TABLES", "data_path", "measurement_folder"]
+if TYPE_CHECKING:
+    from bayesrisk.tables import Schema, Workload
+
+__all__ = [
+    "MICRODATA",
+    "SWEEPS",
+    "TABLES",
+    "data_path",
+    "measurement_folder",
+    "record_path",
+    "schema_of",
+    "workload_of",
+]
 
 _PREFIX = "sample:"
 MICRODATA = "microdata"
 MEASUREMENTS = "noisy measurements"
+#: Folders with ``records.csv``, and the schema and tables that it goes with.
+RECORDS = "records with tables of their own"
 #: Kinds of which no sample ships: commands make them.
 TABLES = "published tables"
 SWEEPS = "settings of a sweep"
-#: What a sample is, by the ending of its file; folders have none.
-_KINDS = {"": MICRODATA, ".zip": MEASUREMENTS, ".csv": "a table", ".toml": SWEEPS}
+#: What a sample is, by what the catalogue says or the ending of its file; folders have none.
+_KINDS = {
+    "records": RECORDS,
+    "": MICRODATA,
+    ".zip": MEASUREMENTS,
+    ".csv": "a table",
+    ".toml": SWEEPS,
+}
 
 
 def data_path(given: Path, kind: str, part: str = "") -> Path:
@@ -57,7 +79,7 @@ def data_path(given: Path, kind: str, part: str = "") -> Path:
     from bayesrisk import datasets as samples  # slow to import
 
     name = text.removeprefix(_PREFIX)
-    fitting = [other for other in samples.names() if _kind(other) == kind]
+    fitting = _of_kind(kind)
     if name not in fitting:
         is_ = f"is {_kind(name)}" if name in samples.names() else "is none"
         have = f"samples of this kind: {', '.join(fitting)}" if fitting else "none ships"
@@ -77,8 +99,51 @@ def _is_microdata(folder: Path) -> bool:
 def _kind(name: str) -> str:
     from bayesrisk import datasets as samples
 
-    file = Path(str(samples.catalogue()[name]["file"]))
-    return _KINDS[file.suffix]
+    entry = samples.catalogue()[name]
+    return _KINDS[entry.get("kind", Path(str(entry["file"])).suffix)]
+
+
+def record_path(given: Path) -> Path:
+    """Return the path of microdata or of a file of records, which a sample may hold."""
+    name = str(given).removeprefix(_PREFIX)
+    if str(given).startswith(_PREFIX) and name in _of_kind(RECORDS):
+        return data_path(given, RECORDS, "records.csv")
+    return data_path(given, MICRODATA)
+
+
+def _of_kind(kind: str) -> list[str]:
+    from bayesrisk import datasets as samples
+
+    return [name for name in samples.names() if _kind(name) == kind]
+
+
+def workload_of(
+    name: str, *, levels: Sequence[str] | None = None, geography: str | None = None
+) -> "Workload":
+    """Return a built-in workload, that of a TOML file, or that of a sample of records.
+
+    ``levels`` and ``geography`` stand instead of the usual ones; a file names its own geography.
+    """
+    from bayesrisk.tables import Workload
+
+    sample = name.startswith(_PREFIX)
+    if not sample and not name.endswith(".toml"):
+        return Workload.named(name, levels=levels, geography=geography)
+    if geography is not None:
+        raise ArgumentError(
+            f"--geography goes with built-in tables; {name} names its own, got {shown(geography)}"
+        )
+    file = data_path(Path(name), RECORDS, "tables.toml") if sample else Path(name)
+    return Workload.read(file, levels=levels)
+
+
+def schema_of(name: str, *, geography: str | None = None) -> "Schema":
+    """Return a built-in schema, or that of a TOML file."""
+    from bayesrisk.tables import Schema
+
+    if name.endswith(".toml"):
+        return Schema.read(name)
+    return Schema.named(name, geography=geography)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from bayesrisk import _validation as check
+from bayesrisk._files.limits import Count, Positive
 from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
@@ -25,7 +26,6 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction.shards import open_tables, read_tables, shard_size
 from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
-from bayesrisk.experiments.runs.limits import Count, Positive
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.reconstruction import ClaimOptions, Claims, claim_sentences, find_claims
 from bayesrisk.reconstruction.claims.options import about_claims
@@ -284,7 +284,9 @@ def _counted(store: PartFolder, config: ClaimsConfig) -> dict[str, Any]:
     if len(examples):
         best = examples.sort_values("columns", ascending=False, kind="stable")
         best = best.drop_duplicates("place").head(_SHOWN)
-        shown = [f"{p}: {s}" for p, s in zip(best["place"], best["sentence"], strict=True)]
+        shown = [
+            f"{p}: {s}" if p else s for p, s in zip(best["place"], best["sentence"], strict=True)
+        ]
     return {
         "claims": total,
         "singletons": singletons,

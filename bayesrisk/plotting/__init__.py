@@ -39,6 +39,7 @@ from bayesrisk.plotting.reidentification import (
     plot_variability,
 )
 from bayesrisk.plotting.statements import plot_statements
+from bayesrisk.plotting.tradeoff import plot_tradeoff
 
 __all__ = [
     "figure_of",
@@ -66,6 +67,7 @@ __all__ = [
     "plot_released_count",
     "plot_statements",
     "plot_trace",
+    "plot_tradeoff",
     "plot_variability",
     "plot_variance_ratio",
     "save_figure",

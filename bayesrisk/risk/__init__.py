@@ -35,6 +35,14 @@ from bayesrisk.risk.mechanism.comparison import (
 from bayesrisk.risk.mechanism.posterior import MechanismRisk, mechanism_risk
 from bayesrisk.risk.mechanism.question import MechanismOptions, MechanismQuestion
 from bayesrisk.risk.mechanism.utility import release_utility
+from bayesrisk.risk.membership.tradeoff import (
+    TradeOffCurve,
+    rho_for_advantage,
+    simulated_tradeoff,
+    tradeoff_curve,
+)
+from bayesrisk.risk.microdata.rare import FirstLook, first_look
+from bayesrisk.risk.microdata.repeated import RepeatedMicrodata, repeated_microdata
 from bayesrisk.risk.occupancy.blocks import OccupancyBlockRisk, occupancy_block_risk
 from bayesrisk.risk.occupancy.linkage import (
     MATCH_KEYS,
@@ -50,6 +58,7 @@ from bayesrisk.risk.statements.claims import (
     count_claims,
 )
 from bayesrisk.risk.statements.people import statements_about_people
+from bayesrisk.risk.statements.residual import residual_risk
 from bayesrisk.risk.statements.statements import Statements
 from bayesrisk.risk.two_levels.averages import HierarchicalRisk
 from bayesrisk.risk.two_levels.gain import HierarchicalGain
@@ -61,6 +70,7 @@ __all__ = [
     "Agreement",
     "BlockRisk",
     "DecisionAccuracy",
+    "FirstLook",
     "HierarchicalGain",
     "HierarchicalRisk",
     "InferenceWithoutRecord",
@@ -73,9 +83,11 @@ __all__ = [
     "PostprocessingComparison",
     "PostprocessingEffect",
     "Reidentification",
+    "RepeatedMicrodata",
     "Scenario",
     "SimulatedAverage",
     "Statements",
+    "TradeOffCurve",
     "TwoLevels",
     "before_postprocessing",
     "block_risk",
@@ -89,6 +101,7 @@ __all__ = [
     "correct_decision_probability",
     "count_claims",
     "decision_accuracy",
+    "first_look",
     "inference_without_record",
     "majority_inference",
     "marginal_count_posterior",
@@ -105,9 +118,14 @@ __all__ = [
     "records_identified",
     "reidentify",
     "release_utility",
+    "repeated_microdata",
+    "residual_risk",
+    "rho_for_advantage",
     "sampling_ranking",
     "simulated_marginal_posterior",
+    "simulated_tradeoff",
     "statements_about_people",
+    "tradeoff_curve",
     "uniques_by_block_size",
     "variability_quantiles",
 ]

@@ -11,7 +11,10 @@ from bayesrisk._files import parquet as _parquet
 from bayesrisk._files.parse import check_held, named, shown
 from bayesrisk._files.text import header_fields, open_text, text_tables
 from bayesrisk.exceptions import DataError
-from bayesrisk.tables.schema import Schema
+from bayesrisk.tables.schema import Attribute, Schema
+
+_WHOLE = r"^[+-]?[0-9]{1,18}$"
+_SHOWN = 20  # labels that a message lists
 
 
 def read_batches(file: Path, schema: Schema, chunk: int) -> Iterator[pa.Table]:
@@ -41,7 +44,7 @@ def _from_csv(file: Path, schema: Schema) -> Iterator[pa.Table]:
         for table in text_tables(lines, names):
             for a in schema.attributes:
                 if a.name in names:
-                    table = _numbers(table, a.name, file, done)
+                    table = _numbers(table, a, file, done)
             yield table
             done += table.num_rows
         if done == 0:
@@ -49,15 +52,52 @@ def _from_csv(file: Path, schema: Schema) -> Iterator[pa.Table]:
             yield pa.schema(kinds).empty_table()
 
 
-def _numbers(table: pa.Table, name: str, file: Path, done: int) -> pa.Table:
-    column = table.column(name)
-    good = pc.match_substring_regex(column, r"^[+-]?[0-9]{1,18}$")
-    if not pc.all(good).as_py():
-        row = pc.index(good, False).as_py()
-        value: Any = column[row].as_py()
+def _numbers(table: pa.Table, a: Attribute, file: Path, done: int) -> pa.Table:
+    """Return the table with a column of text as numbers, labels replaced by their codes."""
+    column = table.column(a.name)
+    good = pc.match_substring_regex(column, _WHOLE)
+    if a.labels:
+        column = codes_of_labels(column, a, f"{file}: row", done, numbers=True)
+    elif not pc.all(good).as_py():
+        where = f"column {a.name!r}: must be a whole number"
+        refuse_first(pc.invert(good), column, f"{file}: row", done, where)
+    index = table.column_names.index(a.name)
+    return table.set_column(index, a.name, column.cast(pa.int64()))
+
+
+def codes_of_labels(
+    column: Any, a: Attribute, source: str, first_row: int, *, numbers: bool = False
+) -> Any:
+    """Return a column of labels as codes; with ``numbers`` a whole number is a code, as in CSV.
+
+    A column of another type is returned as it is, and so is text without any label.
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    if not text or not a.labels:
+        return column
+    label = pc.index_in(column, pa.array(a.labels, column.type))
+    if not numbers and not pc.any(pc.is_valid(label)).as_py():
+        return column
+    number = pc.and_(pc.match_substring_regex(column, _WHOLE), numbers)
+    known = f"a whole number in [{a.first}, {a.last}] or one of {_listed(a.labels)}"
+    bad = pc.invert(pc.or_kleene(pc.is_valid(label), number).fill_null(False))
+    refuse_first(bad, column, source, first_row, f"column {a.name!r}: must be {known}")
+    codes = pc.if_else(number, column, "0").cast(pa.int64())
+    return pc.if_else(number, codes, pc.add(label.cast(pa.int64()), a.first))
+
+
+def _listed(labels: tuple[str, ...]) -> str:
+    """Return labels as a message lists them."""
+    rest = len(labels) - _SHOWN
+    return ", ".join(map(repr, labels[:_SHOWN])) + (f" and {rest} more" if rest > 0 else "")
+
+
+def refuse_first(bad: Any, column: Any, source: str, first_row: int, where: str) -> None:
+    """Refuse the first bad value of a column, if there is one."""
+    if pc.any(bad).as_py():
+        row = pc.index(bad, True).as_py()
         raise DataError(
-            f"{file}: row {done + row + 1}, column {name!r}: must be a whole number, "
-            f"got {shown(value)}"
+            f"{source} {first_row + row + 1}, {where}, got {shown(column[row].as_py())}"
         )
-    index = table.column_names.index(name)
-    return table.set_column(index, name, column.cast(pa.int64()))

@@ -2,13 +2,14 @@
 
 A group of codes is written ``"0-4,7"``, with steps ``"1-63:2"`` and an open end ``"1-"``;
 ``"each 0-4"`` stands for one group for every code.  A table is a list of parts; a part crosses
-groups of codes (last fastest) within a condition, and may weigh records by numbers.
+groups of codes (last fastest) within a condition, and may weigh records by numbers.  Cells are
+listed, patterned, numbered from 0, or named by their labels (``cells = "labels"``).
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, product
 from math import prod
 from typing import Any
 
@@ -22,6 +23,8 @@ from bayesrisk.tables.schema import Attribute, Schema
 #: Codes and cells of a table, and its weights of one attribute: what fits in memory.
 MOST = 2**22
 MOST_WEIGHTS = 2**24
+#: Names of cells that say what they hold.
+LABELS = "labels"
 _NAME = 100  # digits in the name of a cell
 Groups = tuple[tuple[int, ...], ...]
 
@@ -156,7 +159,19 @@ def parse_part(
     count = prod(len(groups) for _, groups in cross)
     if count > MOST:
         raise ArgumentError(f"table {table!r} must have at most {MOST} cells, got {count}")
+    if entry.get("cells") == LABELS:
+        return Part(_label_names(cross, schema), cross, where, weight)
     return Part(cell_names(entry.get("cells"), count, table), cross, where, weight)
+
+
+def _label_names(cross: Sequence[tuple[str, Groups]], schema: Schema) -> tuple[str, ...]:
+    """Return the names of cells by what they hold: labels, or codes where there are none."""
+    words = []
+    for name, groups in cross:
+        about = schema.attribute(name)
+        alone = about.labels or tuple(map(str, range(about.first, about.last + 1)))
+        words.append([alone[g[0] - about.first] if len(g) == 1 else text_of(g) for g in groups])
+    return tuple(", ".join(row) or "total" for row in product(*words))
 
 
 def _every(attribute: Attribute) -> range:

@@ -16,7 +16,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import all_of, shown
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
-from bayesrisk.tables._columns import check_whole, read_batches
+from bayesrisk.tables._columns import check_whole, codes_of_labels, read_batches, refuse_first
 from bayesrisk.tables.schema import Schema
 
 __all__ = ["Records", "iter_records"]
@@ -33,9 +33,10 @@ class Records:
     schema : Schema
         What the columns mean.
     table : pyarrow.Table
-        A column of codes for each attribute, whole numbers; a column named after the finest level
-        of the geography, text of digits or whole numbers (filled with zeros on the left); other
-        columns are kept as they are.
+        A column for each attribute: codes, whole numbers, or where the attribute has labels those,
+        text; a column named after the finest level of the geography, text of digits or whole
+        numbers (filled with zeros on the left), which may be left out where there is one place;
+        other columns are kept as they are.
     source : str, default "records"
         How messages call the table.
     first_row : int, default 0
@@ -277,6 +278,8 @@ def _refuse_nested(column: pd.Series, name: str) -> None:
 def _checked(schema: Schema, table: pa.Table, source: str, first_row: int) -> pa.Table:
     """Return the table with its own columns in their types, every value checked."""
     wanted = [schema.geography.finest, *schema.names]
+    if schema.geography.widths[-1] == 0 and wanted[0] not in table.column_names:
+        table = table.append_column(wanted[0], pa.repeat("", table.num_rows))
     names = table.column_names
     for name in wanted:
         if names.count(name) != 1:
@@ -285,26 +288,18 @@ def _checked(schema: Schema, table: pa.Table, source: str, first_row: int) -> pa
     place = _places(schema, table.column(wanted[0]), f"{source}: row", first_row, wanted[0])
     table = table.set_column(names.index(wanted[0]), wanted[0], place)
     for a in schema.attributes:
-        column = table.column(a.name)
         where = f"column {a.name!r}: must be a whole number in [{a.first}, {a.last}]"
+        column = codes_of_labels(table.column(a.name), a, f"{source}: row", first_row)
         if not pa.types.is_integer(column.type):
             raise DataError(f"{source}: {where}, got values of type {column.type}")
         wide = column.type == pa.uint64()  # which Arrow does not compare with signed numbers
         numbers = column.cast(pa.float64(), safe=False) if wide else column
         outside = pc.or_(pc.less(numbers, a.first), pc.greater(numbers, a.last))
         bad = pc.or_kleene(pc.is_null(column), outside)
-        _refuse(bad, column, f"{source}: row", first_row, where)
+        refuse_first(bad, column, f"{source}: row", first_row, where)
         small = pa.int16() if a.first >= -(2**15) and a.last < 2**15 else pa.int32()
         table = table.set_column(names.index(a.name), a.name, column.cast(small))
     return table
-
-
-def _refuse(bad: Any, column: Any, source: str, first_row: int, where: str) -> None:
-    if pc.any(bad).as_py():
-        row = pc.index(bad, True).as_py()
-        raise DataError(
-            f"{source} {first_row + row + 1}, {where}, got {shown(column[row].as_py())}"
-        )
 
 
 def _places(schema: Schema, column: Any, source: str, first_row: int, name: str) -> Any:
@@ -321,6 +316,7 @@ def _places(schema: Schema, column: Any, source: str, first_row: int, name: str)
         raise DataError(f"{head}: {where}, got values of type {column.type}")
     text = text.cast(pa.string())
     fits = pc.and_(pc.equal(pc.binary_length(text), width), pc.string_is_ascii(text))
-    good = pc.and_(fits, pc.utf8_is_digit(text)).fill_null(False)
-    _refuse(pc.invert(good), column, source, first_row, where)
+    digits = pc.utf8_is_digit(text) if width else pc.is_valid(text)
+    good = pc.and_(fits, digits).fill_null(False)
+    refuse_first(pc.invert(good), column, source, first_row, where)
     return text

@@ -7,7 +7,8 @@ from functools import cache
 from importlib import resources
 from itertools import pairwise
 from math import prod
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +17,10 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
 from bayesrisk._types import IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ConfigError, ShapeError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Attribute", "Geography", "Schema"]
 
@@ -73,6 +77,10 @@ class Attribute:
     def last(self) -> int:
         """The largest code."""
         return self.first + self.size - 1
+
+    def code(self, label: str) -> int:
+        """Return the code of a label; refuse what is none, naming those that are."""
+        return self.first + self.labels.index(check.choice(label, self.name, self.labels))
 
 
 @dataclass(frozen=True)
@@ -142,6 +150,10 @@ class Geography:
         return codes.astype(f"<U{width}")
 
 
+#: The geography of records that have none: one place, whose code is empty.
+EVERYWHERE = Geography("everywhere", ("all",), (0,))
+
+
 @displayed
 @dataclass(frozen=True)
 class Schema:
@@ -154,12 +166,13 @@ class Schema:
     attributes : tuple of Attribute
         The attributes, in the order of the cells: the last runs fastest.
     geography : Geography
-        The hierarchy of places; a record carries the code of its finest level.
+        The hierarchy of places; a record carries the code of its finest level.  By default
+        there is one level, ``all``, with one place: records need no column for it.
     """
 
     name: str
     attributes: tuple[Attribute, ...]
-    geography: Geography
+    geography: Geography = EVERYWHERE
 
     def __post_init__(self) -> None:
         check.text(self.name, "name")
@@ -239,6 +252,39 @@ class Schema:
             rest, found[a.name] = np.divmod(rest, a.size)
         return {name: found[name] for name in self.names}
 
+    def labelled(self, frame: "pd.DataFrame") -> "pd.DataFrame":
+        """Return a data frame with labels instead of codes, where there are labels.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            Codes, in columns named after attributes: ``Records.to_frame()``, or the records of a
+            reconstruction.  Other columns, and attributes without labels, are kept.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A copy; :meth:`Records.from_frame` reads it back.
+
+        Raises
+        ------
+        ArgumentError
+            If a code is out of range.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> ward = Schema("ward", (Attribute("sex", 2, labels=("F", "M")),))
+        >>> ward.labelled(pd.DataFrame({"sex": [1, 0]}))["sex"].tolist()
+        ['M', 'F']
+        """
+        made: pd.DataFrame = check.frame(frame, "frame").copy()
+        for a in self.attributes:
+            if a.labels and a.name in made and len(made):
+                codes = check.count_array(made[a.name], a.name, lower=a.first, upper=a.last)
+                made[a.name] = np.array(a.labels, dtype=object)[codes - a.first]
+        return made
+
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain values, for JSON."""
         attributes = []
@@ -264,19 +310,126 @@ class Schema:
     def from_dict(cls, values: Mapping[str, Any]) -> "Schema":
         """Return the schema of :meth:`to_dict`."""
         try:
-            place = values["geography"]
             attributes = tuple(
                 Attribute(**{**a, "labels": tuple(a.get("labels", ()))})
                 for a in values["attributes"]
             )
-            place = Geography(
-                place["name"],
-                _all(place["levels"], "levels", str),
-                _all(place["widths"], "widths", int),
-            )
-            return cls(values["name"], attributes, place)
+            return cls(values["name"], attributes, _place(values["geography"]))
         except (KeyError, TypeError, AttributeError) as error:
             raise ArgumentError(f"schema must hold name, attributes, geography: {error}") from error
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Schema":
+        r"""Return the schema in a TOML file: a name, attributes, and a geography if there is one.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, of at most 256 KiB.  ``name``; ``[[attributes]]``, each with ``name`` and
+            ``labels`` or ``size`` (how many codes; ``first``, the smallest, is 0 by default);
+            ``geography``, the name of one of :meth:`named`, or ``[geography]`` with ``levels``
+            (coarse to fine) and ``widths`` (digits of a code at each); without it there is one
+            place.
+
+        Returns
+        -------
+        Schema
+            What it says.
+
+        Raises
+        ------
+        ConfigError
+            If the file cannot be read, or a key is unknown, missing or out of range: file, key,
+            bound and value are named.  A label that is a number must be the code itself, because
+            a number in a file of records is a code.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> text = 'name = "ward"\nattributes = [{ name = "sex", labels = ["F", "M"] }]'
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder) / "ward.toml"
+        ...     _ = file.write_text(text)
+        ...     Schema.read(file).shape
+        (2,)
+        """
+        from bayesrisk.tables import _documents  # pydantic is slow to import
+
+        file = check.path(path, "path")
+        values = _documents.read_schema(file)
+        try:
+            if isinstance(values["geography"], str):
+                check.choice(values["geography"], "geography", tuple(geography_names()))
+            return cls.from_dict(values)
+        except ArgumentError as error:
+            raise ConfigError(f"{file}: {error}") from error
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: "pd.DataFrame",
+        *,
+        name: str = "records",
+        columns: Sequence[str] | None = None,
+        geography: Geography | str | None = None,
+    ) -> "Schema":
+        """Return the schema whose codes are what the columns of a data frame hold.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            Records.  A column of whole numbers has the codes from its smallest to its largest; one
+            of text has its values as labels, sorted; a categorical one its categories, in order.
+        name : str, default "records"
+            Name of the schema.
+        columns : sequence of str, optional
+            Columns that become attributes, in this order; by default all but that of the place.
+        geography : Geography or str, optional
+            Hierarchy of places, or the name of one of :meth:`named`; the frame then needs a column
+            named after its finest level.  Without it there is one place.
+
+        Returns
+        -------
+        Schema
+            For :meth:`Records.from_frame` and :meth:`Workload.of`.
+
+        Raises
+        ------
+        ArgumentError
+            If an argument is out of range.
+        DataError
+            If a column is missing, has a missing value, more than 10,000 codes, or values that are
+            neither whole numbers nor text.
+
+        Notes
+        -----
+        The schema says which values occur, and tables of it are published with it: where that is
+        itself confidential, write the codes that can occur into a file (:meth:`read`).
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"region": ["North", "South"], "age": [30, 34]})
+        >>> schema = Schema.from_frame(frame)
+        >>> schema.shape, schema.attribute("region").labels, schema.attribute("age").first
+        ((2, 5), ('North', 'South'), 30)
+        """
+        from bayesrisk.tables import _documents  # pydantic is slow to import
+
+        if isinstance(geography, str):
+            check.choice(geography, "geography", tuple(geography_names()))
+            geography = _geographies()[geography]
+        place = check.instance(
+            EVERYWHERE if geography is None else geography, Geography, "geography"
+        )
+        about = check.frame(frame, "frame")
+        if columns is None:
+            columns = [str(c) for c in about.columns if c != place.finest]
+        wanted = check.texts(columns, "columns")
+        needed = wanted if place is EVERYWHERE else (place.finest, *wanted)
+        found = _documents.frame_attributes(check.frame(frame, "frame", needed), wanted)
+        attributes = tuple(Attribute(**a) for a in found)
+        return cls(check.text(name, "name"), attributes, place)
 
     @staticmethod
     def available() -> list[str]:
@@ -327,6 +480,19 @@ class Schema:
         if geography is not None:
             check.choice(geography, "geography", tuple(geography_names()))
         return _built_in(name, geography)
+
+
+def _place(values: Any) -> Geography:
+    """Return a geography: by name, as a document has it, or the one place where there is none."""
+    if values is None:
+        return EVERYWHERE
+    if isinstance(values, str):
+        return _geographies()[values]
+    return Geography(
+        values["name"],
+        _all(values["levels"], "levels", str),
+        _all(values["widths"], "widths", int),
+    )
 
 
 def _all(values: Any, name: str, kind: type) -> tuple[Any, ...]:

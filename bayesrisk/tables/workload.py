@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +13,7 @@ from scipy import sparse
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ConfigError
 from bayesrisk.tables._definitions import described, parsed
 from bayesrisk.tables._sensitivity import largest_change
 from bayesrisk.tables._table import Table
@@ -228,6 +229,126 @@ class Workload:
         """
         return cls(*parsed(values))
 
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        margins: Sequence[str | Sequence[str]],
+        *,
+        levels: Sequence[str] | None = None,
+    ) -> "Workload":
+        """Return the workload of margins: each counts records by some of the attributes.
+
+        Parameters
+        ----------
+        schema : Schema
+            What the records are.
+        margins : sequence of str or of sequences of str
+            The attributes that each table crosses; none, ``()``, is the total.
+        levels : sequence of str, optional
+            Levels of the geography at which all are published; by default the finest.
+
+        Returns
+        -------
+        Workload
+            A table for each margin, named after its attributes (``"region * age"``, ``"total"``);
+            its cells are named by labels, or by codes where there are none (``"North, 34"``), in
+            the order of the cross, the last attribute fastest.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no margin, one is there twice, or an attribute or level is unknown.
+        ArgumentTypeError
+            If ``schema`` is none.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"region": ["North", "South"], "sex": ["F", "M"]})
+        >>> work = Workload.of(Schema.from_frame(frame), [(), "region", ("region", "sex")])
+        >>> [name for _, name in work.tables], work.tables["all", "region * sex"].cells[:2]
+        (['total', 'region', 'region * sex'], ('North, F', 'North, M'))
+        """
+        from bayesrisk.tables import _documents  # pydantic is slow to import
+
+        about = check.instance(schema, Schema, "schema")
+        tables = []
+        for i, item in enumerate(check.items(margins, "margins")):
+            names = (item,) if isinstance(item, str) else check.texts(item, f"margins[{i}]")
+            for name in names:
+                check.choice(name, f"margins[{i}]", about.names)
+            tables.append(_documents.completed({"cross": list(names)}))
+        places = [about.geography.finest] if levels is None else check.texts(levels, "levels")
+        for level in places:
+            about.geography.rank(level)
+        return cls.from_dict({"schema": about.to_dict(), "levels": places, "tables": tables})
+
+    @classmethod
+    def read(
+        cls,
+        path: str | Path,
+        *,
+        schema: Schema | None = None,
+        levels: Sequence[str] | None = None,
+    ) -> "Workload":
+        r"""Return the workload in a TOML file: a schema, and tables in the compact grammar.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, of at most 256 KiB.  ``schema``, the path of a schema's file beside it or
+            the name of a built-in one; ``[[tables]]``, each with ``cross`` (attributes, or
+            attributes with groups of codes) and, if wanted, ``name``, ``where``, ``weight``,
+            ``cells`` and ``levels``; ``levels`` for all tables, by default the finest; and
+            ``recodes``.
+        schema : Schema, optional
+            What the records are, instead of what the file says.
+        levels : sequence of str, optional
+            Levels at which every table is published, instead of those in the file.
+
+        Returns
+        -------
+        Workload
+            Its tables.  Names that are left out are those of :meth:`of`.
+
+        Raises
+        ------
+        ConfigError
+            If a file cannot be read, or a key is unknown, missing or out of range: file, key,
+            bound and value are named.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> about = 'name = "ward"\nattributes = [{ name = "sex", labels = ["F", "M"] }]'
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = (Path(folder) / "ward.toml").write_text(about)
+        ...     file = Path(folder) / "tables.toml"
+        ...     _ = file.write_text('schema = "ward.toml"\ntables = [{ cross = ["sex"] }]')
+        ...     Workload.read(file).tables["all", "sex"].cells
+        ('F', 'M')
+        """
+        from bayesrisk.tables import _documents  # pydantic is slow to import
+
+        file = check.path(path, "path")
+        values = _documents.read_workload(file)
+        about = schema if schema is not None else _schema_of(values["schema"], file)
+        place = check.instance(about, Schema, "schema").geography
+        tables = [_documents.completed(entry) for entry in values["tables"]]
+        if levels is not None:
+            values["levels"] = list(check.texts(levels, "levels"))
+            for entry in tables:
+                entry.pop("levels", None)
+        usual = values["levels"] or [place.finest]
+        made = values | {"schema": about.to_dict(), "levels": usual, "tables": tables}
+        try:
+            for level in [*usual, *(name for entry in tables for name in entry.get("levels", ()))]:
+                place.rank(level)
+            return cls.from_dict(made)
+        except ArgumentError as error:
+            raise ConfigError(f"{file}: {error}") from error
+
     @staticmethod
     def available() -> list[str]:
         """Return the names of the built-in workloads.
@@ -303,3 +424,19 @@ class Workload:
 def _homes() -> dict[str, str]:
     """Return the definition file of every built-in workload."""
     return {w: name for name in definition_names() for w in definition(name)["workloads"]}
+
+
+def _schema_of(said: str | None, file: Path) -> Schema:
+    """Return the schema that a file of tables names: a built-in one, or that of another file."""
+    if said is None:
+        raise ConfigError(
+            f"{file}: schema must be a file, or one of {', '.join(definition_names())}"
+        )
+    if said in definition_names():
+        return Schema.named(said)
+    if not said.endswith(".toml"):
+        known = ", ".join(definition_names())
+        raise ConfigError(
+            f"{file}: schema must be a .toml file or one of {known}, got {shown(said)}"
+        )
+    return Schema.read(file.parent / said)

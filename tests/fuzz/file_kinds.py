@@ -350,6 +350,48 @@ def sweep_toml(folder):
     return Example([file], lambda: load_config(file))
 
 
+SCHEMA = """\
+name = "ward"
+[geography]
+levels = ["region", "ward"]
+widths = [1, 3]
+[[attributes]]
+name = "sex"
+labels = ["F", "M"]
+[[attributes]]
+name = "age"
+size = 3
+first = 1
+"""
+OWN_TABLES = """\
+schema = "ward.toml"
+levels = ["region", "ward"]
+tables = [
+    { cross = ["sex", "age"] },
+    { name = "old", cross = [["age", ["1-2", "3"]]], where = { sex = "0" }, levels = ["ward"] },
+]
+[recodes.age]
+two = ["1-2", "3"]
+"""
+OWN_RECORDS = "ward,sex,age\n101,F,1\n102,M,3\n201,1,2\n"
+
+
+def own_tables(folder):
+    """Return a schema, tables and records of somebody's own."""
+    files = [
+        _text_of(folder / name, text)
+        for name, text in (
+            ("ward.toml", SCHEMA), ("tables.toml", OWN_TABLES), ("records.csv", OWN_RECORDS),
+        )
+    ]  # fmt: skip
+
+    def read():
+        work = Workload.read(folder / "tables.toml")
+        tabulate(Records.read(folder / "records.csv", schema=work.schema), work)
+
+    return Example(files, read)
+
+
 def sweep_table(ending):
     def make(folder):
         file = folder / f"cells.{ending}"
@@ -500,6 +542,7 @@ KINDS = {
     "release-toml": release_toml,
     "releases-csv": releases("csv"),
     "releases-parquet": releases("parquet"),
+    "own-tables": own_tables,
     "sweep-toml": sweep_toml,
     "sweep-table-csv": sweep_table("csv"),
     "sweep-table-parquet": sweep_table("parquet"),

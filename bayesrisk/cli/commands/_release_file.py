@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
+from bayesrisk._files.bounds import Section, Several, as_config_error, schema_text
+from bayesrisk._files.limits import Bound, refuse
 from bayesrisk._files.parse import read_toml
-from bayesrisk.experiments.runs.bounds import Section, Several, as_config_error, schema_text
-from bayesrisk.experiments.runs.limits import Bound, refuse
 
 __all__ = ["ReleaseFile", "json_schema", "read_release_file"]
 

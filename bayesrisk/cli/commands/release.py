@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk._files.parse import shown, toml_document
-from bayesrisk.cli.data import MICRODATA, data_path
+from bayesrisk.cli.data import data_path, record_path, schema_of, workload_of
 from bayesrisk.cli.options import JsonOption, QuietOption, called, names
 from bayesrisk.cli.output import print_json, progress, steps_done
 from bayesrisk.exceptions import ArgumentError
@@ -40,7 +40,9 @@ class WhatOptions:
     ] = None
     tables: Annotated[
         list[str] | None,
-        typer.Option(help="Built-in workload to publish; repeat, or separate by commas."),
+        typer.Option(
+            help="Workload to publish, a name or a .toml file; repeat, or separate by commas."
+        ),
     ] = None
     level: Annotated[
         list[str] | None, typer.Option(help="Level to publish; default the workload's own.")
@@ -48,7 +50,8 @@ class WhatOptions:
     only: Annotated[list[str] | None, typer.Option(help="Table to publish; default all.")] = None
     geography: Annotated[str | None, typer.Option(help="Geography of the records.")] = None
     schema: Annotated[
-        str | None, typer.Option(help="Schema of a file of records; default the tables'.")
+        str | None,
+        typer.Option(help="Schema of a file of records, a name or a .toml file [the tables' own]."),
     ] = None
     config: Annotated[
         Path | None,
@@ -93,11 +96,11 @@ def release(
     """Protect records and write the tables that may be published."""
     document = what.document()
     parameters = with_settings(document.get("parameters", {}), what.settings or [])
-    source = "--mechanism" if what.mechanism else f"{what.config}: mechanism"
-    with called("name of the mechanism", source):
+    named_by = "--mechanism" if what.mechanism else f"{what.config}: mechanism"
+    with called("name of the mechanism", named_by):
         protection = _mechanism(document["mechanism"], parameters)
     workload = _workload(document)
-    source = data_path(records, MICRODATA)
+    source = record_path(records)
     with progress(quiet=quiet or as_json, title="release", unit="steps", patient=True) as advance:
         done = steps_done(advance, 3)
         people = _read(source, document, workload)
@@ -172,14 +175,10 @@ def _value(text: str) -> Any:
 
 
 def _workload(document: Mapping[str, Any]) -> "Workload":
-    """Return the union of the built-in workloads, restricted as asked."""
-    from bayesrisk.tables import Workload
-
+    """Return the union of the workloads, restricted as asked."""
     levels, place = document.get("levels"), document.get("geography")
     with called("name", "--tables"):
-        parts = [
-            Workload.named(name, levels=levels, geography=place) for name in document["tables"]
-        ]
+        parts = [workload_of(name, levels=levels, geography=place) for name in document["tables"]]
     whole = parts[0].union(*parts[1:])
     with called("tables", "--only"):
         return whole.select(tables=document["only"]) if document.get("only") else whole
@@ -187,7 +186,7 @@ def _workload(document: Mapping[str, Any]) -> "Workload":
 
 def _read(path: Path, document: Mapping[str, Any], workload: "Workload") -> "Microdata | Records":
     """Return the microdata of a folder, or the records of a file."""
-    from bayesrisk.tables import Microdata, Records, Schema
+    from bayesrisk.tables import Microdata, Records
 
     if path.is_dir():
         if document.get("schema"):
@@ -196,5 +195,5 @@ def _read(path: Path, document: Mapping[str, Any], workload: "Workload") -> "Mic
     about = workload.schema
     if document.get("schema"):
         with called("name", "--schema"):
-            about = Schema.named(document["schema"], geography=document.get("geography"))
+            about = schema_of(document["schema"], geography=document.get("geography"))
     return Records.read(path, schema=about)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk import _files
-from bayesrisk.cli.data import MICRODATA, data_path
+from bayesrisk.cli.data import record_path, schema_of, workload_of
 from bayesrisk.cli.options import JsonOption, QuietOption, called, names
 from bayesrisk.cli.output import print_json, progress, rows_done
 from bayesrisk.exceptions import ArgumentError, OutputError
@@ -23,14 +23,20 @@ def tabulate(
         Path,
         typer.Argument(help="Records (.parquet, .csv), a folder of microdata, or sample:NAME."),
     ],
-    tables: Annotated[str, typer.Option(help="Workloads, with commas: sf1-block,sf1-tract.")],
+    tables: Annotated[
+        str,
+        typer.Option(
+            help="Workloads, with commas: sf1-block,sf1-tract; or files of your own: *.toml."
+        ),
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the tables.")],
     levels: Annotated[
         str | None, typer.Option(help="Levels, with commas, instead of the workloads' own.")
     ] = None,
     without: Annotated[str, typer.Option(help="Tables to leave out, with commas.")] = "",
     schema: Annotated[
-        str | None, typer.Option(help="Schema of a file of records [that of the tables].")
+        str | None,
+        typer.Option(help="Schema of a file of records, a name or a .toml file [the tables' own]."),
     ] = None,
     geography: Annotated[
         str | None, typer.Option(help="census, spine-2020 or enumeration-1940.")
@@ -46,7 +52,7 @@ def tabulate(
 
     _check_output(output, replace=replace)
     wanted = _workload(names(tables), levels, names(without), geography)
-    source = data_path(records, MICRODATA)
+    source = record_path(records)
     with progress(quiet=quiet or as_json, title="tabulate", unit="records") as advance:
         made = tabulate(_source(source, wanted, schema, rows_done(advance)), wanted)
         made.write(output)
@@ -83,15 +89,11 @@ def _check_output(folder: Path, *, replace: bool) -> None:
 def _workload(
     chosen: list[str], levels: str | None, without: list[str], geography: str | None
 ) -> "Workload":
-    from bayesrisk.tables import Workload
-
     if not chosen:
         raise ArgumentError("--tables must name at least one workload, got none")
     places = None if levels is None else names(levels)
     with called("name", "--tables"):
-        first, *others = [
-            Workload.named(name, levels=places, geography=geography) for name in chosen
-        ]
+        first, *others = [workload_of(name, levels=places, geography=geography) for name in chosen]
     with called("tables", "--without"):
         return first.union(*others).select(without=without)
 
@@ -100,7 +102,7 @@ def _source(
     path: Path, wanted: "Workload", name: str | None, advance: Callable[[int], None]
 ) -> "Microdata | Iterator[Records]":
     """Return microdata of a folder, or the pieces of a file in the schema that is counted."""
-    from bayesrisk.tables import Microdata, Schema, as_microdata, iter_records
+    from bayesrisk.tables import Microdata, as_microdata, iter_records
 
     if path.is_dir():
         if name is not None:
@@ -111,7 +113,7 @@ def _source(
     about = wanted.schema
     if name is not None:
         with called("name", "--schema"):
-            about = Schema.named(name, geography=wanted.schema.geography.name)
+            about = schema_of(name, geography=wanted.schema.geography.name)
     pieces = _counted(iter_records(path, schema=about), advance)
     return (as_microdata(piece).for_schema(wanted.schema) for piece in pieces)
 

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
+from bayesrisk._files.limits import Count, Positive, Seed, choice
 from bayesrisk._files.parquet import read_frame
 from bayesrisk._files.parse import shown
 from bayesrisk._version import __version__
@@ -23,7 +24,6 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction.shards import digest_folder, published
 from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
-from bayesrisk.experiments.runs.limits import Count, Positive, Seed, choice
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.reconstruction import (
     HouseholdLaw,

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import numpy as np
 
 from bayesrisk import _validation as check
+from bayesrisk._files.limits import Count, Positive, Seed, choice
 from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.experiments.runs.config import RunSettings
-from bayesrisk.experiments.runs.limits import Count, Positive, Seed, choice
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import make_mechanism
 

@@ -8,13 +8,13 @@ from typing import Annotated, Any, ClassVar
 import pandas as pd
 
 from bayesrisk import _files
+from bayesrisk._files.limits import Count, Positive, choice
 from bayesrisk._files.parquet import read_frame
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import PartFileError
 from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.folder import MANIFEST, PartFolder
-from bayesrisk.experiments.runs.limits import Count, Positive, choice
 
 __all__ = [
     "VARIABILITIES",

@@ -60,7 +60,7 @@ class RunSettings:
         """
         from pydantic import TypeAdapter, ValidationError  # slow to import
 
-        from bayesrisk.experiments.runs.bounds import as_config_error
+        from bayesrisk._files.bounds import as_config_error
 
         try:
             return TypeAdapter(cls).validate_json(json.dumps(values), strict=True)

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from bayesrisk._files.limits import Count, Positive, Seed, choice
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.experiments.runs.config import RunSettings
-from bayesrisk.experiments.runs.limits import Count, Positive, Seed, choice
 from bayesrisk.experiments.sweep.targets import Target
 
 __all__ = ["FREE_OF_PRIOR", "GAUSSIAN_ONLY", "NOISES", "QUANTITIES", "Budget", "SweepConfig"]

@@ -13,11 +13,12 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 from pydantic import model_validator as _model
 from pydantic_core import PydanticCustomError
 
+from bayesrisk._files.bounds import Section, Several, schema_text, whole
+from bayesrisk._files.limits import Bound, choice, refuse
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.experiments.runs.bounds import Section, Several, number, schema_text, whole
-from bayesrisk.experiments.runs.limits import Bound, choice, refuse
+from bayesrisk.experiments.runs.bounds import number
 from bayesrisk.experiments.sweep.config import NOISES, QUANTITIES, Budget
 from bayesrisk.inference.two_levels.model import CONDITIONALS
 from bayesrisk.risk.count.scenarios import SCENARIOS

@@ -189,7 +189,7 @@ class Swapping(BaseMechanism):
         Raises
         ------
         ArgumentError
-            If a column or level is absent.
+            If a column or level is absent, or the schema has no geography.
         DataError
             If persons and households do not fit together.
         """
@@ -313,7 +313,13 @@ def _geography(data: Microdata) -> Geography:
     records = data.households if data.households is not None else data.persons
     if records is None:
         raise ArgumentError("microdata must hold persons or households")
-    return records.schema.geography
+    geography = records.schema.geography
+    if not geography.widths[-1]:
+        raise ArgumentError(
+            f"geography of schema {records.schema.name!r} must have more than one place, between "
+            "which records are swapped, got none; rounding, suppression and noise need no places"
+        )
+    return geography
 
 
 def _position(codes: NDArray[Any]) -> IntArray:

@@ -14,6 +14,8 @@ from bayesrisk.release import Release
 
 __all__ = ["ReconstructionAttack", "record_form"]
 
+_PERSON = ("sex", "age", "race", "hisp")
+
 
 class ReconstructionAttack:
     """Records that fit the tables of a release.
@@ -136,7 +138,7 @@ def record_form(found: Reconstruction) -> pd.DataFrame:
         # Records of the least deviation have nothing from larger places: there it is -1.
         known = frame[name].to_numpy() if name in frame else np.full(len(frame), -1)
         frame[name] = np.where(known < 0, youngest, known)
-    if "age" not in frame:
+    if not set(_PERSON) <= set(space.schema.names):
         return frame
     frame["agebin"] = age_bin(frame["age"]) if len(frame) else frame["age"]
     order = [found.problem.level, "sex", "age", "agebin", "race", "hisp"]

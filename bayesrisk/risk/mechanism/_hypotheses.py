@@ -102,11 +102,14 @@ def hypothesis(
         if not holders:
             raise ArgumentError(f"alternatives must name a column of the target, got {shown(name)}")
         for unit in holders:
-            records = units[unit]
-            column = records.table.column(name).to_pylist()  # type: ignore[union-attr]
+            records = _unit(Microdata(units["persons"], units["households"]), unit)
+            about = records.schema
+            labelled = isinstance(value, str) and name in about.names
+            code = about.attribute(name).code(value) if labelled else value
+            column = records.table.column(name).to_pylist()
             for row in rows[unit].tolist():
-                column[row] = value
-            units[unit] = records.replace(**{name: column})  # type: ignore[union-attr]
+                column[row] = code
+            units[unit] = records.replace(**{name: column})
     return Microdata(units["persons"], units["households"], data.blocks)
 
 

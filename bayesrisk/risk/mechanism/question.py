@@ -33,7 +33,7 @@ class MechanismQuestion:
         ``(level, table, cell)``, at the target's place; ``(level, table, cell, place)``.
     alternatives : sequence of mapping or None
         Hypotheses beside the truth: None, the target is absent; ``{column: value}``, its record
-        differs so.
+        differs so (a code, or the label of one).
     prior : array_like
         Belief in the truth, in (0, 1), where there is one alternative; else in every hypothesis,
         the truth first.

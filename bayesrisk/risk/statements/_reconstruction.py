@@ -1,6 +1,6 @@
 """What a reconstruction says about people known by block, sex and age."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,12 @@ from bayesrisk.risk.intervals import block_moments, moment_intervals
 from bayesrisk.risk.linkage.baselines import WITHOUT
 from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
 from bayesrisk.risk.statements._columns import COLUMNS
+from bayesrisk.risk.statements._own_records import (
+    agreement,
+    leave_one_out,
+    statements_of_own_records,
+)
+from bayesrisk.tables import Records
 
 __all__ = ["ABOUT", "PLACE", "RECORDS", "claims_of_records", "statements_of_reconstruction"]
 
@@ -31,14 +37,28 @@ def statements_of_reconstruction(
     *,
     spec: MechanismSpec,
     prior_weight: float,
-    truth: pd.DataFrame | Persons | None = None,
+    truth: pd.DataFrame | Persons | Records | None = None,
     rng: Seed | None = None,
     confidence: float = 0.95,
+    known: Sequence[str] | None = None,
+    stated: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Return the statements; see :meth:`Statements.of`."""
+    if known is not None or stated is not None:
+        weight = check.scalar(prior_weight, "prior_weight", lower=0.0)
+        return statements_of_own_records(
+            found, spec=spec, weight=weight, known=known, stated=stated, truth=truth
+        )
+    if not set(RECORDS[1:]) <= set(found.problem.space.schema.names):
+        raise ArgumentTypeError(
+            "known and stated must name attributes of schema "
+            f"{found.problem.space.schema.name!r}, which is none of persons: got None"
+        )
     if truth is not None and rng is None:
         raise ArgumentTypeError("rng must be given with truth, got None")
     weight = check.scalar(prior_weight, "prior_weight", lower=0.0)
+    if isinstance(truth, Records):
+        raise ArgumentTypeError("truth must be a DataFrame or Persons without stated, got Records")
     records = person_frame(record_form(found), columns=RECORDS, source="records")
     rows = claims_of_records(records, weight)
     exact = spec.true_counts
@@ -49,7 +69,7 @@ def statements_of_reconstruction(
     rows["lower"] = rows["upper"] = rows["posterior"]
     if truth is not None and rng is not None:
         people = person_frame(truth, columns=RECORDS, source="truth")
-        rows["correct"] = _correct(rows, people)
+        rows["correct"] = agreement(rows, people, PLACE, ABOUT)
     if truth is not None and rng is not None and not proved.all():
         rates = _confirmed(records, people, unique, rng, confidence)
         for name in ("posterior", "lower", "upper"):
@@ -62,20 +82,6 @@ def statements_of_reconstruction(
     ]
 
 
-def _correct(rows: pd.DataFrame, people: pd.DataFrame) -> pd.Series:
-    """Return whether a statement is true of everybody, or of nobody, whom it is about.
-
-    Missing where it is true of some of them, and where nobody of the kind lives there.
-    """
-    there = people.groupby(PLACE).size().rename("there").reset_index()
-    right = people.groupby(ABOUT).size().rename("right").reset_index()
-    known = rows[ABOUT].merge(there, on=PLACE, how="left").merge(right, on=ABOUT, how="left")
-    everybody = known["there"].to_numpy(np.float64)
-    as_stated = known["right"].fillna(0.0).to_numpy(np.float64)
-    said = pd.Series(as_stated > 0, index=rows.index, dtype="boolean")
-    return said.where((as_stated == 0) & (everybody > 0) | (as_stated == everybody))
-
-
 def claims_of_records(records: pd.DataFrame, weight: float) -> pd.DataFrame:
     """Return the different claims, how many records make each, and their priors."""
     records = records.assign(cell=race_ethnicity(records), stratum=_strata(records))
@@ -84,12 +90,8 @@ def claims_of_records(records: pd.DataFrame, weight: float) -> pd.DataFrame:
     rows["alike"] = rows.groupby(PLACE)["people"].transform("sum")
     population = rows.groupby("block")["people"].transform("sum").to_numpy(float)
     same = rows.groupby(["block", "cell"])["people"].transform("sum").to_numpy(float)
-    others = population - 1.0
     everywhere = np.bincount(records["cell"], minlength=CELLS)[rows["cell"]]
-    share = (everywhere - 1.0) / max(len(records) - 1, 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        prior = (same - 1.0 + weight * share) / (others + weight)
-    rows["prior"] = np.where(others + weight > 0, prior, share)
+    rows["prior"] = leave_one_out(same, population, everywhere, len(records), weight)
     rows["race"], rows["hisp"] = rows["cell"] // 2 + 1, rows.pop("cell") % 2
     text = {name: rows[name].astype("str") for name in ("block", "sex", "agebin", "race", "hisp")}
     rows["target"] = text["block"] + " sex " + text["sex"] + " agebin " + text["agebin"]

@@ -121,7 +121,9 @@ class Statements:
             frame (occupancy).  ``confidence``: of the intervals of estimated posteriors, 0.95 by
             default.  Reconstructions need ``prior_weight``, the number of records that the
             composition of the whole area counts for in the prior (>= 0), and ``rng`` with a
-            truth, the source of choices among equal records.  Claims need ``records``, those of
+            truth, the source of choices among equal records; those of a schema of one's own need
+            ``known`` and ``stated``, the attributes that the adversary knows of a target and those
+            that are stated, and as truth :class:`Records`.  Claims need ``records``, those of
             the larger places that priors are from, and ``level`` of these places; and may have
             ``readable`` and ``leave_out`` (:func:`claim_priors`).  Occupancy needs ``prior``, the
             share of blocks that the adversary believes to hold a violation, in (0, 1).
@@ -156,6 +158,12 @@ class Statements:
         size, and apart for what most records of the block are and for the rest; blocks are the
         units of its interval.  ``correct`` is missing where a statement is true of some of the
         people whom it is about.
+
+        With ``known`` and ``stated`` the same is said about any attributes: the target is a record
+        known by place and ``known``, the statement its ``stated`` ones, and the prior as above.
+        Where nothing is proved the posterior is the share among the reconstructed records of the
+        place with the same ``known``, which one of several solutions may have by chance: status
+        ``believed``.
 
         *Claims.*  The target is a place, the statement a verified claim (adversary ``outsider``).
         The posterior is 1 where published counts are true ones; else the share of claims with as

@@ -1,0 +1,1 @@
+"""Membership: how well the best test tells a release with the target from one without."""

@@ -1,0 +1,1 @@
+"""Microdata themselves: who is rare in them, and what a protected version repeats."""

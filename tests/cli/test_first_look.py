@@ -1,0 +1,86 @@
+"""The command that counts rare records, against the function."""
+
+import json
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from bayesrisk import Records, Schema, datasets
+from bayesrisk.cli.app import app
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.risk import first_look
+
+KEYS = ["region", "age"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["first-look", *map(str, arguments)])
+
+
+def test_files_of_any_form_give_the_same(tmp_path):
+    folder = datasets.path("hospital")
+    frame = pd.read_csv(folder / "records.csv")
+    frame.to_parquet(tmp_path / "r.parquet", index=False)
+    wanted = first_look(frame, keys=KEYS, sensitive="diagnosis")
+    more = ("--keys", "region,age", "--sensitive", "diagnosis")
+    for i, (source, schema) in enumerate(
+        (
+            ("sample:hospital", ()),
+            (folder / "records.csv", ()),
+            (folder / "records.csv", ("--schema", folder / "schema.toml")),
+            (tmp_path / "r.parquet", ()),
+        )
+    ):
+        out = tmp_path / f"{i}.parquet"
+        done = run(source, *more, *schema, "-o", out)
+        assert done.exit_code == 0, done.exception
+        assert done.stdout.splitlines() == wanted._answer()
+        assert pd.read_parquet(out).equals(wanted.to_frame())
+    said = json.loads(run("sample:hospital", *more, "--json").stdout)
+    assert (said["k"], said["l"], said["unique"]) == (wanted.k, wanted.l, int(wanted.unique.sum()))
+    assert sum(row["records"] for row in said["classes"]) == said["records"] == 60
+
+
+def test_microdata_and_levels(tmp_path):
+    done = run("sample:synthetic-county", "--keys", "tract,sex,age", "--json", "--max-size", 2)
+    people = datasets.load_microdata("synthetic-county").persons
+    wanted = first_look(people, keys=["tract", "sex", "age"], max_size=2)
+    assert json.loads(done.stdout)["unique"] == int(wanted.unique.sum()) > 0
+    done = run("sample:fifty-blocks", "--keys", "tenure,size", "--json")
+    assert json.loads(done.stdout)["records"] > 0
+    people.write(tmp_path / "p.parquet")
+    done = run(tmp_path / "p.parquet", "--schema", "sf1-person", "--keys", "tract,sex", "--json")
+    again = Records.read(tmp_path / "p.parquet", schema=Schema.named("sf1-person"))
+    assert json.loads(done.stdout)["k"] == first_look(again, keys=["tract", "sex"]).k
+
+
+def test_an_empty_file(tmp_path):
+    (tmp_path / "e.csv").write_text("a,b\n")
+    assert "0 records" in run(tmp_path / "e.csv", "--keys", "a,b").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("sample:hospital", "--keys", "x"), DataError, "it lacks"),
+        (("sample:hospital", "--keys", ""), ArgumentError, "keys must name a column"),
+        (
+            ("sample:dare-county-sweep", "--keys", "a"),
+            ArgumentError,
+            "must be a sample of microdata",
+        ),
+        (
+            ("sample:fifty-blocks", "--keys", "a", "--schema", "pl94"),
+            ArgumentError,
+            "--schema goes",
+        ),
+        (("r.txt", "--keys", "a"), ArgumentError, "records must end in .parquet or .csv"),
+    ],
+)
+def test_refusals(arguments, error, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r.txt").write_text("a\n1\n")
+    done = run(*arguments)
+    assert isinstance(done.exception, error)
+    assert message in str(done.exception)
