@@ -141,10 +141,10 @@ class Rows:
             raise self.refuse(place, name, "must not be null")
         return column
 
-    def geocodes(self, level: str, state: str | None) -> NDArray[np.str_]:
+    def geocodes(self, level: str, width: int | None, state: str | None) -> NDArray[np.str_]:
         """Return the geocodes, each one of its level and of the state of its folder."""
         codes = self.text("geocode")
-        fault = first_fault(codes, level)
+        fault = first_fault(codes, level, width)
         if fault:
             place, rule = fault
             raise self.refuse(
