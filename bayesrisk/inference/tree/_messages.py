@@ -3,6 +3,7 @@
 Messages are probabilities on a window, scaled to sum 1, one after the other in ``store``.
 ``spot[s]`` is (lowest count, offset in the store, size).  ``lost[s]`` bounds, relative to the
 message's mass, the mass that was cut off below s (column 0) and what transforms rounded (1).
+``own[5]`` holds the least and the largest count that each unit's bounds leave.
 
 A passage may stop, to be taken up again at the same segment, with one of these codes.
 """
@@ -36,12 +37,19 @@ IMPROPER = 4  # a leaf's message cannot be summed
 def product_window(
     s: int, tree: Any, spot: Any, unit: Any, own: Any, tables: Any, log_eps: float
 ) -> Any:
-    """Return lowest count and size of a merge, and log of what its factor is below outside."""
+    """Return lowest count and size of a merge, and log of what its factor is below outside.
+
+    A size of 0 or less means that no count of the children is within the unit's bounds.
+    """
     left, right = tree[0][s], tree[1][s]
     low = spot[left, 0] + spot[right, 0]
     high = low + spot[left, 2] + spot[right, 2] - 2
     u = unit[s]
     outside = -math.inf
+    if u >= 0:  # what is outside bounds is not cut off: it is impossible
+        low, high = max(low, own[5][u, 0]), min(high, own[5][u, 1])
+        if high < low:
+            return low, 0, outside
     if u >= 0 and own[4][u] >= 0:
         row = tables[1][own[4][u]]
         if row[0] <= high and row[0] + row[2] - 1 >= low:  # nothing is possible outside the table
@@ -80,6 +88,8 @@ def close_merge(
     b = store[spot[right, 1] : spot[right, 1] + spot[right, 2]]
     underflow = lowest(a) * lowest(b) < 1e-290
     factor, table, spread = factor_of(unit[s], own, tables)
+    if unit[s] >= 0:
+        spread = min(spread, own[5][unit[s], 1] - own[5][unit[s], 0] + 1.0)
     log_kept, under = apply_factor(low, factor, table, conv)
     if log_kept == -math.inf:
         return EMPTY
@@ -123,7 +133,9 @@ def _leaf(
     if bank_of[u, 2] > 0:
         low, size, cut, start = bank_of[u, 1], bank_of[u, 2], 0.0, 0
     else:
-        low, high, start, cut = leaf_window(y, frac, lam, law[u], theta[u], log_eps)
+        low, high, start, cut = leaf_window(
+            y, frac, lam, law[u], theta[u], log_eps, own[5][u, 0], own[5][u, 1]
+        )
         if high < low:
             return IMPROPER
         if needed[u] >= 0:
@@ -186,6 +198,8 @@ def upward(
             if spot[left, 2] * spot[right, 2] > longest:
                 return s, offset, LONG
             low, size, outside = product_window(s, tree, spot, unit, own, tables, log_eps)
+            if size <= 0:
+                return s, offset, EMPTY
             if offset + size > store.size:
                 spot[s, 2] = size
                 return s, offset, ROOM

@@ -59,7 +59,7 @@ def _own_factors(plan: Plan, delta: FloatArray) -> tuple[Any, Any]:
         spots.append((low, sum(p.size for p in parts), values.size))
         parts.append(values - values.max())
     tables = np.concatenate(parts), np.array(spots, dtype=np.int64)
-    return (plan.lam, plan.y, plan.frac, delta, row), tables
+    return (plan.lam, plan.y, plan.frac, delta, row, plan.bounds), tables
 
 
 def _transform(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
@@ -161,6 +161,8 @@ class Passage:
         low, size, outside = messages.product_window(
             s, self.tree, self.spot, plan.unit, self.own, self.tables, log_eps
         )
+        if size <= 0:
+            return int(messages.EMPTY)
         if offset + size > self.store.size:
             self.spot[s, 2] = size
             return int(messages.ROOM)
@@ -276,7 +278,7 @@ def run(
             narrowed = 1
     if passage.empty:
         raise ArgumentError(
-            "leaf_prior and the other priors must allow some set of counts that adds up, got none "
+            "leaf_prior, other priors and bounds must allow some set of counts that adds up, got none "
             "whose evidence is within exp(-600) of the best for each count alone"
         )
     passage.down()

@@ -287,16 +287,7 @@ class NoisyMeasurements:
         chain = None if self.budget is None else budget_chain(self.budget, level, query)
         scales = Scales(chain)
         for rows, codes, shape in self._rows(level, "DPQuery", query, "variance"):
-            variance = rows.variance()
-            sigma2 = scales(variance)
-            bad = np.isnan(sigma2)
-            if bad.any():
-                place = int(bad.argmax())
-                raise rows.refuse(
-                    place,
-                    "variance",
-                    f"must be one that the budget gives, {scales.allowed}, got {variance[place]}",
-                )
+            variance, sigma2 = rows.variance(), rows.sigma2(scales)
             values = rows.values(shape)
             yield MeasurementBatch(
                 level, query, shape, codes, values, variance, sigma2, rows.file, rows.numbers
