@@ -5,7 +5,17 @@ May import everything but ``cli``; writes only inside the folder it is given.
 
 from bayesrisk.experiments.claims import ClaimsConfig, ClaimsStudy, ClaimsSummary
 from bayesrisk.experiments.linkage.report import write_reidentification
-from bayesrisk.experiments.measurements import NoisyMeasurementRisk, noisy_measurement_risk
+from bayesrisk.experiments.measurements.counts import (
+    MeasurementCountsConfig,
+    MeasurementCountsStudy,
+    MeasurementCountsSummary,
+    measurement_posterior,
+)
+from bayesrisk.experiments.measurements.risk import (
+    MeasurementsConfig,
+    MeasurementsStudy,
+    MeasurementsSummary,
+)
 from bayesrisk.experiments.occupancy import (
     OccupancyAttackStudy,
     OccupancyAttackSummary,
@@ -32,7 +42,12 @@ __all__ = [
     "ClaimsConfig",
     "ClaimsStudy",
     "ClaimsSummary",
-    "NoisyMeasurementRisk",
+    "MeasurementCountsConfig",
+    "MeasurementCountsStudy",
+    "MeasurementCountsSummary",
+    "MeasurementsConfig",
+    "MeasurementsStudy",
+    "MeasurementsSummary",
     "OccupancyAttackStudy",
     "OccupancyAttackSummary",
     "OccupancyConfig",
@@ -49,7 +64,7 @@ __all__ = [
     "SweepStudy",
     "SweepSummary",
     "load_config",
-    "noisy_measurement_risk",
+    "measurement_posterior",
     "parse_config",
     "read_reconstruction",
     "read_results",

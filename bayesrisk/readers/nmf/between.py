@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import DataError
+from bayesrisk.readers.geocodes import SPINE_WIDTHS
 from bayesrisk.readers.nmf._folder import files_of
 from bayesrisk.readers.nmf._rows import (
     BATCH_CELLS,
@@ -28,7 +29,7 @@ from bayesrisk.readers.nmf.noise import Scales, budget_chain
 if TYPE_CHECKING:
     from bayesrisk.readers.nmf.reader import NoisyMeasurements
 
-__all__ = ["ENDINGS", "QueryRows", "definitions", "rows_between", "units_between"]
+__all__ = ["ENDINGS", "QueryRows", "definitions", "rows_between", "states_of", "units_between"]
 
 #: How names of queries end, by the kind of the folder.
 ENDINGS = {"DPQuery": "_dpq", "Constraint": "_con"}
@@ -79,6 +80,26 @@ def _pieces(
             batch = batch.append_column(ROW, numbers).filter(_in_range(codes, low, high))
             if batch.num_rows:
                 yield state, Rows(file, batch)
+
+
+def states_of(nmf: NoisyMeasurements, level: str) -> list[str]:
+    """Return the beginnings of geocodes, one for each state in which a level has units.
+
+    Those that no folder of a state holds are looked for in the files; the nation has one, empty.
+    """
+    if level == "US":
+        return [""]
+    found: set[str] = set()
+    for kind in ENDINGS:
+        for file, state in files_of(nmf.folder, level, kind):
+            if state is not None:
+                found.add(state)
+                continue
+            for start, batch in batches(file, ("geocode",), _NAMES):
+                codes = column_of_text(batch, "geocode", file, start).cast(pa.string())
+                width = nmf.widths.get("State", SPINE_WIDTHS["State"])
+                found |= set(pc.unique(pc.utf8_slice_codeunits(codes, 0, width)).to_pylist())
+    return sorted(found)
 
 
 def units_between(
@@ -172,6 +193,7 @@ def rows_between(
                 )
             if kind == "Constraint":
                 noise, sign = np.empty(0), _one_sign(some)
+                _refuse_negative(some, some.values(shape))
             else:
                 if name not in scales:
                     chain = None if nmf.budget is None else budget_chain(nmf.budget, level, name)
@@ -192,6 +214,16 @@ def _one_sign(rows: Rows) -> str:
             place, "sign", f"must be one of {wanted}, got {shown(str(signs[place]))}"
         )
     return str(signs[0])
+
+
+def _refuse_negative(rows: Rows, values: NDArray[np.int64]) -> None:
+    """Refuse a bound on a count that no count meets, or every one."""
+    bad = (values < 0).any(axis=1)
+    if bad.any():
+        place = int(bad.argmax())
+        raise rows.refuse(
+            place, "value", f"must be >= 0 in a constraint, got {int(values[place].min())}"
+        )
 
 
 def _joined(parts: list[QueryRows], where: str) -> QueryRows:

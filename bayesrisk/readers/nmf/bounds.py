@@ -129,8 +129,9 @@ def cell_bounds(
     units : ndarray of str
         Geocodes, sorted.
     rows : sequence of (str, int, mapping)
-        For each level from the coarsest to that of the units: what to put before the names of
-        constraints, width of geocodes, and the rows of the constraints.
+        For the units' own level and those around it: what to put before the names of
+        constraints (nothing for their own), width of geocodes, and the rows of the constraints.
+        Of two that say the same the first is named.
     where : str
         For messages.
 
@@ -181,11 +182,11 @@ def cell_bounds(
     bad = lower > upper
     if bad.any():
         row, cell = (int(i) for i in np.argwhere(bad)[0])
-        unit = str(units[int(np.argmax(pattern == row))])
+        unit, by = str(units[int(np.argmax(pattern == row))]), int(kind[row, cell])
         raise DataError(
             f"{where}: unit {unit}: constraints contradict each other: cell {cell} is at least "
             f"{lower[row, cell]}, and at most {upper[row, cell]} by "
-            f"{columns[int(kind[row, cell])][0]}"
+            f"{columns[by][0] if by >= 0 else 'several'}"
         )
     kinds = tuple(column[0] for column in columns)
     return CellBounds(pattern, lower, upper, kind, kinds, most > 0)

@@ -1,0 +1,527 @@
+"""The posterior of every count of a noisy measurement file, consistent along the spine.
+
+For each cell of one query the counts of all units are a tree: a place counts what the places in it
+count.  Noisy answers, invariant totals and bounds of every level of the tree are used at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
+from bayesrisk._validation import MAX_COUNT
+from bayesrisk._version import __version__
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.experiments.measurements.source import BUDGETS, Source, digest_of, open_source
+from bayesrisk.experiments.runs.config import RunSettings
+from bayesrisk.experiments.runs.folder import PartFolder
+from bayesrisk.experiments.runs.study import Outcome, Study
+from bayesrisk.inference import Tree, TreePosterior, tree_posterior
+from bayesrisk.readers.nmf.axes import cell_labels
+from bayesrisk.readers.nmf.between import definitions, rows_between, states_of, units_between
+from bayesrisk.readers.nmf.bounds import place_of
+
+__all__ = [
+    "MeasurementCountsConfig",
+    "MeasurementCountsStudy",
+    "MeasurementCountsSummary",
+    "measurement_posterior",
+]
+
+_NODES = 2**19  # nodes times cells of a shard, about
+_LEVELS = (0.05, 0.95)  # of the interval in the output
+_PROVENANCE = ("folder", "computed", "resumed")
+
+
+@dataclass(frozen=True)
+class MeasurementCountsConfig(RunSettings):
+    """What a run does, and to which folder.
+
+    Attributes
+    ----------
+    measurements : str
+        Digest of the folder's files.
+    query : str
+        Query whose counts are asked for.
+    level, top : str
+        Finest and coarsest level of the trees.
+    budget : str or None
+        Production budget with the exact scales of the noise.
+    parts : tuple of (str, int, int)
+        For each shard its unit of the top level, first cell and first cell after it.
+    version : str
+        Version of bayesrisk.
+    """
+
+    measurements: str
+    query: str
+    level: str
+    top: str
+    budget: str | None
+    parts: tuple[tuple[str, int, int], ...]
+    version: str = __version__
+
+    @property
+    def shards(self) -> int:
+        """Number of shards."""
+        return len(self.parts)
+
+
+@displayed
+@dataclass(frozen=True)
+class MeasurementCountsSummary:
+    """What a run did.
+
+    Attributes
+    ----------
+    folder : str
+        The output folder; ``counts.parquet`` in it has a row for each unit and cell.
+    shards, computed, resumed : int
+        Shards in all, those computed by this run, and those found finished.
+    complete : bool
+        Whether every shard is there.
+    query, level, top : str
+        What was asked.
+    counts : dict of str to int
+        Counts of each level.
+    exact : dict of str to int
+        Those among them that the evidence leaves no doubt about: one count is possible.
+    sd : dict of str to float
+        Root of the mean variance of the posterior, by level, in persons.
+    noise_sd : dict of str to float or None
+        The same of the noise of the level's own answers, where it has some.
+    truncation_bound : float
+        Largest bound on what was cut off a posterior.
+    """
+
+    folder: str
+    shards: int
+    computed: int
+    resumed: int
+    complete: bool
+    query: str
+    level: str
+    top: str
+    counts: dict[str, int]
+    exact: dict[str, int]
+    sd: dict[str, float]
+    noise_sd: dict[str, float | None]
+    truncation_bound: float
+
+
+class MeasurementCountsFolder(PartFolder):
+    """The folder of one run; the counts are written last and stand for a whole shard."""
+
+    what: ClassVar[str] = "run on the counts of noisy measurements"
+    kinds = ("tally", "counts")
+
+
+class _Spine:
+    """The units below one of the top level, with what the folder says of one query there."""
+
+    def __init__(self, source: Source, top: str, unit: str) -> None:
+        self.source = source
+        levels = source.nmf.levels
+        self.levels = levels[levels.index(top) : levels.index(source.level) + 1]
+        self.unit = unit
+        below = "" if top == "US" else unit
+        self.units = {level: units_between(source.nmf, level, below, below)[0] for level in self.levels}
+        self.levels = tuple(level for level in self.levels if self.units[level].size)
+
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        return sum(units.size for units in self.units.values())
+
+    def frames(self, first: int, last: int) -> Iterator[tuple[int, pd.DataFrame]]:
+        """Yield each cell with its table for :meth:`Tree.from_frame`, and level and sigma2."""
+        source, parts = self.source, []
+        for above, level in zip((None, *self.levels), self.levels, strict=False):
+            units = self.units[level]
+            parts.append((level, units, self._parents(above, level), *self._evidence(level)))
+        for cell in range(first, last):
+            tables = []
+            for level, units, parents, noisy, sigma2, lower, upper, pattern in parts:
+                seen = np.isfinite(sigma2)
+                tables.append(
+                    pd.DataFrame(
+                        {
+                            "node": units,
+                            "parent": parents,
+                            "noisy_count": pd.array(
+                                np.where(seen, noisy[:, cell], 0), "Int64"
+                            ).astype("Int64"),
+                            "sigma2": sigma2,
+                            "lower": lower[pattern, cell],
+                            "upper": pd.Series(upper[pattern, cell]).where(
+                                upper[pattern, cell] < MAX_COUNT
+                            ),
+                            "level": level,
+                        }
+                    )
+                )
+                tables[-1].loc[~seen, "noisy_count"] = pd.NA
+            yield cell, pd.concat(tables, ignore_index=True)
+        del source
+
+    def _parents(self, above: str | None, level: str) -> NDArray[np.object_]:
+        """Return the unit of the level above that holds each; None for the top."""
+        units = self.units[level]
+        if above is None:
+            return np.full(units.size, None, dtype=object)
+        known = self.units[above]
+        if above == "US":
+            return np.full(units.size, known[0], dtype=object)
+        codes = units.astype(f"U{self.source.width(above)}")
+        lost = np.flatnonzero(place_of(codes, known) < 0)
+        if lost.size:
+            raise DataError(
+                f"{self.source.nmf.folder}: unit {units[lost[0]]} of level {level} must lie in a "
+                f"{above} of the folder, got none {str(codes[lost[0]])!r}"
+            )
+        return codes.astype(object)
+
+    def _evidence(
+        self, level: str
+    ) -> tuple[Any, Any, Any, Any, Any]:
+        """Return noisy counts, scales (NaN for no answer), bounds and their rows of a level."""
+        source, units = self.source, self.units[level]
+        low, high = ("", "") if level == "US" else (str(units[0]), str(units[-1]))
+        found = rows_between(source.nmf, level, "DPQuery", low, high, (source.query,))
+        noisy = np.zeros((units.size, source.n_cells), dtype=np.int64)
+        sigma2 = np.full(units.size, np.nan)
+        if (rows := found.get(source.query)) is not None:
+            place = place_of(units, rows.geocodes)
+            if (missing := np.setdiff1d(rows.geocodes, units)).size:
+                raise DataError(
+                    f"{source.nmf.folder}: {level} {missing[0]} has a noisy answer, but the "
+                    "constraints do not list it: copy the whole Constraint folder, or none"
+                )
+            if rows.values.shape[1] != source.n_cells:
+                raise DataError(
+                    f"{source.nmf.folder}: {source.query} must have {source.n_cells} cells at "
+                    f"level {level} as at {source.level}, got {rows.values.shape[1]}"
+                )
+            noisy[place >= 0] = rows.values[place[place >= 0]]
+            sigma2[place >= 0] = rows.sigma2[place[place >= 0]]
+        bounds = source.bounds(units, level, source.target, around=False)
+        return noisy, sigma2, bounds.lower, bounds.upper, bounds.pattern
+
+
+def _tree(source: Source, cell: int, frame: pd.DataFrame) -> Tree:
+    """Return the tree of a cell; say of which one bounds contradict."""
+    try:
+        return Tree.from_frame(frame)
+    except DataError as error:
+        names = sorted(
+            {name for level in source.nmf.levels for name in definitions(source.nmf, level, "Constraint")}
+        )
+        raise DataError(
+            f"{source.nmf.folder}: query {source.query}, cell {cell}, constraints "
+            f"{', '.join(names) or 'none'}: {error}"
+        ) from error
+
+
+def _open(
+    folder: str | Path, query: str, level: str, top: str, budget: str | None
+) -> Source:
+    """Open a folder for one query; both levels exist, the top one is not finer."""
+    check.text(query, "query")
+    source = open_source(str(check.path(folder, "measurements")), level, query, budget)
+    levels = source.nmf.levels
+    check.choice(top, "top", levels)
+    if levels.index(top) > levels.index(level):
+        raise ArgumentError(f"top must be level {level} or a coarser one, got {top}")
+    for other in levels[levels.index(top) : levels.index(level)]:
+        answers = definitions(source.nmf, other, "DPQuery").get(query)
+        labels = None if answers is None else cell_labels(source.nmf.universe, answers)
+        if labels is not None and not np.array_equal(labels, source.target):
+            raise DataError(
+                f"{source.nmf.folder}: query {query} must count the same cells at level {other} "
+                f"as at {level}, got {', '.join(answers or ())}"
+            )
+    return source
+
+
+def measurement_posterior(
+    measurements: str | Path,
+    *,
+    query: str = "total",
+    cell: int = 0,
+    unit: str | None = None,
+    level: str = "Block",
+    top: str = "State",
+    budget: str | None = None,
+    leaf_prior: Any = "flat",
+) -> TreePosterior:
+    """Return the posterior of one count in every place below a unit, given the whole folder.
+
+    Parameters
+    ----------
+    measurements : path-like
+        Folder of a product of noisy measurement files.
+    query : str, default "total"
+        Query whose noisy answers are used, at every level that has them.
+    cell : int, default 0
+        Which of its counts, in C order of its shape.
+    unit : str, optional
+        Geocode of the top unit; by default the only one.
+    level, top : str, default "Block" and "State"
+        Finest and coarsest level.
+    budget : {"pl94-us", "pl94-pr"}, optional
+        Production budget: exact scales of the noise.
+    leaf_prior : LeafPrior, CountLaw, sequence of CountLaw, or "flat"
+        Belief about each count of the finest level before the release, as for
+        :func:`tree_posterior`.
+
+    Returns
+    -------
+    TreePosterior
+        Posterior of every unit, by geocode; all units add up, and keep within exact totals and
+        bounds.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, there is no such level, query, cell or unit, or the
+        posterior is improper.
+    DataError
+        If a row breaks the format, or constraints contradict each other.
+
+    Notes
+    -----
+    Memory: about 2 KiB for each unit of the finest level.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from bayesrisk.readers import write_nmf
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sample = write_nmf(folder + "/US_Person_PL_PROD", rng=1)
+    ...     found = measurement_posterior(sample.folder, unit="057")
+    >>> bool(found.mean[0] == sample.counts["State"][0].sum())  # an exact total
+    True
+    """
+    source = _open(measurements, query, level, top, budget)
+    check.integer(cell, "cell", lower=0, upper=source.n_cells - 1)
+    known, _ = units_between(source.nmf, top)
+    if unit is None and known.size != 1:
+        raise ArgumentError(f"unit must be given: level {top} has {known.size} units")
+    chosen = str(known[0]) if unit is None else check.text(unit, "unit")
+    if chosen not in known:
+        raise ArgumentError(
+            f"unit must be a geocode of level {top}, got {shown(chosen)}"
+            f"{check.did_you_mean(chosen, known.tolist())}"
+        )
+    _, frame = next(_Spine(source, top, chosen).frames(cell, cell + 1))
+    return tree_posterior(_tree(source, cell, frame), leaf_prior=leaf_prior)
+
+
+@dataclass(frozen=True)
+class MeasurementCountsStudy(Study[MeasurementCountsSummary]):
+    """The posterior of the counts of one query in every place, for :func:`run`.
+
+    Every cell of the query has a tree of its own, from the top level to the finest, and
+    :func:`tree_posterior` answers it exactly under a flat prior: noisy answers of all levels,
+    totals and bounds that the constraints state, non-negative counts that add up.
+
+    A complete run has ``counts.parquet`` with a row for each unit and cell (``geocode``,
+    ``level``, ``cell``, ``noisy_count`` and ``sigma2`` of its own answer, ``lower`` and ``upper``,
+    the posterior's ``mean``, ``sd``, ``mode``, ``at_least_one``, the quantiles ``q05`` and
+    ``q95``, and ``truncation_bound``), and ``summary.json``.
+
+    Parameters
+    ----------
+    measurements : path-like
+        Folder of a product of noisy measurement files.
+    query : str, default "total"
+        Query whose counts are asked for; its noisy answers are used, no other's.
+    level : str, default "Block"
+        Finest level.
+    top : str, default "State"
+        Coarsest level: each of its units is a tree, and what levels above say is not used.  An
+        exact count of the top makes that no loss, as that of the population of a state.
+    budget : {"pl94-us", "pl94-pr"}, optional
+        Production budget: exact scales of the noise, instead of those found from variances.
+
+    Raises
+    ------
+    ArgumentError
+        When it runs: if an argument is out of range, there is no such level or query, or a
+        posterior is improper: nothing is released of a count or above it.
+    DataError
+        When it runs: if a row breaks the format, a unit lies in none of the level above, or
+        constraints contradict each other; unit and constraints are named.
+
+    Notes
+    -----
+    Memory: a tree, about 2 KiB for each unit of the finest level below one of the top level, and
+    a shard of at most about 2**19 rows (or one cell of one tree).  A finer ``top`` needs less.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from bayesrisk.experiments import run
+    >>> from bayesrisk.readers import write_nmf
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sample = write_nmf(folder + "/US_Person_PL_PROD", rng=1)
+    ...     summary = run(MeasurementCountsStudy(sample.folder), folder + "/counts")
+    >>> summary.exact["State"], summary.sd["Block"] < summary.noise_sd["Block"]
+    (3, True)
+    """
+
+    measurements: str | Path
+    _: KW_ONLY
+    query: str = "total"
+    level: str = "Block"
+    top: str = "State"
+    budget: str | None = None
+
+    merged = ("counts",)
+
+    @functools.cached_property
+    def config(self) -> MeasurementCountsConfig:
+        """The configuration: everything is checked that can be before a folder is made."""
+        if self.budget is not None:
+            check.choice(self.budget, "budget", BUDGETS)
+        source = self._source()
+        parts = []
+        for state in states_of(source.nmf, self.top):
+            for unit in units_between(source.nmf, self.top, state, state)[0].tolist():
+                nodes = _Spine(source, self.top, unit).size
+                cells = max(1, _NODES // nodes)
+                for first in range(0, source.n_cells, cells):
+                    parts.append((unit, first, min(first + cells, source.n_cells)))
+        if not parts:
+            raise DataError(f"{source.nmf.folder}: level {self.top} must have units, got none")
+        return MeasurementCountsConfig(
+            digest_of(source.nmf.folder),
+            self.query,
+            self.level,
+            self.top,
+            self.budget,
+            tuple(parts),
+        )
+
+    def open(self, folder: str | Path) -> MeasurementCountsFolder:
+        """Return the folder of a run on the counts of noisy measurements."""
+        return MeasurementCountsFolder(folder)
+
+    def _source(self) -> Source:
+        return _open(self.measurements, self.query, self.level, self.top, self.budget)
+
+    def compute(self, shard: int) -> dict[str, pa.Table]:
+        """Return the posteriors of a shard, and a tally of them by level."""
+        source = self._source()
+        unit, first, last = self.config.parts[shard]
+        found = []
+        for cell, frame in _Spine(source, self.top, unit).frames(first, last):
+            result = tree_posterior(_tree(source, cell, frame), leaf_prior="flat")
+            found.append(_rows(result, cell, frame))
+        counts = pd.concat(found, ignore_index=True)
+        schema = pa.schema(
+            [(name, _TYPES.get(name, pa.float64())) for name in counts.columns]
+        )
+        return {
+            "tally": pa.Table.from_pandas(_tally(counts), preserve_index=False),
+            "counts": pa.Table.from_pandas(counts, schema=schema, preserve_index=False),
+        }
+
+    def results(self, folder: PartFolder) -> dict[str, bytes]:
+        """Return the summary as JSON, without how the run came to it."""
+        done = self.summary(folder, Outcome(self.config.shards, 0, 0, True))
+        told = {k: v for k, v in asdict(done).items() if k not in _PROVENANCE}
+        return {"summary.json": (json.dumps(told, indent=2, allow_nan=False) + "\n").encode()}
+
+    def summary(self, folder: PartFolder, outcome: Outcome) -> MeasurementCountsSummary:
+        """Return what was done."""
+        return _summary(folder, self.config, outcome)
+
+    def close(self) -> None:
+        """Forget the folder."""
+        open_source.cache_clear()
+
+
+_TYPES = {
+    "geocode": pa.string(),
+    "level": pa.string(),
+    "cell": pa.int32(),
+    **dict.fromkeys(("noisy_count", "lower", "upper", "mode", "q05", "q95"), pa.int64()),
+}
+
+
+def _rows(result: TreePosterior, cell: int, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the posterior of a cell in every unit, in the order of the frame."""
+    order = result.tree.names.get_indexer(pd.Index(frame["node"]))
+    low, high = result.quantile(_LEVELS)
+    return pd.DataFrame(
+        {
+            "geocode": frame["node"],
+            "level": frame["level"],
+            "cell": cell,
+            "noisy_count": frame["noisy_count"],
+            "sigma2": frame["sigma2"],
+            "lower": frame["lower"],
+            "upper": frame["upper"].astype("Int64"),
+            "mean": result.mean[order],
+            "sd": result.sd[order],
+            "mode": result.mode[order],
+            "at_least_one": result.at_least_one[order],
+            "q05": low[order],
+            "q95": high[order],
+            "truncation_bound": result.truncation_bound,
+        }
+    )
+
+
+def _tally(counts: pd.DataFrame) -> pd.DataFrame:
+    """Return sums by level, which add up over shards."""
+    some = counts.assign(
+        exact=counts["sd"] == 0.0,
+        variance=counts["sd"] ** 2,
+        noise=counts["sigma2"].fillna(0.0),
+        measured=counts["sigma2"].notna(),
+        n=1,
+    )
+    sums = some.groupby("level", sort=True)[["n", "exact", "variance", "noise", "measured"]].sum()
+    bound = some.groupby("level", sort=True)["truncation_bound"].max()
+    return sums.astype({"exact": "int64"}).assign(truncation_bound=bound).reset_index()
+
+
+def _summary(
+    store: PartFolder, config: MeasurementCountsConfig, outcome: Outcome
+) -> MeasurementCountsSummary:
+    parts = [store.read_part(shard, "tally").to_pandas() for shard in sorted(store.finished(config))]
+    total, bound = pd.DataFrame(), 0.0
+    if parts:
+        every = pd.concat(parts)
+        bound = float(every["truncation_bound"].max())
+        total = every.drop(columns="truncation_bound").groupby("level").sum()
+    rows = {str(level): row for level, row in total.iterrows()}
+    return MeasurementCountsSummary(
+        folder=str(store.path),
+        **outcome._asdict(),
+        query=config.query,
+        level=config.level,
+        top=config.top,
+        counts={level: int(row["n"]) for level, row in rows.items()},
+        exact={level: int(row["exact"]) for level, row in rows.items()},
+        sd={level: float(np.sqrt(row["variance"] / row["n"])) for level, row in rows.items()},
+        noise_sd={
+            level: float(np.sqrt(row["noise"] / row["measured"])) if row["measured"] else None
+            for level, row in rows.items()
+        },
+        truncation_bound=bound,
+    )
