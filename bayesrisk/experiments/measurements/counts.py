@@ -24,7 +24,13 @@ from bayesrisk._show import displayed
 from bayesrisk._validation import MAX_COUNT
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.measurements.source import BUDGETS, Source, digest_of, open_source
+from bayesrisk.experiments.measurements.source import (
+    BUDGETS,
+    Source,
+    digest_of,
+    open_source,
+    read_source,
+)
 from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.folder import PartFolder
 from bayesrisk.experiments.runs.study import Outcome, Study
@@ -101,7 +107,7 @@ class MeasurementCountsSummary:
     sd : dict of str to float
         Root of the mean variance of the posterior, by level, in persons.
     noise_sd : dict of str to float or None
-        The same of the noise of the level's own answers, where it has some.
+        Root of the mean scale sigma2 of the noise in the level's own answers, where it has some.
     truncation_bound : float
         Largest bound on what was cut off a posterior.
     """
@@ -146,35 +152,28 @@ class _Spine:
         return sum(units.size for units in self.units.values())
 
     def frames(self, first: int, last: int) -> Iterator[tuple[int, pd.DataFrame]]:
-        """Yield each cell with its table for :meth:`Tree.from_frame`, and level and sigma2."""
-        source, parts = self.source, []
+        """Yield each cell with its table for :meth:`Tree.from_frame`, which has the level too."""
+        parts = []
         for above, level in zip((None, *self.levels), self.levels, strict=False):
             units = self.units[level]
             parts.append((level, units, self._parents(above, level), *self._evidence(level)))
         for cell in range(first, last):
             tables = []
             for level, units, parents, noisy, sigma2, lower, upper, pattern in parts:
-                seen = np.isfinite(sigma2)
-                tables.append(
-                    pd.DataFrame(
-                        {
-                            "node": units,
-                            "parent": parents,
-                            "noisy_count": pd.array(
-                                np.where(seen, noisy[:, cell], 0), "Int64"
-                            ).astype("Int64"),
-                            "sigma2": sigma2,
-                            "lower": lower[pattern, cell],
-                            "upper": pd.Series(upper[pattern, cell]).where(
-                                upper[pattern, cell] < MAX_COUNT
-                            ),
-                            "level": level,
-                        }
-                    )
-                )
-                tables[-1].loc[~seen, "noisy_count"] = pd.NA
+                most = upper[pattern, cell]
+                columns = {
+                    "node": units,
+                    "parent": parents,
+                    "noisy_count": pd.Series(noisy[:, cell], dtype="Int64").where(
+                        np.isfinite(sigma2)
+                    ),
+                    "sigma2": sigma2,
+                    "lower": lower[pattern, cell],
+                    "upper": pd.Series(most, dtype="Int64").where(most < MAX_COUNT),
+                    "level": level,
+                }
+                tables.append(pd.DataFrame(columns))
             yield cell, pd.concat(tables, ignore_index=True)
-        del source
 
     def _parents(self, above: str | None, level: str) -> NDArray[np.object_]:
         """Return the unit of the level above that holds each; None for the top."""
@@ -234,13 +233,9 @@ def _tree(source: Source, cell: int, frame: pd.DataFrame) -> Tree:
         ) from error
 
 
-def _open(
-    folder: str | Path, query: str, level: str, top: str, budget: str | None
-) -> Source:
-    """Open a folder for one query; both levels exist, the top one is not finer."""
-    check.text(query, "query")
-    source = open_source(str(check.path(folder, "measurements")), level, query, budget)
-    levels = source.nmf.levels
+def _checked(source: Source, top: str) -> Source:
+    """Return a source whose query counts the same cells from its level up to the top one."""
+    levels, level, query = source.nmf.levels, source.level, source.query
     check.choice(top, "top", levels)
     if levels.index(top) > levels.index(level):
         raise ArgumentError(f"top must be level {level} or a coarser one, got {top}")
@@ -314,7 +309,9 @@ def measurement_posterior(
     >>> bool(found.mean[0] == sample.counts["State"][0].sum())  # an exact total
     True
     """
-    source = _open(measurements, query, level, top, budget)
+    check.text(query, "query")
+    folder = str(check.path(measurements, "measurements"))
+    source = _checked(read_source(folder, level, query, budget), top)
     check.integer(cell, "cell", lower=0, upper=source.n_cells - 1)
     known, _ = units_between(source.nmf, top)
     if unit is None and known.size != 1:
@@ -420,7 +417,9 @@ class MeasurementCountsStudy(Study[MeasurementCountsSummary]):
         return MeasurementCountsFolder(folder)
 
     def _source(self) -> Source:
-        return _open(self.measurements, self.query, self.level, self.top, self.budget)
+        check.text(self.query, "query")
+        folder = str(check.path(self.measurements, "measurements"))
+        return _checked(open_source(folder, self.level, self.query, self.budget), self.top)
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return the posteriors of a shard, and a tally of them by level."""
@@ -447,7 +446,7 @@ class MeasurementCountsStudy(Study[MeasurementCountsSummary]):
 
     def summary(self, folder: PartFolder, outcome: Outcome) -> MeasurementCountsSummary:
         """Return what was done."""
-        return _summary(folder, self.config, outcome)
+        return _summary(folder, self.config, self._source().nmf.levels, outcome)
 
     def close(self) -> None:
         """Forget the folder."""
@@ -474,7 +473,7 @@ def _rows(result: TreePosterior, cell: int, frame: pd.DataFrame) -> pd.DataFrame
             "noisy_count": frame["noisy_count"],
             "sigma2": frame["sigma2"],
             "lower": frame["lower"],
-            "upper": frame["upper"].astype("Int64"),
+            "upper": frame["upper"],
             "mean": result.mean[order],
             "sd": result.sd[order],
             "mode": result.mode[order],
@@ -501,7 +500,10 @@ def _tally(counts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _summary(
-    store: PartFolder, config: MeasurementCountsConfig, outcome: Outcome
+    store: PartFolder,
+    config: MeasurementCountsConfig,
+    levels: tuple[str, ...],
+    outcome: Outcome,
 ) -> MeasurementCountsSummary:
     parts = [store.read_part(shard, "tally").to_pandas() for shard in sorted(store.finished(config))]
     total, bound = pd.DataFrame(), 0.0
@@ -509,7 +511,7 @@ def _summary(
         every = pd.concat(parts)
         bound = float(every["truncation_bound"].max())
         total = every.drop(columns="truncation_bound").groupby("level").sum()
-    rows = {str(level): row for level, row in total.iterrows()}
+    rows = {level: total.loc[level] for level in levels if level in total.index}
     return MeasurementCountsSummary(
         folder=str(store.path),
         **outcome._asdict(),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,7 +109,7 @@ def around(source: Source, state: str, combine: bool) -> Around:
             inside = units[units.astype(f"U{width}") == lost[0]]
             raise DataError(
                 f"{source.nmf.folder}: unit {inside[0]} of level {source.level} must lie in a "
-                f"{level} that the constraints list, got none {lost[0]!r}"
+                f"{level} that the constraints list, got none {str(lost[0])!r}"
             )
         empty = np.setdiff1d(found, mine)
         broken = np.unique(np.concatenate([broken.astype(f"U{width}"), empty]))
@@ -199,48 +199,62 @@ def combined(
     known_count: int,
 ) -> Evidence:
     """Return what all queries of all usable levels say of the cells of some units."""
-    assert source.target is not None
-    assert source.atoms.of_cell is not None
     out = Evidence.none(units.size, source.n_cells)
     live = bounds.live[bounds.pattern]
-    kept: dict[tuple[str, bytes, bytes], tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
-    everybody = np.arange(units.size), np.zeros_like(live)
+    pairs = _Pairs(source)
     for level in (*near.places, source.level):
-        own = level == source.level
-        inside, others = everybody if own else _elsewhere(source, near, level, units, live)
+        inside, others = np.arange(units.size), np.zeros_like(live)
+        if level != source.level:
+            inside, others = _elsewhere(source, near, level, units, live)
         if not inside.size:
             continue
-        width = source.width(level)
-        codes = units[inside].astype(f"U{width}")
+        codes = units[inside].astype(f"U{source.width(level)}")
         patterns, group = np.unique(
             np.concatenate([live[inside], others], axis=1), axis=0, return_inverse=True
         )
         low, high = str(codes[0]), str(codes[-1])  # sorted as the units are
-        for name, rows in rows_between(source.nmf, level, "DPQuery", low, high).items():
-            labels = cell_labels(source.nmf.universe, rows.answers)
-            if labels is None:
-                continue
+        for rows in rows_between(source.nmf, level, "DPQuery", low, high).values():
             row = place_of(codes, rows.geocodes)
             for number, pattern in enumerate(patterns):
                 mine = np.flatnonzero((group.reshape(-1) == number) & (row >= 0))
-                if not mine.size:
-                    continue
-                mask, other = np.split(pattern, 2)
-                key = (" ".join(rows.answers), mask.tobytes(), other.tobytes())
-                if key not in kept:
-                    if len(kept) >= _KEPT:
-                        kept.clear()
-                    of_cell = source.atoms.of_cell
-                    kept[key] = same_count(source.target, labels, mask[of_cell], other[of_cell])
-                cells, partner = kept[key]
+                cells, partner = pairs.of(rows.answers, pattern) if mine.size else _NO_PAIRS
                 if cells.size:
                     at = row[mine]
-                    out.add(
-                        inside[mine],
-                        cells,
-                        rows.values[np.ix_(at, partner)],
-                        rows.sigma2[at],
-                        known_count,
-                    )
-        del rows
+                    counts = rows.values[np.ix_(at, partner)]
+                    out.add(inside[mine], cells, counts, rows.sigma2[at], known_count)
     return out
+
+
+_NO_PAIRS = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+
+
+class _Pairs:
+    """Cells of the query asked about with those of others that count the same people."""
+
+    def __init__(self, source: Source) -> None:
+        assert source.target is not None
+        assert source.atoms.of_cell is not None
+        self._universe = source.nmf.universe
+        self._target, self._of_cell = source.target, source.atoms.of_cell
+        self._labels: dict[tuple[str, ...], NDArray[np.int64] | None] = {}
+        self._kept: dict[tuple[tuple[str, ...], bytes], Any] = {}
+
+    def of(
+        self, answers: tuple[str, ...], pattern: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the pairs, given in which atoms somebody of the unit and of others can be."""
+        if answers not in self._labels:
+            self._labels[answers] = cell_labels(self._universe, answers)
+        labels = self._labels[answers]
+        if labels is None:
+            return _NO_PAIRS
+        key = answers, pattern.tobytes()
+        if key not in self._kept:
+            if len(self._kept) >= _KEPT:
+                self._kept.clear()
+            live, others = np.split(pattern, 2)
+            self._kept[key] = same_count(
+                self._target, labels, live[self._of_cell], others[self._of_cell]
+            )
+        found: tuple[NDArray[np.int64], NDArray[np.int64]] = self._kept[key]
+        return found

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -31,7 +30,6 @@ from bayesrisk.experiments.runs.folder import PartFolder
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.inference.count.measurement_tables import MeasurementTables
 from bayesrisk.inference.count.posterior import bayes_rule
-from bayesrisk.plotting import plot_noisy_measurements, save_figure
 from bayesrisk.readers.nmf.between import rows_between, states_of, units_between
 from bayesrisk.readers.nmf.bounds import CellBounds, place_of
 
@@ -43,7 +41,6 @@ __all__ = ["MeasurementsConfig", "MeasurementsStudy", "MeasurementsSummary"]
 _CURVE = 120  # thresholds of the curve
 _CELLS = 2**20  # of a shard, about
 _SEVERAL = "several"  # constraints that settle a cell together
-_FIGURE = "risk"
 _PROVENANCE = ("folder", "computed", "resumed")  # what a file of results does not tell
 
 
@@ -204,8 +201,7 @@ class MeasurementsStudy(Study[MeasurementsSummary]):
 
     A complete run has ``risk.parquet`` (a row for each unit and cell: ``geocode``, ``cell``,
     ``noisy_count``, the four columns above, ``values``, the number of noisy values added up, and
-    ``settled_by``, the constraint that fixes the count), ``summary.json`` and the figure
-    ``risk.png`` and ``risk.svg``.
+    ``settled_by``, the constraint that fixes the count) and ``summary.json``.
 
     Parameters
     ----------
@@ -310,17 +306,11 @@ class MeasurementsStudy(Study[MeasurementsSummary]):
         return _parts(source, config, units, combine=config.combine and source.target is not None)
 
     def results(self, folder: PartFolder) -> dict[str, bytes]:
-        """Return the summary as JSON, without how the run came to it, and the figure."""
+        """Return the summary as JSON, without how the run came to it."""
         done = self.summary(folder, Outcome(self.config.shards, 0, 0, True))
         told = {k: v for k, v in asdict(done).items() if k not in _PROVENANCE}
-        with TemporaryDirectory() as place:
-            import pandas as pd
-
-            drawn = plot_noisy_measurements(pd.DataFrame(done.curve), list(self.config.exceeds))
-            files = save_figure(drawn, Path(place) / _FIGURE)
-            figures = {file.name: file.read_bytes() for file in files}
         text = json.dumps(told, indent=2, allow_nan=False) + "\n"
-        return {"summary.json": text.encode(), **figures}
+        return {"summary.json": text.encode()}
 
     def summary(self, folder: PartFolder, outcome: Outcome) -> MeasurementsSummary:
         """Return what was done."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from bayesrisk.readers.nmf.between import QueryRows
 
-__all__ = ["BUDGETS", "Source", "digest_of", "open_source"]
+__all__ = ["BUDGETS", "Source", "digest_of", "open_source", "read_source"]
 
 #: Production budgets that a run may name.
 BUDGETS = ("pl94-us", "pl94-pr")
@@ -148,11 +148,8 @@ def finest(nmf: NoisyMeasurements, asked: dict[str, tuple[str, ...]], level: str
     return max(sizes, key=lambda name: sizes[name])
 
 
-@functools.lru_cache(maxsize=2)
-def open_source(
-    folder: str, level: str, query: str | None, budget: str | None
-) -> Source:
-    """Open a folder for a run; once in each process.
+def read_source(folder: str, level: str, query: str | None, budget: str | None) -> Source:
+    """Return a folder with what its constraints ask, for one query.
 
     Without a query the one with most cells is taken.
     """
@@ -181,3 +178,7 @@ def open_source(
     else:
         cells = int(target.max()) + 1
     return Source(nmf, level, name, cells, target, Atoms(nmf.universe, stated))
+
+
+#: The same, kept while a run lasts: its shards all read one folder.
+open_source = functools.lru_cache(maxsize=1)(read_source)
