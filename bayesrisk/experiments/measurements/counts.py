@@ -393,7 +393,7 @@ class MeasurementCountsStudy(Study[MeasurementCountsSummary]):
         """The configuration: everything is checked that can be before a folder is made."""
         if self.budget is not None:
             check.choice(self.budget, "budget", BUDGETS)
-        source = self._source()
+        source = _checked(self._source(), self.top)
         parts = []
         for state in states_of(source.nmf, self.top):
             for unit in units_between(source.nmf, self.top, state, state)[0].tolist():
@@ -419,7 +419,7 @@ class MeasurementCountsStudy(Study[MeasurementCountsSummary]):
     def _source(self) -> Source:
         check.text(self.query, "query")
         folder = str(check.path(self.measurements, "measurements"))
-        return _checked(open_source(folder, self.level, self.query, self.budget), self.top)
+        return open_source(folder, self.level, self.query, self.budget)
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return the posteriors of a shard, and a tally of them by level."""

@@ -213,7 +213,10 @@ def test_constraints_that_contradict_are_named(tmp_path):
         measurement_posterior(folder, level="County")
     lower = row(counties[0], "hhgq_total_lb", [0, 60, 0, 0, 0, 0, 0, 0], PERSON, sign=">=", hhgq="hhgq")
     write_rows(folder, "County", [row(c, "total", [50], PERSON, sign="=") for c in counties] + [lower])
-    text = "unit 05710001: constraints contradict each other: cell 0 is at least 60.*most 50 by total"
+    text = (
+        "County: unit 05710001: constraints contradict each other: hhgq_total_lb says >= 60 of "
+        "total 1, of which total leave at most 50"
+    )
     with pytest.raises(DataError, match=text):
         measurement_posterior(folder, level="County")
 
