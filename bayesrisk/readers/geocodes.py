@@ -4,8 +4,8 @@ A geocode of the spine is a prefix of those below it.  In the redistricting data
 characters (tribal flag, FIPS code), County 9, Tract 13, Block_Group 15, Block 31; other runs have
 other widths, found from the largest number of children, so readers take them from the file.
 Tracts and block groups are numbered anew, so only the last 16 characters of a block are published
-geography: state 2, county 3, tract 6, block group 1, block 4.  The published 15-digit number leaves out the block group, which is the first
-digit of the block.
+geography: state 2, county 3, tract 6, block group 1, block 4.  The published 15-digit number leaves
+out the block group, which is the first digit of the block.
 """
 
 from collections.abc import Mapping, Sequence

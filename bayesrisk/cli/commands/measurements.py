@@ -202,7 +202,5 @@ def _print_counts(result: "MeasurementCountsSummary", output: Path) -> None:
         for level, number_of in result.counts.items()
     ]
     if rows:
-        print_table(
-            rows, f"Counts of {result.query}, {result.top} to {result.level}, in {output}:"
-        )
+        print_table(rows, f"Counts of {result.query}, {result.top} to {result.level}, in {output}:")
     typer.echo(f"cut off: at most {result.truncation_bound:.3g} of each posterior")

@@ -143,7 +143,9 @@ class _Spine:
         self.levels = levels[levels.index(top) : levels.index(source.level) + 1]
         self.unit = unit
         below = "" if top == "US" else unit
-        self.units = {level: units_between(source.nmf, level, below, below)[0] for level in self.levels}
+        self.units = {
+            level: units_between(source.nmf, level, below, below)[0] for level in self.levels
+        }
         self.levels = tuple(level for level in self.levels if self.units[level].size)
 
     @property
@@ -192,9 +194,7 @@ class _Spine:
             )
         return codes.astype(object)
 
-    def _evidence(
-        self, level: str
-    ) -> tuple[Any, Any, Any, Any, Any]:
+    def _evidence(self, level: str) -> tuple[Any, Any, Any, Any, Any]:
         """Return noisy counts, scales (NaN for no answer), bounds and their rows of a level."""
         source, units = self.source, self.units[level]
         low, high = ("", "") if level == "US" else (str(units[0]), str(units[-1]))
@@ -225,7 +225,11 @@ def _tree(source: Source, cell: int, frame: pd.DataFrame) -> Tree:
         return Tree.from_frame(frame)
     except DataError as error:
         names = sorted(
-            {name for level in source.nmf.levels for name in definitions(source.nmf, level, "Constraint")}
+            {
+                name
+                for level in source.nmf.levels
+                for name in definitions(source.nmf, level, "Constraint")
+            }
         )
         raise DataError(
             f"{source.nmf.folder}: query {source.query}, cell {cell}, constraints "
@@ -430,9 +434,7 @@ class MeasurementCountsStudy(Study[MeasurementCountsSummary]):
             result = tree_posterior(_tree(source, cell, frame), leaf_prior="flat")
             found.append(_rows(result, cell, frame))
         counts = pd.concat(found, ignore_index=True)
-        schema = pa.schema(
-            [(name, _TYPES.get(name, pa.float64())) for name in counts.columns]
-        )
+        schema = pa.schema([(name, _TYPES.get(name, pa.float64())) for name in counts.columns])
         return {
             "tally": pa.Table.from_pandas(_tally(counts), preserve_index=False),
             "counts": pa.Table.from_pandas(counts, schema=schema, preserve_index=False),
@@ -505,7 +507,9 @@ def _summary(
     levels: tuple[str, ...],
     outcome: Outcome,
 ) -> MeasurementCountsSummary:
-    parts = [store.read_part(shard, "tally").to_pandas() for shard in sorted(store.finished(config))]
+    parts = [
+        store.read_part(shard, "tally").to_pandas() for shard in sorted(store.finished(config))
+    ]
     total, bound = pd.DataFrame(), 0.0
     if parts:
         every = pd.concat(parts)

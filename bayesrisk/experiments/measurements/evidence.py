@@ -127,9 +127,7 @@ def around(source: Source, state: str, combine: bool) -> Around:
     return Around(units, listed, keys, counts, places)
 
 
-def _live(
-    source: Source, units: NDArray[np.str_]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _live(source: Source, units: NDArray[np.str_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the pairs of a unit and an atom in which somebody of it can be."""
     owners, atoms = [], []
     for start in range(0, units.size, _CHUNK):
@@ -232,10 +230,8 @@ class _Pairs:
     """Cells of the query asked about with those of others that count the same people."""
 
     def __init__(self, source: Source) -> None:
-        assert source.target is not None
-        assert source.atoms.of_cell is not None
         self._universe = source.nmf.universe
-        self._target, self._of_cell = source.target, source.atoms.of_cell
+        self._target, self._of_cell = source.known_cells()
         self._labels: dict[tuple[str, ...], NDArray[np.int64] | None] = {}
         self._kept: dict[tuple[tuple[str, ...], bytes], Any] = {}
 

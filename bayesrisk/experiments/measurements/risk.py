@@ -382,7 +382,7 @@ def _with_constraints(
     """Return posterior and risk ratio given all values and the constraints; NaN where k is wrong."""
     p, k = config.prior, config.known_count
     joint = np.empty_like(alone)
-    # Where the query's own value is all there is, the numbers without constraints hold to the bit.
+    # Where the query's own value is all there is, numbers without constraints hold to the bit.
     # (In a unit that has an answer its own value is always among those of the count.)
     single = (evidence.values == 1) & measured[:, None]
     todo = ~single
@@ -499,7 +499,9 @@ def _summary(
         units=tally["units"],
         unmeasured=tally.get("unmeasured"),
         cells=tables.cells,
-        settled={k.removeprefix(prefix): v for k, v in sorted(tally.items()) if k.startswith(prefix)},
+        settled={
+            k.removeprefix(prefix): v for k, v in sorted(tally.items()) if k.startswith(prefix)
+        },
         strengthened=tally["strengthened"],
         contradicted=tally["contradicted"],
         ignored=ignored,

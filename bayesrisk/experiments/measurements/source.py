@@ -88,6 +88,12 @@ class Source:
         """Levels around that of the units, coarse to fine."""
         return self.nmf.levels[: self.nmf.levels.index(self.level)]
 
+    def known_cells(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the cell of the query and the atom of every cell of a histogram that is known."""
+        if self.target is None or self.atoms.of_cell is None:
+            raise DataError(f"{self.nmf.folder}: axes of the histogram must be known, but are not")
+        return self.target, self.atoms.of_cell
+
     def width(self, level: str) -> int:
         """Return the characters of a geocode of a level; 0 for the nation."""
         return self.nmf.widths.get(level, 0)
@@ -169,9 +175,10 @@ def read_source(folder: str, level: str, query: str | None, budget: str | None) 
     for other in nmf.levels[: nmf.levels.index(level) + 1]:
         for constraint, answers in definitions(nmf, other, "Constraint").items():
             if stated.setdefault(constraint, answers) != answers:
+                known = ", ".join(stated[constraint])
                 raise DataError(
-                    f"{nmf.folder}: constraint {constraint} must ask {', '.join(stated[constraint])} "
-                    f"at every level, got {', '.join(answers)} at {other}"
+                    f"{nmf.folder}: constraint {constraint} must ask {known} at every level, "
+                    f"got {', '.join(answers)} at {other}"
                 )
     if target is None:
         cells = next(nmf.iter_values(level, name)).values.shape[1]

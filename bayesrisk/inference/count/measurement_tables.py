@@ -150,7 +150,7 @@ class MeasurementTables:
         return posterior, ratio
 
     def counted(self) -> tuple[list[float], list[int], list[int]]:
-        """Return scale, noisy count and how many cells have it, in order: what :meth:`add` takes."""
+        """Return scales, noisy counts and numbers of cells, in order, for :meth:`add`."""
         found: dict[tuple[float, int], int] = {}
         for sigma2, table in self._tables.items():
             for place in np.flatnonzero(table.histogram).tolist():

@@ -278,8 +278,8 @@ def run(
             narrowed = 1
     if passage.empty:
         raise ArgumentError(
-            "leaf_prior, other priors and bounds must allow some set of counts that adds up, got none "
-            "whose evidence is within exp(-600) of the best for each count alone"
+            "leaf_prior, other priors and bounds must allow some set of counts that adds up, got "
+            "none whose evidence is within exp(-600) of the best for each count alone"
         )
     passage.down()
     return passage.marginals(bound)

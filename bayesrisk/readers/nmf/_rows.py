@@ -177,11 +177,14 @@ class Rows:
         check_suffix(names, suffix, self.file, start)
         texts = names.cast(pa.string())
         for name in pc.unique(texts).to_pylist():
-            yield name.removesuffix(suffix), Rows(
-                self.file, self._table.filter(pc.equal(texts, name))
+            yield (
+                name.removesuffix(suffix),
+                Rows(self.file, self._table.filter(pc.equal(texts, name))),
             )
 
-    def sigma2(self, scales: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> NDArray[np.float64]:
+    def sigma2(
+        self, scales: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
         """Return the scale of each row's noise; refuse a variance that a budget excludes."""
         variance = self.variance()
         found = scales(variance)

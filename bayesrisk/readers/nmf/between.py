@@ -67,7 +67,9 @@ def _pieces(
 ) -> Iterator[tuple[str | None, Rows]]:
     """Yield rows of units in a range, with the state of their folder."""
     axes = tuple(nmf.universe.axes)
-    rows = max(1, BATCH_CELLS // (2 * (nmf.universe.size or _MOST))) if "value" in columns else _NAMES
+    rows = (
+        max(1, BATCH_CELLS // (2 * (nmf.universe.size or _MOST))) if "value" in columns else _NAMES
+    )
     for file, state in files_of(nmf.folder, level, kind):
         shared = min(len(state or ""), len(low))
         if state is not None and not low[:shared] <= state[:shared] <= high[:shared]:
@@ -210,9 +212,7 @@ def _one_sign(rows: Rows) -> str:
     if bad.any():
         place = int(bad.argmax())
         wanted = ", ".join(SIGNS) if signs[0] not in SIGNS else f"{signs[0]!r} as above"
-        raise rows.refuse(
-            place, "sign", f"must be one of {wanted}, got {shown(str(signs[place]))}"
-        )
+        raise rows.refuse(place, "sign", f"must be one of {wanted}, got {shown(str(signs[place]))}")
     return str(signs[0])
 
 

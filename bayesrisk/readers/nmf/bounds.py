@@ -86,9 +86,13 @@ class Atoms:
         """Number of atoms."""
         return 0 if self.of_cell is None else int(self.of_cell.max()) + 1
 
-    def labels(self, name: str) -> NDArray[np.int64] | None:
+    def knows(self, name: str) -> bool:
+        """Return whether a constraint is understood."""
+        return name in self._labels
+
+    def labels(self, name: str) -> NDArray[np.int64]:
         """Return the total of a constraint that counts each cell, -1 for none."""
-        return self._labels.get(name)
+        return self._labels[name]
 
     def of_atoms(self, name: str) -> NDArray[np.int64]:
         """Return the total of a constraint that counts each atom, -1 for none."""
@@ -156,7 +160,6 @@ def cell_bounds(
     for number, (_, name, sign, start, size, own) in enumerate(columns):
         totals = distinct[:, start : start + size]
         labels = atoms.labels(name)
-        assert labels is not None
         if sign in ("=", "<="):
             around = _around(labels, target, n_cells)
             held = np.flatnonzero(around >= 0)
@@ -168,9 +171,7 @@ def cell_bounds(
             of_atoms = atoms.of_atoms(name)
             inside = np.flatnonzero(of_atoms >= 0)
             stated = totals[:, of_atoms[inside]]
-            most[:, inside] = np.minimum(
-                most[:, inside], np.where(stated < 0, MAX_COUNT, stated)
-            )
+            most[:, inside] = np.minimum(most[:, inside], np.where(stated < 0, MAX_COUNT, stated))
         if sign in ("=", ">=") and own:
             held_by = _inside(labels, target, size)
             sums = np.zeros_like(lower)
@@ -208,7 +209,7 @@ def _stacked(
     for before, width, found in rows:
         codes = units.astype(f"U{width}") if width else np.full(units.size, "")
         for name, stated in sorted(found.items()):
-            if atoms.labels(name) is None:
+            if not atoms.knows(name):
                 continue
             place = place_of(codes, stated.geocodes) if width else np.zeros(units.size, np.int64)
             size = stated.values.shape[1]

@@ -115,7 +115,7 @@ class NoisyMeasurements:
         Returns
         -------
         NoisyMeasurements
-            The folder, of which only the columns of one file and the first row of each level were read.
+            The folder, of which only the columns of one file and a row of each level were read.
 
         Raises
         ------

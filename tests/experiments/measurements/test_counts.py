@@ -1,5 +1,6 @@
 """Posteriors of all counts of a folder, against closed forms and enumeration."""
 
+import itertools
 import shutil
 
 import numpy as np
@@ -20,7 +21,9 @@ def pair(folder, total=100):
     """Write two noisy counts, 30 and 80, of counties whose state counts 100 exactly."""
     counties = [f"{STATE}1000{i}" for i in (1, 2)]
     write_rows(folder, "State", [row(STATE, "total", [total], PERSON, sign="=")])
-    rows = [row(c, "total", [y], PERSON, variance=25.0) for c, y in zip(counties, (30, 80), strict=True)]
+    rows = [
+        row(c, "total", [y], PERSON, variance=25.0) for c, y in zip(counties, (30, 80), strict=True)
+    ]
     write_rows(folder, "County", rows)
     return counties
 
@@ -92,7 +95,7 @@ def test_small_spines_against_enumeration(tmp_path, seed):
         )
         leaves = oracle.leaves_of(plain)
         bounds = {
-            node: (lambda x, most=int(sum(count)): 0.0 if x <= most else -np.inf)
+            node: (lambda x, count=count: 0.0 if x <= count.sum() else -np.inf)
             for node, count in truth.items()
         }
         supports = [np.arange(int(sum(truth[leaf])) + 1) for leaf in leaves]
@@ -120,18 +123,21 @@ def test_every_place_and_cell_once_and_they_add_up(sample, counts):
     levels = ["State", "County", "Tract", "Block_Group", "Block"]
     assert result.counts == {level: 3 * sample.geocodes[level].size for level in levels}
     assert list(result.counts) == levels
-    for above, level in zip(levels, levels[1:], strict=False):
+    for above, level in itertools.pairwise(levels):
         upper, lower = (table[table["level"] == name] for name in (above, level))
         assert sorted(set(lower["geocode"])) == sample.geocodes[level].tolist()
         sums = lower.groupby([lower["geocode"].str[: widths[above]], "cell"])["mean"].sum()
-        np.testing.assert_allclose(
-            sums.loc[list(zip(upper["geocode"], upper["cell"], strict=True))], upper["mean"], rtol=1e-9, atol=1e-9
-        )  # fmt: skip
+        keys = list(zip(upper["geocode"], upper["cell"], strict=True))
+        np.testing.assert_allclose(sums.loc[keys], upper["mean"], rtol=1e-9, atol=1e-9)
 
 
 def test_only_children_count_what_their_parent_counts(sample, counts):
     table = counts[1].set_index(["geocode", "cell"])
-    silent = [c for c, r in zip(sample.geocodes["Block"], sample.rho["Block", "hhinstlevels"], strict=True) if not r]
+    silent = [
+        c
+        for c, r in zip(sample.geocodes["Block"], sample.rho["Block", "hhinstlevels"], strict=True)
+        if not r
+    ]
     assert silent
     for code in silent:
         for cell in range(3):
@@ -173,9 +179,13 @@ def test_workers_tops_and_parts_do_not_matter(sample, tmp_path, monkeypatch):
     for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     monkeypatch.setattr(module, "_NODES", 1)
-    cells = run_measurement_counts(sample.folder, tmp_path / "c", query="hhinstlevels", level="Tract")
+    cells = run_measurement_counts(
+        sample.folder, tmp_path / "c", query="hhinstlevels", level="Tract"
+    )
     monkeypatch.undo()
-    whole = run_measurement_counts(sample.folder, tmp_path / "d", query="hhinstlevels", level="Tract")
+    whole = run_measurement_counts(
+        sample.folder, tmp_path / "d", query="hhinstlevels", level="Tract"
+    )
     assert cells.shards == 3 * whole.shards
     key = ["cell", "geocode"]
     a, b = (pd.read_parquet(tmp_path / n / "counts.parquet").sort_values(key) for n in "cd")
@@ -199,7 +209,9 @@ def test_a_folder_without_constraints_is_read_as_it_is(sample, tmp_path):
     """Only children are not listed then; their parents stand for them."""
     folder = tmp_path / "nmf"
     for level in ("State", "County", "Tract"):
-        shutil.copytree(sample.folder / f"{level}.parquet/DPQuery", folder / f"{level}.parquet/DPQuery")
+        shutil.copytree(
+            sample.folder / f"{level}.parquet/DPQuery", folder / f"{level}.parquet/DPQuery"
+        )
     found = measurement_posterior(folder, level="Tract", unit="057")
     exact = measurement_posterior(sample.folder, level="Tract", unit="057")
     assert found.sd[0] > 0.0 == exact.sd[0]
@@ -209,10 +221,16 @@ def test_constraints_that_contradict_are_named(tmp_path):
     counties = pair(tmp_path / "nmf")
     folder = tmp_path / "nmf"
     write_rows(folder, "County", [row(c, "total", [49], PERSON, sign="=") for c in counties])
-    with pytest.raises(DataError, match="query total, cell 0, constraints total: row 0, node '057'"):
+    with pytest.raises(
+        DataError, match="query total, cell 0, constraints total: row 0, node '057'"
+    ):
         measurement_posterior(folder, level="County")
-    lower = row(counties[0], "hhgq_total_lb", [0, 60, 0, 0, 0, 0, 0, 0], PERSON, sign=">=", hhgq="hhgq")
-    write_rows(folder, "County", [row(c, "total", [50], PERSON, sign="=") for c in counties] + [lower])
+    lower = row(
+        counties[0], "hhgq_total_lb", [0, 60, 0, 0, 0, 0, 0, 0], PERSON, sign=">=", hhgq="hhgq"
+    )
+    write_rows(
+        folder, "County", [row(c, "total", [50], PERSON, sign="=") for c in counties] + [lower]
+    )
     text = (
         "County: unit 05710001: constraints contradict each other: hhgq_total_lb says >= 60 of "
         "total 1, of which total leave at most 50"
@@ -224,11 +242,11 @@ def test_constraints_that_contradict_are_named(tmp_path):
 def test_bad_arguments(sample, tmp_path):
     with pytest.raises(ArgumentError, match="top must be level Tract or a coarser one, got Block"):
         run_measurement_counts(sample.folder, tmp_path / "r", level="Tract", top="Block")
-    with pytest.raises(ArgumentError, match="query must be one of.*Did you mean 'total'"):
+    with pytest.raises(ArgumentError, match=r"query must be one of.*Did you mean 'total'"):
         run_measurement_counts(sample.folder, tmp_path / "r", query="totel")
     with pytest.raises(ArgumentError, match="unit must be given: level State has 3 units"):
         measurement_posterior(sample.folder)
-    with pytest.raises(ArgumentError, match="unit must be a geocode of level State.*mean '057'"):
+    with pytest.raises(ArgumentError, match=r"unit must be a geocode of level State.*mean '057'"):
         measurement_posterior(sample.folder, unit="0570")
     with pytest.raises(ArgumentError, match="cell must be <= 0"):
         measurement_posterior(sample.folder, unit="057", cell=1)

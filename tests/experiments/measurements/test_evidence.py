@@ -166,9 +166,7 @@ def test_places_that_are_not_complete_say_nothing(folder, tmp_path):
             copy = tmp_path / "copy"
             shutil.copytree(folder, copy)
             for kind in ("DPQuery", "Constraint"):
-                without(
-                    copy, "Block_Group", kind, lambda code: code[:13] != tract or code == kept
-                )
+                without(copy, "Block_Group", kind, lambda code: code[:13] != tract or code == kept)
         source = copy if name == "complete in name" else folder
         run_measurements(source, tmp_path / name, prior=0.1)
         frame = pd.read_parquet(tmp_path / name / "risk.parquet")

@@ -93,9 +93,7 @@ def test_trees_with_bounds_against_enumeration(short, seed):
         patch.setattr(_plan, "_SHORT", short)
         found = tree_posterior(Tree.from_frame(frame), leaf_prior="flat")
     logs = {r.node: log_bound(r.lower, r.upper) for r in frame.itertuples()}
-    truth = oracle.brute_force(
-        frame, [COUNTS] * len(leaves), [oracle.log_flat] * len(leaves), logs
-    )
+    truth = oracle.brute_force(frame, [COUNTS] * len(leaves), [oracle.log_flat] * len(leaves), logs)
     assert oracle.worst_gap(found, truth) < TOLERANCE
     assert found.truncation_bound <= 1e-15
 
@@ -146,7 +144,9 @@ def test_wide_bounds_need_no_table():
 
 def test_an_exact_total_far_from_the_noise():
     """All windows move to where the total wants them."""
-    found = tree_posterior(pair(lower=[400, None, None], upper=[400, None, None]), leaf_prior="flat")
+    found = tree_posterior(
+        pair(lower=[400, None, None], upper=[400, None, None]), leaf_prior="flat"
+    )
     np.testing.assert_allclose(found.mean, [400.0, 175.0, 225.0], rtol=1e-9)
 
 

@@ -57,7 +57,9 @@ def test_bounds_hold_the_truth_and_are_those_of_each_constraint(counts, asked, t
     mine = [{c for c in range(6) if wanted[c] == t} for t in range(wanted.max() + 1)]
     for number, (answers, sign, slack) in enumerate(asked):
         labels = cell_labels(SMALL, answers)
-        totals = [sum(counts[c] for c in range(6) if labels[c] == g) for g in range(labels.max() + 1)]
+        totals = [
+            sum(counts[c] for c in range(6) if labels[c] == g) for g in range(labels.max() + 1)
+        ]
         step = {"=": 0, "<=": slack, ">=": -slack}[sign]
         values = [max(total + step, 0) for total in totals]
         rows[f"c{number}"] = stated(f"c{number}", answers, sign, values)
@@ -97,7 +99,9 @@ def test_contradictions_name_unit_and_constraints():
     atoms = Atoms(SMALL, {name: r.answers for name, r in rows.items()})
     text = "here: unit 057: constraints contradict each other: least says >= 5 of total 0, of which"
     with pytest.raises(DataError, match=f"{text} most leave at most 4"):
-        cell_bounds(atoms, cell_labels(SMALL, ("a", "b")), np.array(["057"]), [("", 3, rows)], "here")
+        cell_bounds(
+            atoms, cell_labels(SMALL, ("a", "b")), np.array(["057"]), [("", 3, rows)], "here"
+        )
 
 
 # --- widths and ranges ------------------------------------------------------------------------
@@ -156,7 +160,11 @@ def test_rows_of_a_range_are_those_of_the_whole(tmp_path):
         values = np.concatenate([b.values for b in batches])[inside]
         np.testing.assert_array_equal(rows.values, values)
     by_county = rows_between(nmf, "Block", "DPQuery", "058100031", "157")["total"].geocodes
-    expected = [c for c in units if c[:9] >= "058100031" and sample.rho["Block", "total"][list(units).index(c)]]
+    expected = [
+        c
+        for c in units
+        if c[:9] >= "058100031" and sample.rho["Block", "total"][list(units).index(c)]
+    ]
     assert by_county.tolist() == expected
 
 
