@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import unittest.mock
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np

@@ -5,17 +5,13 @@ May import everything but ``cli``; writes only inside the folder it is given.
 
 from bayesrisk.experiments.claims import ClaimsConfig, ClaimsStudy, ClaimsSummary
 from bayesrisk.experiments.linkage.report import write_reidentification
+from bayesrisk.experiments.measurements.config import MeasurementCountsConfig, MeasurementsConfig
 from bayesrisk.experiments.measurements.counts import (
-    MeasurementCountsConfig,
     MeasurementCountsStudy,
     MeasurementCountsSummary,
-    measurement_posterior,
 )
-from bayesrisk.experiments.measurements.risk import (
-    MeasurementsConfig,
-    MeasurementsStudy,
-    MeasurementsSummary,
-)
+from bayesrisk.experiments.measurements.risk import MeasurementsStudy, MeasurementsSummary
+from bayesrisk.experiments.measurements.spine import measurement_posterior
 from bayesrisk.experiments.occupancy import (
     OccupancyAttackStudy,
     OccupancyAttackSummary,

@@ -177,7 +177,7 @@ def _print_risk(result: "MeasurementsSummary", output: Path) -> None:
     all_of = (f"all {result.known_count}", f"all {result.known_count + 1}")
     names = ("risk ratio", "cells", *all_of, "proved empty", "with constraints")
     widths = (12, 14, 26, 26, 14, 18)
-    lines = [names]
+    lines: list[tuple[str, ...]] = [names]
     for row in result.exceedance:
         expected = [
             f"{row[f'expected_{name}']:.6g} +- {row[f'error_{name}']:.3g}"
