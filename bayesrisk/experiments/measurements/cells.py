@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.measurements.config import MeasurementsConfig
 from bayesrisk.experiments.measurements.evidence import Evidence, around, combined
 from bayesrisk.experiments.measurements.source import Source
@@ -26,17 +25,12 @@ def cells_of(
     source: Source, config: MeasurementsConfig, units: NDArray[np.str_], *, combine: bool
 ) -> dict[str, pa.Table]:
     """Return the parts of a shard of units."""
-    near = around(source, str(units[0])[: source.width("State")], config.combine)
+    near = around(source, source.state_of(str(units[0])), config.combine)
     width = source.width(source.level)
     low, high = str(units[0])[:width], str(units[-1])[:width]
     found = rows_between(source.nmf, source.level, "DPQuery", low, high, (source.query,))
     own = found.get(source.query)
     row = np.full(units.size, -1) if own is None else place_of(units, own.geocodes)
-    if own is not None and (missing := np.setdiff1d(own.geocodes, units)).size:
-        raise DataError(
-            f"{source.nmf.folder}: {source.level} {missing[0]} has a noisy answer, but the "
-            f"constraints of its state do not list it: copy the whole Constraint folder, or none"
-        )
     absent = int((row < 0).sum()) if near.listed else None
     if not config.combine:  # units without an answer to the query have nothing to be judged by
         units, row = units[row >= 0], row[row >= 0]

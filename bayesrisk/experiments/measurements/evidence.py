@@ -95,6 +95,13 @@ def around(source: Source, state: str, combine: bool) -> Around:
     of the level in question.
     """
     units, listed = units_between(source.nmf, source.level, state, state)
+    if listed:
+        answered, _ = units_between(source.nmf, source.level, state, state, ("DPQuery",))
+        if (missing := np.setdiff1d(answered, units)).size:
+            raise DataError(
+                f"{source.nmf.folder}: {source.level} {missing[0]} has a noisy answer, but the "
+                "constraints of its state do not list it: copy the whole Constraint folder, or none"
+            )
     levels = [level for level in source.above if level != "US"]
     places: dict[str, NDArray[np.str_]] = {}
     broken: NDArray[np.str_] = np.empty(0, dtype="U1")

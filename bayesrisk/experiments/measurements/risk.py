@@ -254,7 +254,7 @@ class MeasurementsStudy(Study[MeasurementsSummary]):
         """Return cells, how often each noisy count occurs, and a tally of a shard."""
         source, config = self._source(), self.config
         low, high = config.ranges[shard]
-        near = around(source, low[: source.width("State")], config.combine)
+        near = around(source, source.state_of(low), config.combine)
         units = near.units[slice(*np.searchsorted(near.units, [low, high + ":"]))]
         return cells_of(source, config, units, combine=config.combine and source.target is not None)
 

@@ -16,7 +16,7 @@ from bayesrisk import _validation as check
 from bayesrisk._validation import MAX_COUNT
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.readers import NoisyMeasurements
+from bayesrisk.readers import SPINE_WIDTHS, NoisyMeasurements
 from bayesrisk.readers.nmf.axes import cell_labels
 from bayesrisk.readers.nmf.between import definitions, rows_between
 from bayesrisk.readers.nmf.bounds import Atoms, CellBounds, cell_bounds
@@ -93,6 +93,11 @@ class Source:
         if self.target is None or self.atoms.of_cell is None:
             raise DataError(f"{self.nmf.folder}: axes of the histogram must be known, but are not")
         return self.target, self.atoms.of_cell
+
+    def state_of(self, code: str) -> str:
+        """Return the state of a unit: the beginning of its geocode; nothing for the nation."""
+        wide = self.nmf.widths.get("State", SPINE_WIDTHS["State"])
+        return "" if self.level == "US" else code[:wide]
 
     def width(self, level: str) -> int:
         """Return the characters of a geocode of a level; 0 for the nation."""

@@ -105,13 +105,17 @@ def states_of(nmf: NoisyMeasurements, level: str) -> list[str]:
 
 
 def units_between(
-    nmf: NoisyMeasurements, level: str, low: str = "", high: str = ""
+    nmf: NoisyMeasurements,
+    level: str,
+    low: str = "",
+    high: str = "",
+    kinds: tuple[str, ...] = ("Constraint", "DPQuery"),
 ) -> tuple[NDArray[np.str_], bool]:
     """Return the geocodes of the units in a range, sorted, and whether constraints list them.
 
     Where a level has no constraints, units are those with a noisy answer.
     """
-    for kind in ("Constraint", "DPQuery"):
+    for kind in kinds:
         found: set[str] = set()
         for state, rows in _pieces(nmf, level, kind, ("geocode",), low, high):
             found |= set(rows.geocodes(level, nmf.widths.get(level), state).tolist())
