@@ -10,7 +10,7 @@ import functools
 import json
 from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -268,11 +268,8 @@ def _summary(
         every = pd.concat(parts)
         bound = float(every["truncation_bound"].max())
         total = every.drop(columns="truncation_bound").groupby("level").sum()
-    rows: dict[str, dict[str, float]] = {
-        level: {str(name): float(value) for name, value in total.loc[level].items()}
-        for level in levels
-        if level in total.index
-    }
+    found: dict[Any, dict[str, Any]] = total.to_dict(orient="index")
+    rows = {level: found[level] for level in levels if level in found}
     return MeasurementCountsSummary(
         folder=str(store.path),
         **outcome._asdict(),
