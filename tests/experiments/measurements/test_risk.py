@@ -305,10 +305,12 @@ def test_bad_arguments(sample, tmp_path):
         assert refuses(lambda bad: call(exceeds=[1.5, bad]), "exceeds", bad)
     for bad in ("1.5", 1.5, None):
         assert refuses(lambda bad: call(exceeds=bad), "exceeds", bad)
-    with pytest.raises(ArgumentError, match=r"level must be one of US.*Did you mean 'Block'"):
-        call(level="Blok")
-    with pytest.raises(ArgumentError, match=r"query must be one of cenrace.*Did you mean 'hhgq'"):
-        call(query="hhqg")
+    with pytest.raises(ArgumentError, match=r"level must be one of US.*Did you mean 'Tract'"):
+        call(level="tract")
+    with pytest.raises(
+        ArgumentError, match=r"query must be one of cenrace.*Did you mean 'hispanic'"
+    ):
+        call(query="hispanics")
     with pytest.raises(ArgumentError, match="budget must be one of pl94-us, pl94-pr"):
         call(budget="dhc-us")
     assert list(tmp_path.iterdir()) == []
