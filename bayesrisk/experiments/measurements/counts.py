@@ -268,7 +268,7 @@ def _summary(
         every = pd.concat(parts)
         bound = float(every["truncation_bound"].max())
         total = every.drop(columns="truncation_bound").groupby("level").sum()
-    found: dict[Any, dict[str, Any]] = total.to_dict(orient="index")
+    found: dict[Any, dict[Any, Any]] = total.to_dict(orient="index")
     rows = {level: found[level] for level in levels if level in found}
     return MeasurementCountsSummary(
         folder=str(store.path),
