@@ -212,6 +212,6 @@ def test_combining(compare, tmp_path):
     ]
     np.testing.assert_allclose(found["posterior_with_constraints"], twin, rtol=1e-9)
     compare(
-        ours, lambda: one_by_one(folder), aim="faster, though opening a small folder weighs more on ours", ours_units=len(found),
+        ours, lambda: one_by_one(folder), aim="faster", ours_units=len(found),
         twin_units=len(found), rounds=3,
     )  # fmt: skip
