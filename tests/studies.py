@@ -2,6 +2,8 @@
 
 from bayesrisk.experiments import (
     ClaimsStudy,
+    MeasurementCountsStudy,
+    MeasurementsStudy,
     OccupancyAttackStudy,
     OccupancyStudy,
     ReconstructionStudy,
@@ -27,6 +29,14 @@ def run_reconstruction(tables, folder, **options):
 
 def run_claims(tables, folder, **options):
     return _into(ClaimsStudy, tables, folder, options)
+
+
+def run_measurements(measurements, folder, **options):
+    return _into(MeasurementsStudy, measurements, folder, options)
+
+
+def run_measurement_counts(measurements, folder, **options):
+    return _into(MeasurementCountsStudy, measurements, folder, options)
 
 
 def run_occupancy_attack(blocks, folder, **options):

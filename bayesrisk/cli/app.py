@@ -62,7 +62,7 @@ _add(
     app,
     "Risk",
     measurements,
-    "bayesrisk measurements sample:noisy-measurements -o risk.parquet --prior 1/10 --exceeds 2",
+    "bayesrisk measurements sample:noisy-measurements -o risk --prior 1/10 --exceeds 2",
 )
 _add(
     app,

@@ -5,7 +5,13 @@ May import everything but ``cli``; writes only inside the folder it is given.
 
 from bayesrisk.experiments.claims import ClaimsConfig, ClaimsStudy, ClaimsSummary
 from bayesrisk.experiments.linkage.report import ReidentificationReport, write_reidentification
-from bayesrisk.experiments.measurements import NoisyMeasurementRisk, noisy_measurement_risk
+from bayesrisk.experiments.measurements.config import MeasurementCountsConfig, MeasurementsConfig
+from bayesrisk.experiments.measurements.counts import (
+    MeasurementCountsStudy,
+    MeasurementCountsSummary,
+)
+from bayesrisk.experiments.measurements.risk import MeasurementsStudy, MeasurementsSummary
+from bayesrisk.experiments.measurements.spine import measurement_posterior
 from bayesrisk.experiments.occupancy import (
     OccupancyAttackStudy,
     OccupancyAttackSummary,
@@ -33,7 +39,12 @@ __all__ = [
     "ClaimsConfig",
     "ClaimsStudy",
     "ClaimsSummary",
-    "NoisyMeasurementRisk",
+    "MeasurementCountsConfig",
+    "MeasurementCountsStudy",
+    "MeasurementCountsSummary",
+    "MeasurementsConfig",
+    "MeasurementsStudy",
+    "MeasurementsSummary",
     "OccupancyAttackStudy",
     "OccupancyAttackSummary",
     "OccupancyConfig",
@@ -51,7 +62,7 @@ __all__ = [
     "SweepStudy",
     "SweepSummary",
     "load_config",
-    "noisy_measurement_risk",
+    "measurement_posterior",
     "parse_config",
     "read_reconstruction",
     "read_results",

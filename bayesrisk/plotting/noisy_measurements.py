@@ -46,7 +46,7 @@ def plot_noisy_measurements(
     ----------
     curve : pandas.DataFrame
         Columns ``risk_ratio``, ``cells``, ``expected_known``, ``error_known``,
-        ``expected_one_more`` and ``error_one_more``, as in :class:`NoisyMeasurementRisk`.
+        ``expected_one_more`` and ``error_one_more``: a frame of ``MeasurementsSummary.curve``.
     thresholds : iterable of float, optional
         Risk ratios to mark.
     ax : matplotlib.axes.Axes, optional

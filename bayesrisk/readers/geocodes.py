@@ -1,13 +1,14 @@
 """Geocodes of the 2020 spine, and the way from them to published block numbers.
 
-A geocode of the spine is a prefix of those below it: State 3 characters (tribal flag, FIPS code),
-County 9, Tract 13, Block_Group 15, Block 31.  Tracts and block groups are numbered anew, so only
-the last 16 characters of a block are published geography: state 2, county 3, tract 6, block
-group 1, block 4.  The published 15-digit number leaves out the block group, which is the first
-digit of the block.
+A geocode of the spine is a prefix of those below it.  In the redistricting data a State has 3
+characters (tribal flag, FIPS code), County 9, Tract 13, Block_Group 15, Block 31; other runs have
+other widths, found from the largest number of children, so readers take them from the file.
+Tracts and block groups are numbered anew, so only the last 16 characters of a block are published
+geography: state 2, county 3, tract 6, block group 1, block 4.  The published 15-digit number leaves
+out the block group, which is the first digit of the block.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -27,7 +28,8 @@ __all__ = [
     "spine_ancestor",
 ]
 
-#: Characters of a geocode by level, coarse to fine (the nation's is not used).
+#: Characters of a geocode by level, coarse to fine, in the redistricting data of 2020 (the
+#: nation's is not used); a file's own are in ``NoisyMeasurements.widths``.
 SPINE_WIDTHS = MappingProxyType(
     {"US": 0, "State": 3, "County": 9, "Tract": 13, "Block_Group": 15, "Block": 31}
 )
@@ -54,7 +56,6 @@ WATER_BLOCKS_2020 = MappingProxyType(
 )
 _SUFFIX = 16  # characters of a block's geocode that are published geography
 _BLOCK = SPINE_WIDTHS["Block"]
-_GROUP = SPINE_WIDTHS["Block_Group"]
 _GROUP_DIGIT, _BLOCK_DIGIT = 11, 12  # places within the suffix, from 0
 
 
@@ -64,10 +65,13 @@ def _characters(codes: NDArray[np.str_], width: int) -> NDArray[np.uint32]:
     return fixed.view(np.uint32).reshape(codes.size, -1)
 
 
-def first_fault(codes: NDArray[np.str_], level: str) -> tuple[int, str] | None:
+def first_fault(
+    codes: NDArray[np.str_], level: str, width: int | None = None
+) -> tuple[int, str] | None:
     """Return the place of the first code that is no geocode of ``level``, and what it must be.
 
-    Levels that the spine of the redistricting data does not have are checked for digits only.
+    ``width`` is the number of characters; by default that of the redistricting data, and levels
+    which those do not have are checked for digits only.
     """
     if level == "US" or codes.size == 0:
         return None
@@ -75,7 +79,7 @@ def first_fault(codes: NDArray[np.str_], level: str) -> tuple[int, str] | None:
     points = _characters(codes, longest)
     digits = ((points >= ord("0")) & (points <= ord("9"))) | (points == 0)
     lengths = np.char.str_len(codes)
-    expected = SPINE_WIDTHS.get(level)
+    expected = SPINE_WIDTHS.get(level) if width is None else width
     rules: list[tuple[NDArray[np.bool_], str]] = [
         (digits.all(axis=1) & (lengths > 0), "digits only"),
         (
@@ -87,14 +91,15 @@ def first_fault(codes: NDArray[np.str_], level: str) -> tuple[int, str] | None:
             "a tribal flag 0 or 1 in front",
         ),
     ]
-    if level == "Block" and longest >= _BLOCK:
+    group = (expected or 0) - _SUFFIX
+    if level == "Block" and longest >= group + _SUFFIX >= SPINE_WIDTHS["State"] + _SUFFIX:
         rules += [
             (
-                (points[:, 1:3] == points[:, _GROUP : _GROUP + 2]).all(axis=1),
+                (points[:, 1:3] == points[:, group : group + 2]).all(axis=1),
                 "the same state in its spine and in its last 16 characters",
             ),
             (
-                points[:, _GROUP + _GROUP_DIGIT] == points[:, _GROUP + _BLOCK_DIGIT],
+                points[:, group + _GROUP_DIGIT] == points[:, group + _BLOCK_DIGIT],
                 "a block number that starts with its block group",
             ),
         ]
@@ -102,7 +107,7 @@ def first_fault(codes: NDArray[np.str_], level: str) -> tuple[int, str] | None:
     return min(faults, key=lambda fault: fault[0]) if faults else None
 
 
-def _codes(values: Any, name: str, level: str) -> NDArray[np.str_]:
+def _codes(values: Any, name: str, level: str, *, width: int | None = None) -> NDArray[np.str_]:
     """Return geocodes of a level as an array of strings, or say which one is not."""
     if isinstance(values, str):
         raise ArgumentTypeError(f"{name} must be an array of strings, got {shown(values)}")
@@ -113,7 +118,7 @@ def _codes(values: Any, name: str, level: str) -> NDArray[np.str_]:
         raise ArgumentTypeError(f"{name} must be an array of strings, got dtype {array.dtype}")
     if array.ndim != 1:
         raise ShapeError(f"{name} must have one axis, got shape {array.shape}")
-    fault = first_fault(array, level)
+    fault = first_fault(array, level, width)
     if fault:
         place, rule = fault
         raise DataError(
@@ -137,7 +142,8 @@ def block_geoid(
     Parameters
     ----------
     geocodes : array_like of str, shape (n,)
-        Geocodes of blocks, 31 characters.
+        Geocodes of blocks, all of one width: 31 characters in the redistricting data, other
+        widths in other runs; the last 16 are the published ones.
     water_blocks : {"measured", "published"}, default "measured"
         Where the few respondents of blocks of water are: where they were measured, or in the
         block to which they were moved after the measurement (``WATER_BLOCKS_2020``), which
@@ -165,10 +171,13 @@ def block_geoid(
     ['570010203001004']
     """
     check.choice(water_blocks, "water_blocks", ("measured", "published"))
-    codes = _codes(geocodes, "geocodes", "Block")
-    if codes.size == 0:
+    found = _codes(geocodes, "geocodes", "US")
+    if found.size == 0:
         return np.empty(0, dtype="U15")
-    geoids = _cut(codes, slice(_GROUP, _GROUP + _GROUP_DIGIT), slice(_GROUP + _BLOCK_DIGIT, _BLOCK))
+    width = max(len(str(found[0])), SPINE_WIDTHS["State"] + _SUFFIX)
+    codes = _codes(found, "geocodes", "Block", width=width)
+    group = width - _SUFFIX
+    geoids = _cut(codes, slice(group, group + _GROUP_DIGIT), slice(group + _BLOCK_DIGIT, width))
     if water_blocks == "published":
         for water, land in WATER_BLOCKS_2020.items():
             geoids[geoids == water] = land
@@ -223,15 +232,22 @@ def block_geocode(
     return _codes(np.array(joined, dtype=f"U{_BLOCK}"), "geocodes", "Block")
 
 
-def spine_ancestor(geocodes: Sequence[str] | NDArray[np.str_], level: str) -> NDArray[np.str_]:
+def spine_ancestor(
+    geocodes: Sequence[str] | NDArray[np.str_],
+    level: str,
+    *,
+    widths: Mapping[str, int] = SPINE_WIDTHS,
+) -> NDArray[np.str_]:
     """Return the unit of a coarser level that holds each unit of the spine.
 
     Parameters
     ----------
     geocodes : array_like of str, shape (n,)
-        Geocodes of any level of the redistricting data's spine.
-    level : {"State", "County", "Tract", "Block_Group", "Block"}
-        Level wanted, not finer than theirs.
+        Geocodes of any level of the spine.
+    level : str
+        Level wanted, one of ``widths`` below the nation, not finer than theirs.
+    widths : mapping of str to int, default SPINE_WIDTHS
+        Characters of a geocode by level; ``NoisyMeasurements.widths`` has those of a file.
 
     Returns
     -------
@@ -254,7 +270,7 @@ def spine_ancestor(geocodes: Sequence[str] | NDArray[np.str_], level: str) -> ND
     >>> spine_ancestor(["057100011000101"], "County").tolist()
     ['057100011']
     """
-    width = SPINE_WIDTHS[check.choice(level, "level", tuple(SPINE_WIDTHS)[1:])]
+    width = widths[check.choice(level, "level", tuple(name for name in widths if name != "US"))]
     codes = _codes(geocodes, "geocodes", "any")
     short = np.char.str_len(codes) < width
     if short.any():

@@ -16,7 +16,9 @@ from bayesrisk.cli.app import main
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):
-    return br.readers.write_nmf(tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD", rng=41)
+    return br.readers.write_nmf(
+        tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD", rng=41, states=("057", "157")
+    )
 
 
 @pytest.fixture
@@ -37,50 +39,84 @@ def run(monkeypatch, capsys):
 
 
 def test_the_whole_way(run, sample, tmp_path):
-    out = tmp_path / "out.parquet"
+    out = tmp_path / "out"
     status, text, err = run(
         sample.folder, "-o", out, "--prior", "1/10", "--known-count", "0",
         "--exceeds", "1.5", "--exceeds", "2", "--budget", "pl94-us",
     )  # fmt: skip
     assert status == 0
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["out.parquet", "out.png", "out.svg"]
-    table = pd.read_parquet(out)
+    files = {"config.json", "manifest.json", "parts", "risk.parquet", "risk.png", "risk.svg"}
+    assert {p.name for p in out.iterdir()} == files | {"summary.json"}
+    table = pd.read_parquet(out / "risk.parquet")
+    measured = table[table["noisy_count"].notna()]
     lines = text.splitlines()
-    silent = len(sample.geocodes["Block"]) - table["geocode"].nunique()
+    units = measured["geocode"].nunique()
     assert lines[0] == (
-        f"{len(table)} cells of {table['geocode'].nunique()} units (Block, detailed) in {out}; "
-        f"{silent} more have no noisy answer"
+        f"{len(measured)} cells of {units} units (Block, detailed) in {out}; "
+        f"{len(sample.geocodes['Block']) - units} more have no noisy answer"
     )
-    assert [line.split()[:2] for line in lines[3:5]] == [
-        ["1.5", str((table["risk_ratio"] > 1.5).sum())],
-        ["2", str((table["risk_ratio"] > 2).sum())],
-    ]
-    assert lines[-1] == f"figure: {tmp_path / 'out.png'}"
-    assert "rows" in err
-    assert "shards" not in err
+    settled = table["settled_by"].astype(object).value_counts().to_dict()
+    for name, cells in settled.items():
+        assert f"{cells} by {name}" in lines[1]
+    assert lines[2] == (
+        f"cells about which several noisy values add up: {(table['values'] > 1).sum()}"
+    )
+    for line, limit in zip(lines[5:7], (1.5, 2), strict=True):
+        above = table["risk_ratio"] > limit
+        empty = above & table["settled_by"].notna()
+        joint = table["risk_ratio_with_constraints"] > limit
+        assert line.split()[:2] == [f"{limit:g}", str(above.sum())]
+        assert line.split()[-2:] == [str(empty.sum()), str(joint.sum())]
+        assert empty.sum() > 0.7 * above.sum()
+    assert lines[7] == f"figure: {out / 'risk.png'}"
+    assert "shards" in err
     sigma2 = float(1 / sample.rho["Block", "detailed"].max())
     np.testing.assert_array_equal(
-        table["posterior"], br.posterior_probability(table["noisy_count"], sigma2=sigma2, prior=0.1)
+        measured["posterior"],
+        br.posterior_probability(measured["noisy_count"], sigma2=sigma2, prior=0.1),
     )
 
 
-def test_json_and_other_levels(run, sample, tmp_path):
+def test_json_and_one_query_alone(run, sample, tmp_path):
     status, text, err = run(
-        sample.folder, "-o", tmp_path / "out.parquet", "--prior", "0.5", "--known-count",
-        "2", "--level", "Tract", "--query", "votingage", "--figure", tmp_path / "f.svg", "--json",
+        sample.folder, "-o", tmp_path / "out", "--prior", "0.5", "--known-count", "2",
+        "--level", "Tract", "--query", "votingage", "--json",
     )  # fmt: skip
     document = json.loads(text)
     assert (status, err) == (0, "")
-    assert document["figures"] == [str(tmp_path / "f.png"), str(tmp_path / "f.svg")]
+    assert document["figures"] == [str(tmp_path / "out" / f"risk.{x}") for x in ("png", "svg")]
     assert (document["level"], document["query"]) == ("Tract", "votingage")
-    assert document["cells"] == 2 * document["units"] == len(pd.read_parquet(document["output"]))
+    table = pd.read_parquet(tmp_path / "out" / "risk.parquet")
+    assert document["cells"] == 2 * document["units"] == len(table)
     assert document["known_count"] == 2
+    assert document["combine"] is False
+    assert (table["values"] == 1).all()
     assert [row["risk_ratio"] for row in document["exceedance"]] == [1.5]
 
 
-def test_quiet(run, sample, tmp_path):
-    status, _, err = run(sample.folder, "-o", tmp_path / "o.parquet", "--prior", "0.1", "-q")
-    assert (status, err) == (0, "")
+def test_counts(run, sample, tmp_path):
+    status, text, _ = run(
+        sample.folder, "-o", tmp_path / "out", "--posterior", "counts", "-q", "--workers", "2"
+    )
+    assert status == 0
+    lines = text.splitlines()
+    assert lines[0] == f"Counts of total, State to Block, in {tmp_path / 'out'}:"
+    assert lines[2].split()[:4] == ["State", "2", "2", "0"]
+    table = pd.read_parquet(tmp_path / "out" / "counts.parquet")
+    states = table[table["level"] == "State"]
+    np.testing.assert_array_equal(states["mean"], sample.counts["State"].sum(axis=1))
+    status, text, err = run(
+        sample.folder, "-o", tmp_path / "part", "--posterior", "counts", "--top", "County",
+        "--level", "Tract", "--shard", "1/2", "--json",
+    )  # fmt: skip
+    document = json.loads(text)
+    assert (status, err, document["complete"]) == (0, "", False)
+    assert not (tmp_path / "part" / "counts.parquet").exists()
+    status, text, _ = run(
+        sample.folder, "-o", tmp_path / "part", "--posterior", "counts", "--top", "County",
+        "--level", "Tract", "--resume", "--json",
+    )  # fmt: skip
+    assert json.loads(text)["complete"] is True
 
 
 @pytest.mark.parametrize(
@@ -90,47 +126,59 @@ def test_quiet(run, sample, tmp_path):
         (["--budget", "dhc-us"], "budget must be one of pl94-us, pl94-pr, got 'dhc-us'"),
         (["--budget", "pl94-pr"], "variance"),
         (["--level", "Prim"], "level must be one of US, State"),
-        (["--query", "age"], "query must be one of cenrace"),
+        (["--query", "cenrase"], "Did you mean 'cenrace'?"),
         (["--exceeds", "0"], "--exceeds must be > 0, got 0"),
         (["--exceeds", "many"], "exceeds must be a finite number"),
         (["--known-count", "-1"], "--known-count must be >= 0, got -1"),
-        (["--figure", "/nowhere/f"], "the folder '/nowhere' does not exist"),
+        (["--top", "State"], "--top belongs to --posterior counts"),
+        (["--posterior", "count"], "--posterior must be one of risk, counts, got 'count'. Did you"),
+        (["--posterior", "counts"], "--prior belongs to --posterior risk"),
+        (["-o", "risk.parquet"], "--output must be a folder, got 'risk.parquet'"),
     ],
 )
 def test_what_is_refused(run, sample, tmp_path, extra, text):
-    output = tmp_path / "o.parquet"
+    output = tmp_path / "o"
     if extra == ["--budget", "pl94-pr"]:
         extra = [*extra, "--level", "Block_Group"]  # its budget is not the nation's
     status, out, err = run(sample.folder, "-o", output, "--prior", "0.1", *extra)
     assert (status, out) == (3 if text == "variance" else 2, "")  # the file does not fit
     assert text in err.splitlines()[-1]
-    assert list(tmp_path.iterdir()) == []
+    assert not (output / "risk.parquet").exists()
 
 
-def test_figures_are_not_replaced(run, sample, tmp_path):
+def test_what_must_be_given(run, sample, tmp_path):
     assert "Missing option '--output'" in run(sample.folder, "--prior", "0.1")[2]
-    (tmp_path / "o.svg").write_text("mine", encoding="utf-8")
-    status, _, err = run(sample.folder, "-o", tmp_path / "o.parquet", "--prior", "0.1")
+    status, _, err = run(sample.folder, "-o", tmp_path / "o")
     assert status == 2
-    assert "o.svg: exists already" in err
-    assert [p.name for p in tmp_path.iterdir()] == ["o.svg"]
+    assert "--prior must be given for the risk of every cell" in err
+
+
+def test_other_files_are_not_replaced(run, sample, tmp_path):
+    (tmp_path / "risk.svg").write_text("mine", encoding="utf-8")
+    status, _, err = run(sample.folder, "-o", tmp_path, "--prior", "0.1")
+    assert status == 2
+    assert "must be empty or hold a run on noisy measurements, but holds 'risk.svg'" in err
+    assert [p.name for p in tmp_path.iterdir()] == ["risk.svg"]
 
 
 @pytest.mark.slow
-def test_an_interrupt_leaves_nothing(tmp_path):
+def test_an_interrupt_keeps_finished_shards(tmp_path):
     sample = br.readers.write_nmf(
-        tmp_path / "nmf", rng=1, counties=1, tracts=(1, 1), block_groups=(9, 9), blocks=(120, 120)
-    )
+        tmp_path / "nmf", rng=1, states=("057",), counties=1, tracts=(1, 1), block_groups=(9, 9),
+        blocks=(400, 400),
+    )  # fmt: skip
     folder = tmp_path / "out"
-    folder.mkdir()
     command = [sys.executable, "-m", "bayesrisk", "measurements", str(sample.folder), "-o",
-               str(folder / "o.parquet"), "--prior", "0.1"]  # fmt: skip
+               str(folder), "--prior", "0.1"]  # fmt: skip
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
-    while not list(folder.iterdir()) and time.monotonic() < deadline:
+    while not list(folder.glob("parts/risk-*")) and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "bayesrisk: interrupted" in err
-    assert list(folder.iterdir()) == []
+    assert not (folder / "risk.parquet").exists()
+    command += ["--resume", "--json", "-q"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["resumed"] >= 1

@@ -149,6 +149,22 @@ class MeasurementTables:
             table.fill(values[first:last].reshape(-1), posterior[part], ratio[part])
         return posterior, ratio
 
+    def counted(self) -> tuple[list[float], list[int], list[int]]:
+        """Return scales, noisy counts and numbers of cells, in order, for :meth:`add`."""
+        found: dict[tuple[float, int], int] = {}
+        for sigma2, table in self._tables.items():
+            for place in np.flatnonzero(table.histogram).tolist():
+                found[sigma2, table.low + place] = int(table.histogram[place])
+            for count, times in table.far.items():
+                found[sigma2, count] = found.get((sigma2, count), 0) + times
+        order = sorted(found)
+        return [s for s, _ in order], [c for _, c in order], [found[key] for key in order]
+
+    def add(self, sigma2: Sequence[float], counts: Sequence[int], cells: Sequence[int]) -> None:
+        """Count cells that were seen elsewhere."""
+        for scale, count, times in zip(sigma2, counts, cells, strict=True):
+            self._table(float(scale)).far[int(count)] += int(times)
+
     @property
     def cells(self) -> int:
         """Return the number of cells seen."""

@@ -291,8 +291,8 @@ def sample_tree(
     Raises
     ------
     ArgumentError
-        If an argument is out of range, a prior allows nothing, or the posterior of a leaf is
-        improper (flat, with no release about it).
+        If an argument is out of range, a prior allows nothing, the tree has bounds, or the
+        posterior of a leaf is improper (flat, with no release about it).
     ArgumentTypeError
         If ``tree`` or ``leaf_prior`` is of another type.
     DataError
@@ -319,6 +319,8 @@ def sample_tree(
     """
     if not isinstance(tree, Tree):
         raise ArgumentTypeError(f"tree must be a Tree, got {type(tree).__name__}")
+    if tree.is_bounded:
+        raise ArgumentError("tree must have no lower and upper to be sampled")
     sizes = whole_settings(draws, warmup, chains)
     if not isinstance(pair_moves, bool):
         raise ArgumentTypeError(f"pair_moves must be True or False, got {shown(pair_moves)}")

@@ -13,7 +13,8 @@ class Factors(NamedTuple):
     """Each unit's own factor exp(-lam (x - y - frac)**2 + delta x), or its table.
 
     ``row[u]`` is -1, or the row of ``rows`` that says where in ``values`` the logarithms of the
-    table are: lowest count, offset, size.
+    table are: lowest count, offset, size.  ``bounds`` holds the least and the largest count that
+    each unit's bounds leave.
     """
 
     lam: FloatArray
@@ -23,6 +24,7 @@ class Factors(NamedTuple):
     row: IntArray
     values: FloatArray
     rows: IntArray
+    bounds: IntArray
 
 
 @kernel

@@ -133,23 +133,32 @@ def _endless(
 
 @kernel
 def leaf_window(
-    y: int, frac: float, lam: float, law: Any, theta: float, log_eps: float
+    y: int,
+    frac: float,
+    lam: float,
+    law: Any,
+    theta: float,
+    log_eps: float,
+    least: int,
+    most: int,
 ) -> tuple[int, int, int, float]:
     """Return the window of a leaf, the point from which to fill it, and the share cut off.
 
+    The count is known to be in ``least``, ..., ``most``: what is outside is not cut off.
     The share is relative to the mass kept, at most ``2 exp(log_eps)``.  A window of size 0 means
     that the terms cannot be summed.
     """
     if lam == 0.0 and law[1] < math.inf and law[2] + theta >= 0.0:
         return 0, -1, 0, 0.0
-    start = _start(y, frac, lam, law, theta)
-    if _endless(start, y, frac, lam, law, theta, log_eps):
+    start = min(max(_start(y, frac, lam, law, theta), least), most)
+    far = most - start > _LONGEST or most >= _FARTHEST
+    if far and _endless(start, y, frac, lam, law, theta, log_eps):
         return 0, -1, 0, 0.0
     mass = 1.0
     log_term = 0.0
     high = start
     upper = lower = -math.inf
-    while True:
+    while high < most:
         ratio = _log_step_above(high, y, frac, lam, law, theta)
         if ratio < 0.0:
             upper = log_term + ratio - math.log(-math.expm1(ratio))
@@ -160,9 +169,10 @@ def leaf_window(
         log_term += _log_step(high, y, frac, lam, law, theta)
         mass += math.exp(log_term)
         high += 1
+        upper = -math.inf
     log_term = 0.0
     low = start
-    while low > 0:
+    while low > least:
         if low > 1:
             ratio = _log_step_below(low, y, frac, lam, law, theta)
             if ratio > 0.0:

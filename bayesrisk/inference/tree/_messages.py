@@ -75,12 +75,19 @@ def message(s: int, messages: Any, store: Any) -> Any:
 
 @kernel
 def product_window(s: int, merges: Any, factors: Any, spot: Any, log_eps: float) -> Any:
-    """Return lowest count and size of a merge, and log of what its factor is below outside."""
+    """Return lowest count and size of a merge, and log of what its factor is below outside.
+
+    A size of 0 or less means that no count of the children is within the unit's bounds.
+    """
     left, right = merges.left[s], merges.right[s]
     low = spot[left, 0] + spot[right, 0]
     high = low + spot[left, 2] + spot[right, 2] - 2
     u = merges.unit[s]
     outside = -math.inf
+    if u >= 0:  # what is outside bounds is not cut off: it is impossible
+        low, high = max(low, factors.bounds[u, 0]), min(high, factors.bounds[u, 1])
+        if high < low:
+            return low, 0, outside
     if u >= 0 and factors.row[u] >= 0:
         row = factors.rows[factors.row[u]]
         if row[0] <= high and row[0] + row[2] - 1 >= low:  # nothing is possible outside the table
@@ -119,7 +126,10 @@ def close_merge(
     left, right = merges.left[s], merges.right[s]
     a, b = message(left, messages, messages.store), message(right, messages, messages.store)
     underflow = lowest(a) * lowest(b) < 1e-290
-    factor, table, spread = factor_of(merges.unit[s], factors)
+    u = merges.unit[s]
+    factor, table, spread = factor_of(u, factors)
+    if u >= 0:
+        spread = min(spread, factors.bounds[u, 1] - factors.bounds[u, 0] + 1.0)
     log_kept, under = apply_factor(low, factor, table, conv)
     if log_kept == -math.inf:
         return EMPTY
@@ -152,7 +162,9 @@ def _leaf(s: int, u: int, leaves: Any, factors: Any, messages: Any, log_eps: flo
     if in_bank[2] > 0:
         low, size, cut, start = in_bank[1], in_bank[2], 0.0, 0
     else:
-        low, high, start, cut = leaf_window(y, frac, lam, law, theta, log_eps)
+        low, high, start, cut = leaf_window(
+            y, frac, lam, law, theta, log_eps, factors.bounds[u, 0], factors.bounds[u, 1]
+        )
         if high < low:
             return IMPROPER
         if leaves.needed[u] >= 0:
@@ -194,6 +206,8 @@ def upward(
             if spot[left, 2] * spot[right, 2] > longest:
                 return s, offset, LONG
             low, size, outside = product_window(s, merges, factors, spot, log_eps)
+            if size <= 0:
+                return s, offset, EMPTY
             if offset + size > store.size:
                 spot[s, 2] = size
                 return s, offset, ROOM

@@ -8,10 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk._types import FloatArray, IntArray
+from bayesrisk._validation import MAX_COUNT
 from bayesrisk.distributions.log_table import LogTable
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.tree import _kernels as kernels
 from bayesrisk.inference.tree.structure import Tree
+
+_SHORT = 2**12  # counts within bounds that are kept as a table; wider bounds only cut windows
+_LONGEST_TABLE = 2**22  # the same for a count of which nothing else is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +38,7 @@ class Plan:
     tables: dict[int, LogTable]
     leaf_units: IntArray
     leaf_names: Any
+    bounds: IntArray
 
     def leaf_name(self, unit: int) -> Any:
         """Return the name of the leaf at the end of a unit."""
@@ -68,6 +73,55 @@ def _product(a: LogTable, b: LogTable) -> LogTable:
     return a.times(b)
 
 
+def _within(table: LogTable, low: int, high: int) -> LogTable:
+    """Return a law cut down to the counts that bounds leave."""
+    return _product(table, LogTable(low, np.zeros(min(high, table.stop - 1) - low + 1)))
+
+
+def _log_law(law: FloatArray, low: int, high: int) -> FloatArray:
+    """Return log weights of a law of the family (see ``LeafPrior``) on ``low``, ..., ``high``."""
+    x = np.arange(low, high, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        grown = np.where(np.isinf(law[1]), 1.0, x + law[1]) / (x + 1.0)
+    steps = np.where(x == 0.0, law[0], law[2] + np.log(grown))
+    return np.concatenate(([0.0], np.cumsum(steps)))
+
+
+def _use_bounds(
+    bounds: IntArray,
+    lam: FloatArray,
+    leaf: NDArray[np.bool_],
+    laws: FloatArray,
+    leaf_tables: dict[int, LogTable | None],
+    inner: dict[int, LogTable],
+) -> None:
+    """Put short bounds into the tables; those that stay only cut windows.
+
+    A bound of 0, or an exact total, is a table of one count.  Units share tables.
+    """
+    made: dict[Any, FloatArray] = {}
+    width = bounds[:, 1] - bounds[:, 0]
+    bounded = (bounds[:, 0] > 0) | (bounds[:, 1] < MAX_COUNT)
+    short = (width < _SHORT) | ((lam == 0.0) & (width < _LONGEST_TABLE))
+    for u in np.flatnonzero(bounded).tolist():
+        low, high = bounds[u].tolist()
+        table = leaf_tables.get(u) if leaf[u] else inner.get(u)
+        if table is not None:
+            table = _within(table, low, high)
+        elif short[u]:
+            law = laws[u] if leaf[u] else np.array([0.0, 1.0, 0.0])
+            key = (low, high, *law.tolist())
+            if key not in made:
+                made[key] = _log_law(law, low, high)
+            table = LogTable(low, made[key])
+        else:
+            continue
+        if leaf[u]:
+            leaf_tables[u] = table
+        else:
+            inner[u] = table
+
+
 def make_plan(
     tree: Tree,
     laws: FloatArray,
@@ -98,13 +152,18 @@ def make_plan(
     for node, table in node_tables.items():  # nodes with one child share a unit, and its count
         unit_id = int(unit_of[node])
         inner[unit_id] = _product(inner[unit_id], table) if unit_id in inner else table
-    leaf_tables = [
-        _product(table, inner.pop(leaf)) if table is not None and leaf in inner else table
+    leaf_tables = {
+        leaf: _product(table, inner.pop(leaf)) if table is not None and leaf in inner else table
         for leaf, table in zip(unit_of[tree.leaves].tolist(), tables, strict=True)
-    ]
-    for leaf, own in zip(unit_of[tree.leaves].tolist(), leaf_tables, strict=True):
-        if own is not None:
-            low, values = own
+    }
+    bounds = np.stack([np.zeros(n, dtype=np.int64), np.full(n, MAX_COUNT)], axis=1)
+    if tree.is_bounded:
+        np.maximum.at(bounds[:, 0], unit_of, tree.lower)
+        np.minimum.at(bounds[:, 1], unit_of, tree.upper)
+        _use_bounds(bounds, lam, count == 0, law, leaf_tables, inner)
+    for leaf, table in leaf_tables.items():
+        if table is not None:
+            low, values = table
             if id(values) not in placed:  # leaves may share a law
                 placed[id(values)] = total
                 parts.append(values)
@@ -127,4 +186,5 @@ def make_plan(
         inner,
         unit_of[tree.leaves],
         tree.names[tree.leaves],
+        bounds,
     )

@@ -58,7 +58,7 @@ def _own_factors(plan: Plan, delta: FloatArray) -> factors.Factors:
         spots.append((low, sum(p.size for p in parts), values.size))
         parts.append(values - values.max())
     values, rows = np.concatenate(parts), np.array(spots, dtype=np.int64)
-    return factors.Factors(plan.lam, plan.y, plan.frac, delta, row, values, rows)
+    return factors.Factors(plan.lam, plan.y, plan.frac, delta, row, values, rows, plan.bounds)
 
 
 def _transform(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
@@ -158,6 +158,8 @@ class Passage:
         low, size, outside = messages.product_window(
             s, self.merges, self.factors, self.spot, log_eps
         )
+        if size <= 0:
+            return int(messages.EMPTY)
         if offset + size > self.store.size:
             self.spot[s, 2] = size
             return int(messages.ROOM)
@@ -251,8 +253,8 @@ def run(
             narrowed = 1
     if passage.empty:
         raise ArgumentError(
-            "leaf_prior and the other priors must allow some set of counts that adds up, got none "
-            "whose evidence is within exp(-600) of the best for each count alone"
+            "leaf_prior, other priors and bounds must allow some set of counts that adds up, got "
+            "none whose evidence is within exp(-600) of the best for each count alone"
         )
     passage.down()
     return passage.marginals(bound)

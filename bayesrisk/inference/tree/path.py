@@ -378,6 +378,8 @@ def _plan(path: _Path, levels: int, k: int, p: float, *, exact: bool) -> tuple[P
         leaves=leaves,
         known_count=none,
         prior=np.full(up.size, np.nan),
+        lower=np.zeros(up.size, dtype=np.int64),
+        upper=np.full(up.size, check.MAX_COUNT),
     )
     laws = np.tile([0.0, 1.0, 0.0], (leaves.size, 1))
     plan = make_plan(tree, laws, [tables.get(int(v)) for v in leaves], factors)

@@ -194,7 +194,8 @@ def tree_posterior(
         \prod_{v} e^{-\lambda_v (y_v - X_v)^2}, \qquad X_v = \sum_{c \in \text{children}(v)} X_c,
         \quad X_i \ge 0
 
-    with :math:`\lambda_v = 1 / (2 \sigma_v^2)`, by sum-product: messages up the tree are
+    with :math:`\lambda_v = 1 / (2 \sigma_v^2)`, restricted to :math:`\ell_v \le X_v \le u_v` where
+    the tree has bounds (an exact total has both equal), by sum-product: messages up the tree are
     convolutions over siblings, messages down it correlations, both along a balanced binary tree
     of siblings.
 
@@ -221,7 +222,8 @@ def tree_posterior(
     ------
     ArgumentError
         If the posterior is improper (a leaf under a flat prior has no release, and nothing above
-        it has), the prior excludes every set of counts, a prior gives mass to negative counts, or
+        it has), prior and bounds exclude every set of counts, a prior gives mass to negative
+        counts, or
         more than 2**27 probabilities (2 GiB with those of the passage down) would be needed.
     ArgumentTypeError
         If an argument has the wrong type.

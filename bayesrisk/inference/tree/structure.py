@@ -51,6 +51,10 @@ class Tree:
         For a leaf with a target, the others known to be counted in it; -1 for no target.
     prior : ndarray of float64
         Prior probability that the target is counted there; NaN for no target.
+    lower, upper : ndarray of int64
+        What is known exactly: the count is at least ``lower`` (0 where nothing is known) and at
+        most ``upper`` (2**52 where nothing is).  Tightened up the tree: a count is at least the
+        sum of what its children are at least, and at most that of what they are at most.
 
     Examples
     --------
@@ -77,6 +81,13 @@ class Tree:
     leaves: NDArray[np.int64]
     known_count: NDArray[np.int64]
     prior: NDArray[np.float64]
+    lower: NDArray[np.int64]
+    upper: NDArray[np.int64]
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether anything is known exactly of a count, beyond that it is not negative."""
+        return bool((self.lower > 0).any() or (self.upper < check.MAX_COUNT).any())
 
     @property
     def n_nodes(self) -> int:
@@ -128,7 +139,8 @@ class Tree:
             string for the root), ``noisy_count`` (whole number, may be negative; missing for no
             release), and ``rho`` (zCDP budget; 0 or missing for no release) or ``sigma2`` (scale
             of the noise; missing for no release).  For leaves with a target also ``known_count``
-            and ``prior``, both or neither in a row.
+            and ``prior``, both or neither in a row.  For what is known exactly ``lower`` and
+            ``upper`` (whole numbers >= 0, missing for unknown): equal ones are an exact total.
         sensitivity : float, default 1.0
             L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
 
@@ -141,8 +153,8 @@ class Tree:
         ------
         DataError
             If a column is missing; a name is missing or twice there; a parent is unknown; a node
-            is its own ancestor; there is no root or more than one; or a value is out of range.
-            The message names the row and the node.
+            is its own ancestor; there is no root or more than one; a value is out of range; or
+            no counts are within all bounds.  The message names the row and the node.
         ArgumentTypeError
             If ``frame`` is not a DataFrame.
         """
@@ -163,6 +175,7 @@ class Tree:
             raise DataError(
                 f"known_count and prior belong to leaves, got them for node {shown(node)}"
             )
+        lower, upper = _bounds(frame, names, order, parent, depth)
         tree = cls(
             names=names[order],
             parent=parent,
@@ -174,6 +187,8 @@ class Tree:
             leaves=np.flatnonzero(n_children == 0).astype(np.int64),
             known_count=known[order],
             prior=prior[order],
+            lower=lower,
+            upper=upper,
         )
         for value in vars(tree).values():
             if isinstance(value, np.ndarray):
@@ -307,6 +322,41 @@ def _precisions(frame: pd.DataFrame, names: pd.Index, sensitivity: Number) -> ND
     _refuse(present & (values <= 0.0), frame, column, names, "> 0")
     with np.errstate(over="ignore"):
         return np.minimum(np.where(present, 0.5 / values, 0.0), _MAX_PRECISION)
+
+
+def _bounds(
+    frame: pd.DataFrame,
+    names: pd.Index,
+    order: NDArray[np.int64],
+    parent: NDArray[np.int64],
+    depth: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the least and the largest count of each node, breadth first, tightened upwards."""
+    lower, upper = np.zeros(len(frame), np.int64), np.full(len(frame), check.MAX_COUNT)
+    if "lower" in frame.columns:
+        lower = _whole_column(frame, "lower", names, lower=0)[0]
+    if "upper" in frame.columns:
+        values, present = _whole_column(frame, "upper", names, lower=0)
+        upper = np.where(present, values, upper)
+    _refuse(lower > upper, frame, "lower", names, "<= upper")
+    lower, upper = lower[order], upper[order]
+    starts = np.searchsorted(depth, np.arange(int(depth[-1]) + 2))
+    for first, last in zip(starts[-2:0:-1], starts[:1:-1], strict=True):  # from the leaves up
+        above = parent[first:last]
+        holders = np.unique(above)
+        for bound, tighten in ((lower, np.maximum), (upper, np.minimum)):
+            # Sums in double precision do not wrap; those that are kept are below 2**53, exact.
+            total = np.bincount(above - holders[0], bound[first:last].astype(float))
+            sums = np.minimum(total, float(check.MAX_COUNT)).astype(np.int64)
+            bound[holders] = tighten(bound[holders], sums[holders - holders[0]])
+        bad = lower[holders] > upper[holders]
+        if bad.any():
+            node = int(holders[np.argmax(bad)])
+            raise DataError(
+                f"row {order[node]}, node {names[order[node]]!r}: its bounds and those of its "
+                f"children contradict each other: at least {lower[node]}, at most {upper[node]}"
+            )
+    return lower, upper
 
 
 def _targets(frame: pd.DataFrame, names: pd.Index) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -115,7 +115,8 @@ def target_posteriors(
     DataError
         If no leaf of the tree has a target.
     ArgumentError
-        As :func:`tree_posterior`, or if ``leaf_prior`` excludes k or k + 1 in a target's leaf.
+        As :func:`tree_posterior`, if ``leaf_prior`` excludes k or k + 1 in a target's leaf, or if
+        the tree has bounds.
 
     Examples
     --------
@@ -136,6 +137,10 @@ def target_posteriors(
     1    b    0.5      0.345       0.690
     """
     plan, name = plan_tree(tree, leaf_prior, targets=False)
+    if tree.is_bounded:
+        raise ArgumentError(
+            "tree must have no lower and upper for posteriors of targets; tree_posterior takes them"
+        )
     check.scalar(tail, "tail", lower=0.0, upper=1e-3, bounds="(]")
     leaves = np.flatnonzero(tree.known_count >= 0)
     if not leaves.size:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers.geocodes import SPINE_WIDTHS, first_fault
-from bayesrisk.readers.nmf._rows import Rows
+from bayesrisk.readers.nmf._rows import Rows, batches, opened
 
-__all__ = ["check_units", "files_of", "levels_of", "refuse_repeated"]
+__all__ = ["check_units", "files_of", "levels_of", "refuse_repeated", "widths_of"]
 
 #: Levels of the redistricting data and of the later demographic ones, coarse to fine.
 _LEVELS = (
@@ -72,6 +72,48 @@ def files_of(folder: Path, level: str, kind: str) -> Iterator[tuple[Path, str | 
         yield file, state
 
 
+def widths_of(folder: Path, levels: tuple[str, ...]) -> dict[str, int]:
+    """Return the characters of a geocode by level, from the first row of each.
+
+    A run of the agency's system finds them from the largest number of children, so that they
+    differ from product to product; along the spine they grow, as each unit's code starts with
+    that of the unit around it.
+    """
+    widths: dict[str, int] = {}
+    for level in levels:
+        if level == "US":
+            widths[level] = 0
+            continue
+        first = _first_geocode(folder, level)
+        if first is None:
+            continue
+        file, code = first
+        above = next(reversed(widths), None)
+        least = widths[above] + 1 if above else 1
+        if len(code) < least:
+            raise DataError(
+                f"{file}: column 'geocode': a {level} must have more characters than a {above}, "
+                f"{least - 1}, got {shown(code)}"
+            )
+        widths[level] = len(code)
+    return widths
+
+
+def _first_geocode(folder: Path, level: str) -> tuple[Path, str] | None:
+    """Return a level's first geocode that is text, and its file; None where it has no row."""
+    for kind in ("Constraint", "DPQuery"):
+        for file, _ in files_of(folder, level, kind):
+            with opened(file) as source:
+                if "geocode" not in source.schema_arrow.names:
+                    continue  # refused by name where the file is read
+            for _, batch in batches(file, ("geocode",), 1):
+                code = batch.column("geocode")[0].as_py()
+                if code is not None:
+                    return file, str(code)
+                break
+    return None
+
+
 def _keys(codes: NDArray[np.str_], level: str) -> list[Any]:
     """Return a number for each unit; that of a block is its published part."""
     if level == "US":
@@ -97,9 +139,11 @@ def refuse_repeated(rows: Rows, codes: NDArray[np.str_], level: str, seen: set[A
         seen.add(key)
 
 
-def check_units(codes: NDArray[np.str_], level: str, state: str | None, file: Path) -> None:
+def check_units(
+    codes: NDArray[np.str_], level: str, width: int | None, state: str | None, file: Path
+) -> None:
     """Refuse units that are not of the level and of the state of their folder."""
-    fault = first_fault(codes, level)
+    fault = first_fault(codes, level, width)
     if fault:
         place, rule = fault
         raise DataError(

@@ -1,6 +1,6 @@
 """Rows of a noisy measurement file, checked; the folder around them is in ``nmf``."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
@@ -23,6 +23,7 @@ from bayesrisk.readers.nmf.axes import Universe
 
 __all__ = [
     "BATCH_CELLS",
+    "ROW",
     "Rows",
     "axes_of",
     "batches",
@@ -35,7 +36,7 @@ __all__ = [
 
 #: Cells in a batch; the largest row may hold more.
 BATCH_CELLS = 2**20
-_ROW = "#row"  # a column of our own: no column of a file is called so
+ROW = "#row"  # a column of our own: no column of a file is called so
 _TEXT = ("geocode", "query_name")
 _LISTS = ("query_shape", "value")
 #: Columns that are no axes of the histogram.
@@ -93,20 +94,59 @@ def column_of_text(batch: pa.RecordBatch, name: str, file: Path, start: int) -> 
     return column
 
 
-def batches(file: Path, columns: Sequence[str], rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield pieces of a file with the number of rows before each."""
-    start = 0
+def _groups(source: parquet.ParquetFile, within: tuple[str, str] | None) -> list[int]:
+    """Return the row groups whose units may be in a range, by the statistics of the footer."""
+    about = source.metadata
+    everything = list(range(about.num_row_groups))
+    columns = [about.schema.column(i).path for i in range(about.num_columns)]
+    if within is None or "geocode" not in columns:
+        return everything
+    place, found = columns.index("geocode"), []
+    for group in everything:
+        seen = about.row_group(group).column(place).statistics
+        if seen is not None and seen.has_min_max:
+            least, most = str(seen.min), str(seen.max)
+            if most[: len(within[0])] < within[0][: len(most)] or least > within[1] + ":":
+                continue
+        found.append(group)
+    return found
+
+
+def batches(
+    file: Path, columns: Sequence[str], rows: int, within: tuple[str, str] | None = None
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield pieces of a file with the number of rows before each.
+
+    ``within`` are the beginnings of the first and the last geocode wanted: row groups that hold
+    none are not read.  What is read may hold others too.
+    """
     with opened(file) as source:
         texts = {name: ("text",) for name in columns if name in _TEXT}
         check_kinds(source.schema_arrow, file, texts)
         if lists := [name for name in columns if name in _LISTS]:
             check_lists(file, lists)
-        for batch in source.iter_batches(rows, columns=list(columns), use_threads=False):
-            for column in batch.columns:
-                # Damaged indices are not noticed on the way in, and would point anywhere.
-                column.validate(full=True)
-            yield start, batch
-            start += batch.num_rows
+        sizes = [source.metadata.row_group(i).num_rows for i in range(source.num_row_groups)]
+        for groups in _runs(_groups(source, within)):
+            start = sum(sizes[: groups[0]])
+            for batch in source.iter_batches(
+                rows, row_groups=groups, columns=list(columns), use_threads=False
+            ):
+                for column in batch.columns:
+                    # Damaged indices are not noticed on the way in, and would point anywhere.
+                    column.validate(full=True)
+                yield start, batch
+                start += batch.num_rows
+
+
+def _runs(numbers: list[int]) -> list[list[int]]:
+    """Return numbers as runs that follow each other."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] + 1 == number:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return runs
 
 
 class Rows:
@@ -123,12 +163,41 @@ class Rows:
     def __init__(self, file: Path, table: pa.RecordBatch) -> None:
         self.file = file
         self._table = table
-        self.numbers: NDArray[np.int64] = table.column(_ROW).to_numpy()
+        self.numbers: NDArray[np.int64] = table.column(ROW).to_numpy()
 
     def refuse(self, place: int, column: str, message: str) -> DataError:
         """Return the error about one row."""
         row = int(self.numbers[place]) + 1
         return DataError(f"{self.file}: row {row}, column {column!r}: {message}")
+
+    def by_query(self, suffix: str) -> "Iterator[tuple[str, Rows]]":
+        """Yield the rows of each query, by its name without its ending."""
+        names = self._without_nulls("query_name")
+        start = int(self.numbers[0])
+        check_suffix(names, suffix, self.file, start)
+        texts = names.cast(pa.string())
+        for name in pc.unique(texts).to_pylist():
+            yield (
+                name.removesuffix(suffix),
+                Rows(self.file, self._table.filter(pc.equal(texts, name))),
+            )
+
+    def sigma2(
+        self, scales: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
+        """Return the scale of each row's noise; refuse a variance that a budget excludes."""
+        variance = self.variance()
+        found = scales(variance)
+        bad = np.isnan(found)
+        if bad.any():
+            place = int(bad.argmax())
+            allowed = getattr(scales, "allowed", None)
+            raise self.refuse(
+                place,
+                "variance",
+                f"must be one that the budget gives, {allowed}, got {variance[place]}",
+            )
+        return found
 
     def text(self, name: str) -> NDArray[np.str_]:
         """Return a column of strings."""
@@ -141,10 +210,10 @@ class Rows:
             raise self.refuse(place, name, "must not be null")
         return column
 
-    def geocodes(self, level: str, state: str | None) -> NDArray[np.str_]:
+    def geocodes(self, level: str, width: int | None, state: str | None) -> NDArray[np.str_]:
         """Return the geocodes, each one of its level and of the state of its folder."""
         codes = self.text("geocode")
-        fault = first_fault(codes, level)
+        fault = first_fault(codes, level, width)
         if fault:
             place, rule = fault
             raise self.refuse(
@@ -208,6 +277,23 @@ class Rows:
             self._check_axis(universe, axis, extent)
         return shape
 
+    def answers(self, axes: Sequence[str]) -> tuple[str, ...]:
+        """Return what the rows say of each axis, all the same."""
+        found = []
+        for axis in axes:
+            column = self._without_nulls(axis).cast(pa.string())
+            distinct = pc.unique(column).to_pylist()
+            if len(distinct) > 1:
+                place = int(pc.index(column, distinct[1]).as_py())
+                raise self.refuse(
+                    place,
+                    axis,
+                    f"must be {distinct[0]!r} as in the query's other rows, "
+                    f"got {shown(distinct[1])}",
+                )
+            found.append(str(distinct[0]))
+        return tuple(found)
+
     def _check_axis(self, universe: Universe, axis: str, extent: int) -> None:
         column = self._without_nulls(axis)
         for answer in pc.unique(column).to_pylist():
@@ -264,7 +350,7 @@ def rows_of_query(
         check_suffix(names, suffix, file, start)
         keep = pc.equal(names.cast(pa.string()), name)
         numbers = pa.array(np.arange(start, start + batch.num_rows))
-        batch = batch.append_column(_ROW, numbers)
+        batch = batch.append_column(ROW, numbers)
         if pc.sum(keep).as_py() != batch.num_rows:
             batch = batch.filter(keep)
         if batch.num_rows:

@@ -5,12 +5,15 @@ axis's own name (every value), or a recode: groups of values.  Axes and recodes 
 public code of the 2020 Disclosure Avoidance System.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
 
-__all__ = ["UNIVERSES", "Universe", "query_groups", "universe_of"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["UNIVERSES", "Universe", "cell_labels", "query_groups", "universe_of"]
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -106,6 +109,25 @@ UNIVERSES = MappingProxyType(
         ),
     }
 )
+
+
+def cell_labels(universe: Universe, answers: Sequence[str]) -> NDArray[np.int64] | None:
+    """Return, for every cell of the histogram, the cell of a query that counts it; -1 for none.
+
+    ``answers`` say how each axis is answered.  None where an axis or a recode is not known.
+    """
+    labels: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+    for (axis, extent), answer in zip(universe.axes.items(), answers, strict=True):
+        groups = universe.groups(axis, answer)
+        if not extent or groups is None:
+            return None
+        place = np.full(extent, -1, dtype=np.int64)
+        for number, values in enumerate(groups):
+            place[list(values)] = number
+        crossed = labels[:, None] * len(groups) + place
+        crossed[(labels[:, None] < 0) | (place < 0)] = -1
+        labels = crossed.reshape(-1)
+    return labels
 
 
 def universe_of(axes: tuple[str, ...]) -> Universe:

@@ -10,7 +10,7 @@ budget went to its parent); the constraints list every unit.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -23,7 +23,13 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.readers.nmf._folder import check_units, files_of, levels_of, refuse_repeated
+from bayesrisk.readers.nmf._folder import (
+    check_units,
+    files_of,
+    levels_of,
+    refuse_repeated,
+    widths_of,
+)
 from bayesrisk.readers.nmf._rows import (
     BATCH_CELLS,
     Rows,
@@ -70,6 +76,9 @@ class NoisyMeasurements:
     budget : pandas.DataFrame or None
         Budgets (``level``, ``query``, ``rho`` with sigma2 = 1 / rho), from which the exact scale
         of a row is taken, with its variance as a check; without them the variance is inverted.
+    widths : mapping of str to int
+        Characters of a geocode by level, as the folder's own first rows have them; every other
+        row must have as many.
 
     Examples
     --------
@@ -89,6 +98,7 @@ class NoisyMeasurements:
     levels: tuple[str, ...]
     universe: Universe
     budget: "pd.DataFrame | None" = None
+    widths: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def open(cls, folder: str | Path, *, budget: "pd.DataFrame | None" = None) -> Self:
@@ -105,7 +115,7 @@ class NoisyMeasurements:
         Returns
         -------
         NoisyMeasurements
-            The folder, of which only the columns of one file were read.
+            The folder, of which only the columns of one file and a row of each level were read.
 
         Raises
         ------
@@ -121,7 +131,7 @@ class NoisyMeasurements:
             raise DataError(f"{path}: must hold Parquet files in its levels, got none")
         with opened(first) as source:
             universe = universe_of(axes_of(source.schema_arrow))
-        return cls(path, levels, universe, budget)
+        return cls(path, levels, universe, budget, widths_of(path, levels))
 
     def _level(self, level: str) -> str:
         return check.choice(level, "level", self.levels)
@@ -239,7 +249,7 @@ class NoisyMeasurements:
                 cells=BATCH_CELLS,
                 most=self.universe.size or _UNKNOWN_SIZE,
             ):
-                codes = rows.geocodes(level, state)
+                codes = rows.geocodes(level, self.widths.get(level), state)
                 refuse_repeated(rows, codes, level, seen)
                 shape = rows.shape(self.universe)
                 if expected is not None and shape != expected:
@@ -277,16 +287,7 @@ class NoisyMeasurements:
         chain = None if self.budget is None else budget_chain(self.budget, level, query)
         scales = Scales(chain)
         for rows, codes, shape in self._rows(level, "DPQuery", query, "variance"):
-            variance = rows.variance()
-            sigma2 = scales(variance)
-            bad = np.isnan(sigma2)
-            if bad.any():
-                place = int(bad.argmax())
-                raise rows.refuse(
-                    place,
-                    "variance",
-                    f"must be one that the budget gives, {scales.allowed}, got {variance[place]}",
-                )
+            variance, sigma2 = rows.variance(), rows.sigma2(scales)
             values = rows.values(shape)
             yield MeasurementBatch(
                 level, query, shape, codes, values, variance, sigma2, rows.file, rows.numbers
@@ -364,7 +365,7 @@ class NoisyMeasurements:
                     column = column_of_text(batch, "geocode", file, start)
                     units |= set(pc.unique(column).to_pylist())
             codes = np.array(sorted(units), dtype=np.str_)
-            check_units(codes, level, state, parts[0])
+            check_units(codes, level, self.widths.get(level), state, parts[0])
             yield codes
 
     def units(self, level: str) -> NDArray[np.str_]:

@@ -12,6 +12,8 @@ from bayesrisk import run, tabulate
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, OutputError
 from bayesrisk.experiments import (
     ClaimsStudy,
+    MeasurementCountsStudy,
+    MeasurementsStudy,
     OccupancyAttackStudy,
     OccupancyConfig,
     OccupancyStudy,
@@ -25,9 +27,18 @@ from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
 from bayesrisk.experiments.runs.study import Study
 from bayesrisk.population import population_spec, simulate_population
+from bayesrisk.readers import write_nmf
 from bayesrisk.tables import Workload
 
-STUDIES = ["sweep", "reconstruct", "claims", "occupancy-attack", "occupancy-study"]
+STUDIES = [
+    "sweep",
+    "reconstruct",
+    "claims",
+    "occupancy-attack",
+    "occupancy-study",
+    "measurements",
+    "measurement-counts",
+]
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +55,7 @@ def studies(tmp_path_factory):
     tabulate(homes, Workload.named("household-occupancy")).write(at / "homes")
     people = simulate_population(population_spec("tract", n_blocks=6), rng=1)
     tabulate(people, Workload.named("sf1-block")).write(at / "people")
+    noisy = write_nmf(at / "nmf", rng=1, universe="unit", counties=1).folder
     grid = {"rho": [{"log": [0.01, 1.0], "points": 4}], "prior": [0.1]}
     return {
         "sweep": SweepStudy(parse_config({"settings_per_shard": 1, "grid": grid})),
@@ -51,6 +63,8 @@ def studies(tmp_path_factory):
         "claims": ClaimsStudy(at / "households", columns=["size"]),
         "occupancy-attack": OccupancyAttackStudy(at / "homes", blocks_per_shard=2),
         "occupancy-study": OccupancyStudy(settings),
+        "measurements": MeasurementsStudy(noisy, prior=0.1, units_per_shard=5),
+        "measurement-counts": MeasurementCountsStudy(noisy, query="detailed", top="County"),
     }
 
 

@@ -1,0 +1,281 @@
+"""What the constraints of a folder leave of the cells of a query: the least and largest counts.
+
+A constraint states a total of some cells of the histogram.  Counts are not negative, so a cell is
+at most what any total that holds it is at most, in its own unit and in every unit around that;
+and it is at least what totals inside it add up to.  Bounds from single constraints: what only
+several of them together imply (beyond such sums) is not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrisk._validation import MAX_COUNT
+from bayesrisk.exceptions import DataError
+from bayesrisk.readers.nmf.axes import Universe, cell_labels
+from bayesrisk.readers.nmf.between import QueryRows
+
+__all__ = ["NO_UNIT", "Atoms", "CellBounds", "cell_bounds", "place_of"]
+
+#: Place of a unit in rows that do not have it.
+NO_UNIT = -1
+
+
+class CellBounds(NamedTuple):
+    """The least and the largest count of cells, one row for each distinct set of bounds.
+
+    Attributes
+    ----------
+    pattern : ndarray of int64, shape (units,)
+        Row of each unit.
+    lower, upper : ndarray of int64, shape (patterns, cells)
+        0 and 2**52 where nothing is known.
+    kind : ndarray of int16, shape (patterns, cells)
+        Constraint that gives the upper bound, as a place in ``kinds``; -1 for none.
+    kinds : tuple of str
+        Names of constraints, those of a unit around it with the level in front.
+    live : ndarray of bool, shape (patterns, atoms)
+        Whether anybody can be in the cells of an atom.
+    """
+
+    pattern: NDArray[np.int64]
+    lower: NDArray[np.int64]
+    upper: NDArray[np.int64]
+    kind: NDArray[np.int16]
+    kinds: tuple[str, ...]
+    live: NDArray[np.bool_]
+
+
+class Atoms:
+    """The cells of the histogram that no constraint tells apart, and how constraints see them.
+
+    Parameters
+    ----------
+    universe : Universe
+        Axes and recodes.
+    asked : mapping of str to tuple of str
+        For each constraint what it asks of the axes (levels share names and meanings).
+
+    Attributes
+    ----------
+    ignored : tuple of str
+        Constraints with a recode that is not known: they are not used.
+    of_cell : ndarray of int64 or None
+        Atom of each cell of the histogram; None where the axes are not known.
+    """
+
+    def __init__(self, universe: Universe, asked: Mapping[str, tuple[str, ...]]) -> None:
+        self._universe = universe
+        found = {name: cell_labels(universe, answers) for name, answers in asked.items()}
+        self._labels = {name: labels for name, labels in found.items() if labels is not None}
+        self.ignored = tuple(sorted(set(asked) - set(self._labels)))
+        self.of_cell: NDArray[np.int64] | None = None
+        if universe.size:
+            codes = np.zeros(universe.size, dtype=np.int64)
+            for labels in self._labels.values():
+                codes = codes * (int(labels.max()) + 2) + labels + 1
+                codes = np.unique(codes, return_inverse=True)[1]
+            self.of_cell = codes.astype(np.int64)
+
+    @property
+    def size(self) -> int:
+        """Number of atoms."""
+        return 0 if self.of_cell is None else int(self.of_cell.max()) + 1
+
+    def knows(self, name: str) -> bool:
+        """Return whether a constraint is understood."""
+        return name in self._labels
+
+    def labels(self, name: str) -> NDArray[np.int64]:
+        """Return the total of a constraint that counts each cell, -1 for none."""
+        return self._labels[name]
+
+    def of_atoms(self, name: str) -> NDArray[np.int64]:
+        """Return the total of a constraint that counts each atom, -1 for none."""
+        out = np.empty(self.size, dtype=np.int64)
+        out[self.of_cell] = self._labels[name]
+        return out
+
+
+def _around(labels: NDArray[np.int64], target: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """Return for each target cell the total that holds all of it; -1 for none."""
+    cells = target >= 0
+    least, most = np.full(n, np.iinfo(np.int64).max), np.full(n, -2)
+    np.minimum.at(least, target[cells], labels[cells])
+    np.maximum.at(most, target[cells], labels[cells])
+    return np.where(least == most, most, -1)
+
+
+def _inside(labels: NDArray[np.int64], target: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """Return for each total the target cell that holds all of it; -1 for none."""
+    return _around(target, labels, n)
+
+
+def cell_bounds(
+    atoms: Atoms,
+    target: NDArray[np.int64],
+    units: NDArray[np.str_],
+    rows: Sequence[tuple[str, int, Mapping[str, QueryRows]]],
+    where: str,
+) -> CellBounds:
+    """Return what constraints leave of the cells of a query in some units.
+
+    Parameters
+    ----------
+    atoms : Atoms
+        The constraints that are understood.
+    target : ndarray of int64
+        For every cell of the histogram, the cell of the query; -1 for none.
+    units : ndarray of str
+        Geocodes, sorted.
+    rows : sequence of (str, int, mapping)
+        For the units' own level and those around it: what to put before the names of
+        constraints (nothing for their own), width of geocodes, and the rows of the constraints.
+        Of two that say the same the first is named.
+    where : str
+        For messages.
+
+    Returns
+    -------
+    CellBounds
+        Bounds, the same rows of constraints being looked at once.
+
+    Raises
+    ------
+    DataError
+        If the constraints of a unit contradict each other; unit and constraints are named.
+    """
+    table, columns = _stacked(atoms, units, rows)
+    distinct, pattern = np.unique(table, axis=0, return_inverse=True)
+    pattern = pattern.reshape(-1)
+    n_cells, n = int(target.max()) + 1, len(distinct)
+    upper = np.full((n, n_cells), MAX_COUNT)
+    lower = np.zeros((n, n_cells), dtype=np.int64)
+    most = np.full((n, atoms.size), MAX_COUNT)
+    kind = np.full((n, n_cells), -1, dtype=np.int16)
+    for number, (_, name, sign, start, size, own) in enumerate(columns):
+        totals = distinct[:, start : start + size]
+        labels = atoms.labels(name)
+        if sign in ("=", "<="):
+            around = _around(labels, target, n_cells)
+            held = np.flatnonzero(around >= 0)
+            stated = totals[:, around[held]]
+            stated = np.where(stated < 0, MAX_COUNT, stated)
+            tighter = stated < upper[:, held]
+            upper[:, held] = np.minimum(upper[:, held], stated)
+            kind[:, held] = np.where(tighter, number, kind[:, held])
+            of_atoms = atoms.of_atoms(name)
+            inside = np.flatnonzero(of_atoms >= 0)
+            stated = totals[:, of_atoms[inside]]
+            most[:, inside] = np.minimum(most[:, inside], np.where(stated < 0, MAX_COUNT, stated))
+        if sign in ("=", ">=") and own:
+            held_by = _inside(labels, target, size)
+            sums = np.zeros_like(lower)
+            for total in np.flatnonzero(held_by >= 0).tolist():
+                sums[:, held_by[total]] += np.maximum(totals[:, total], 0)
+            lower = np.maximum(lower, sums)
+    kind = _sum_of_atoms(atoms, target, most, upper, kind)
+    _refuse_contradictions(atoms, units, pattern, distinct, columns, most, where)
+    bad = lower > upper
+    if bad.any():
+        row, cell = (int(i) for i in np.argwhere(bad)[0])
+        unit, by = str(units[int(np.argmax(pattern == row))]), int(kind[row, cell])
+        raise DataError(
+            f"{where}: unit {unit}: constraints contradict each other: cell {cell} is at least "
+            f"{lower[row, cell]}, and at most {upper[row, cell]} by "
+            f"{columns[by][0] if by >= 0 else 'several'}"
+        )
+    kinds = tuple(column[0] for column in columns)
+    return CellBounds(pattern, lower, upper, kind, kinds, most > 0)
+
+
+#: Shown name, name, sign, first column, columns, and whether it is of the unit itself.
+_Column = tuple[str, str, str, int, int, bool]
+
+
+def _stacked(
+    atoms: Atoms,
+    units: NDArray[np.str_],
+    rows: Sequence[tuple[str, int, Mapping[str, QueryRows]]],
+) -> tuple[NDArray[np.int64], list[_Column]]:
+    """Return all totals about each unit side by side; -1 where there is no row."""
+    parts: list[NDArray[np.int64]] = [np.zeros((units.size, 0), dtype=np.int64)]
+    columns: list[_Column] = []
+    start = 0
+    for before, width, found in rows:
+        codes = units.astype(f"U{width}") if width else np.full(units.size, "")
+        for name, stated in sorted(found.items()):
+            if not atoms.knows(name):
+                continue
+            place = place_of(codes, stated.geocodes) if width else np.zeros(units.size, np.int64)
+            size = stated.values.shape[1]
+            parts.append(np.where(place[:, None] >= 0, stated.values[place], NO_UNIT))
+            columns.append((f"{before}{name}", name, stated.sign, start, size, not before))
+            start += size
+    return np.concatenate(parts, axis=1), columns
+
+
+def place_of(codes: NDArray[np.str_], known: NDArray[np.str_]) -> NDArray[np.int64]:
+    """Return the place of each code among sorted ones, -1 where it is not there."""
+    if not known.size:
+        return np.full(codes.size, NO_UNIT)
+    place = np.minimum(np.searchsorted(known, codes), known.size - 1)
+    return np.where(known[place] == codes, place, NO_UNIT)
+
+
+def _sum_of_atoms(
+    atoms: Atoms,
+    target: NDArray[np.int64],
+    most: NDArray[np.int64],
+    upper: NDArray[np.int64],
+    kind: NDArray[np.int16],
+) -> NDArray[np.int16]:
+    """Tighten the bounds of cells to the sums of those of their atoms; where that is 0, say why.
+
+    A cell made of several atoms may be empty because each of them is, by several constraints:
+    the kind is then that of a constraint which settles a part of it, or -2.
+    """
+    if not atoms.size:
+        return kind
+    cells = target >= 0
+    pairs = np.unique(target[cells] * atoms.size + atoms.of_cell[cells])  # type: ignore[index]
+    cell, atom = pairs // atoms.size, pairs % atoms.size
+    starts = np.flatnonzero(np.concatenate(([True], cell[1:] != cell[:-1])))
+    sums = np.minimum(np.add.reduceat(most[:, atom].astype(float), starts, axis=1), MAX_COUNT)
+    held = cell[starts]
+    tighter = sums < upper[:, held]
+    upper[:, held] = np.minimum(upper[:, held], sums.astype(np.int64))
+    kind[:, held] = np.where(tighter, -2, kind[:, held])
+    return kind
+
+
+def _refuse_contradictions(
+    atoms: Atoms,
+    units: NDArray[np.str_],
+    pattern: NDArray[np.int64],
+    distinct: NDArray[np.int64],
+    columns: list[_Column],
+    most: NDArray[np.int64],
+    where: str,
+) -> None:
+    """Refuse a total that is at least more than what others leave of its cells."""
+    for shown, name, sign, start, size, own in columns:
+        if sign not in ("=", ">=") or not own:
+            continue
+        of_atoms = atoms.of_atoms(name)
+        for total in range(size):
+            room = np.minimum(most[:, of_atoms == total].astype(float).sum(axis=1), MAX_COUNT)
+            bad = distinct[:, start + total] > room
+            if bad.any():
+                row = int(bad.argmax())
+                others = sorted(c[0] for c in columns if c[2] != ">=" and c[0] != shown)
+                unit = str(units[int(np.argmax(pattern == row))])
+                raise DataError(
+                    f"{where}: unit {unit}: constraints contradict each other: {shown} says "
+                    f"{sign} {distinct[row, start + total]} of total {total}, of which "
+                    f"{', '.join(others) or 'others'} leave at most {int(room[row])}"
+                )
