@@ -12,13 +12,17 @@ from bayesrisk.risk.count.averages import (
     marginal_risk,
 )
 from bayesrisk.risk.count.blocks import BlockRisk, block_risk
+from bayesrisk.risk.count.distribution import RiskDistribution, risk_distribution
 from bayesrisk.risk.count.postprocessing import (
     PostprocessingComparison,
     compare_postprocessing,
     postprocessed_marginal_posterior,
 )
 from bayesrisk.risk.count.scenarios import SCENARIOS, Scenario
-from bayesrisk.risk.count.several_levels import multilevel_marginal_posterior
+from bayesrisk.risk.count.several_levels import (
+    multilevel_decision_accuracy,
+    multilevel_marginal_posterior,
+)
 from bayesrisk.risk.count.unprocessed import before_postprocessing
 from bayesrisk.risk.linkage.agreement import Agreement, compare_with_truth
 from bayesrisk.risk.linkage.majority import MajorityInference, majority_inference
@@ -73,6 +77,7 @@ __all__ = [
     "PostprocessingComparison",
     "PostprocessingEffect",
     "Reidentification",
+    "RiskDistribution",
     "Scenario",
     "SimulatedAverage",
     "Statements",
@@ -95,6 +100,7 @@ __all__ = [
     "marginal_posterior",
     "marginal_risk",
     "mechanism_risk",
+    "multilevel_decision_accuracy",
     "multilevel_marginal_posterior",
     "occupancy_block_risk",
     "occupancy_linkage",
@@ -105,6 +111,7 @@ __all__ = [
     "records_identified",
     "reidentify",
     "release_utility",
+    "risk_distribution",
     "sampling_ranking",
     "simulated_marginal_posterior",
     "statements_about_people",
