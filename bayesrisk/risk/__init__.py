@@ -13,6 +13,13 @@ from bayesrisk.risk.count.averages import (
 )
 from bayesrisk.risk.count.blocks import BlockRisk, block_risk
 from bayesrisk.risk.count.distribution import RiskDistribution, risk_distribution
+from bayesrisk.risk.count.implied_epsilon import (
+    attainable_epsilon,
+    decision_epsilon,
+    implied_epsilon,
+)
+from bayesrisk.risk.count.limits import rho_for_risk
+from bayesrisk.risk.count.misspecified import MisspecifiedRisk, misspecified_risk
 from bayesrisk.risk.count.postprocessing import (
     PostprocessingComparison,
     compare_postprocessing,
@@ -73,6 +80,7 @@ __all__ = [
     "MechanismOptions",
     "MechanismQuestion",
     "MechanismRisk",
+    "MisspecifiedRisk",
     "OccupancyBlockRisk",
     "PostprocessingComparison",
     "PostprocessingEffect",
@@ -82,6 +90,7 @@ __all__ = [
     "SimulatedAverage",
     "Statements",
     "TwoLevels",
+    "attainable_epsilon",
     "before_postprocessing",
     "block_risk",
     "claim_examples",
@@ -94,12 +103,15 @@ __all__ = [
     "correct_decision_probability",
     "count_claims",
     "decision_accuracy",
+    "decision_epsilon",
+    "implied_epsilon",
     "inference_without_record",
     "majority_inference",
     "marginal_count_posterior",
     "marginal_posterior",
     "marginal_risk",
     "mechanism_risk",
+    "misspecified_risk",
     "multilevel_decision_accuracy",
     "multilevel_marginal_posterior",
     "occupancy_block_risk",
@@ -111,6 +123,7 @@ __all__ = [
     "records_identified",
     "reidentify",
     "release_utility",
+    "rho_for_risk",
     "risk_distribution",
     "sampling_ranking",
     "simulated_marginal_posterior",

@@ -274,7 +274,7 @@ class TwoLevels(TwoLevelSettings):
     def distribution(
         self, group_count: ArrayLike | None = None, *, block_count: ArrayLike | None = None
     ) -> RiskDistribution:
-        r"""Return the law of the risk ratio over releases: how often it exceeds what, and quantiles.
+        r"""Return the law of the risk ratio over releases: how often it exceeds a limit, quantiles.
 
         .. math:: P\Big(\frac{P(X = k + 1 \mid y, n, S)}{p} > r \,\Big|\, X^*, N^*\Big)
 

@@ -151,5 +151,5 @@ def test_arguments_are_checked():
     with pytest.raises(ShapeError, match="noise must be one number or a list"):
         risk_distribution(noise=Noise(rho=[[0.1]]), prior=0.1)
     for rho in (1e-20, np.linspace(0.001, 0.002, 8)):
-        with pytest.raises(ArgumentError, match="at most 4194304 values .* larger left_out"):
+        with pytest.raises(ArgumentError, match=r"at most 4194304 values .* larger left_out"):
             risk_distribution(noise=Noise(rho=rho), prior=0.1)
