@@ -71,6 +71,31 @@ def _product(a: Table, b: Table) -> Table:
     return low, a[1][low - a[0] : high - a[0]] + b[1][low - b[0] : high - b[0]]
 
 
+def _unit_tables(
+    tree: Tree, unit_of: IntArray, laws: FloatArray, tables: Any, node_tables: Any
+) -> tuple[list[Any], dict[int, Table]]:
+    """Return the table of each leaf, and those of other units: priors and exact counts together.
+
+    Nodes with one child share a unit, and its count.
+    """
+    exact = {int(v): (int(tree.exact[v]), np.zeros(1)) for v in np.flatnonzero(tree.exact >= 0)}
+    inner: dict[int, Table] = {}
+    for node, table in [*node_tables.items(), *exact.items()]:
+        unit = int(unit_of[node])
+        inner[unit] = _product(inner[unit], table) if unit in inner else table
+    leaf_tables = list(tables)
+    for i, unit in enumerate(unit_of[tree.leaves].tolist()):
+        if unit not in inner:
+            continue
+        known = inner.pop(unit)
+        if leaf_tables[i] is not None:
+            known = _product(leaf_tables[i], known)
+        elif known[0] > 1 and np.isneginf(laws[i, 2]):  # a hurdle that allows 0 and 1 alone
+            raise ArgumentError(f"leaf_prior must allow the exact count, got {known[0]}")
+        leaf_tables[i] = known
+    return leaf_tables, inner
+
+
 def make_plan(tree: Tree, laws: FloatArray, tables: Any, node_tables: Any) -> Plan:
     """Return the plan of a tree; ``laws`` and ``tables`` go with ``tree.leaves``.
 
@@ -92,14 +117,7 @@ def make_plan(tree: Tree, laws: FloatArray, tables: Any, node_tables: Any) -> Pl
     parts: list[FloatArray] = [np.zeros(0)]
     placed: dict[int, int] = {}
     total = 0
-    inner: dict[int, Table] = {}
-    for node, table in node_tables.items():  # nodes with one child share a unit, and its count
-        unit_id = int(unit_of[node])
-        inner[unit_id] = _product(inner[unit_id], table) if unit_id in inner else table
-    leaf_tables = [
-        _product(table, inner.pop(leaf)) if table is not None and leaf in inner else table
-        for leaf, table in zip(unit_of[tree.leaves].tolist(), tables, strict=True)
-    ]
+    leaf_tables, inner = _unit_tables(tree, unit_of, laws, tables, node_tables)
     for leaf, table in zip(unit_of[tree.leaves].tolist(), leaf_tables, strict=True):
         if table is not None:
             low, values = table

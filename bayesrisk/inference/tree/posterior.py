@@ -196,7 +196,8 @@ def tree_posterior(
 
     with :math:`\lambda_v = 1 / (2 \sigma_v^2)`, by sum-product: messages up the tree are
     convolutions over siblings, messages down it correlations, both along a balanced binary tree
-    of siblings.
+    of siblings.  A node whose count is known exactly (``exact_count`` of the table) has no other:
+    the limit of noise 0, taken as an equation.
 
     Parameters
     ----------

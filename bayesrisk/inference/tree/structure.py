@@ -51,6 +51,8 @@ class Tree:
         For a leaf with a target, the others known to be counted in it; -1 for no target.
     prior : ndarray of float64
         Prior probability that the target is counted there; NaN for no target.
+    exact : ndarray of int64
+        Count that was published without noise; -1 where none was.
 
     Examples
     --------
@@ -77,6 +79,7 @@ class Tree:
     leaves: NDArray[np.int64]
     known_count: NDArray[np.int64]
     prior: NDArray[np.float64]
+    exact: NDArray[np.int64]
 
     @property
     def n_nodes(self) -> int:
@@ -128,7 +131,8 @@ class Tree:
             string for the root), ``noisy_count`` (whole number, may be negative; missing for no
             release), and ``rho`` (zCDP budget; 0 or missing for no release) or ``sigma2`` (scale
             of the noise; missing for no release).  For leaves with a target also ``known_count``
-            and ``prior``, both or neither in a row.
+            and ``prior``, both or neither in a row.  For nodes whose true count was published too,
+            or is known (an invariant), also ``exact_count``, >= 0.
         sensitivity : float, default 1.0
             L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
 
@@ -155,6 +159,10 @@ class Tree:
         noisy, released = _whole_column(frame, "noisy_count", names, lower=-check.MAX_COUNT)
         precision = np.where(released, precision, 0.0)
         known, prior = _targets(frame, names)
+        exact = np.full(len(frame), -1, dtype=np.int64)
+        if "exact_count" in frame.columns:
+            counts, given = _whole_column(frame, "exact_count", names, lower=0)
+            exact = np.where(given, counts, -1)
         n_children = np.bincount(parent[1:], minlength=parent.size)
         first_child = np.concatenate(([0], np.cumsum(n_children))).astype(np.int64)
         has_target = known[order] >= 0
@@ -174,6 +182,7 @@ class Tree:
             leaves=np.flatnonzero(n_children == 0).astype(np.int64),
             known_count=known[order],
             prior=prior[order],
+            exact=exact[order],
         )
         for value in vars(tree).values():
             if isinstance(value, np.ndarray):

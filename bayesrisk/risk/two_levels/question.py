@@ -47,7 +47,8 @@ class TwoLevels(TwoLevelSettings):
         Others in the block known to have them, k: the true block count is k or k + 1.
     group_prior : CountLaw, optional
         The adversary's prior on the group count: any law with finite support.  By default flat on
-        0, 1, 2, ...
+        0, 1, 2, ...  A group count that is published exactly is ``FiniteLaw.point(count)``, with
+        ``rho_group=0``.
     sensitivity : array_like, default 1.0
         L2 sensitivity that both budgets refer to: ``sigma2 = sensitivity**2 / (2 rho)``.
     conditionals : {"coherent", "as-published"}, default "coherent"
