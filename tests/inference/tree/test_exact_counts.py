@@ -143,14 +143,14 @@ def test_a_target_in_a_leaf_published_exactly_is_settled():
 def test_contradictions_and_bad_values_are_refused():
     with pytest.raises(ArgumentError, match="some set of counts that adds up"):
         tree_posterior(Tree.from_frame(family(A=3, a1=5)), leaf_prior="flat")
+    hurdle = LeafPrior.hurdle(0.5, mean=1.0)
     with pytest.raises(ArgumentError, match="leaf_prior must allow the exact count, got 3"):
-        hurdle = LeafPrior.hurdle(0.5, mean=1.0)
         tree_posterior(Tree.from_frame(family(a1=3)), leaf_prior=hurdle)
     for bad in (-1, 1.5, np.inf):
         with pytest.raises(DataError, match="row 0, node 'top': exact_count must be"):
             Tree.from_frame(family(top=bad))
     settings = {"draws": 10, "warmup": 1, "chains": 1, "rng": 1}
-    with pytest.raises(ArgumentError, match="no exact count to be sampled .* node 'A'"):
+    with pytest.raises(ArgumentError, match=r"no exact count to be sampled .* node 'A'"):
         sample_tree(Tree.from_frame(family(A=3)), leaf_prior="flat", **settings)
 
 
