@@ -176,9 +176,9 @@ def rho_for_risk(
     -----
     The known count plays no part: only the release less it matters.  The average rises with rho up
     to rho / sensitivity**2 = 0.18 at every prior, but not beyond for small ones (at p = 1e-6 it
-    falls from rho = 4.9 to 6.9, by 63 %); so larger budgets may keep the limit again.  A quantile rises and
-    falls like a saw.  The limit is kept on all of (0, rho]: by bounds on the slope for the average,
-    by closed form for quantiles.
+    falls from rho = 4.9 to 6.9, by 63 %); so larger budgets may keep the limit again.  A quantile
+    rises and falls like a saw.  The limit is kept on all of (0, rho]: by bounds on the slope for
+    the average, by closed form for quantiles.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""An adversary who takes the noise for another one than it is: what is believed, and how wrongly."""
+"""An adversary who takes the noise for another one: what is believed, and how wrongly."""
 
 from __future__ import annotations
 
