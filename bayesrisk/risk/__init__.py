@@ -13,7 +13,7 @@ from bayesrisk.risk.count.averages import (
 )
 from bayesrisk.risk.count.blocks import BlockRisk, block_risk
 from bayesrisk.risk.count.distribution import RiskDistribution, risk_distribution
-from bayesrisk.risk.count.implied_epsilon import (
+from bayesrisk.risk.count.epsilon import (
     attainable_epsilon,
     decision_epsilon,
     implied_epsilon,
