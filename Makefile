@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n auto -p no:benchmark
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONHASHSEED := 0
 
-.PHONY: demo test check fuzz bench docs notebooks bounds format clean
+.PHONY: demo test check check-all lint fuzz bench docs notebooks bounds format clean
 
 demo: $(VENV)/.demo
 	rm -rf $(DEMO)
@@ -19,15 +19,23 @@ demo: $(VENV)/.demo
 	@echo "  open  $(CURDIR)/$(DEMO)/report.html   figures, tables, and how to read them"
 	@echo "  table $(CURDIR)/$(DEMO)/results.csv   every number"
 
-# The slow tests, about a hundred, are run by `make check`.
+# The slow tests, a few hundred, are run by `make check-all`.
 test: $(VENV)/.test
 	$(PYTEST) -m "not slow"
 
-# The documentation executes the notebooks, and fails where one does: once is enough.
-check: $(VENV)/.dev
+lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Before each commit that others will see: everything but what takes long to say little more.  The
+# documentation executes the notebooks, and fails where one does: once is enough.
+check: lint
+	$(PYTEST) -m "not slow" --fuzz-files 20000
+	$(MAKE) docs
+
+# What runs on a clean clone: also the slow tests, kernels with bounds checks, and each benchmark once.
+check-all: lint
 	$(PYTEST) --fuzz-files 20000 --deselect tests/test_notebooks.py::test_notebooks_run
 	$(MAKE) bounds
 	$(MAKE) docs

@@ -13,7 +13,6 @@ from . import plotting as plotting
 from . import population as population
 from . import readers as readers
 from . import reconstruction as reconstruction
-from . import release as release
 from . import risk as risk
 from . import tables as tables
 from ._version import __version__ as __version__

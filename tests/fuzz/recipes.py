@@ -82,7 +82,8 @@ def recipes() -> list[Recipe]:
 def public() -> list[tuple[str, Any]]:
     """Return every public callable once, by its name: those at the top and one dot deeper."""
     found: dict[int, tuple[str, Any]] = {}
-    for zone in [bayesrisk, *(v for v in map(_top, bayesrisk.__all__) if inspect.ismodule(v))]:
+    zones = [v for v in map(_top, bayesrisk.__all__) if inspect.ismodule(v)]
+    for zone in [bayesrisk, bayesrisk.release, *zones]:
         for name in zone.__all__:
             subject = getattr(zone, name)
             enum = inspect.isclass(subject) and issubclass(subject, Enum)  # Python's own errors
