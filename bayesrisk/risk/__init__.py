@@ -43,6 +43,7 @@ from bayesrisk.risk.mechanism.comparison import (
     compare_mechanisms,
     postprocessing_effect,
 )
+from bayesrisk.risk.mechanism.many import mechanism_risk_of_many
 from bayesrisk.risk.mechanism.posterior import MechanismRisk, mechanism_risk
 from bayesrisk.risk.mechanism.question import MechanismOptions, MechanismQuestion
 from bayesrisk.risk.mechanism.utility import release_utility
@@ -111,6 +112,7 @@ __all__ = [
     "marginal_posterior",
     "marginal_risk",
     "mechanism_risk",
+    "mechanism_risk_of_many",
     "misspecified_risk",
     "multilevel_decision_accuracy",
     "multilevel_marginal_posterior",

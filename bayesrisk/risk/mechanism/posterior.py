@@ -279,11 +279,11 @@ def assess(
         answers(questions, mechanism, spec, workload, settings, streams[1], streams[2]),
         strict=True,
     ):
-        found.append(_result(question, spec, numbers, settings, seed, utility, likelihood))
+        found.append(result_of(question, spec, numbers, settings, seed, utility, likelihood))
     return found
 
 
-def _result(
+def result_of(
     question: Question,
     spec: MechanismSpec,
     numbers: dict[str, Any],
@@ -292,6 +292,7 @@ def _result(
     utility: pd.DataFrame,
     likelihood: SimulatedLikelihood | None,
 ) -> MechanismRisk:
+    """Return the risk of one target from the numbers that were found."""
     p = float(question.prior[0])
     ratios = {
         f"marginal_risk{end}": numbers[f"marginal_posterior{end}"] / p
