@@ -12,10 +12,12 @@ TUTORIALS = DOCS / "tutorials"
 
 # The site describes this checkout, whatever is installed; the kernels that run pages inherit it.
 sys.path.insert(0, str(ROOT))
+sys.path.append(str(DOCS))
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
 )
 
+import published_numbers  # noqa: E402
 from sphinx.util.nodes import make_refnode  # noqa: E402
 
 from bayesrisk._version import __version__  # noqa: E402
@@ -91,3 +93,4 @@ def setup(app: object) -> None:
     """Copy the notebooks before Sphinx looks for sources."""
     app.connect("missing-reference", by_last_name)  # type: ignore[attr-defined]
     app.connect("builder-inited", copy_notebooks)  # type: ignore[attr-defined]
+    app.connect("source-read", published_numbers.source_read)  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ is 0.0992264 to the digits printed; seven digits of a risk need the fraction its
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from oracles import laws as oracles
 
@@ -128,6 +129,23 @@ def test_sums_of_block_noise_are_close_to_discrete_gaussian():
     assert result.total_variation <= 1e-14 + result.error_bound
     # The same statement does not hold for precise releases.
     assert br.distributions.sum_approximation(br.DiscreteGaussian(0.1), 27).total_variation > 1e-2
+
+
+def test_figure_8():
+    """The variance is the scale where the scale is large, below it elsewhere, and 0 in the end."""
+    scale = np.geomspace(0.02, 20, 60)
+    ratio = br.DiscreteGaussian(sigma2=scale).var() / scale
+    expected = [float(oracles.gaussian_moments(s2)[0] / s2) for s2 in scale]
+    assert ratio == pytest.approx(expected, rel=1e-12)
+    assert (ratio <= 1 + 1e-12).all()
+    assert (np.diff(ratio) >= -1e-12).all()
+    assert ratio[0] < 1e-8
+    # From sigma2 = 1/2 (rho = 1) on within 0.5 %, from 1 on within one in a million.
+    assert (1 - ratio[scale >= 0.5] < 5e-3).all()
+    assert (1 - ratio[scale >= 1] < 1e-6).all()
+    assert float(1 - br.DiscreteGaussian.from_rho(RHO).var() * 2 * RHO) == pytest.approx(
+        0, abs=1e-14
+    )
 
 
 def test_noise_of_the_published_counts_is_wider():

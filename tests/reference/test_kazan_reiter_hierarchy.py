@@ -8,6 +8,7 @@ sampler; the more exact values beside them were computed from the conditionals t
 import numpy as np
 import pytest
 import two_level_questions as questions
+from scipy import stats
 
 import bayesrisk as br
 
@@ -78,14 +79,64 @@ def test_gains_and_losses():
     assert float(result.loss) == pytest.approx(0.0183, abs=0.001)
 
 
+def tiles(**ranges):
+    """Figure 4: every release of a region with its decisions, by the conditionals as published."""
+    axes = {"y": range(-12, 15), "n": range(-6, 9), "S": range(-75, 76)} | ranges
+    result = questions.gain(**GRANVILLE, group_count=1, **PUBLISHED)
+    return result.decision_map(axes["y"], axes["n"], axes["S"])
+
+
+def test_figure_4_was_decided_by_draws():
+    """10,000 draws for each tile spread both masses so widely that the printed ones fit."""
+    tile = tiles()
+    assert tile["probability"].sum() == pytest.approx(1, abs=1e-6)
+    release = (tile[name].to_numpy() for name in ("block", "group", "siblings"))
+    target = br.hierarchical_posterior(*release, **GRANVILLE, **PUBLISHED).target_probability
+    decided = stats.binom.sf(10_000 // 2 - 1, 10_000, np.asarray(target))
+    weight, alone = tile["probability"].to_numpy(), tile["decision_without"].to_numpy()
+    for found, printed, kind, chance in (
+        (2.47, 2.48, 0, decided),
+        (1.90, 1.83, 1, 1 - decided),
+    ):
+        w, q = weight[alone == kind], chance[alone == kind]
+        mean, error = 100 * (w * q).sum(), 100 * np.sqrt((w**2 * q * (1 - q)).sum())
+        assert mean == pytest.approx(found, abs=0.005)
+        assert 0.15 < error < 0.19
+        assert abs(mean - printed) < error
+    # More right decisions by draws than by exact posteriors: mistakes count on both sides.
+    result = questions.gain(**GRANVILLE, group_count=1, **PUBLISHED)
+    assert 100 * float(result.gain) == pytest.approx(2.378, abs=0.0005)
+    assert 100 * float(result.loss) == pytest.approx(1.805, abs=0.0005)
+    assert 100 * float(result.net) == pytest.approx(0.573, abs=0.0005)
+
+
+def test_the_region_of_figure_4_holds_99_percent():
+    """Siblings up to 30 either way are needed; up to 33 two values of y change, as printed."""
+    masses = {}
+    for reach in (25, 29, 30, 33, 36):
+        tile = tiles(y=range(-6, 9), n=range(-4, 7), S=range(-reach, reach + 1))
+        changed = tile[tile["change"].isin(["gain", "loss"])]
+        masses[reach] = tile["probability"].sum()
+        assert set(changed["block"]) == ({0, 1} if reach <= 33 else {-1, 0, 1})
+    assert masses[25] == pytest.approx(0.97043, abs=0.5e-5)
+    assert masses[29] < 0.99 < masses[30] < masses[33]
+
+
 def test_figure_5_levels_off_at_what_the_text_prints():
-    # "Centered around 59.05%", with Monte Carlo error.
-    assert decision(group_count=[20, 60], **PUBLISHED) == pytest.approx([0.5905] * 2, abs=1e-3)
+    # "Centered around 59.05%", with Monte Carlo error; the level itself is 58.97 %.
+    level = decision(group_count=[10, 20, 60], **PUBLISHED)
+    assert level == pytest.approx([0.58972598] * 3, abs=1e-7)
+    assert level == pytest.approx([0.5905] * 3, abs=1e-3)
 
 
 def test_figure_6_without_limit():
-    # "Even for extremely large values ... only increases to 59.2%" (N = 1).
-    assert float(decision(rho_group=10.0, **PUBLISHED)) == pytest.approx(0.592, abs=1e-3)
+    """A group that is known nearly exactly: the paper prints 59.2 %, ties decide between two."""
+    limit = {"rho_group": 100.0, **PUBLISHED}
+    by_the_rule = decision(**limit, group_count=[1, 28], ties="as-published")
+    assert by_the_rule == pytest.approx([0.592715] * 2, abs=0.5e-6)
+    assert decision(**limit, group_count=[1, 28]) == pytest.approx([0.589746] * 2, abs=0.5e-6)
+    # At rho = 1 there is no tie, and for the target alone in the group it is 59.2 %.
+    assert float(decision(rho_group=1.0, **PUBLISHED)) == pytest.approx(0.5921, abs=0.5e-4)
 
 
 def test_prior_sensitivity():

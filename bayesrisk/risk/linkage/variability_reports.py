@@ -32,10 +32,11 @@ def _variability(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def variability_quantiles(variability: pd.DataFrame, *, rng: Seed, step: int = 5) -> pd.DataFrame:
-    """Return quantiles of solution variability weighted by population (Table S4).
+    """Return quantiles of solution variability weighted by population (compare Table S4).
 
     Blocks are put in order of their upper bounds, ties in random order, and cut where the
-    cumulative population reaches each percentage.
+    cumulative population reaches each percentage.  The printed table is cut into equal numbers of
+    blocks, names each row by its lower end, and counts a record twice, as removed and as added.
 
     Parameters
     ----------
