@@ -95,7 +95,7 @@ class PartnerSearch:
         How many of the nearest a partner is chosen among.
     rng : Generator
         Source of randomness.
-    nearest : dict
+    nearest : dict, optional
         The blocks of each class by distance, filled when first needed; many searches may share it.
     """
 
@@ -107,9 +107,9 @@ class PartnerSearch:
         *,
         neighbours: int,
         rng: np.random.Generator,
-        nearest: dict[int, _Nearest],
+        nearest: dict[int, _Nearest] | None = None,
     ) -> None:
-        self._nearest = nearest
+        self._nearest = {} if nearest is None else nearest
         self._group, self._block = group.tolist(), block.tolist()
         self._points, self._neighbours, self._rng = points, neighbours, rng
         # Units of one block are equally near: the order among them is left to chance.

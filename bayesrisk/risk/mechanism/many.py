@@ -233,16 +233,15 @@ class _Surroundings:
         moves = any(a is not None and finest in a for a in question.alternatives)
         self._whole = moves or any(len(entry) == 4 for entry in question.observed)
         level = min((entry[0] for entry in question.observed), key=self._geography.rank)
-        self._regions = {u: self._region_of(u, level) for u in _UNITS}
+        units = [u for u in _UNITS if getattr(data, u) is not None]
+        self._regions = {u: self._region_of(u, level) for u in units}
         self._blocks = None
         if data.blocks is not None:
             codes = data.blocks["block"].to_numpy(dtype=np.str_)
             self._blocks = _Groups(self._geography.ancestors(codes, level))
 
-    def _region_of(self, unit: str, level: str) -> _Groups | None:
-        records: Records | None = getattr(self._data, unit)
-        if records is None:
-            return None
+    def _region_of(self, unit: str, level: str) -> _Groups:
+        records: Records = getattr(self._data, unit)
         places, place = records.places()
         return _Groups(self._geography.ancestors(places, level)[place])
 
@@ -250,17 +249,11 @@ class _Surroundings:
         """Return the question about one target, its data sets cut to the surroundings."""
         if self._whole:
             return ask(self._data, {self._unit: row}, self._question)
-        own = self._regions[self._unit]
-        assert own is not None  # the target is of this unit
-        code = own.codes[row]
-        parts: dict[str, Any] = {}
-        at = row
+        code = self._regions[self._unit].codes[row]
+        parts: dict[str, Any] = dict.fromkeys(_UNITS)
         for unit, groups in self._regions.items():
-            records = getattr(self._data, unit)
-            rows = None if groups is None else groups.members(code)
-            parts[unit] = None if rows is None else records.take(rows)
-            if unit == self._unit and rows is not None:
-                at = int(np.searchsorted(rows, row))
+            parts[unit] = getattr(self._data, unit).take(groups.members(code))
+        at = int(np.searchsorted(self._regions[self._unit].members(code), row))
         blocks = None
         if self._blocks is not None and self._data.blocks is not None:
             blocks = self._data.blocks.iloc[self._blocks.members(code)]
