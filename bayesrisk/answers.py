@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
@@ -110,8 +111,11 @@ class Belief:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimate:
+class Estimate(NDArrayOperatorsMixin):
     """A number that was estimated, with its error and an interval; or an array of such numbers.
+
+    In arithmetic, in comparisons and in functions of NumPy it stands for its value, and what comes
+    out is a plain number: only this class knows an error.
 
     Attributes
     ----------
@@ -144,6 +148,8 @@ class Estimate:
     >>> drawn = Estimate.normal(0.6213, 0.0013, confidence=0.95, method="monte-carlo")
     >>> f"{drawn:.4f}"
     '0.6213 (0.6188-0.6238)'
+    >>> bool(abs(drawn - 0.62) < 2.0 * drawn.error)
+    True
     """
 
     value: FloatAnswer
@@ -232,6 +238,72 @@ class Estimate:
         names = ("value", "error", "lower", "upper")
         frame = pd.DataFrame({name: np.ravel(getattr(self, name)) for name in names})
         return frame.assign(confidence=self.confidence, method=self.method)
+
+    def over(self, baseline: float) -> "Estimate":
+        """Return the same number, its error and its interval divided by a baseline.
+
+        Parameters
+        ----------
+        baseline : float
+            What it is a multiple of, > 0, such as a prior.
+
+        Returns
+        -------
+        Estimate
+            Of the ratio, with the same confidence and method.
+
+        Raises
+        ------
+        ArgumentError
+            If ``baseline`` is not above 0.
+
+        Examples
+        --------
+        >>> print(Estimate(0.62, 0.02, 0.58, 0.66, confidence=0.95, method="draws").over(0.5))
+        1.24 (1.16-1.32)
+        """
+        unit = check.scalar(baseline, "baseline", lower=0.0, bounds="()")
+        return Estimate(
+            self.value / unit,
+            self.error / unit,
+            self.lower / unit,
+            self.upper / unit,
+            self.confidence,
+            self.method,
+        )
+
+    def columns(self, name: str) -> dict[str, FloatAnswer]:
+        """Return the numbers under the names that they have as columns of a frame.
+
+        Parameters
+        ----------
+        name : str
+            What is estimated.
+
+        Returns
+        -------
+        dict of str to float or ndarray
+            ``name``, ``name_error``, ``name_lower`` and ``name_upper``.
+        """
+        return {
+            name: self.value,
+            f"{name}_error": self.error,
+            f"{name}_lower": self.lower,
+            f"{name}_upper": self.upper,
+        }
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Return the value as an array."""
+        return np.array(self.value, dtype=dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Return what an operation gives for the value."""
+        values = [item.value if isinstance(item, Estimate) else item for item in inputs]
+        return getattr(ufunc, method)(*values, **kwargs)
+
+    def __round__(self, digits: int = 0) -> FloatAnswer:
+        """Return the rounded value."""
+        return _plain(np.asarray(np.round(self.value, digits)))
 
     def __float__(self) -> float:
         """Return the value, if it is one number."""

@@ -136,6 +136,31 @@ def test_limits_are_two_bounds(limits):
         Estimate.normal(0.5, 0.1, confidence=0.9, method="draws", limits=limits)
 
 
+def test_an_estimate_stands_for_its_value():
+    share = Estimate(0.625, 0.02, 0.58, 0.66, confidence=0.95, method="draws")
+    assert (share + 1, 1 - share, abs(-share), round(share, 1)) == (1.625, 0.375, 0.625, 0.6)
+    assert share < 0.63
+    assert share > np.float64(0.62)
+    assert share == 0.625
+    assert not isinstance(share - 0.5, Estimate)
+    two = Estimate([0.25, 0.5], 0.1, 0.0, 1.0, confidence=0.95, method="draws")
+    assert np.log2(two).tolist() == [-2.0, -1.0]
+    assert np.asarray(two).tolist() == [0.25, 0.5]
+    assert (two - share).tolist() == [-0.375, -0.125]
+    assert np.mean([share, 0.375]) == 0.5
+
+
+def test_an_estimate_over_its_baseline():
+    share = Estimate(0.6, 0.02, 0.5, 0.75, confidence=0.9, method="draws")
+    ratio = share.over(0.5)
+    assert (ratio.value, ratio.error, ratio.lower, ratio.upper) == (1.2, 0.04, 1.0, 1.5)
+    assert (ratio.confidence, ratio.method) == (0.9, "draws")
+    assert share.columns("x") == {"x": 0.6, "x_error": 0.02, "x_lower": 0.5, "x_upper": 0.75}
+    for bad in (0.0, -1.0, math.inf):
+        with pytest.raises(ArgumentError, match="baseline must"):
+            share.over(bad)
+
+
 def test_many_estimates_are_no_float():
     with pytest.raises(ShapeError, match=r"float\(\) needs one estimate, got shape \(2,\)"):
         float(Estimate.normal([0.5, 0.6], 0.1, confidence=0.9, method="draws"))

@@ -43,10 +43,10 @@ ROOMS = {
     "cli": "_app data output | options | commands | app",
     "distributions": (
         "_base interfaces kernels | discrete_gaussian discrete_laplace finite scipy_adapter"
-        " | noise sums truncated"
+        " | gaussian_sums log_table noise truncated | sums"
     ),
     "experiments": (
-        "runs | hierarchy measurements | reconstruction sweep | claims linkage occupancy"
+        "runs | hierarchy measurements | reconstruction sweep | claims linkage occupancy | schemas"
     ),
     "inference": "count simulated | two_levels | tree | sampling",
     "mechanisms": "base registry tabulation | topdown identity noise rounding suppression swapping",

@@ -12,6 +12,19 @@ __all__ = ["Command", "Commands"]
 
 _COUNT = re.compile(r"-\.?\d")
 _ORDER = ("Risk", "Protect", "Attack", "Data")
+#: What messages call a value that an option gives under another name: the options, the first wins.
+_CALLED = {
+    "name of the mechanism": ("mechanism",),
+    "name of the solver": ("solver",),
+    "name of the executor": ("executor",),
+    "rng": ("seed", "simulation_seed"),
+    "shard[0]": ("shard",),
+    "shard[1]": ("shard",),
+    "protections": ("protection",),
+    "rate": ("swap_rate",),
+    "blocks": ("n_blocks",),
+    "level": ("level", "levels"),
+}
 
 
 class Command(TyperCommand):
@@ -41,17 +54,33 @@ class Command(TyperCommand):
             typer.echo(f"bayesrisk: interrupted{kept}", err=True)
             raise typer.Exit(130) from None
         except ArgumentError as error:
-            first, space, rest = str(error).partition(" ")
-            options = {
-                p.name: max(p.opts, key=len) for p in self.params if p.param_type_name == "option"
-            }
-            if first not in options:
+            told = self._told(str(error))
+            if told == str(error):
                 raise
-            raise type(error)(f"{options[first]}{space}{rest}") from error
+            raise type(error)(told) from error
+
+    def _told(self, text: str) -> str:
+        """Return a message with the name of the option that its first words stand for."""
+        options = {
+            p.name: max(p.opts, key=len) for p in self.params if p.param_type_name == "option"
+        }
+        known = {name: (name,) for name in options} | _CALLED
+        for words, names in known.items():
+            option = next((options[name] for name in names if name in options), None)
+            if option is not None and text.startswith(f"{words} "):
+                return option + text.removeprefix(words)
+        return text
 
 
 class Commands(TyperGroup):
     """The commands, in groups by what they are for."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option of help, off if not given: reading "nothing" takes Typer a while."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.default = False
+        return option
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each group."""

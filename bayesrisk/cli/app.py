@@ -84,7 +84,8 @@ _add(
     app,
     "Protect",
     release,
-    "bayesrisk release population -o release --mechanism rounding --set base=3 --tables sf1-block",
+    "bayesrisk release population -o release --mechanism rounding --set base=3 "
+    "--set method=random --tables sf1-block",
 )
 _add(
     app,

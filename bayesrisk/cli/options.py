@@ -13,9 +13,11 @@ from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 
 __all__ = [
+    "SEED",
     "JsonOption",
     "QuietOption",
     "RunOptions",
+    "SeedOption",
     "SensitivityOption",
     "SolverOption",
     "called",
@@ -28,6 +30,8 @@ __all__ = [
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
+SEED = typer.Option(help="Seed: the same one gives the same bytes.")
+SeedOption = Annotated[int, SEED]
 SolverOption = Annotated[str, typer.Option(help="highs, pulp:highs, pulp:cbc, ...")]
 SensitivityOption = Annotated[
     str,
@@ -130,7 +134,18 @@ def sensitivity_of(text: str) -> float:
     """Return a sensitivity given as a number or by what a neighbour does."""
     from bayesrisk.accounting.budget import SENSITIVITIES
 
-    return SENSITIVITIES[text] if text in SENSITIVITIES else number(text, "sensitivity")
+    if text in SENSITIVITIES:
+        return float(SENSITIVITIES[text])
+    try:
+        return number(text, "sensitivity")
+    except ArgumentError as error:
+        from bayesrisk import _validation as check
+
+        words = ", ".join(SENSITIVITIES)
+        advice = check.did_you_mean(text, SENSITIVITIES)
+        raise ArgumentError(
+            f"sensitivity must be a number or one of {words}, got {shown(text)}{advice}"
+        ) from error
 
 
 def names(texts: str | list[str] | None) -> list[str]:
@@ -145,7 +160,7 @@ def called(name: str, option: str) -> Iterator[None]:
     try:
         yield
     except ArgumentError as error:
-        first, space, rest = str(error).partition(" ")
-        if first != name:
+        text = str(error)
+        if not text.startswith(f"{name} "):
             raise
-        raise type(error)(f"{option}{space}{rest}") from error
+        raise type(error)(option + text.removeprefix(name)) from error

@@ -18,10 +18,13 @@ __all__ = [
     "print_table",
     "progress",
     "rows_done",
+    "steps_done",
     "warnings_as_lines",
 ]
 
-_SECONDS = 2.0  # between two lines of progress where nobody knows how much there is
+#: Between two lines of progress where nobody knows how much there is, and before the first one of
+#: what is usually done sooner.
+_SECONDS = 2.0
 #: Takes what is done and how much there is, None where that is not known.
 Advance = Callable[[int, int | None], None]
 
@@ -53,8 +56,13 @@ def print_shards(summary: Any) -> None:
 
 
 @contextmanager
-def progress(*, quiet: bool, title: str, unit: str = "shards") -> Iterator[Advance | None]:
-    """Show a bar on a terminal, plain lines elsewhere, nothing when quiet."""
+def progress(
+    *, quiet: bool, title: str, unit: str = "shards", patient: bool = False
+) -> Iterator[Advance | None]:
+    """Show a bar on a terminal, plain lines elsewhere, nothing when quiet.
+
+    Where it is patient, there are no lines for what is done within two seconds.
+    """
     if quiet:
         yield None
         return
@@ -66,6 +74,7 @@ def progress(*, quiet: bool, title: str, unit: str = "shards") -> Iterator[Advan
             yield advance
         return
     last, said, unsaid = -1, time.monotonic(), ""
+    first = said + _SECONDS if patient else said
 
     def log(done: int, total: int | None) -> None:
         nonlocal last, said, unsaid
@@ -77,12 +86,12 @@ def progress(*, quiet: bool, title: str, unit: str = "shards") -> Iterator[Advan
         else:
             due = done * 10 // max(total, 1) > last  # about ten lines, however many shards
             last = max(last, done * 10 // max(total, 1))
-        if due:
+        if due and time.monotonic() >= first:
             typer.echo(unsaid, err=True)
             said, unsaid = time.monotonic(), ""
 
     yield log
-    if unsaid:
+    if unsaid and time.monotonic() >= first:
         typer.echo(unsaid, err=True)
 
 
@@ -113,6 +122,19 @@ def rows_done(advance: Advance | None) -> Callable[[int], None]:
             advance(done, None)
 
     return add
+
+
+def steps_done(advance: Advance | None, steps: int) -> Callable[[], None]:
+    """Return a function that says that another of so many steps is done."""
+    done = 0
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+        if advance is not None:
+            advance(done, steps)
+
+    return step
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import Seed
 from bayesrisk._validation import FloatAnswer, IntAnswer
-from bayesrisk.exceptions import ArgumentError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 
 _HALVINGS = 1100  # more than from the largest double to 1
 
@@ -155,6 +155,15 @@ class LocatedLaw(CountLaw):
     def mean(self) -> FloatAnswer:
         """Return the expectation, ``loc``."""
         return np.broadcast_to(self._loc.astype(float), self._shape)[()]
+
+
+def single_law(law: Any, name: str = "law") -> CountLaw:
+    """Return a law of one variable, or refuse what is none."""
+    if not isinstance(law, CountLaw):
+        raise ArgumentTypeError(f"{name} must be a CountLaw, got {shown(law)}")
+    if law.shape != ():
+        raise ArgumentError(f"{name} must be a single law, got parameters of shape {law.shape}")
+    return law
 
 
 def whole_size(size: int | tuple[int, ...] | None, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -7,6 +7,8 @@ import numpy as np
 
 from bayesrisk._numba import elementwise, kernel
 
+#: exp(-REACH) = 1.6e-18 bounds the relative mass beyond every window.
+REACH = 41.0
 _SPLIT = 134217729.0  # 2**27 + 1, Veltkamp's constant for halving a double
 
 
@@ -146,3 +148,41 @@ def fill_discrete_gaussian(rng: Any, sigma2: Any, out: Any) -> None:
                 if u <= 1.0 - excess or u <= math.exp(-excess):
                     out[i] = np.int64(whole)
                     break
+
+
+@kernel
+def add_ripples(
+    left: Any, left_n: int, right: Any, right_n: int, precision: float, out: Any
+) -> None:
+    """Fill ``out`` with the ripple of the sum of two sums of discrete Gaussians.
+
+    See ``gaussian_sums``.
+
+    Their rates are precision / left_n and precision / right_n; ``out`` has one entry for each
+    residue modulo n = left_n + right_n.  With i the right variable's value the exponent is
+    -h d**2 - H (i - d right_n / n)**2, H the sum of the two rates; the fraction is taken in whole
+    numbers, so that no digit of it is lost.
+    """
+    n = left_n + right_n
+    rate = precision / left_n + precision / right_n
+    reach = math.sqrt((REACH - left.min() - right.min()) / rate + 0.25)
+    for d in range(n):
+        whole = (d * right_n) // n
+        part = float((d * right_n) % n) / n
+        first = math.floor(part - reach)
+        last = math.ceil(part + reach)
+        peak = -math.inf
+        total = 0.0
+        for i in range(first, last + 1):
+            value = i + whole
+            term = -rate * (i - part) ** 2 + left[(d - value) % left.size]
+            term += right[value % right.size]
+            if term > peak:
+                total = total * math.exp(peak - term) + 1.0
+                peak = term
+            else:
+                total += math.exp(term - peak)
+        out[d] = peak + math.log(total)
+    top = out[0]
+    for d in range(n):
+        out[d] -= top

@@ -5,9 +5,7 @@ from typing import Any
 import numpy as np
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
-from bayesrisk.distributions._base import CountLaw
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.distributions._base import CountLaw, single_law
 
 __all__ = ["as_rv_discrete"]
 
@@ -83,10 +81,7 @@ def as_rv_discrete(law: CountLaw, name: str = "count_law") -> Any:
     >>> round(float(frozen.cdf(0)), 6)
     0.599736
     """
-    if not isinstance(law, CountLaw):
-        raise ArgumentTypeError(f"law must be a CountLaw, got {shown(law)}")
-    if law.shape != ():
-        raise ArgumentError(f"law must be a single law, got parameters of shape {law.shape}")
+    single_law(law)
     check.text(name, "name")
     from scipy import stats  # slow to import, seldom needed
 

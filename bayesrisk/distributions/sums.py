@@ -1,16 +1,19 @@
-"""Laws of sums: the exact convolution, the approximation of the literature, and its cost."""
+"""Laws of sums: the exact convolution, the approximation of the literature, and its cost.
+
+Sums of discrete Gaussians alone, far out in their tails: ``gaussian_sums``.
+"""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
-from bayesrisk.distributions._base import CountLaw
+from bayesrisk.distributions._base import CountLaw, single_law
 from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
 from bayesrisk.distributions.finite import FiniteLaw
+from bayesrisk.distributions.gaussian_sums import SMOOTH
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
 __all__ = ["SumApproximation", "as_finite", "convolve", "sum_approximation", "total_variation"]
@@ -18,7 +21,6 @@ __all__ = ["SumApproximation", "as_finite", "convolve", "sum_approximation", "to
 #: Largest table that is made, 128 MiB of doubles.
 MAX_TABLE = 2**24
 _DIRECT_PRODUCTS = 2**28
-_SMOOTH = 2.0
 _ROUNDING = 2.0**-51  # of a table: half the sum of relative errors of a few ulp each
 
 
@@ -48,7 +50,7 @@ def as_finite(law: CountLaw, *, tail: float = 1e-30) -> FiniteLaw:
     >>> as_finite(DiscreteGaussian(1.0), tail=1e-9).support()
     (-6, 6)
     """
-    _single(law)
+    single_law(law)
     check.scalar(tail, "tail", lower=0.0, upper=0.5, bounds="()")
     if isinstance(law, FiniteLaw):
         return law
@@ -59,13 +61,6 @@ def as_finite(law: CountLaw, *, tail: float = 1e-30) -> FiniteLaw:
     pmf = np.atleast_1d(law.pmf(first + np.arange(width)))
     cut = float(law.cdf(first - 1.0)) + float(law.sf(last))
     return FiniteLaw(int(first), pmf, error_bound=cut + _ROUNDING)
-
-
-def _single(law: Any, name: str = "law") -> None:
-    if not isinstance(law, CountLaw):
-        raise ArgumentTypeError(f"{name} must be a CountLaw, got {shown(law)}")
-    if law.shape != ():
-        raise ArgumentError(f"{name} must be a single law, got parameters of shape {law.shape}")
 
 
 def convolve(*laws: CountLaw, tail: float = 1e-30) -> CountLaw:
@@ -110,14 +105,14 @@ def convolve(*laws: CountLaw, tail: float = 1e-30) -> CountLaw:
     if not laws:
         raise ArgumentError("convolve needs at least one law, got none")
     for law in laws:
-        _single(law)
+        single_law(law)
     tables: list[FiniteLaw] = []
     smooth: DiscreteGaussian | None = None
     gaussians = [law for law in laws if isinstance(law, DiscreteGaussian)]
     for law in sorted(gaussians, key=lambda g: -float(g.sigma2)):
         if smooth is None:
             smooth = law
-        elif 1.0 / (1.0 / smooth.sigma2 + 1.0 / law.sigma2) >= _SMOOTH:
+        elif 0.5 / smooth.sigma2 + 0.5 / law.sigma2 <= SMOOTH:
             smooth = DiscreteGaussian(smooth.sigma2 + law.sigma2, int(smooth.loc) + int(law.loc))
         else:
             tables.append(as_finite(law, tail=tail))
@@ -189,8 +184,8 @@ def total_variation(p: CountLaw, q: CountLaw) -> tuple[float, float]:
     >>> round(distance, 6), error < 1e-14
     (0.398942, True)
     """
-    _single(p, "p")
-    _single(q, "q")
+    single_law(p, "p")
+    single_law(q, "q")
     a, b = as_finite(p), as_finite(q)
     low = min(a.start, b.start)
     high = max(a.support()[1], b.support()[1])
@@ -258,7 +253,7 @@ def sum_approximation(law: DiscreteGaussian, n: int) -> SumApproximation:
     """
     if not isinstance(law, DiscreteGaussian):
         raise ArgumentTypeError(f"law must be a DiscreteGaussian, got {shown(law)}")
-    _single(law)
+    single_law(law)
     n = check.integer(n, "n", lower=1, upper=10**6)
     approximate = DiscreteGaussian(n * law.sigma2, n * int(law.loc))
     exact = _power(law, n)

@@ -4,7 +4,7 @@ May import everything but ``cli``; writes only inside the folder it is given.
 """
 
 from bayesrisk.experiments.claims import ClaimsConfig, ClaimsStudy, ClaimsSummary
-from bayesrisk.experiments.linkage.report import write_reidentification
+from bayesrisk.experiments.linkage.report import ReidentificationReport, write_reidentification
 from bayesrisk.experiments.measurements import NoisyMeasurementRisk, noisy_measurement_risk
 from bayesrisk.experiments.occupancy import (
     OccupancyAttackStudy,
@@ -14,6 +14,7 @@ from bayesrisk.experiments.occupancy import (
     OccupancyStudy,
     OccupancySummary,
     write_occupancy_figures,
+    write_occupancy_report,
 )
 from bayesrisk.experiments.reconstruction.folder import (
     ReconstructionConfig,
@@ -44,6 +45,7 @@ __all__ = [
     "ReconstructionOutput",
     "ReconstructionStudy",
     "ReconstructionSummary",
+    "ReidentificationReport",
     "Study",
     "SweepConfig",
     "SweepStudy",
@@ -55,6 +57,7 @@ __all__ = [
     "read_results",
     "run",
     "write_occupancy_figures",
+    "write_occupancy_report",
     "write_reidentification",
     "write_report",
 ]

@@ -9,7 +9,7 @@ import functools
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,6 +25,7 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction.shards import open_tables, read_tables, shard_size
 from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
+from bayesrisk.experiments.runs.limits import Count, Positive
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.reconstruction import ClaimOptions, Claims, claim_sentences, find_claims
 from bayesrisk.reconstruction.claims.options import about_claims
@@ -38,7 +39,7 @@ STORED = {Status.INFEASIBLE: "contradictory"}
 _SHOWN = 5  # conflicts, and sentences, that a summary quotes
 #: Options of :func:`find_claims`.
 _OPTIONS = ("columns", "max_columns", "structural_rules", "tenure", "solver", "time_limit")
-_PROVENANCE = ("folder", "computed", "resumed")  # what a file of results does not tell
+_RESULTS = "summary.json"  # without how the run came to it
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,13 @@ class ClaimsConfig(RunSettings):
 
     tables: str
     columns: tuple[str, ...] | None
-    max_columns: int | None
+    max_columns: Count | None
     structural_rules: bool
     tenure: str
     solver: str
-    time_limit: float | None
-    blocks_per_shard: int
-    shards: int
+    time_limit: Positive | None
+    blocks_per_shard: Count
+    shards: Count
     version: str = __version__
 
     def options(self) -> dict[str, Any]:
@@ -232,20 +233,27 @@ class ClaimsStudy(Study[ClaimsSummary]):
 
     def results(self, folder: PartFolder) -> dict[str, bytes]:
         """Return the summary as JSON, without how the run came to it."""
-        done = _summary(folder, self.config, Outcome(self.config.shards, 0, 0, True))
-        told = {k: v for k, v in asdict(done).items() if k not in _PROVENANCE}
-        return {"summary.json": (json.dumps(told, indent=2) + "\n").encode()}
+        done = {"shards": self.config.shards, "complete": True, **_counted(folder, self.config)}
+        return {_RESULTS: (json.dumps(done, indent=2) + "\n").encode()}
 
     def summary(self, folder: PartFolder, outcome: Outcome) -> ClaimsSummary:
-        """Return what was done."""
-        return _summary(folder, self.config, outcome)
+        """Return what was done; a complete run has just counted it for its file."""
+        if outcome.complete:
+            counted = json.loads((folder.path / _RESULTS).read_bytes())
+        else:
+            counted = _counted(folder, self.config)
+        several = {name: tuple(counted[name]) for name in ("examples", "conflicts")}
+        return ClaimsSummary(
+            **{"folder": str(folder.path), **counted, **outcome._asdict(), **several}
+        )
 
     def close(self) -> None:
         """Forget the tables."""
         read_tables.cache_clear()
 
 
-def _summary(store: PartFolder, config: ClaimsConfig, outcome: Outcome) -> ClaimsSummary:
+def _counted(store: PartFolder, config: ClaimsConfig) -> dict[str, Any]:
+    """Return the counts of the finished shards, and a few of their claims and conflicts."""
     statuses: Counter[str] = Counter()
     conflicts: list[str] = []
     parts: dict[str, list[pd.DataFrame]] = {"coverage": [], "examples": []}
@@ -277,13 +285,11 @@ def _summary(store: PartFolder, config: ClaimsConfig, outcome: Outcome) -> Claim
         best = examples.sort_values("columns", ascending=False, kind="stable")
         best = best.drop_duplicates("place").head(_SHOWN)
         shown = [f"{p}: {s}" for p, s in zip(best["place"], best["sentence"], strict=True)]
-    return ClaimsSummary(
-        folder=str(store.path),
-        **outcome._asdict(),
-        claims=total,
-        singletons=singletons,
-        statuses=dict(sorted(statuses.items())),
-        coverage=coverage,
-        examples=tuple(shown),
-        conflicts=tuple(conflicts[:_SHOWN]),
-    )
+    return {
+        "claims": total,
+        "singletons": singletons,
+        "statuses": dict(sorted(statuses.items())),
+        "coverage": coverage,
+        "examples": shown,
+        "conflicts": conflicts[:_SHOWN],
+    }

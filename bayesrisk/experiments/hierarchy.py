@@ -142,7 +142,9 @@ def _with_posteriors(
     return piece.assign(**parsed, **dict(zip(NEW_COLUMNS, columns, strict=True)))
 
 
-def _pieces(file: Path, compute: Compute, settings: dict[str, Any]) -> Iterator[pd.DataFrame]:
+def _pieces(
+    file: Path, compute: Compute, settings: dict[str, Any], told: Callable[[int], None] | None
+) -> Iterator[pd.DataFrame]:
     start = 0
     for piece in _read(file):
         if start == 0:
@@ -151,6 +153,8 @@ def _pieces(file: Path, compute: Compute, settings: dict[str, Any]) -> Iterator[
             _check_columns(piece, file, settings)
         yield _with_posteriors(piece, file, start, compute, settings)
         start += len(piece)
+        if told is not None:
+            told(len(piece))
 
 
 def _write(pieces: Iterable[pd.DataFrame], target: BinaryIO, ending: str) -> tuple[int, float]:
@@ -181,7 +185,11 @@ def _write(pieces: Iterable[pd.DataFrame], target: BinaryIO, ending: str) -> tup
 
 
 def add_columns(
-    source: Path, output: Path, compute: Compute, settings: Mapping[str, Any]
+    source: Path,
+    output: Path,
+    compute: Compute,
+    settings: Mapping[str, Any],
+    told: Callable[[int], None] | None = None,
 ) -> tuple[int, float]:
     """Write the table ``source`` to ``output`` with posterior columns.
 
@@ -197,6 +205,8 @@ def add_columns(
     settings : mapping
         ``n_siblings``, ``prior`` and ``known_count`` where they are the same in every row, else
         None.
+    told : callable, optional
+        Called with the number of rows of each piece that is done.
 
     Returns
     -------
@@ -217,4 +227,4 @@ def add_columns(
     ending = _ending(output, "output")
     _ending(source, "releases")
     with _files.whole_file(output, new=True) as target:
-        return _write(_pieces(source, compute, dict(settings)), target, ending)
+        return _write(_pieces(source, compute, dict(settings), told), target, ending)

@@ -21,8 +21,6 @@ CLASS_UNIQUE = (81.7, 50.3, 26.9, 12.2, 3.4, 0.8, 0.2)
 #: against an attacker who knows block, sex and age of everybody (Table S6).
 CLASS_MODAL = (94.1, 86.3, 79.0, 74.1, 70.9, 66.3, 60.6)
 CLASS_PROPORTIONAL = (91.6, 78.9, 68.9, 62.9, 59.0, 53.6, 47.9)
-#: Percentage of people in blocks with a single solution (Table S5).
-CLASS_PROVED = (99.3, 71.6, 31.1, 11.4, 2.7, 0.7, 1.2)
 
 #: Age classes of the published block tables: single years to 21, then wider (first ages).
 AGE_STARTS = (*range(23), 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -128,7 +129,7 @@ def test_convert(run, options, expected):
         (("risk", "1", "--rho", "-1", "--prior", ".5"), "rho must be > 0, got -1.0"),
         (("risk", "1", "--rho", ".1", "--prior", "2"), "prior must be < 1, got 2.0"),
         (("risk", "1", "--rho", ".1", "--prior", "1/0"), "prior must be a finite number"),
-        (("risk", "1", "--prior", ".5"), "exactly one of rho and sigma2"),
+        (("risk", "1", "--prior", ".5"), "give exactly one of --rho and --sigma2, got rho=None"),
         (
             ("risk", "1", "--rho", ".1", "--prior", ".5", "--scenario", "x"),
             "--scenario must be one",
@@ -144,7 +145,7 @@ def test_convert(run, options, expected):
         (("convert", "--max-risk", "2", "--prior", ".5"), "--max-risk must be below 1 / prior = 2"),
         (("convert", "--max-risk", ".5", "--prior", ".1"), "--max-risk must be > 1, got 0.5"),
         (("sweep", "no.toml", "-o", "x"), "no such file or folder: no.toml"),
-        (("sweep", "sample:dare-county-sweep", "-o", "x", "--shard", "2"), "shard must be i/n"),
+        (("sweep", "sample:dare-county-sweep", "-o", "x", "--shard", "2"), "--shard must be i/n"),
         (("report", "nowhere"), "holds no sweep"),
         (("sweep", "sample:dare", "-o", "x"), "of this kind: dare-county-sweep, granville-county"),
         (("tabulate", "no", "-o", "x", "--tables", "pl94"), "no such file or folder: no"),
@@ -224,7 +225,105 @@ def test_a_defect_is_one_line_that_says_where_to_report(run, monkeypatch):
     assert err.count("\n") == 1
 
 
-HEAVY = {"numba", "numpy", "pandas", "pyarrow", "scipy", "rich", "matplotlib"}
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            "release {pop} -o x --mechanism topdwn --tables pl94",
+            "--mechanism must be one of bottom",
+        ),
+        ("release {pop} -o x --mechanism topdwn --tables pl94", "Did you mean 'topdown'?"),
+        ("release {pop} -o x --mechanism identity --tables pl9", "--tables must be one of census"),
+        (
+            "release {pop} -o x --mechanism identity --tables pl94 --only P8",
+            "--only must be one of",
+        ),
+        ("release {pop} -o x --mechanism identity --tables pl94 --level blok", "--level must be"),
+        (
+            "release {pop} -o x --mechanism identity --tables pl94 --simulation-seed -1",
+            "--simulation-seed must be >= 0",
+        ),
+        ("simulate -o x --preset conty --seed 1", "--preset must be one of tract, county, state"),
+        ("simulate -o x --preset conty --seed 1", "Did you mean 'county'?"),
+        ("simulate -o x --seed -1", "--seed must be >= 0"),
+        ("simulate -o x --seed 1 --blocks 0", "--blocks must be >= 1, got 0"),
+        ("simulate -o x --seed 1 --set n_blocks=0", "--set n_blocks must be >= 1, got 0"),
+        ("simulate -o x --seed 1 --set n_blocks=x", "--set n_blocks must be a finite number"),
+        ("tabulate {pop} -o x --tables sf1-blok", "Did you mean 'sf1-block'?"),
+        ("tabulate {pop} -o x --tables sf1-block --without P13", "--without must be one of P1,"),
+        ("tabulate {pop} -o x --tables sf1-block --levels blok", "--levels must be one of nation"),
+        (
+            "tabulate {pop}/persons.parquet -o x --tables sf1-block --schema sf1-persn",
+            "--schema must be one of",
+        ),
+        ("occupancy study -o x --protection swaping", "--protection must be one of none"),
+        ("occupancy study -o x --blocks 0", "--blocks must be >= 1, got 0"),
+        ("occupancy study -o x --swap-rate 2", "--swap-rate must be in [0, 1], got '2'"),
+        ("sweep sample:dare-county-sweep -o x --shard 3/2", "--shard must be <= 2, got 3"),
+        ("sweep sample:dare-county-sweep -o x --executor proces", "--executor must be one of dask"),
+        ("risk 1 --rho 1 --prior .1 --sensitivity change-on", "Did you mean 'change-one'?"),
+        (
+            "convert-file {pop} --from sf1 -o x --workload sf1-block --table P",
+            "--table must be one",
+        ),
+    ],
+)
+def test_messages_name_the_option_that_was_given(run, population, tmp_path, arguments, message):
+    words = arguments.format(pop=population).replace(" -o x", f" -o {tmp_path / 'x'}").split()
+    status, out, err = run(*words, "--json")
+    assert (status, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unit"),
+    [
+        ("simulate -o {out} --preset tract --blocks 20 --seed 1", "3 of 3 steps"),
+        (
+            "release {pop} -o {out} --mechanism identity --tables pl94 --simulation-seed 1",
+            "3 of 3 steps",
+        ),
+        ("tabulate {pop} -o {out} --tables pl94", "records"),
+        (
+            "hierarchy-table {table} -o {out}.csv --rho-block 1/2 --rho-group 1/2 --n-siblings 2 "
+            "--prior 1/10",
+            "rows",
+        ),
+    ],
+)
+def test_progress_and_quiet(run, population, tmp_path, arguments, unit, monkeypatch):
+    """A run that takes a while says how far it is; here every run takes one."""
+    monkeypatch.setattr("bayesrisk.cli.output._SECONDS", 0.0)
+    table = tmp_path / "releases.csv"
+    table.write_text("block,group,siblings\n2,5,3\n")
+    for i, more in enumerate(((), ("-q",), ("--json",))):
+        words = arguments.format(pop=population, out=tmp_path / str(i), table=table).split()
+        status, out, err = run(*words, *more)
+        assert status == 0
+        assert out
+        assert (unit in err) == (not more)
+
+
+def test_a_short_run_says_nothing_of_its_progress(run, tmp_path):
+    words = ("simulate", "-o", tmp_path / "p", "--preset", "tract", "--blocks", 5, "--seed", 1)
+    run(*words)  # whatever has to be compiled
+    begun = time.monotonic()
+    status, out, err = run(*words, "--replace")
+    assert status == 0
+    assert out
+    assert (err == "") or time.monotonic() - begun > 2.0
+
+
+@pytest.fixture(scope="module")
+def population(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("people") / "pop"
+    bayesrisk.simulate_population("tract", rng=1).write(folder)
+    return folder
+
+
+HEAVY = {"numba", "numpy", "pandas", "pyarrow", "scipy", "rich", "matplotlib", "pydantic", "jinja2"}
 
 
 @pytest.mark.parametrize("words", [("--help",), ("claims", "--help"), ("--version",)])
@@ -271,17 +370,52 @@ def test_examples_are_command_lines_that_can_be_read():
         assert command.make_context(words, example).params
 
 
+RUNS = ("workers", "executor", "shard", "resume")
+COMMAND_LINE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
+
+
+def options_of(command):
+    return {p.name: p for p in command.params if p.param_type_name == "option"}
+
+
 def test_options_mean_the_same_everywhere():
-    runs = {"workers", "executor", "shard", "resume", "as_json", "quiet"}
+    """One name has one spelling and one sentence of help; those of runs also one default."""
     seen = {}
     for words, command in commands().items():
-        options = {p.name: p for p in command.params if p.param_type_name == "option"}
+        options = options_of(command)
         assert "as_json" in options
-        assert runs <= set(options) or not options.keys() & {"workers", "shard", "resume"}, words
-        for name in runs & set(options):
-            own = (options[name].opts, options[name].help, options[name].default)
-            assert seen.setdefault(name, own) == own
-    assert set(seen) == runs
+        assert set(RUNS) <= set(options) or not options.keys() & set(RUNS), words
+        for name in {*RUNS, "as_json", "quiet", "seed"} & set(options):
+            # Where a seed must be given, or which it is else, differs.
+            own = (options[name].opts, options[name].help)
+            own += () if name == "seed" else (options[name].default,)
+            assert seen.setdefault(name, own) == own, words
+    assert set(seen) == {*RUNS, "as_json", "quiet", "seed"}
+
+
+def listed():
+    """Return the cells of the table of commands and options on the reference page."""
+    text = COMMAND_LINE.read_text(encoding="utf-8")
+    table = text[text.index("| command | `--workers`") :].split("\n\n")[0].splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+    assert rows[0][1:] == [
+        "`--workers`, `--executor`, `--shard`, `--resume`", "`--seed`", "`--quiet`", "`--json`"
+    ]  # fmt: skip
+    return {row[0].strip("`"): [cell == "yes" for cell in row[1:]] for row in rows[2:]}
+
+
+def test_the_table_of_options_is_that_of_the_commands():
+    rows, found = listed(), commands()
+    assert set(rows) == set(found)
+    for words, row in rows.items():
+        has = options_of(found[words])
+        assert row == [name in has for name in ("workers", "seed", "quiet", "as_json")], words
+
+
+def test_what_takes_seconds_can_be_told_to_be_quiet():
+    quick = {"risk", "hierarchy", "convert"}
+    for words, command in commands().items():
+        assert ("quiet" in options_of(command)) == (words not in quick), words
 
 
 def test_version_and_help(run):

@@ -14,6 +14,7 @@ from bayesrisk import datasets as samples
 from bayesrisk.cli.app import main
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 from bayesrisk.experiments import ClaimsStudy
+from bayesrisk.experiments.claims import ClaimsFolder
 from bayesrisk.reconstruction import find_claims
 from bayesrisk.tables import Workload
 
@@ -69,6 +70,23 @@ def test_shards_and_workers_do_not_matter(tables, tmp_path):
     a, b = (pd.read_parquet(tmp_path / name / "claims.parquet") for name in "ab")
     assert a.equals(b)
     assert one.coverage == many.coverage
+
+
+def test_a_complete_run_counts_its_parts_once(tables, tmp_path, monkeypatch):
+    read, kinds = ClaimsFolder.read_part, []
+
+    def counted(folder, shard, kind):
+        kinds.append(kind)
+        return read(folder, shard, kind)
+
+    monkeypatch.setattr(ClaimsFolder, "read_part", counted)
+    summary = run_claims(tables, tmp_path / "out", max_columns=3)
+    assert kinds.count("coverage") == kinds.count("examples") == summary.shards
+    told = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert {name: getattr(summary, name) for name in told} == told | {
+        "examples": tuple(told["examples"]),
+        "conflicts": tuple(told["conflicts"]),
+    }
 
 
 def test_an_interrupted_run_goes_on_where_it_was(tables, tmp_path, monkeypatch):

@@ -9,12 +9,12 @@ from studies import run_occupancy_attack
 from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
-from bayesrisk.exceptions import BayesRiskError, OutputError
+from bayesrisk.exceptions import BayesRiskError, DataError, OutputError
 from bayesrisk.experiments import OccupancyConfig
 from bayesrisk.experiments.occupancy import run as occupancy_run
 from bayesrisk.experiments.occupancy.study import synthetic_households
 from bayesrisk.reconstruction import detect_occupancy, occupancy_statistics
-from bayesrisk.tables import Schema, Workload, tabulate
+from bayesrisk.tables import PublishedTables, Schema, Workload, tabulate
 
 SMALL = ["--solutions", "2", "--noisy-solutions", "2", "--quiet", "--no-figures"]
 
@@ -194,3 +194,18 @@ def test_an_interrupt_keeps_finished_parts(tmp_path, monkeypatch):
     assert run("-o", tmp_path / "out", *words, "--resume", "--workers", 2).exit_code == 0
     for file in (tmp_path / "whole").glob("*.*"):
         assert (tmp_path / "out" / file.name).read_bytes() == file.read_bytes(), file.name
+
+
+def test_tables_that_do_not_fit_are_data_and_a_level_is_use(homes, tmp_path):
+    tables = tabulate(homes, Workload.named("household-occupancy"))
+    some = tables.workload.select(without=["H3"])
+    PublishedTables(some, tables.geoids, {key: tables.counts[key] for key in some.tables}).write(
+        tmp_path / "some"
+    )
+    done = attack(tmp_path / "some", "-o", tmp_path / "out")
+    assert isinstance(done.exception, DataError)
+    assert "some: tables must have table 'H3' of level 'block', got none" in told(done)
+    done = attack(tmp_path / "some", "-o", tmp_path / "out", "--level", "blok")
+    assert "--level must be one of" in told(done)
+    assert "Did you mean 'block'?" in told(done)
+    assert not (tmp_path / "out").exists()

@@ -2,14 +2,18 @@
 
 import json
 import sys
+import tomllib
+from pathlib import Path
 
+import jsonschema
 import pandas as pd
 import pytest
 
 from bayesrisk import Release, make_mechanism, simulate_population
 from bayesrisk.cli.app import main
+from bayesrisk.cli.commands._release_file import json_schema, read_release_file
 from bayesrisk.cli.commands.release import with_settings
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, ConfigError
 from bayesrisk.tables import Microdata, Workload
 
 SWAPPING = """
@@ -146,11 +150,18 @@ def test_the_seed_and_the_truth_stay_home(run, microdata, tmp_path):
     [
         ([], "--mechanism must be given"),
         (["--mechanism", "identity"], "--tables must be given"),
-        (["--mechanism", "none", "--tables", "sf1-block"], "mechanism must be one of"),
+        (["--mechanism", "none", "--tables", "sf1-block"], ": --mechanism must be one of"),
         (["--mechanism", "identity", "--tables", "sf9"], "--tables must be one of"),
         (["--mechanism", "identity", "--tables", "sf1-block", "--set", "x=1"], "'x'"),
         (["--mechanism", "identity", "--tables", "sf1-block", "--set", "x"], "KEY=VALUE"),
-        (["--mechanism", "identity", "--tables", "sf1-block", "--only", "Q"], "tables must be one"),
+        (
+            ["--mechanism", "rounding", "--set", "base=3", "--tables", "sf1-block"],
+            "needed: base, method; possible: base, method; give each by --set KEY=VALUE",
+        ),
+        (
+            ["--mechanism", "identity", "--tables", "sf1-block", "--only", "Q"],
+            "--only must be one of P1",
+        ),
         (["--mechanism", "identity", "--tables", "sf1-block", "--schema", "pl94"], "names its own"),
     ],
 )
@@ -166,10 +177,11 @@ def test_mistakes_are_one_line(run, microdata, tmp_path, options, message):
     ("text", "message"),
     [
         ("mechanism = 3", "mechanism must be a text, got 3"),
-        ("tables = 'pl94'", "tables must be a list of texts"),
-        ("levels = [1]", "levels must be a list of texts"),
-        ("parameters = 1", "parameters must be a table"),
-        ("seed = 1", "key 'seed' is unknown"),
+        ("mechanism = 'none'\ntables = ['pl94']", "bad.toml: mechanism must be one of"),
+        ("tables = 'pl94'", "tables must be a list with at least one entry, got 'pl94'"),
+        ("levels = [1]", "levels[0] must be a text, got 1"),
+        ("parameters = 1", "parameters must be a table, got 1"),
+        ("seed = 1", "unknown key seed; known: mechanism, parameters, tables"),
         ("mechanism", "cannot be read as TOML"),
     ],
 )
@@ -237,3 +249,19 @@ def test_a_seed_is_for_simulation_and_both_sides_are_told(run, microdata, tmp_pa
     status, _, err = run(microdata, *options, "--set", "name=x", "-o", tmp_path / "c")
     assert status == 2
     assert "'name'" in err
+
+
+RELEASE_SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "release.schema.json"
+WRITE = "from bayesrisk.cli.commands._release_file import json_schema; print(json_schema(), end='')"
+
+
+def test_the_stored_schema_is_current_and_of_one_mind_with_the_reader(tmp_path):
+    stored = RELEASE_SCHEMA.read_text(encoding="utf-8")
+    assert stored == json_schema(), f'python -c "{WRITE}" > docs/reference/{RELEASE_SCHEMA.name}'
+    check = jsonschema.Draft202012Validator(json.loads(stored))
+    assert not list(check.iter_errors(tomllib.loads(SWAPPING)))
+    for text in ("mechanism = 3", "tables = []", "levels = [1]", "parameters = 1", "seed = 1"):
+        assert list(check.iter_errors(tomllib.loads(text)))
+        (tmp_path / "f.toml").write_text(text)
+        with pytest.raises(ConfigError, match=r"f\.toml: "):
+            read_release_file(tmp_path / "f.toml")

@@ -61,7 +61,7 @@ def test_json(run, tmp_path):
         (("--set", "alpha=x"), "alpha"),
         (("--set", "n_blocks=1/2"), "n_blocks must be a whole number, got 0.5"),
         (("--set", "state=1"), "state must be two digits, got '1'"),
-        (("--blocks", "0"), "n_blocks must be >= 1, got 0"),
+        (("--blocks", "0"), "--blocks must be >= 1, got 0"),
         (("--preset", "city"), "--preset must be one of tract, county, state, got 'city'"),
         (("--set", "occupied_blocks=0"), "nobody lives in any of the blocks"),
     ],

@@ -97,7 +97,7 @@ def test_folders_in_use(file, tmp_path):
         (["--tables", "sf2"], ArgumentError, "--tables must be one of"),
         (["--tables", ","], ArgumentError, "tables must name at least one workload"),
         (["--tables", "sf1-block,pl94"], ArgumentError, "schemas must be the same"),
-        (["--tables", "sf1-block", "--levels", "street"], ArgumentError, "level must be one of"),
+        (["--tables", "sf1-block", "--levels", "street"], ArgumentError, "--levels must be one of"),
         (["--tables", "pl94"], DataError, "must have one column 'hhgq'"),
         (["--tables", "sf1-block", "--without", "P99"], ArgumentError, "must be one of"),
     ],

@@ -1,6 +1,7 @@
 """The study: the same for any number of workers, written whole, and with the known contrast."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from studies import run_occupancy
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
-from bayesrisk.experiments import OccupancyConfig, write_occupancy_figures
+from bayesrisk.experiments import OccupancyConfig, write_occupancy_figures, write_occupancy_report
 from bayesrisk.experiments.occupancy.config import PROTECTIONS
 from bayesrisk.experiments.occupancy.report import read_households, read_sample
 from bayesrisk.experiments.occupancy.study import synthetic_households
@@ -86,10 +87,31 @@ def test_files_hold_the_frames(study, tmp_path):
     with pytest.raises(OutputError, match="holds another study; nothing was changed"):
         other.write(tmp_path / "out")
     assert json.loads((tmp_path / "out" / "config.json").read_text())["seeds"] == [3, 4]
-    figures = write_occupancy_figures(study, tmp_path / "figures")
+    figures = write_occupancy_figures(study, tmp_path / "out" / "figures")
     assert len(figures) == 2 * (1 + 12 + 6 + 1)
     assert all(f.stat().st_size > 1000 for f in figures)
-    assert not [f for f in (tmp_path / "figures").iterdir() if f.name.startswith(".")]
+    assert not [f for f in (tmp_path / "out" / "figures").iterdir() if f.name.startswith(".")]
+
+
+def test_the_report_says_the_totals_and_no_block(study, tmp_path):
+    page = write_occupancy_report(study, tmp_path)
+    text = page.read_text(encoding="utf-8")
+    start = text.index('class="answer"')
+    answer = " ".join(re.sub("<[^>]*>", "", text[start : text.index("</div>", start)]).split())
+    table = study.table[study.table["infeasible_as"] == "apart"]
+    assert len(table) == len(PROTECTIONS)
+    for row in table.to_dict("records"):
+        if row["putative"]:
+            flagged = f"{row['putative']} blocks are flagged, and {row['confirmed']} of them"
+            assert f"{flagged} hold one: precision {row['precision']:.0%}" in answer
+        else:
+            assert "no block is flagged" in answer
+    assert f"{row['violating']} of {row['blocks']} blocks hold" in answer
+    assert not [code for code in study.blocks["block"].unique() if code in text]
+    assert text.count("data:image/png;base64,") == 1
+    before = page.read_bytes()
+    assert write_occupancy_report(study, tmp_path).read_bytes() == before
+    assert (tmp_path / "figures" / "confidential").stat().st_mode & 0o077 == 0
 
 
 def test_households_of_ones_own(study, tmp_path):

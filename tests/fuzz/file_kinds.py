@@ -16,7 +16,7 @@ from oracles import readers as oracle
 from studies import run_reconstruction, run_sweep
 
 import bayesrisk as br
-from bayesrisk.cli.commands.release import _read_config
+from bayesrisk.cli.commands._release_file import read_release_file
 from bayesrisk.experiments import load_config, read_reconstruction, read_results
 from bayesrisk.experiments.hierarchy import add_columns
 from bayesrisk.experiments.linkage.report import _read as read_known
@@ -367,7 +367,7 @@ def release_toml(folder):
         'mechanism = "swapping"\ntables = ["sf1-block"]\nlevels = ["block"]\nonly = ["P1"]\n'
         '[parameters]\nrate = 0.1\nswap_key = ["size"]\n[parameters.more]\na.b = [1, 2]\n',
     )
-    return Example([file], lambda: _read_config(file))
+    return Example([file], lambda: read_release_file(file))
 
 
 Posterior = namedtuple("Posterior", "target_probability risk_ratio truncation_bound")

@@ -176,9 +176,9 @@ def test_toml_that_no_one_writes(text, tmp_path):
         ({"settings_per_shard": 0.5}, "settings_per_shard must be of type int"),
         ({"settings_per_shard": "4"}, "settings_per_shard must be of type int"),
         ({"seed": True}, "seed must be of type int"),
-        ({"quantities": ["x"]}, "quantities must be of"),
-        ({"rho": [{"name": "", "value": "x"}]}, "rho must be of type float"),
-        ({"noise": 3}, "noise must be of type"),
+        ({"quantities": ["x"]}, "quantities must be one of posterior, "),
+        ({"rho": [{"name": "", "value": "x"}]}, r"rho\[0\].value must be of type float, got 'x'"),
+        ({"noise": 3}, "noise must be a list, got 3"),
     ],
 )
 def test_settings_of_another_type(change, words, example):

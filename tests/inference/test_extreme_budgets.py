@@ -86,6 +86,7 @@ def test_windows_of_a_path_that_are_too_wide_are_refused_by_name(rho):
 
 
 @settings(max_examples=30)
+@example([-9, 0, 0, 0, 0, 0], [1e64, 1e-243, 1e-40, 1.0, 1.0, 1.0])  # a slope beyond doubles
 @given(st.lists(counts, min_size=6, max_size=6), st.lists(budgets, min_size=6, max_size=6))
 def test_trees(noisy, rho):
     frame = pd.DataFrame(

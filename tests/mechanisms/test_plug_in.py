@@ -122,7 +122,7 @@ def test_rounding_of_a_plug_in_has_its_risk_in_closed_form(true_totals, person, 
     assert found.method == "closed-form"
     truth, other = found.true_counts.tolist()
     expected = by_hand(truth, other, Fraction(1, 5), 4)
-    assert abs(found.marginal_posterior - expected) <= found.marginal_posterior_error + 1e-15
+    assert abs(found.marginal_posterior - expected) <= found.marginal_posterior.error + 1e-15
 
 
 def test_true_counts_of_a_plug_in_are_certain(true_totals, tmp_path):

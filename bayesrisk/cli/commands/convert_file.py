@@ -96,7 +96,8 @@ def _workload(name: str | None, tables: list[str] | None, levels: list[str] | No
         raise ArgumentError("--workload must be given for tables, such as sf1-block")
     with called("name", "--workload"):
         chosen = Workload.named(name, levels=levels or None)
-    return chosen.select(tables=tables) if tables else chosen
+    with called("tables", "--table"):
+        return chosen.select(tables=tables) if tables else chosen
 
 
 def _frames(

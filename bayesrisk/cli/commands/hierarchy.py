@@ -11,12 +11,13 @@ from bayesrisk._files.parse import shown
 from bayesrisk.cli.data import data_path
 from bayesrisk.cli.options import (
     JsonOption,
+    QuietOption,
     SensitivityOption,
     number,
     optional_number,
     sensitivity_of,
 )
-from bayesrisk.cli.output import print_json, warnings_as_lines
+from bayesrisk.cli.output import print_json, progress, rows_done, warnings_as_lines
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
@@ -181,6 +182,7 @@ def hierarchy_table(
         int | None, typer.Option(help="Others in the block known to count; 0 if not given.")
     ] = None,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Add the posterior of every release to a table of them."""
     from bayesrisk.experiments.hierarchy import add_columns
@@ -190,10 +192,12 @@ def hierarchy_table(
         "prior": optional_number(prior, "prior"),
         "known_count": known_count,
     }
-    with warnings_as_lines():
-        rows, bound = add_columns(
-            data_path(releases, "hierarchies"), output, model.compute, settings
-        )
+    source, silent = data_path(releases, "hierarchies"), quiet or as_json
+    with (
+        progress(quiet=silent, title="hierarchy-table", unit="rows", patient=True) as bar,
+        warnings_as_lines(),
+    ):
+        rows, bound = add_columns(source, output, model.compute, settings, rows_done(bar))
     if as_json:
         print_json({"output": str(output), "rows": rows, "truncation_bound": bound})
     else:

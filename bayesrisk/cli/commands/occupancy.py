@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk.cli.data import MICRODATA, data_path
-from bayesrisk.cli.options import RunOptions, optional_number
+from bayesrisk.cli.options import RunOptions, SeedOption, optional_number
 from bayesrisk.cli.output import print_json, print_shards
 
 if TYPE_CHECKING:
@@ -38,9 +38,12 @@ SolutionsOption = Annotated[int, typer.Option(help="Reconstructions of a block."
 class StudyOptions:
     """What a study protects, and how it attacks."""
 
-    seeds: Annotated[int, typer.Option(help="Synthetic populations, at most 10000.")] = 6
+    seeds: Annotated[
+        int,
+        typer.Option(help="Synthetic populations, at most 10000: of this seed and those after."),
+    ] = 6
     n_blocks: Annotated[int, typer.Option("--blocks", help="Blocks of each population.")] = 300
-    seed: Annotated[int, typer.Option(help="First seed.")] = 1
+    seed: SeedOption = 1
     protection: Annotated[
         list[str] | None,
         typer.Option(help="none, swapping, das, uniform, das-hud, uniform-hud; repeat [all]."),
@@ -69,7 +72,7 @@ def study(
         ),
     ] = None,
     sample: SampleOption = None,
-    figures: Annotated[bool, typer.Option(help="Draw the figures.")] = True,
+    figures: Annotated[bool, typer.Option(help="Draw the figures, and write report.html.")] = True,
 ) -> None:
     """Protect households in several ways, attack each, and judge what the attack finds."""
     from bayesrisk import _validation as check
@@ -77,7 +80,7 @@ def study(
     from bayesrisk.experiments.occupancy.report import (
         read_households,
         read_sample,
-        write_occupancy_figures,
+        write_occupancy_report,
     )
 
     check.integer(what.seeds, "--seeds", lower=1, upper=MAX_SEEDS)
@@ -102,7 +105,7 @@ def study(
     known = None if public is None else read_sample(public)
     summary = how.run(OccupancyStudy(config, households=given, sample=known), output, "occupancy")
     if figures and summary.results is not None:
-        write_occupancy_figures(summary.results, output / "figures")
+        write_occupancy_report(summary.results, output)
     _print(summary, output, as_json=how.as_json)
 
 
@@ -118,7 +121,7 @@ class AttackOptions:
     ] = "none"
     closed: ClosedOption = False
     solutions: SolutionsOption = 100
-    seed: Annotated[int, typer.Option(help="Seed of reconstructions.")] = 1
+    seed: SeedOption = 1
     time_limit: LimitOption = None
 
 

@@ -1,12 +1,14 @@
 """``bayesrisk reidentify``: reconstructed records against files of known persons."""
 
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from bayesrisk.cli.data import MICRODATA, data_path
-from bayesrisk.cli.options import JsonOption, QuietOption
+from bayesrisk.cli.options import JsonOption, QuietOption, SeedOption
 from bayesrisk.cli.output import print_json, progress
 from bayesrisk.exceptions import ArgumentError
 
@@ -28,7 +30,7 @@ def reidentify(
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
-    seed: Annotated[int, typer.Option(help="Choices among equals, and proportional guesses.")] = 0,
+    seed: SeedOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -50,20 +52,22 @@ def reidentify(
             folder, output, attackers=files, truth=truth, seed=seed, progress=advance
         )
     if as_json:
-        print_json(done)
+        print_json(done.to_dict())
         return
-    for row in done["rates"]:
+    for row in done.rates.to_dict(orient="records"):
         typer.echo(_line(row))
-    typer.echo(f"report: {done['report']}")
+    typer.echo(f"report: {done.report}")
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: Mapping[Any, Any]) -> str:
     precision, ratio, published = (
         row[name] for name in ("precision", "left_out_ratio", "precision_ratio")
     )
-    rate = "no precision" if precision is None else f"precision {precision:.1%}"
-    beside = "" if ratio is None else f", {ratio:.2f} times a guesser's without their own records"
-    beside += "" if published is None else f", {published:.2f} times the published guesser's"
+    rate = f"precision {precision:.1%}" if math.isfinite(precision) else "no precision"
+    beside = (
+        f", {ratio:.2f} times a guesser's without their own records" if math.isfinite(ratio) else ""
+    )
+    beside += f", {published:.2f} times the published guesser's" if math.isfinite(published) else ""
     return (
         f"{row['attacker']}, {row['source']}: {row['confirmed']} confirmed of {row['putative']} "
         f"putative of {row['attacker_records']} persons: {rate}{beside}"

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesrisk._files.parse import read_toml, shown, toml_document
+from bayesrisk._files.parse import shown, toml_document
 from bayesrisk.cli.data import MICRODATA, data_path
-from bayesrisk.cli.options import JsonOption, called, names
-from bayesrisk.cli.output import print_json
-from bayesrisk.exceptions import ArgumentError, ConfigError
+from bayesrisk.cli.options import JsonOption, QuietOption, called, names
+from bayesrisk.cli.output import print_json, progress, steps_done
+from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
+    from bayesrisk.interfaces import Mechanism
     from bayesrisk.tables import Microdata, Records, Workload
 
 __all__ = ["release"]
@@ -22,7 +23,6 @@ _SIMULATION = (
     "Warning: this is a simulation, not a protected release. Its random draws can be repeated by "
     "whoever guesses the seed, and the folder says so."
 )
-_CONFIG_KEYS = {"mechanism", "parameters", "tables", "levels", "only", "geography", "schema"}
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,11 @@ class WhatOptions:
 
     def document(self) -> dict[str, Any]:
         """Return what the file and the options say."""
-        document = {} if self.config is None else _read_config(self.config)
+        document: dict[str, Any] = {}
+        if self.config is not None:
+            from bayesrisk.cli.commands._release_file import read_release_file  # slow to import
+
+            document = read_release_file(data_path(self.config, "settings of a release"))
         several = {"tables": self.tables, "levels": self.level, "only": self.only}
         given: dict[str, Any] = {k: names(v) for k, v in several.items() if v is not None}
         one = {"mechanism": self.mechanism, "geography": self.geography, "schema": self.schema}
@@ -84,19 +88,26 @@ def release(
         ),
     ] = None,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Protect records and write the tables that may be published."""
-    from bayesrisk.mechanisms import make_mechanism
-
     document = what.document()
     parameters = with_settings(document.get("parameters", {}), what.settings or [])
-    protection = make_mechanism(document["mechanism"], **parameters)
+    source = "--mechanism" if what.mechanism else f"{what.config}: mechanism"
+    with called("name of the mechanism", source):
+        protection = _mechanism(document["mechanism"], parameters)
     workload = _workload(document)
-    people = _read(data_path(records, MICRODATA), document, workload)
-    made = protection.release(people, workload=workload, rng=simulation_seed)
+    source = data_path(records, MICRODATA)
+    with progress(quiet=quiet or as_json, title="release", unit="steps", patient=True) as advance:
+        done = steps_done(advance, 3)
+        people = _read(source, document, workload)
+        done()
+        made = protection.release(people, workload=workload, rng=simulation_seed)
+        done()
+        made.write(output)
+        done()
     if made.simulation:
         typer.echo(_SIMULATION, err=True)
-    made.write(output)
     summary: dict[str, Any] = {
         "output": str(output),
         "mechanism": made.spec.mechanism,
@@ -112,6 +123,18 @@ def release(
     typer.echo(f"{summary['tables']} tables ({places}) in {output}")
     for name, value in made.diagnostics.items():
         typer.echo(f"  {name.replace('_', ' ')} {value:.6g}")
+
+
+def _mechanism(name: str, parameters: Mapping[str, Any]) -> "Mechanism":
+    """Return the mechanism; say how parameters are given where they do not fit."""
+    from bayesrisk.mechanisms import make_mechanism
+
+    try:
+        return make_mechanism(name, **parameters)
+    except ArgumentError as error:
+        if not str(error).startswith(f"mechanism {name!r}: "):
+            raise
+        raise type(error)(f"{error}; give each by --set KEY=VALUE") from error
 
 
 def with_settings(parameters: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
@@ -148,25 +171,6 @@ def _value(text: str) -> Any:
     return document["value"]
 
 
-def _read_config(file: Path) -> dict[str, Any]:
-    """Return the keys of a TOML file, their types checked."""
-    document = read_toml(file)
-    for key, value in document.items():
-        if key not in _CONFIG_KEYS:
-            allowed = ", ".join(sorted(_CONFIG_KEYS))
-            raise ConfigError(f"{file}: key {key!r} is unknown; it may hold {allowed}")
-        many = key in ("tables", "levels", "only")
-        if many:
-            wanted = "a list of texts"
-            sound = isinstance(value, list) and all(isinstance(item, str) for item in value)
-        else:
-            wanted = "a table" if key == "parameters" else "a text"
-            sound = isinstance(value, dict if key == "parameters" else str)
-        if not sound:
-            raise ConfigError(f"{file}: {key} must be {wanted}, got {shown(value)}")
-    return document
-
-
 def _workload(document: Mapping[str, Any]) -> "Workload":
     """Return the union of the built-in workloads, restricted as asked."""
     from bayesrisk.tables import Workload
@@ -177,7 +181,8 @@ def _workload(document: Mapping[str, Any]) -> "Workload":
             Workload.named(name, levels=levels, geography=place) for name in document["tables"]
         ]
     whole = parts[0].union(*parts[1:])
-    return whole.select(tables=document["only"]) if document.get("only") else whole
+    with called("tables", "--only"):
+        return whole.select(tables=document["only"]) if document.get("only") else whole
 
 
 def _read(path: Path, document: Mapping[str, Any], workload: "Workload") -> "Microdata | Records":

@@ -14,6 +14,7 @@ from bayesrisk.cli.options import (
     sensitivity_of,
 )
 from bayesrisk.cli.output import print_json, print_table
+from bayesrisk.exceptions import ArgumentError
 
 __all__ = ["risk"]
 
@@ -55,6 +56,10 @@ def risk(
     """Posterior, risk ratio and averages for released counts."""
     from bayesrisk.risk import block_risk
 
+    if (rho is None) == (sigma2 is None):
+        raise ArgumentError(
+            f"give exactly one of --rho and --sigma2, got rho={rho}, sigma2={sigma2}"
+        )
     with called("scenario_name", "--scenario"):
         result = block_risk(
             [[number(count, "noisy_count")] for count in noisy_count],

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,8 +10,8 @@ import typer
 
 from bayesrisk import _files
 from bayesrisk._files.parse import shown
-from bayesrisk.cli.options import JsonOption, called, number
-from bayesrisk.cli.output import print_json
+from bayesrisk.cli.options import JsonOption, QuietOption, SeedOption, called, number
+from bayesrisk.cli.output import print_json, progress, steps_done
 from bayesrisk.exceptions import ArgumentError, OutputError
 
 if TYPE_CHECKING:
@@ -33,8 +34,12 @@ def _settings(preset: str, blocks: int | None, changes: list[str]) -> "Populatio
         if name not in kinds:
             advice = check.did_you_mean(name, kinds) or f"; there are {', '.join(kinds)}"
             raise ArgumentError(f"--set: unknown setting {shown(name)}{advice}")
-        given[name] = value if kinds[name] is str else number(value, name)
-    with called("name", "--preset"):
+        given[name] = value if kinds[name] is str else number(value, f"--set {name}")
+    with ExitStack() as names:
+        names.enter_context(called("name", "--preset"))
+        for name in given:
+            by_set = any(text.partition("=")[0] == name for text in changes)
+            names.enter_context(called(name, f"--set {name}" if by_set else "--blocks"))
         return population_spec(preset, **given)
 
 
@@ -74,7 +79,7 @@ def _document(summary: "PopulationSummary", folder: Path) -> dict[str, Any]:
 
 def simulate(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the microdata.")],
-    seed: Annotated[int, typer.Option(help="Seed: the same one gives the same population.")],
+    seed: SeedOption,
     preset: Annotated[str, typer.Option(help="tract, county or state.")] = "county",
     blocks: Annotated[int | None, typer.Option(help="Blocks, instead of the preset's.")] = None,
     changes: Annotated[
@@ -84,6 +89,7 @@ def simulate(
         bool, typer.Option("--replace", help="Replace microdata that the folder holds.")
     ] = False,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Make a synthetic population: persons, households and blocks."""
     from bayesrisk.population import population_summary, simulate_population
@@ -95,12 +101,18 @@ def simulate(
             f"{output}: holds microdata; add --replace to make them again, or choose another "
             "folder; nothing was changed"
         )
-    population = simulate_population(_settings(preset, blocks, changes or []), rng=seed)
-    persons = population.persons
-    if persons is None or len(persons) == 0:
-        raise ArgumentError("nobody lives in any of the blocks: give more blocks")
-    population.write(output)
-    summary = population_summary(population)
+    settings = _settings(preset, blocks, changes or [])
+    with progress(quiet=quiet or as_json, title="simulate", unit="steps", patient=True) as advance:
+        done = steps_done(advance, 3)
+        population = simulate_population(settings, rng=seed)
+        persons = population.persons
+        if persons is None or len(persons) == 0:
+            raise ArgumentError("nobody lives in any of the blocks: give more blocks")
+        done()
+        population.write(output)
+        done()
+        summary = population_summary(population)
+        done()
     if as_json:
         print_json(_document(summary, output))
     else:

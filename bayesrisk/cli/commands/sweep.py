@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from bayesrisk.cli.data import SWEEPS, data_path
-from bayesrisk.cli.options import JsonOption, RunOptions
-from bayesrisk.cli.output import print_json, print_shards
+from bayesrisk.cli.options import SEED, JsonOption, QuietOption, RunOptions
+from bayesrisk.cli.output import print_json, print_shards, progress
 
 __all__ = ["report", "sweep"]
 
@@ -17,7 +17,7 @@ def sweep(
     config: Annotated[str, typer.Argument(help="TOML file, or sample:NAME.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")],
     how: RunOptions,
-    seed: Annotated[int | None, typer.Option(help="Seed, instead of the configuration's.")] = None,
+    seed: Annotated[int | None, SEED] = None,
 ) -> None:
     """Run a sweep of disclosure risk over rho, then write its report."""
     from bayesrisk.experiments import SweepStudy, load_config, write_report
@@ -38,11 +38,13 @@ def sweep(
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a finished sweep.")],
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Write figures and report.html of a finished sweep again."""
     from bayesrisk.experiments import write_report
 
-    page = write_report(folder)
+    with progress(quiet=quiet or as_json, title="report", unit="steps", patient=True) as advance:
+        page = write_report(folder, progress=advance)
     if as_json:
         print_json({"report": str(page)})
     else:

@@ -92,7 +92,8 @@ def _workload(
         first, *others = [
             Workload.named(name, levels=places, geography=geography) for name in chosen
         ]
-    return first.union(*others).select(without=without)
+    with called("tables", "--without"):
+        return first.union(*others).select(without=without)
 
 
 def _source(
@@ -104,12 +105,13 @@ def _source(
     if path.is_dir():
         if name is not None:
             raise ArgumentError("--schema goes with a file of records; microdata name their own")
-        return Microdata.read(path)
-    about = (
-        wanted.schema
-        if name is None
-        else Schema.named(name, geography=wanted.schema.geography.name)
-    )
+        read = Microdata.read(path)
+        advance(sum(len(kind) for kind in (read.persons, read.households) if kind is not None))
+        return read
+    about = wanted.schema
+    if name is not None:
+        with called("name", "--schema"):
+            about = Schema.named(name, geography=wanted.schema.geography.name)
     pieces = _counted(iter_records(path, schema=about), advance)
     return (as_microdata(piece).for_schema(wanted.schema) for piece in pieces)
 

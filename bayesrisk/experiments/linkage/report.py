@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,9 @@ from bayesrisk._files.parquet import read_frame
 from bayesrisk._files.parse import named
 from bayesrisk._files.parse import shown as quoted
 from bayesrisk._files.text import open_text
+from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.linkage.tables import THRESHOLDS, Results, report_tables, rounded, shown
+from bayesrisk.experiments.linkage.tables import THRESHOLDS, Results, report_tables, shown
 from bayesrisk.experiments.reconstruction.folder import ReconstructionOutput, read_reconstruction
 from bayesrisk.experiments.runs import html
 from bayesrisk.reconstruction.linkage.guessers import Guesses
@@ -29,10 +31,65 @@ from bayesrisk.risk.linkage.target_groups import PANELS
 from bayesrisk.risk.linkage.variability_reports import uniques_by_block_size, variability_quantiles
 from bayesrisk.risk.linkage.without_record import inference_without_record
 
-__all__ = ["write_reidentification"]
+__all__ = ["ReidentificationReport", "write_reidentification"]
 
 SOURCE = "reconstruction"
 _STEPS = 6  # that are told of
+#: Columns of the rates that are returned.
+_RATES = [
+    "attacker", "source", "attacker_records", "putative", "confirmed", "precision",
+    "precision_lower", "precision_upper", "recall_confirmed", "recall_putative",
+    "left_out", "left_out_guesser", "left_out_ratio", "left_out_ratio_lower",
+    "left_out_ratio_upper", "baseline_precision", "baseline_guesser", "precision_ratio",
+]  # fmt: skip
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class ReidentificationReport:
+    """What a re-identification came to, and where it is told.
+
+    Attributes
+    ----------
+    report : pathlib.Path
+        The page.
+    rates : pandas.DataFrame
+        A row for each attacker and source (the records, and both published guessers), everybody
+        in the attacker's file: ``putative`` and ``confirmed`` links, ``precision`` and both recalls
+        as shares; the precision of a guesser without the targets' own records (``left_out``) and
+        of the published one (``baseline_precision``); and the ratios to them, with intervals.  NaN
+        where nothing was linked, infinite where a guesser is never right.
+    confidence : float
+        Of the intervals.
+    """
+
+    report: Path
+    rates: pd.DataFrame
+    confidence: float
+
+    def _answer(self) -> list[str]:
+        own = self.rates[self.rates["source"] == SOURCE]
+        lines = [
+            f"{row['attacker']}: {row['confirmed']:,} confirmed of {row['putative']:,} links to "
+            f"{row['attacker_records']:,} known persons; precision {row['precision']:.1%}, "
+            f"{row['left_out_ratio']:.2f} times that of a guesser without their own records."
+            if row["putative"]
+            else f"{row['attacker']}: no link to {row['attacker_records']:,} known persons."
+            for row in own.to_dict(orient="records")
+        ]
+        return [*lines, f"Report: {self.report}"]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the result as plain values, for JSON, which has no infinity.
+
+        Returns
+        -------
+        dict
+            ``report`` and ``rates``, a list of rows; what is not finite is None.
+        """
+        rows = self.rates.replace(np.inf, np.nan).astype(object)
+        rows = rows.where(rows.notna(), None)
+        return {"report": str(self.report), "rates": rows.to_dict(orient="records")}
 
 
 class _Steps:
@@ -58,7 +115,7 @@ def write_reidentification(
     seed: int,
     confidence: float = 0.95,
     progress: Callable[[int, int], None] | None = None,
-) -> dict[str, Any]:
+) -> ReidentificationReport:
     """Link reconstructed records to files of known persons, confirm the links, and report both.
 
     Parameters
@@ -83,10 +140,8 @@ def write_reidentification(
 
     Returns
     -------
-    dict
-        ``report`` (path of the page) and ``rates``: for each attacker and source putative,
-        confirmed, precision, both recalls, the precision of guessers without the targets' own
-        records (``left_out``) and of the published ones (``baseline_precision``), and the ratios.
+    ReidentificationReport
+        The path of the page, and the rates of everybody in the attackers' files.
 
     Raises
     ------
@@ -146,15 +201,9 @@ def write_reidentification(
     steps.done()
     whole = (rates["panel"] == "all") & (rates["blocks"] == "all")
     overall = rates[whole & (rates["block_size"] == "All")]
-    columns = [
-        "attacker", "source", "attacker_records", "putative", "confirmed", "precision",
-        "precision_lower", "precision_upper", "recall_confirmed", "recall_putative",
-        "left_out", "left_out_guesser", "left_out_ratio", "left_out_ratio_lower",
-        "left_out_ratio_upper", "baseline_precision", "baseline_guesser", "precision_ratio",
-    ]  # fmt: skip
-    rows = overall[columns].replace(np.inf, np.nan).astype(object)  # JSON has no infinity
-    rows = rows.where(rows.notna(), None)
-    return {"report": str(target / "report.html"), "rates": rows.to_dict(orient="records")}
+    return ReidentificationReport(
+        target / "report.html", overall[_RATES].reset_index(drop=True), confidence
+    )
 
 
 def _read(file: Path, columns: tuple[str, ...]) -> Persons:
@@ -251,13 +300,19 @@ def _write(results: Results, folder: Path, seed: int) -> pd.DataFrame:
     tables = report_tables(results, rates)
     for name, (_, table) in tables.items():
         _csv(table, folder / "tables" / f"{name}.csv")
-    body = [f"<h1>{html.text('Re-identification of reconstructed records')}</h1>", _guide(results)]
-    for attacker in links.attackers:
-        body.append(_attacker(rates, attacker, folder / "figures", links))
-    body += [html.table(shown(table), caption) for caption, table in tables.values()]
-    body += _more_figures(results, folder / "figures")
-    body.append(_provenance(results, seed))
-    page = html.page("Re-identification of reconstructed records", "\n".join(body))
+    page = html.render(
+        "reidentification.html",
+        title="Re-identification of reconstructed records",
+        confidence=f"{links.confidence:.0%}",
+        records=len(results.run.records),
+        statuses=results.run.blocks["status"].value_counts().to_dict(),
+        attackers=[_attacker(rates, name, folder / "figures", links) for name in links.attackers],
+        figures=_more_figures(results, folder / "figures"),
+        tables=[html.table(shown(table), caption) for caption, table in tables.values()],
+        source=f"Seed {seed}.",
+        settings_title="The reconstruction",
+        settings=json.dumps(results.run.config.to_dict(), indent=2),
+    )
     _files.write_bytes(folder / "report.html", page.encode())
     return rates
 
@@ -266,11 +321,22 @@ def _csv(frame: pd.DataFrame, file: Path) -> None:
     _files.write_bytes(file, frame.to_csv(index=False, lineterminator="\n").encode())
 
 
-def _attacker(rates: pd.DataFrame, attacker: str, folder: Path, links: Reidentification) -> str:
+class _Attacker(NamedTuple):
+    """The section of one attacker: rates of the records, in all panels, and beside the guessers."""
+
+    name: str
+    rates: Mapping[Any, Any]
+    nonmodal: Mapping[Any, Any]
+    table: html.Table
+    figures: list[html.Figure]
+
+
+def _attacker(
+    rates: pd.DataFrame, attacker: str, folder: Path, links: Reidentification
+) -> _Attacker:
     """Return the section of one attacker: its rates beside those of the guessers."""
     mine = rates[(rates["attacker"] == attacker) & (rates["blocks"] == "all")]
     everybody = mine[mine["panel"] == "all"]
-    parts = [f"<h2>Attacker: {html.text(attacker)}</h2>"]
     everyone = everybody[everybody["block_size"] == "All"]
     columns = {
         "source": "source",
@@ -288,9 +354,10 @@ def _attacker(rates: pd.DataFrame, attacker: str, folder: Path, links: Reidentif
         "precision_ratio": "ratio to it",
         "recall_confirmed": "confirmed / persons",
     }
-    rows = rounded(everyone[list(columns)].rename(columns=columns))
+    rows = html.rounded(everyone[list(columns)].rename(columns=columns))
     caption = f"Rates, beside those of the guessers; intervals of {links.confidence:.0%}"
-    parts.append(html.table(rows, caption))
+    table = html.table(rows, caption)
+    figures = []
     number = links.attackers.index(attacker) + 1
     for panel in ("all", "nonmodal"):
         drawn = mine[mine["panel"] == panel]
@@ -301,11 +368,18 @@ def _attacker(rates: pd.DataFrame, attacker: str, folder: Path, links: Reidentif
             "without the target's record"
         )
         figure = plotting.plot_reidentification(drawn)
-        parts.append(html.figure(figure, folder / f"precision-{number}-{panel}", caption))
-    return "\n".join(parts)
+        figures.append(html.figure(figure, folder / f"precision-{number}-{panel}", caption))
+    own = mine[(mine["source"] == SOURCE) & (mine["block_size"] == "All")].set_index("panel")
+    return _Attacker(
+        attacker,
+        own.loc["all"].to_dict(),
+        own.loc["nonmodal"].to_dict(),
+        table,
+        figures,
+    )
 
 
-def _more_figures(results: Results, folder: Path) -> list[str]:
+def _more_figures(results: Results, folder: Path) -> list[html.Figure]:
     curves = pd.concat(results.majority.curve(threshold=t) for t in THRESHOLDS)
     caption = "Majority inference from the reconstructed records: precision over the population"
     parts = [html.figure(plotting.plot_majority(curves), folder / "majority", caption)]
@@ -314,38 +388,3 @@ def _more_figures(results: Results, folder: Path) -> list[str]:
         drawn = plotting.plot_variability(results.quantiles)
         parts.append(html.figure(drawn, folder / "variability", caption))
     return parts
-
-
-def _guide(results: Results) -> str:
-    statuses = results.run.blocks["status"].value_counts()
-    blocks = ", ".join(f"{count} {html.text(str(status))}" for status, count in statuses.items())
-    return (
-        "<p><b>Confidential:</b> computed from confidential records; not to be passed on before "
-        "a review of what it discloses.</p>"
-        f"<p>{len(results.run.records):,} reconstructed records; blocks: {blocks}.</p>"
-        "<h2>How to read the numbers</h2><ul>"
-        "<li>A record linked to a known person on block, sex and age is a <b>putative</b> "
-        "re-identification; it is <b>confirmed</b> if race and Hispanic origin are the person's. "
-        "<b>Precision</b> is confirmed over putative.</li>"
-        "<li>The <b>ratio</b> compares with a <b>guesser without the record</b>: one who knows the "
-        "other people of the target's block, but not the target's own record, and says what most "
-        "of them are, or draws one of them (the better of the two). What is above 1 is due to the "
-        "targets' own records.</li>"
-        "<li><b>MDG</b> and <b>PRG</b> are the same two guessers as the literature publishes them: "
-        "the target's own record counts among those that they guess from. So they are right more "
-        "often where few people are alike, and the <b>ratio to them</b> is lower.</li>"
-        "<li><b>Intervals</b> take blocks as the independent units: people of one block are linked "
-        "and guessed together.</li>"
-        "<li><b>Modal</b> people are what most of their block are. Of <b>nonmodal</b> people the "
-        "block's composition says little: what is confirmed there is due to their own records.</li>"
-        "<li><b>Leave-one-out</b> is what a guesser reaches who never had the target's record.</li>"
-        "<li>In blocks of <b>proved</b> zero variability no other records fit the tables.</li></ul>"
-    )
-
-
-def _provenance(results: Results, seed: int) -> str:
-    text = json.dumps(results.run.config.to_dict(), indent=2)
-    return (
-        f"<h2>Where this comes from</h2><p>Seed {seed}. {html.versions()}.</p>"
-        f"<details><summary>The reconstruction</summary><pre>{html.text(text)}</pre></details>"
-    )

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 import pandas as pd
 
 from bayesrisk.experiments.reconstruction.folder import ReconstructionOutput
+from bayesrisk.experiments.runs.html import rounded
 from bayesrisk.risk.linkage.agreement import Agreement
 from bayesrisk.risk.linkage.baselines import MODAL, PROPORTIONAL
 from bayesrisk.risk.linkage.majority import MajorityInference
 from bayesrisk.risk.linkage.reidentification import Reidentification
 from bayesrisk.risk.linkage.without_record import InferenceWithoutRecord
 
-__all__ = ["GUESSERS", "THRESHOLDS", "Results", "report_tables", "rounded", "shown"]
+__all__ = ["GUESSERS", "THRESHOLDS", "Results", "report_tables", "shown"]
 
 GUESSERS = (MODAL, PROPORTIONAL)
 #: Smallest majorities that are inferred.
@@ -86,21 +87,6 @@ def _agreed(found: Agreement) -> pd.DataFrame:
     whole = pd.concat(parts)
     first = ["source", "age", "population"]
     return whole[[*first, *(name for name in whole if name not in first)]]
-
-
-def rounded(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose rates have three decimals, and whose intervals are one column each."""
-    numbers = [str(c) for c in table if table[c].dtype.kind == "f"]
-    text = {
-        name: table[name].map(lambda value: "–" if pd.isna(value) else f"{value:.3f}").astype("str")
-        for name in numbers
-    }
-    wide = table.assign(**text)
-    for name in [c.removesuffix("_lower") for c in numbers if c.endswith("_lower")]:
-        low, high = f"{name}_lower", f"{name}_upper"
-        wide[low] = wide[low] + " to " + wide[high]
-        wide = wide.drop(columns=high).rename(columns={low: f"{name} interval"})
-    return wide
 
 
 def report_tables(results: Results, rates: pd.DataFrame) -> dict[str, tuple[str, pd.DataFrame]]:

@@ -3,7 +3,7 @@
 from bayesrisk.experiments.occupancy.attack import OccupancyAttackStudy, OccupancyAttackSummary
 from bayesrisk.experiments.occupancy.config import OccupancyConfig
 from bayesrisk.experiments.occupancy.pooled import OccupancyResults
-from bayesrisk.experiments.occupancy.report import write_occupancy_figures
+from bayesrisk.experiments.occupancy.report import write_occupancy_figures, write_occupancy_report
 from bayesrisk.experiments.occupancy.run import OccupancyStudy, OccupancySummary
 
 __all__ = [
@@ -14,4 +14,5 @@ __all__ = [
     "OccupancyStudy",
     "OccupancySummary",
     "write_occupancy_figures",
+    "write_occupancy_report",
 ]

@@ -10,7 +10,7 @@ import hashlib
 from collections import Counter
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction.shards import digest_folder, published
 from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
+from bayesrisk.experiments.runs.limits import Count, Positive, Seed, choice
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.reconstruction import (
     HouseholdLaw,
@@ -37,6 +38,8 @@ from bayesrisk.reconstruction.status import Status
 __all__ = ["OccupancyAttackConfig", "OccupancyAttackStudy", "OccupancyAttackSummary"]
 
 _KIND = ["size", "race_ethnicity", "children", "bedrooms", "subsidised", "violation"]
+#: How reconstructions may miss statistics.
+ERRORS = ("none", "absolute", "squared")
 _SHOWN = 5  # conflicts that a summary quotes
 _SCALE = 0.1  # noise of the objectives of several solutions, in nats
 
@@ -80,13 +83,13 @@ class OccupancyAttackConfig(RunSettings):
     level: str
     hud: str
     open_end: bool
-    error: str
-    solutions: int
-    smoothing: float
-    seed: int
-    time_limit: float | None
-    blocks_per_shard: int
-    shards: int
+    error: Annotated[str, choice(ERRORS)]
+    solutions: Count
+    smoothing: Positive
+    seed: Seed
+    time_limit: Positive | None
+    blocks_per_shard: Count
+    shards: Count
     version: str = __version__
 
 
@@ -155,9 +158,9 @@ class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
     Raises
     ------
     ArgumentError
-        When it runs: if a setting is out of range, or a table is missing.
+        When it runs: if a setting is out of range.
     DataError
-        When it runs: if the input is damaged.
+        When it runs: if the input is damaged, or a table is missing.
     """
 
     blocks: str | Path
@@ -178,7 +181,7 @@ class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
         """The configuration: everything is checked that can be before a folder is made."""
         check.integer(self.blocks_per_shard, "blocks_per_shard", lower=1)
         check.integer(self.solutions, "solutions", lower=1, upper=10**6)
-        check.choice(self.error, "error", ("none", "absolute", "squared"))
+        check.choice(self.error, "error", ERRORS)
         limit = self.time_limit
         if limit is not None:
             limit = check.scalar(limit, "time_limit", lower=0.0, bounds="(]")
@@ -253,7 +256,14 @@ def _statistics(path: str, digest: str, level: str, hud: str) -> OccupancyStatis
     """Return the statistics, once for each process; refuse them when they have changed."""
     source = Path(path)
     if source.is_dir():
-        found = occupancy_statistics(published(source), level=level, hud=hud)
+        tables = published(source)
+        check.choice(level, "level", tables.workload.levels)
+        try:
+            found = occupancy_statistics(tables, level=level, hud=hud)
+        except ArgumentError as error:
+            if not str(error).startswith("table"):
+                raise
+            raise DataError(f"{path}: {error}") from error  # of the folder, not of the call
     elif hud != "counts":
         raise ArgumentError(
             f"hud must be 'counts' for a file of statistics, which has intervals, got {shown(hud)}"

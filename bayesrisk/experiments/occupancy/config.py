@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -14,10 +14,11 @@ from bayesrisk._version import __version__
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.experiments.runs.config import RunSettings
+from bayesrisk.experiments.runs.limits import Count, Positive, Seed, choice
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import make_mechanism
 
-__all__ = ["NOISY", "PROTECTIONS", "SYNTHETIC", "OccupancyConfig"]
+__all__ = ["NOISY", "PROTECTIONS", "PROTECTION_WORDS", "SYNTHETIC", "OccupancyConfig"]
 
 #: The reading of the paper that the study repeats, sigma2 = 1 / budget in every table: it spends
 #: more than its budget on tables of people and children (see ``BottomUp``).
@@ -26,6 +27,15 @@ PAPER = "steed-2024"
 #: over them; ``-hud``: HUD's tables have noise too.
 PROTECTIONS = ("none", "swapping", "das", "uniform", "das-hud", "uniform-hud")
 NOISY = PROTECTIONS[2:]
+#: What reports call them.
+PROTECTION_WORDS = {
+    "none": "no protection",
+    "swapping": "swapping",
+    "das": "noise of the 2020 system's budget",
+    "uniform": "noise of a uniform budget",
+    "das-hud": "noise of the 2020 system's budget, also in HUD's tables",
+    "uniform-hud": "noise of a uniform budget, also in HUD's tables",
+}
 #: Stands for households, or a sample, that nobody gave.
 SYNTHETIC = "synthetic"
 _CENSUS = ("H13", "P15", "P16")
@@ -76,22 +86,22 @@ class OccupancyConfig(RunSettings):
         Version of bayesrisk.
     """
 
-    seeds: tuple[int, ...]
-    blocks: int = 300
-    protections: tuple[str, ...] = PROTECTIONS
-    alpha: float = 1e-4
-    solutions: int = 100
-    noisy_solutions: int = 10
-    scale: float = 0.1
+    seeds: tuple[Seed, ...]
+    blocks: Count = 300
+    protections: tuple[Annotated[str, choice(PROTECTIONS)], ...] = PROTECTIONS
+    alpha: Positive = 1e-4
+    solutions: Count = 100
+    noisy_solutions: Count = 10
+    scale: Positive = 0.1
     swap_rate: str = "1/10"
     rho: str = "0.1"
     hud: str = "counts"
     open_end: bool = True
-    sample_blocks: int = 2000
-    smoothing: float = 0.5
-    sampling_rate: float = 0.2
-    time_limit: float | None = None
-    confidence: float = 0.95
+    sample_blocks: Count = 2000
+    smoothing: Positive = 0.5
+    sampling_rate: Positive = 0.2
+    time_limit: Positive | None = None
+    confidence: Positive = 0.95
     households: str = SYNTHETIC
     sample: str = SYNTHETIC
     version: str = __version__

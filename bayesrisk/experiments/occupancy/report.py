@@ -1,5 +1,6 @@
-"""Files of the study of occupancy: households and samples in, figures out."""
+"""Files of the study of occupancy: households and samples in, figures and a report out."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +9,35 @@ import pandas as pd
 from bayesrisk import _files
 from bayesrisk._files.parquet import opened, read_frame
 from bayesrisk.exceptions import DataError
+from bayesrisk.experiments.occupancy.config import PROTECTION_WORDS
 from bayesrisk.experiments.occupancy.pooled import OccupancyResults
 from bayesrisk.experiments.runs.folder import CONFIDENTIAL
 from bayesrisk.tables import Microdata, Records, Schema
 
-__all__ = ["column_names", "read_households", "read_sample", "write_occupancy_figures"]
+__all__ = [
+    "column_names",
+    "read_households",
+    "read_sample",
+    "write_occupancy_figures",
+    "write_occupancy_report",
+]
 
 _OCCUPANCY = "household-occupancy"
 _TOTALS = ("blocks",)  # figures of totals over all blocks
 _HUD = ("children", "bedrooms", "subsidised")
+#: Columns of the tables in the page, and what the reader calls them.
+_BLOCKS = {
+    "protection": "protection",
+    "infeasible_as": "blocks that nothing fits are read as",
+    "blocks": "blocks",
+    "violating": "with a violation",
+    "putative": "flagged",
+    "confirmed": "flagged and right",
+    "infeasible": "nothing fits",
+    "undecided": "undecided",
+    "precision": "precision",
+    "recall": "recall",
+}
 
 
 def read_households(path: str | Path) -> Records:
@@ -140,3 +161,78 @@ def write_occupancy_figures(study: OccupancyResults, folder: str | Path) -> list
         place = path / CONFIDENTIAL if private else path
         written += plotting.save_figure(figure, place / name, private=private)
     return written
+
+
+def write_occupancy_report(study: OccupancyResults, folder: str | Path) -> Path:
+    """Write the figures of a study, and ``report.html`` of its totals over all blocks.
+
+    Parameters
+    ----------
+    study : OccupancyResults
+        Results.
+    folder : path-like
+        The folder of the study; figures go to its ``figures``.
+
+    Returns
+    -------
+    pathlib.Path
+        The page; it needs no other file and no network.  It shows no single block: figures that do
+        are in ``figures/confidential``.
+
+    Raises
+    ------
+    OutputError
+        If a file cannot be written.
+    """
+    from bayesrisk import plotting  # slow to import
+    from bayesrisk.experiments.runs import html
+
+    path = Path(folder)
+    write_occupancy_figures(study, path / "figures")
+    drawn = plotting.plot_occupancy_blocks(study.table)
+    caption = (
+        "Precision and recall of flagged blocks under each protection; intervals of "
+        f"{study.config.confidence:.0%}; a blind guess beside them."
+    )
+    page = html.render(
+        "occupancy.html",
+        title="Blocks with households above the occupancy limit",
+        confidence=f"{study.config.confidence:.0%}",
+        rows=study.table[study.table["infeasible_as"] == "apart"].to_dict(orient="records"),
+        words=PROTECTION_WORDS,
+        figures=[html.figure(drawn, path / "figures" / "blocks", caption)],
+        tables=[
+            html.table(_totals(study.table), "Flagged blocks, all populations together"),
+            html.table(html.rounded(_plain(study.ends)), "Linkage of all flagged households"),
+        ],
+        source=f"Configuration {study.config.digest}.",
+        settings_title="The study",
+        settings=json.dumps(study.config.to_dict(), indent=2),
+    )
+    _files.write_bytes(path / "report.html", page.encode())
+    return path / "report.html"
+
+
+def _plain(ends: pd.DataFrame) -> pd.DataFrame:
+    """Return the ends of the curves with truth values as words, and counts as counts."""
+    words = ends["unique"].map({True: "yes", False: "no"}).astype("str")
+    expected = {
+        name: ends[name].map("{:.1f}".format).astype("str") for name in ("putative", "hits")
+    }
+    return ends.assign(unique=words, **expected)
+
+
+def _totals(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the totals as the page shows them: rates with their intervals and blind guesses."""
+    shown = table.assign(
+        **{
+            name: [
+                f"{value:.3f} ({low:.3f} to {high:.3f}); blind {blind:.3f}"
+                for value, low, high, blind in table[
+                    [name, f"{name}_lower", f"{name}_upper", f"{name}_baseline"]
+                ].itertuples(index=False)
+            ]
+            for name in ("precision", "recall")
+        }
+    )
+    return shown[list(_BLOCKS)].rename(columns=_BLOCKS)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import pandas as pd
 
@@ -14,13 +14,18 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import PartFileError
 from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.folder import MANIFEST, PartFolder
+from bayesrisk.experiments.runs.limits import Count, Positive, choice
 
 __all__ = [
+    "VARIABILITIES",
     "ReconstructionConfig",
     "ReconstructionFolder",
     "ReconstructionOutput",
     "read_reconstruction",
 ]
+
+#: Scopes of the solution variability.
+VARIABILITIES = ("block", "tract-bounds", "tract-joint")
 
 
 @dataclass(frozen=True)
@@ -54,13 +59,13 @@ class ReconstructionConfig(RunSettings):
 
     tables: str
     scope: str
-    variability: str | None
+    variability: Annotated[str, choice(VARIABILITIES)] | None
     unit: str
     solver: str
-    time_limit: float | None
+    time_limit: Positive | None
     nearest: bool
-    blocks_per_shard: int
-    shards: int
+    blocks_per_shard: Count
+    shards: Count
     version: str = __version__
 
 
@@ -118,11 +123,7 @@ def read_reconstruction(folder: str | Path) -> ReconstructionOutput:
         If the run is not finished, or a file is not the one that the manifest lists.
     """
     store = ReconstructionFolder(folder, variability=True)
-    document = store.load_settings()
-    try:
-        config = ReconstructionConfig.from_document(document)
-    except (TypeError, ValueError) as error:
-        raise store.no_settings(error) from error
+    config = store.load_settings(ReconstructionConfig)
     files = store.check_settings(config).get("files", {})
     if not files:
         raise PartFileError(f"{store.path}: is not finished; run the reconstruction with --resume")

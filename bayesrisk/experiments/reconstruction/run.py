@@ -17,7 +17,11 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.reconstruction.folder import ReconstructionConfig, ReconstructionFolder
+from bayesrisk.experiments.reconstruction.folder import (
+    VARIABILITIES,
+    ReconstructionConfig,
+    ReconstructionFolder,
+)
 from bayesrisk.experiments.reconstruction.shards import (
     compute_shard,
     open_tables,
@@ -31,7 +35,6 @@ from bayesrisk.reconstruction import make_solver
 
 __all__ = ["ReconstructionStudy", "ReconstructionSummary"]
 
-VARIABILITIES = ("block", "tract-bounds", "tract-joint")
 _TRACT = "tract"
 _SHOWN = 5  # conflicts that a summary quotes
 

@@ -3,11 +3,9 @@
 import hashlib
 import json
 from dataclasses import asdict
-from typing import Any, Protocol, Self, get_args, get_type_hints
+from typing import Any, ClassVar, Protocol, Self
 
-from bayesrisk._files.parse import shown
-
-__all__ = ["RunConfig", "RunSettings", "checked"]
+__all__ = ["RunConfig", "RunSettings"]
 
 
 class RunConfig(Protocol):
@@ -29,35 +27,45 @@ class RunConfig(Protocol):
         """Return the configuration as plain containers, for JSON."""
 
 
-def checked(value: Any, name: str, kind: Any) -> Any:
-    """Return a value of a type, refuse others; a truth value is no number."""
-    kinds = get_args(kind) or (kind,)
-    if float in kinds:
-        kinds = (*kinds, int)
-    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        wanted = getattr(kind, "__name__", kind)
-        raise TypeError(f"{name} must be of type {wanted}, got {shown(value)}")
-    return value
-
-
 class RunSettings:
-    """What configurations that are plain dataclasses have in common."""
+    """What configurations of studies have in common: dataclasses that pydantic reads back.
+
+    Whoever makes one has checked its values by the names of the arguments; what is read from a file
+    is checked here, by the bounds that the fields name.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     @classmethod
-    def from_document(cls, document: Any) -> Self:
-        """Return the configuration that :meth:`to_dict` wrote; fields are of the types they name.
+    def from_dict(cls, values: Any, *, source: str = "config") -> Self:
+        """Return the configuration that :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        values : mapping
+            Field names and values.
+        source : str, default "config"
+            How messages call it.
+
+        Returns
+        -------
+        object
+            The configuration.
 
         Raises
         ------
-        TypeError
-            If a field is missing, unknown or of another type.
+        ConfigError
+            If a field is missing, unknown, of another type or out of range; the message names the
+            source, the key, the bound and the value.
         """
-        if not isinstance(document, dict):
-            raise TypeError(f"must be an object, got {shown(document)}")
-        for name, kind in get_type_hints(cls).items():
-            if name in document:
-                checked(document[name], name, kind)
-        return cls(**document)
+        from pydantic import TypeAdapter, ValidationError  # slow to import
+
+        from bayesrisk.experiments.runs.bounds import as_config_error
+
+        try:
+            return TypeAdapter(cls).validate_json(json.dumps(values), strict=True)
+        except ValidationError as error:
+            raise as_config_error(error, source) from error
 
     def to_dict(self) -> dict[str, Any]:
         """Return the configuration as plain containers, for JSON."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import pandas as pd
 import pyarrow as pa
@@ -22,12 +22,13 @@ from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import read_json
 from bayesrisk._tasks import as_finished
-from bayesrisk.exceptions import OutputError, PartFileError
-from bayesrisk.experiments.runs.config import RunConfig
+from bayesrisk.exceptions import ConfigError, OutputError, PartFileError
+from bayesrisk.experiments.runs.config import RunConfig, RunSettings
 from bayesrisk.experiments.runs.part_file import PartFile, pack, unpack
 
 __all__ = ["CONFIDENTIAL", "MANIFEST", "PartFolder", "arrow_table"]
 
+S = TypeVar("S", bound=RunSettings)
 #: Results below this folder are for whoever holds the confidential records, and nobody else.
 CONFIDENTIAL = "confidential"
 MANIFEST = "manifest.json"
@@ -393,23 +394,35 @@ class PartFolder:
         _files.write_bytes(self.path / MANIFEST, _files.sealed(manifest))
         return manifest
 
-    def load_settings(self) -> Any:
-        """Return the document that the folder was made with.
+    def load_settings(self, kind: type[S]) -> S:
+        """Return the configuration that the folder was made with.
+
+        Parameters
+        ----------
+        kind : type
+            The configuration's class.
 
         Returns
         -------
-        object
-            What the configuration's ``to_dict`` gave.
+        RunSettings
+            The configuration.
 
         Raises
         ------
         OutputError
-            If the folder holds no run of this kind, or a damaged one.
+            If the folder holds no run of this kind, or a damaged one: the message names the file,
+            the key, the bound and the value.
         """
         file = self.path / _CONFIG
         if not file.exists():
             raise OutputError(f"{self.path}: holds no {self.what} (no {_CONFIG})")
-        return read_json(file, OutputError)
+        values = read_json(file, OutputError)
+        try:
+            return kind.from_dict(
+                values, source=f"{file}: is not the configuration of a {self.what}"
+            )
+        except ConfigError as error:
+            raise OutputError(str(error)) from error
 
     def check_settings(self, config: RunConfig) -> dict[str, Any]:
         """Return the manifest, which must be that of the configuration; empty if there is none.
@@ -426,8 +439,3 @@ class PartFolder:
         if manifest and manifest.get("config") != config.digest:
             raise PartFileError(f"{file}: belongs to another configuration than {_CONFIG}")
         return manifest
-
-    def no_settings(self, error: Exception) -> OutputError:
-        """Return the error that says why the configuration cannot be used."""
-        file = self.path / _CONFIG
-        return OutputError(f"{file}: is not the configuration of a {self.what}: {error}")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, ClassVar
 
-from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
-from bayesrisk.experiments.runs.config import RunSettings, checked
+from bayesrisk.experiments.runs.config import RunSettings
+from bayesrisk.experiments.runs.limits import Count, Positive, Seed, choice
 from bayesrisk.experiments.sweep.targets import Target
 
 __all__ = ["FREE_OF_PRIOR", "GAUSSIAN_ONLY", "NOISES", "QUANTITIES", "Budget", "SweepConfig"]
@@ -50,6 +49,8 @@ class Budget:
     and for another in production.
     """
 
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
     name: str
     value: float
     census: bool = False
@@ -71,6 +72,8 @@ class Hierarchy:
         ``"coherent"``, ``"as-published"``.
     """
 
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
     rho_group: tuple[Budget, ...] = ()
     group_count: tuple[int, ...] = ()
     n_siblings: tuple[int, ...] = ()
@@ -81,30 +84,6 @@ class Hierarchy:
         """Number of points that the axes span."""
         axes = (self.rho_group, self.group_count, self.n_siblings, self.conditionals)
         return math.prod(len(axis) for axis in axes)
-
-
-_PLAIN: dict[str, Any] = {
-    **dict.fromkeys(("title", "scenario", "version"), str),
-    **dict.fromkeys(("seed", "releases", "settings_per_shard"), int),
-    "delta": float | None,
-}
-
-
-def _several(values: Any, name: str, kind: Any) -> tuple[Any, ...]:
-    """Return a list as a tuple of values of one type."""
-    return tuple(checked(value, name, kind) for value in checked(values, name, list | tuple))
-
-
-def _budgets(values: Any, name: str) -> tuple[Budget, ...]:
-    """Return budgets from their names and values."""
-    return tuple(
-        Budget(
-            checked(b["name"], name, str),
-            float(checked(b["value"], name, float)),
-            checked(b["census"], name, bool),
-        )
-        for b in checked(values, name, list | tuple)
-    )
 
 
 @displayed
@@ -148,64 +127,20 @@ class SweepConfig(RunSettings):
 
     title: str
     scenario: str
-    seed: int
+    seed: Seed
     targets: tuple[Target, ...]
     rho: tuple[Budget, ...]
     prior: tuple[Budget, ...]
     sensitivity: tuple[Budget, ...]
-    noise: tuple[str, ...]
+    noise: tuple[Annotated[str, choice(NOISES)], ...]
     released: tuple[int, ...]
     levels: tuple[Budget, ...]
     hierarchy: Hierarchy
-    quantities: tuple[str, ...]
-    delta: float | None
-    releases: int
-    settings_per_shard: int
+    quantities: tuple[Annotated[str, choice(QUANTITIES)], ...]
+    delta: Positive | None
+    releases: Seed
+    settings_per_shard: Count
     version: str = __version__
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return the configuration that :meth:`to_dict` wrote.
-
-        Parameters
-        ----------
-        values : mapping
-            Field names and values.
-
-        Returns
-        -------
-        SweepConfig
-            The configuration.
-
-        Raises
-        ------
-        TypeError
-            If a field is missing, unknown or of the wrong type.
-        """
-        fields = dict(values)
-        for name in ("rho", "prior", "sensitivity", "levels"):
-            fields[name] = _budgets(fields[name], name)
-        fields["targets"] = tuple(
-            Target(checked(t["label"], "label", str), checked(t["count"], "count", int))
-            for t in fields["targets"]
-        )
-        axes = fields["hierarchy"]
-        fields["hierarchy"] = Hierarchy(
-            _budgets(axes["rho_group"], "rho_group"),
-            _several(axes["group_count"], "group_count", int),
-            _several(axes["n_siblings"], "n_siblings", int),
-            _several(axes["conditionals"], "conditionals", str),
-        )
-        fields["released"] = _several(fields["released"], "released", int)
-        for name, known in (("noise", NOISES), ("quantities", tuple(QUANTITIES))):
-            fields[name] = _several(fields[name], name, str)
-            if not set(fields[name]) <= set(known):
-                raise TypeError(f"{name} must be of {', '.join(known)}, got {shown(fields[name])}")
-        for name, kind in _PLAIN.items():
-            checked(fields[name], name, kind)
-        if fields["settings_per_shard"] < 1:
-            raise TypeError(f"settings_per_shard must be >= 1, got {fields['settings_per_shard']}")
-        return cls(**fields)
 
     @property
     def settings(self) -> list[tuple[str, Budget, Budget]]:

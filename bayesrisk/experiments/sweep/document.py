@@ -3,7 +3,6 @@
 pydantic takes a while to import, so only what reads a configuration imports this module.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cached_property
@@ -12,21 +11,13 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WrapValidator
 from pydantic import model_validator as _model
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import PydanticCustomError, core_schema
+from pydantic_core import PydanticCustomError
 
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.experiments.sweep.bounds import (
-    Bound,
-    Section,
-    Several,
-    choice,
-    number,
-    refuse,
-    whole,
-)
+from bayesrisk.experiments.runs.bounds import Section, Several, number, schema_text, whole
+from bayesrisk.experiments.runs.limits import Bound, choice, refuse
 from bayesrisk.experiments.sweep.config import NOISES, QUANTITIES, Budget
 from bayesrisk.inference.two_levels.model import CONDITIONALS
 from bayesrisk.risk.count.scenarios import SCENARIOS
@@ -386,27 +377,6 @@ class Document(Section):
     simulation: Simulation | None = None
 
 
-class _Drawing(GenerateJsonSchema):
-    """TOML knows no null: what may be left out is not also null."""
-
-    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
-        return self.generate_inner(schema["schema"])
-
-    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        drawn = super().default_schema(schema)
-        if drawn.get("default") is None or drawn["default"] == "":
-            drawn.pop("default", None)
-        return drawn
-
-    def encode_default(self, dft: Any) -> Any:
-        """Return a default as it is written in TOML."""
-        if isinstance(dft, list):
-            return [entry.name if isinstance(entry, Budget) else entry for entry in dft]
-        return super().encode_default(dft)
-
-
 def json_schema() -> str:
     """Return the JSON Schema of the document, which an editor can use."""
-    schema = Document.model_json_schema(schema_generator=_Drawing)
-    schema = {"$schema": _Drawing.schema_dialect, **schema, "title": "Sweep of bayesrisk"}
-    return json.dumps(schema, indent=2, sort_keys=True) + "\n"
+    return schema_text(Document, "Sweep of bayesrisk")

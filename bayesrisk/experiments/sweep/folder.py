@@ -67,10 +67,6 @@ class SweepFolder(PartFolder):
         PartFileError
             If its manifest is damaged, or belongs to another configuration.
         """
-        document = self.load_settings()
-        try:
-            config = SweepConfig.from_dict(document)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise self.no_settings(error) from error
+        config = self.load_settings(SweepConfig)
         self.check_settings(config)
         return config

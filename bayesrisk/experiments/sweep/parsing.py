@@ -101,7 +101,7 @@ def parse_config(
     """
     from pydantic import ValidationError  # slow to import, and needed only here
 
-    from bayesrisk.experiments.sweep.bounds import as_config_error
+    from bayesrisk.experiments.runs.bounds import as_config_error
     from bayesrisk.experiments.sweep.document import Document
 
     check.text(source, "source")

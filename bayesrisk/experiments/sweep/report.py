@@ -1,10 +1,13 @@
 """The report of a finished sweep: figures as PNG and SVG, and one self-contained HTML page."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
 from bayesrisk import _files, plotting
+from bayesrisk import _validation as check
 from bayesrisk.experiments.runs import html
 from bayesrisk.experiments.sweep import report_words as words
 from bayesrisk.experiments.sweep.config import Budget, SweepConfig
@@ -15,6 +18,15 @@ __all__ = ["write_report"]
 
 #: Noise law, name and value of the sensitivity, and the results under them.
 _Panel = tuple[str, str, float, pd.DataFrame]
+
+
+class _Section(NamedTuple):
+    """What the page shows of one noise law and sensitivity."""
+
+    title: str
+    figures: list[html.Figure]
+    tables: list[html.Table]
+
 
 _MAX_TABLE_ROWS = 40
 #: Quantities in the table of a budget, and what the reader calls them.
@@ -43,13 +55,16 @@ _TWO_LEVELS = (
 )
 
 
-def write_report(folder: str | Path) -> Path:
+def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | None = None) -> Path:
     """Write figures and ``report.html`` for a finished sweep.
 
     Parameters
     ----------
     folder : path-like
         The folder of the sweep; figures go to its ``figures``.
+    progress : callable, optional
+        Called with the steps done and all steps: reading, a section for each noise law and
+        sensitivity, and writing.
 
     Returns
     -------
@@ -68,24 +83,31 @@ def write_report(folder: str | Path) -> Path:
     The page holds no date and no path: the same sweep under the same versions gives the same
     bytes.
     """
+    check.function(progress, "progress")
     config, results = read_results(folder)
     path = SweepFolder(folder).path
     images = path / "figures"
     _files.make_folder(images)
-    sections = [_section(config, part, images) for part in _panels(config, results)]
-    body = "\n".join(
-        [
-            f"<h1>{html.text(config.title)}</h1>",
-            words.summary(config),
-            words.census_conventions(config),
-            words.reading_guide(config),
-            *sections,
-            words.simulation_check(config, results),
-            words.provenance(config),
-        ]
+    panels = _panels(config, results)
+    sections = []
+    for done, part in enumerate(panels, start=1):
+        if progress is not None:
+            progress(done, len(panels) + 2)
+        sections.append(_section(config, part, images))
+    page = html.render(
+        "sweep.html",
+        title=config.title,
+        answers=_answers(config, panels),
+        sections=sections,
+        question=words.question(config),
+        conventions=words.census_conventions(config),
+        reading=words.reading(config),
+        check=words.simulation_check(config, results),
+        **words.provenance(config),
     )
-    page = html.page(config.title, body)
     _files.write_bytes(path / "report.html", page.encode())
+    if progress is not None:
+        progress(len(panels) + 2, len(panels) + 2)
     return path / "report.html"
 
 
@@ -134,15 +156,27 @@ def _focus(config: SweepConfig, noise: str, sensitivity: float) -> list[tuple[st
     return [(f"rho = {middle.value:.4g}", middle.value)]
 
 
-def _section(config: SweepConfig, panel: _Panel, images: Path) -> str:
+def _answers(config: SweepConfig, panels: list[_Panel]) -> list[words.Answer]:
+    """Return what each section comes to: the marked budget and the prior that gain most."""
+    found = []
+    for noise, name, value, frame in panels:
+        focus = pd.DataFrame(_focus(config, noise, value), columns=["label", "rho"])
+        marked = frame.merge(focus, on="rho")
+        answer = words.answer(config, _noise_title(noise, name, value), marked)
+        if answer is not None:
+            found.append(answer)
+    return found
+
+
+def _section(config: SweepConfig, panel: _Panel, images: Path) -> _Section:
     noise, name, value, frame = panel
     stem = f"{noise}-{value:.6g}"
-    parts = [f"<h2>{html.text(_noise_title(noise, name, value))}</h2>"]
-    parts += _tables(config, panel)
+    figures: list[html.Figure] = []
+    tables = _tables(config, panel)
     budgets = _named(config.rho, noise, value)
     wide = _wide(frame, ["marginal_posterior", "marginal_risk"], ["rho", "prior"])
     if len(wide) and len(config.rho) > 1:
-        parts.append(
+        figures.append(
             html.figure(
                 plotting.plot_marginal_risk(wide, budgets=budgets),
                 images / f"marginal-risk-{stem}",
@@ -153,7 +187,7 @@ def _section(config: SweepConfig, panel: _Panel, images: Path) -> str:
         )
     wide = _wide(frame, ["correct_decision_probability"], ["rho", "prior"])
     if len(wide) and len(config.rho) > 1:
-        parts.append(
+        figures.append(
             html.figure(
                 plotting.plot_correct_decision(wide, budgets=budgets),
                 images / f"correct-decision-{stem}",
@@ -164,7 +198,7 @@ def _section(config: SweepConfig, panel: _Panel, images: Path) -> str:
         )
     wide = _wide(frame, ["decision_accuracy", "decision_baseline"], ["rho", "prior"])
     if len(wide) and len(config.rho) > 1:
-        parts.append(
+        figures.append(
             html.figure(
                 plotting.plot_decision_accuracy(wide, budgets=budgets),
                 images / f"decision-accuracy-{stem}",
@@ -174,28 +208,26 @@ def _section(config: SweepConfig, panel: _Panel, images: Path) -> str:
             )
         )
     for i, (label, rho) in enumerate(_focus(config, noise, value), start=1):
-        parts += _figures_at(
-            config,
-            (noise, name, value, frame[frame["rho"] == rho]),
-            label,
-            images,
-            f"{stem}-budget-{i}",
-        )
-    return "\n".join(parts)
+        here = (noise, name, value, frame[frame["rho"] == rho])
+        drawn, listed = _at_budget(config, here, label, images, f"{stem}-budget-{i}")
+        figures += drawn
+        tables += listed
+    return _Section(_noise_title(noise, name, value), figures, tables)
 
 
-def _figures_at(
+def _at_budget(
     config: SweepConfig, panel: _Panel, label: str, images: Path, stem: str
-) -> list[str]:
-    """Draw what belongs to one budget: risk by released count and by levels."""
+) -> tuple[list[html.Figure], list[html.Table]]:
+    """Draw what belongs to one budget, and list it: risk by released count and by levels."""
     frame = panel[3]
-    parts = []
+    parts: list[html.Figure] = []
+    tables: list[html.Table] = []
     axes = ["target", "prior", "noisy_count"]
     wide = _wide(frame, ["posterior", "risk_ratio"], axes)
     if len(wide):
         target = wide["target"].iloc[0]
         wide = wide[wide["target"] == target].astype({"noisy_count": "int64"})
-        parts += _released_tables(config, frame[frame["target"] == target], label)
+        tables = _released_tables(config, frame[frame["target"] == target], label)
         parts.append(
             html.figure(
                 plotting.plot_released_count(wide),
@@ -218,7 +250,7 @@ def _figures_at(
         )
     for quantity in _TWO_LEVELS:
         parts += _hierarchy_figures(config, panel, quantity, label, images, stem)
-    return parts
+    return parts, tables
 
 
 def _hierarchy_figures(
@@ -228,7 +260,7 @@ def _hierarchy_figures(
     label: str,
     images: Path,
     stem: str,
-) -> list[str]:
+) -> list[html.Figure]:
     """Draw an average of decisions with two levels, at the prior nearest 1/2 and the first m."""
     noise, _, sensitivity, frame = panel
     name, twin, axis, sentence = about
@@ -265,7 +297,7 @@ def _hierarchy_figures(
     return parts
 
 
-def _released_tables(config: SweepConfig, frame: pd.DataFrame, label: str) -> list[str]:
+def _released_tables(config: SweepConfig, frame: pd.DataFrame, label: str) -> list[html.Table]:
     """Return posteriors, and ratios, by released count: Kazan and Reiter's Table 4 in two."""
     priors = sorted(config.prior, key=lambda budget: -budget.value)
     by_count = frame.set_index("noisy_count")
@@ -292,7 +324,7 @@ def _noise_title(noise: str, name: str, value: float) -> str:
     return f"{law} noise; {meaning} (sensitivity {value:.4g})"
 
 
-def _tables(config: SweepConfig, panel: _Panel) -> list[str]:
+def _tables(config: SweepConfig, panel: _Panel) -> list[html.Table]:
     """Return a table for each marked budget: one row for each prior."""
     noise, _, sensitivity, frame = panel
     columns = [*_COLUMNS, "simulated_marginal_posterior"]

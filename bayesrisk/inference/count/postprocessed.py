@@ -181,7 +181,7 @@ def postprocessed_posterior(
         counts[2],
         laws.index.reshape(-1),
         laws.rates,
-        laws.waves,
+        laws.ripples,
         laws.ends,
         change.reshape(-1),
     )

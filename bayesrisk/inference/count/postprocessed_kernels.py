@@ -1,13 +1,8 @@
 """Compiled inner loops of post-processed releases.  Nothing here checks its arguments.
 
 The noise D of a post-processed count adds up n = m + 1 discrete Gaussians, or two that stand for
-them, and its log-pmf is, but for a constant,
-
-    l(d) = -h d**2 + g(d mod n),    h = precision / n,
-
-exactly and at every d: shifting every term of the sum by one changes the exponent by a linear
-function of d.  So one period of g, in log space, is the whole law, tails included.  ``wave`` holds
-it with its maximum, which is at 0, set to 0.
+them; its log-pmf is -h d**2 + ripple[d mod n] but for a constant, see
+``distributions.gaussian_sums``.
 """
 
 import math
@@ -16,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from bayesrisk._numba import kernel
+from bayesrisk.distributions.kernels import REACH
 
-#: exp(-REACH) = 1.6e-18 bounds the relative mass beyond every window.
-REACH = 41.0
 # B_2k / (2 k)!, k = 1..8: the coefficients of the Euler-Maclaurin formula (DLMF 24.2, 2.10.1).
 _BERNOULLI = np.array(
     [
@@ -35,50 +29,16 @@ _BERNOULLI = np.array(
 
 
 @kernel
-def combine(left: Any, left_n: int, right: Any, right_n: int, precision: float, out: Any) -> None:
-    """Fill ``out`` with the wave of the sum of two independent variables.
-
-    Their rates are precision / left_n and precision / right_n; ``out`` has one entry for each
-    residue modulo n = left_n + right_n.  With i the right variable's value the exponent is
-    -h d**2 - H (i - d right_n / n)**2, H the sum of the two rates; the fraction is taken in whole
-    numbers, so that no digit of it is lost.
-    """
-    n = left_n + right_n
-    rate = precision / left_n + precision / right_n
-    reach = math.sqrt((REACH - left.min() - right.min()) / rate + 0.25)
-    for d in range(n):
-        whole = (d * right_n) // n
-        part = float((d * right_n) % n) / n
-        first = math.floor(part - reach)
-        last = math.ceil(part + reach)
-        peak = -math.inf
-        total = 0.0
-        for i in range(first, last + 1):
-            value = i + whole
-            term = -rate * (i - part) ** 2 + left[(d - value) % left.size]
-            term += right[value % right.size]
-            if term > peak:
-                total = total * math.exp(peak - term) + 1.0
-                peak = term
-            else:
-                total += math.exp(term - peak)
-        out[d] = peak + math.log(total)
-    top = out[0]
-    for d in range(n):
-        out[d] -= top
-
-
-@kernel
-def log_tail(first: int, rate: float, wave: Any, span: float) -> float:
+def log_tail(first: int, rate: float, ripple: Any, span: float) -> float:
     """Return log of P(D >= first) exp(rate first**2), but for the constant; first >= -1.
 
-    Summed term by term; where that would be long the wave is flat, and only every ``step``-th term
-    is taken: two Euler-Maclaurin formulas for the same integral, one subtracted from the other,
-    leave end corrections whose ninth is below 1e-17 of the sum.
+    Summed term by term; where that would be long the ripple is flat, and only every ``step``-th
+    term is taken: two Euler-Maclaurin formulas for the same integral, one subtracted from the
+    other, leave end corrections whose ninth is below 1e-17 of the sum.
     """
     step = 1
     slope = 2.0 * rate * first
-    if wave.size == 1:
+    if ripple.size == 1:
         step = int(min(0.1 / math.sqrt(rate), 0.5 / slope if slope > 0.0 else math.inf, 2.0**60))
         step = max(step, 1)
     peak = -math.inf
@@ -88,7 +48,7 @@ def log_tail(first: int, rate: float, wave: Any, span: float) -> float:
         fall = rate * i * (2.0 * first + i)
         if fall > REACH + span:
             break
-        term: float = wave[(first + i) % wave.size] - fall
+        term: float = ripple[(first + i) % ripple.size] - fall
         if term > peak:
             total = total * math.exp(peak - term) + 1.0
             peak = term
@@ -110,10 +70,10 @@ def log_tail(first: int, rate: float, wave: Any, span: float) -> float:
 
 
 @kernel
-def _log_pair(low: int, base: int, rate: float, wave: Any) -> float:
+def _log_pair(low: int, base: int, rate: float, ripple: Any) -> float:
     """Return log of P(low <= D <= low + 1) exp(rate base**2), but for the constant."""
-    a: float = wave[low % wave.size]
-    b: float = wave[(low + 1) % wave.size]
+    a: float = ripple[low % ripple.size]
+    b: float = ripple[(low + 1) % ripple.size]
     a -= rate * float(low - base) * float(low + base)
     b -= rate * float(low + 1 - base) * float(low + 1 + base)
     return max(a, b) + math.log1p(math.exp(-abs(a - b)))
@@ -121,7 +81,7 @@ def _log_pair(low: int, base: int, rate: float, wave: Any) -> float:
 
 @kernel
 def evidence(
-    released: int, group: int, known: int, rate: float, wave: Any, span: float
+    released: int, group: int, known: int, rate: float, ripple: Any, span: float
 ) -> tuple[float, float]:
     """Return the log-likelihood ratio of X = k + 1 against X = k, and the log-likelihood of k + 1.
 
@@ -131,47 +91,47 @@ def evidence(
     """
     if released == 0:
         first = 2 * known + 2
-        with_target = log_tail(first, rate, wave, span)
-        without = log_tail(first - 2, rate, wave, span)
+        with_target = log_tail(first, rate, ripple, span)
+        without = log_tail(first - 2, rate, ripple, span)
         change = -4.0 * rate * (2.0 * known + 1.0)
         return with_target - without + change, with_target - rate * float(first) ** 2
     if released == group:
         first = 2 * (group - known - 1) - 1
-        with_target = log_tail(first, rate, wave, span)
-        without = log_tail(first + 2, rate, wave, span)
+        with_target = log_tail(first, rate, ripple, span)
+        without = log_tail(first + 2, rate, ripple, span)
         change = 4.0 * rate * (first + 1.0)
         return with_target - without + change, with_target - rate * float(first) ** 2
     base = 2 * (released - known - 1)
-    with_target = _log_pair(base - 1, base, rate, wave)
-    without = _log_pair(base + 1, base, rate, wave)
+    with_target = _log_pair(base - 1, base, rate, ripple)
+    without = _log_pair(base + 1, base, rate, ripple)
     return with_target - without, with_target - rate * float(base) ** 2
 
 
 @kernel
 def fill_evidence(
-    released: Any, group: Any, known: Any, law: Any, rates: Any, waves: Any, ends: Any, out: Any
+    released: Any, group: Any, known: Any, law: Any, rates: Any, ripples: Any, ends: Any, out: Any
 ) -> None:
     """Fill ``out`` with the log-likelihood ratio of each release under its law."""
     for i in range(out.size):
         j = law[i]
-        wave = waves[ends[j] : ends[j + 1]]
-        out[i], _ = evidence(released[i], group[i], known[i], rates[j], wave, -wave.min())
+        ripple = ripples[ends[j] : ends[j + 1]]
+        out[i], _ = evidence(released[i], group[i], known[i], rates[j], ripple, -ripple.min())
 
 
 @kernel
 def fill_marginal_ratio(
-    group: Any, known: Any, prior: Any, law: Any, rates: Any, waves: Any, ends: Any, out: Any
+    group: Any, known: Any, prior: Any, law: Any, rates: Any, ripples: Any, ends: Any, out: Any
 ) -> None:
     """Fill ``out`` with posterior / prior averaged over releases, if the target is there.
 
     The summand at d, the value of the noise, is at most exp(-h d**2) of the largest or, for tiny
-    priors, exp(-h (d - 2)**2), but for the depth of the wave twice: the window follows.
+    priors, exp(-h (d - 2)**2), but for the depth of the ripple twice: the window follows.
     """
     for i in range(out.size):
         j = law[i]
         rate = rates[j]
-        wave = waves[ends[j] : ends[j + 1]]
-        span = -wave.min()
+        ripple = ripples[ends[j] : ends[j + 1]]
+        span = -ripple.min()
         reach = int(math.sqrt((REACH + 2.0 * span) / rate)) + 2
         truth = known[i] + 1
         first = max(truth - reach // 2 - 1, 0)
@@ -179,7 +139,7 @@ def fill_marginal_ratio(
         total = 0.0
         mass = 0.0
         for released in range(first, last + 1):
-            ratio, likelihood = evidence(released, group[i], known[i], rate, wave, span)
+            ratio, likelihood = evidence(released, group[i], known[i], rate, ripple, span)
             weight = math.exp(likelihood)
             mass += weight
             total += weight / (prior[i] + (1.0 - prior[i]) * math.exp(-ratio))
@@ -187,21 +147,21 @@ def fill_marginal_ratio(
 
 
 @kernel
-def two_counts_ratio(precision: float, rate: float, wave: Any, prior: float) -> float:
+def two_counts_ratio(precision: float, rate: float, ripple: Any, prior: float) -> float:
     """Average posterior / prior over the two noisy counts of the target, before post-processing.
 
     The noise of the first is N_Z with this precision, that of the second has the law of ``rate``
-    and ``wave``.
+    and ``ripple``.
     """
-    span = -wave.min()
+    span = -ripple.min()
     near = math.sqrt(REACH / precision)
     far = math.sqrt((REACH + 2.0 * span) / rate)
     total = 0.0
     mass = 0.0
     for second in range(-math.floor(far), math.floor(far) + 3):
-        level = wave[second % wave.size]
+        level = ripple[second % ripple.size]
         outer = math.exp(level - rate * second * second)
-        gain = rate * (2.0 * second + 1.0) + level - wave[(second + 1) % wave.size]
+        gain = rate * (2.0 * second + 1.0) + level - ripple[(second + 1) % ripple.size]
         for first in range(-math.floor(near), math.floor(near) + 2):
             weight = outer * math.exp(-precision * first * first)
             decay = math.exp(-(precision * (2.0 * first + 1.0) + gain))

@@ -1,15 +1,61 @@
 """Compiled Gibbs sweeps for two levels and for a path.  Nothing here checks its arguments.
 
+A path is a tree, and two levels are a path; all sweeps draw from the same conditionals, which are
+weights of ``log_fall`` times a prior, by ``draw_offset`` and ``draw_weighted``.  The special cases
+are kept for their speed: a sweep of a path of four levels costs a sixth of one of the same model as
+a tree, and a sweep of two levels, whose laws are all tables, a tenth of one of a path of them.  The
+two levels also have the published conditionals, which belong to no tree.
+
 Every kernel draws from the generator that it is given and releases the GIL, so that chains run
 in threads of their own.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesrisk._numba import kernel
+from bayesrisk._types import FloatArray, IntArray
+
+
+class TwoLevelTables(NamedTuple):
+    """Laws of a block and its group given each other, as tables.
+
+    ``cdf[x]`` is the law of N - base given x, with its guide; ``has_target[i]`` is
+    P(x = 1 | N = base + i); the block counts ``known_count`` + x.
+    """
+
+    known_count: int
+    base: int
+    cdf: FloatArray
+    guide: IntArray
+    has_target: FloatArray
+
+
+class PathModel(NamedTuple):
+    """The releases and priors of a path, block first.
+
+    ``log_odds`` are those of x = 1 given the block's own release; ``siblings[level]`` is the noisy
+    total of the other children of the group at ``level``, from level 1; the log prior of a level
+    lies in ``log_prior[prior_at[level]:prior_at[level + 1]]``, nothing if it is flat.
+    """
+
+    known_count: int
+    log_odds: float
+    noisy: FloatArray
+    precision: FloatArray
+    siblings: FloatArray
+    sibling_precision: FloatArray
+    prior_at: IntArray
+    prior_start: IntArray
+    log_prior: FloatArray
+
+
+@kernel
+def log_fall(precision: float, step: float, lean: float) -> float:
+    """Return the log weight of ``step`` against that of 0, the peak at -lean; nothing cancels."""
+    return -precision * step * (step + 2.0 * lean)
 
 
 @kernel
@@ -34,8 +80,8 @@ def draw_offset(rng: Any, centre: float, precision: float, low: Any, high: Any) 
     top_left = -min(left - 1.0, float(mode - low))
     top_right = min(right - 1.0, float(high - mode))
     flat = top_right - top_left + 1.0
-    at_right = -precision * right * (right + 2.0 * lean)
-    at_left = -precision * left * (left - 2.0 * lean)
+    at_right = log_fall(precision, right, lean)
+    at_left = log_fall(precision, left, -lean)
     step_right = -precision * (2.0 * (right + lean) + 1.0)
     step_left = -precision * (2.0 * (left - lean) + 1.0)
     tail_right = tail_left = 0.0
@@ -60,7 +106,7 @@ def draw_offset(rng: Any, centre: float, precision: float, low: Any, high: Any) 
             envelope = at_left + step_left * jump
         if step < float(low - mode) or step > float(high - mode):
             continue
-        excess = -precision * step * (step + 2.0 * lean) - envelope
+        excess = log_fall(precision, step, lean) - envelope
         if rng.random() <= math.exp(excess):
             return mode + np.int64(step)
 
@@ -101,120 +147,69 @@ def _invert(u: float, cdf: Any, guide: Any) -> Any:
 
 
 @kernel
-def fill_two_levels(
-    rng: Any,
-    known_count: int,
-    base: int,
-    cdf: Any,
-    guide: Any,
-    has_target: Any,
-    state: Any,
-    skip: int,
-    out: Any,
-) -> None:
+def fill_two_levels(rng: Any, tables: Any, state: Any, skip: int, out: Any) -> None:
     """Fill ``out`` with draws (block, group); x has two values, so every law is a table.
 
     ``state`` holds x, and N - base or, before the first sweep, -1; it is kept for the next call.
-
-    ``cdf[x]`` is the law of N - base given x, with its guide; ``has_target[i]`` is
-    P(x = 1 | N = base + i).  Stored after N | x, so that every pair is feasible.
+    Stored after N | x, so that every pair is feasible.
     """
+    cdf, guide = tables.cdf, tables.guide
     x, i = state[0], state[1]
     if i < 0:
         i = _invert(rng.random(), cdf[x], guide[x])
     for t in range(-skip, out.shape[0]):
-        x = 1 if rng.random() < has_target[i] else 0
+        x = 1 if rng.random() < tables.has_target[i] else 0
         i = _invert(rng.random(), cdf[x], guide[x])
         if t >= 0:
-            out[t, 0] = known_count + x
-            out[t, 1] = base + i
+            out[t, 0] = tables.known_count + x
+            out[t, 1] = tables.base + i
     state[0], state[1] = x, i
 
 
 @kernel
-def _draw_level(
-    rng: Any,
-    level: int,
-    count: Any,
-    noisy: Any,
-    precision: Any,
-    siblings: Any,
-    sibling_precision: Any,
-    prior_at: Any,
-    prior_start: Any,
-    log_prior: Any,
-    work: Any,
-) -> Any:
+def _draw_level(rng: Any, model: Any, level: int, count: Any, work: Any) -> Any:
     """Draw the count of a level above the block given the counts beside it."""
     here, low = count[level], count[level - 1]
+    own, of_siblings = model.precision[level], model.sibling_precision[level]
     # Residuals are differences of whole numbers, taken before anything is rounded.
-    weight = precision[level] + sibling_precision[level]
-    pull = precision[level] * (noisy[level] - float(here))
-    pull += sibling_precision[level] * (siblings[level] - float(here - low))
+    weight = own + of_siblings
+    pull = own * (model.noisy[level] - float(here))
+    pull += of_siblings * (model.siblings[level] - float(here - low))
     high = here + np.int64(2**61)
     if level + 1 < count.size:
         high = count[level + 1]
-        weight += sibling_precision[level + 1]
-        pull += sibling_precision[level + 1] * (float(high - here) - siblings[level + 1])
+        above = model.sibling_precision[level + 1]
+        weight += above
+        pull += above * (float(high - here) - model.siblings[level + 1])
     centre = pull / weight if weight > 0.0 else 0.0
-    at, size = prior_at[level], prior_at[level + 1] - prior_at[level]
+    at, size = model.prior_at[level], model.prior_at[level + 1] - model.prior_at[level]
     if size == 0:
         return here + draw_offset(rng, centre, weight, low - here, high - here)
-    start, end = prior_start[level], prior_start[level] + size - 1
+    start, end = model.prior_start[level], model.prior_start[level] + size - 1
     low, high = max(low, start), min(high, end)
     nearest = min(max(here + np.int64(np.rint(centre)), low), high)
     lean = float(nearest - here) - centre
     for i in range(high - low + 1):
         step = float(low + i - nearest)
-        work[i] = log_prior[at + low + i - start] - weight * step * (step + 2.0 * lean)
+        work[i] = model.log_prior[at + low + i - start] + log_fall(weight, step, lean)
     return low + draw_weighted(rng, work, high - low + 1)
 
 
 @kernel
-def fill_path(
-    rng: Any,
-    known_count: int,
-    log_odds: float,
-    noisy: Any,
-    precision: Any,
-    siblings: Any,
-    sibling_precision: Any,
-    prior_at: Any,
-    prior_start: Any,
-    log_prior: Any,
-    count: Any,
-    skip: int,
-    out: Any,
-) -> None:
-    """Fill ``out[t, level]`` with the counts of a path after ``skip`` sweeps from ``count``.
-
-    ``log_odds`` are those of x = 1 given the block's own release; ``siblings[level]`` is the noisy
-    total of the other children of the group at ``level``, from level 1; the log prior of a level
-    lies in ``log_prior[prior_at[level]:prior_at[level + 1]]``, nothing if it is flat.
-    """
-    work = np.empty(max(log_prior.size, 1))
+def fill_path(rng: Any, model: Any, count: Any, skip: int, out: Any) -> None:
+    """Fill ``out[t, level]`` with the counts of a path after ``skip`` sweeps from ``count``."""
+    known_count = model.known_count
+    work = np.empty(max(model.log_prior.size, 1))
     for t in range(-skip, out.shape[0]):
-        logit = log_odds
+        logit = model.log_odds
         if count.size > 1:
             gap = float(count[1] - known_count)
-            logit += sibling_precision[1] * (2.0 * (gap - siblings[1]) - 1.0)
+            logit += model.sibling_precision[1] * (2.0 * (gap - model.siblings[1]) - 1.0)
         has_target = rng.random() * (1.0 + math.exp(-logit)) < 1.0
         if count.size > 1 and count[1] == known_count:
             has_target = False
         count[0] = known_count + (1 if has_target else 0)
         for level in range(1, count.size):
-            count[level] = _draw_level(
-                rng,
-                level,
-                count,
-                noisy,
-                precision,
-                siblings,
-                sibling_precision,
-                prior_at,
-                prior_start,
-                log_prior,
-                work,
-            )
+            count[level] = _draw_level(rng, model, level, count, work)
         if t >= 0:
             out[t, :] = count

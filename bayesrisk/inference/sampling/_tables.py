@@ -4,8 +4,9 @@ import numpy as np
 from scipy import special
 
 from bayesrisk._types import FloatArray, IntArray
+from bayesrisk.distributions.log_table import LogTable
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.inference.two_levels.model import GroupPrior
+from bayesrisk.inference.sampling._kernels import TwoLevelTables
 
 _TAIL = 50.0  # weights below e**-50 of the peak are never drawn: far below one step of a uniform
 _GUIDE = 1024  # entries of the table that starts the search of an inverse
@@ -72,11 +73,11 @@ def two_level_tables(
     counts: tuple[int, int, int],
     weights: tuple[float, float],
     log_odds: float,
-    group_prior: GroupPrior,
+    group_prior: LogTable,
     *,
     coherent: bool,
-) -> tuple[int, FloatArray, IntArray, FloatArray, list[int]]:
-    """Return base, cdfs and guides of N given x, P(x = 1 | N), and the possible x."""
+) -> tuple[TwoLevelTables, list[int]]:
+    """Return the laws of N given x and of x given N, and the possible x."""
     (n, s, k), (tau_group, tau_siblings) = counts, weights
     start, table = group_prior.start, group_prior.log_pmf
     tau = tau_group + tau_siblings
@@ -97,4 +98,4 @@ def two_level_tables(
     has_target = special.expit(log_odds + tau_siblings * (2.0 * (group - s - k) - 1.0))
     if coherent:
         has_target[group < k + 1] = 0.0
-    return base, cdf, guide, has_target, feasible
+    return TwoLevelTables(k, base, cdf, guide, has_target), feasible

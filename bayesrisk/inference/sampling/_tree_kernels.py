@@ -5,223 +5,155 @@ logarithms, or flat: ``size`` 0.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesrisk._numba import kernel
-from bayesrisk.inference.sampling._kernels import draw_offset, draw_weighted
+from bayesrisk._types import FloatArray, IntArray
+from bayesrisk.inference.sampling._kernels import draw_offset, draw_weighted, log_fall
 
 _TAIL = 50.0  # weights below e**-50 of the present state's are left out
 
 
-@kernel
-def _log_prior(tables: Any, offset: Any, start: Any, size: Any, leaf: int, count: int) -> float:
-    """Return the log prior of a leaf's count, 0 where it is flat."""
-    if size[leaf] == 0:
-        return 0.0
-    value: float = tables[offset[leaf] + count - start[leaf]]
-    return value
+class TreeModel(NamedTuple):
+    """A tree, its releases, and its leaves depth first with the log priors of their counts.
+
+    The leaves below node v are ``begin[v]`` to ``end[v] - 1``.  The table of a leaf begins at
+    ``tables[offset]`` with the count ``start`` and has ``size`` entries, the largest ``peak``.
+    """
+
+    parent: IntArray
+    depth: IntArray
+    noisy: IntArray
+    precision: FloatArray
+    node: IntArray
+    begin: IntArray
+    end: IntArray
+    tables: FloatArray
+    offset: IntArray
+    start: IntArray
+    size: IntArray
+    peak: FloatArray
 
 
 @kernel
 def _draw_transfer(
     rng: Any,
-    centre: float,
-    weight: float,
-    low: Any,
-    high: Any,
+    model: Any,
     first: int,
     second: int,
-    first_count: Any,
-    second_count: Any,
-    tables: Any,
-    offset: Any,
-    start: Any,
-    size: Any,
-    peak: Any,
+    count: Any,
+    gaussian: tuple[float, float],
+    window: Any,
     work: Any,
 ) -> Any:
-    """Draw d in [low, high], what the first leaf gains and the second (if >= 0) loses.
+    """Draw d in the window, what the first leaf gains and the second (if >= 0) loses.
 
-    The likelihood is exp(-weight (d - centre)**2); at least one of the two priors is a table.
+    The likelihood is that of ``gaussian``, a centre and a precision; at least one of the two
+    priors is a table.
     """
-    present = _log_prior(tables, offset, start, size, first, first_count)
-    best = peak[first]
-    if second >= 0:
-        present += _log_prior(tables, offset, start, size, second, second_count)
-        best += peak[second]
+    (centre, weight), (low, high) = gaussian, window
+    # Where the two counts stand in the tables; -1 says flat, or that there is no second leaf.
+    tables = model.tables
+    here = there = np.int64(-1)
+    if model.size[first] > 0:
+        here = model.offset[first] + count[model.node[first]] - model.start[first]
+    if second >= 0 and model.size[second] > 0:
+        there = model.offset[second] + count[model.node[second]] - model.start[second]
     if weight > 0.0:
         # No d beyond this can weigh more than e**-50 of staying, whatever the priors say.
+        present = tables[here] if here >= 0 else 0.0
+        best = model.peak[first]
+        if second >= 0:
+            present += tables[there] if there >= 0 else 0.0
+            best += model.peak[second]
         slack = best - (present - weight * centre * centre) + _TAIL
         reach = math.sqrt(slack / weight)
         low = max(low, np.int64(math.floor(max(centre - reach, -4.0e18))))
         high = min(high, np.int64(math.ceil(min(centre + reach, 4.0e18))))
     for i in range(high - low + 1):
         d = low + i
-        value = _log_prior(tables, offset, start, size, first, first_count + d)
-        if second >= 0:
-            value += _log_prior(tables, offset, start, size, second, second_count - d)
-        work[i] = value - weight * float(d) * (float(d) - 2.0 * centre)
+        value = tables[here + d] if here >= 0 else 0.0
+        if there >= 0:
+            value += tables[there - d]
+        work[i] = value + log_fall(weight, float(d), -centre)
     return low + draw_weighted(rng, work, high - low + 1)
 
 
 @kernel
-def _room(start: Any, size: Any, leaf: int, count: Any) -> tuple[Any, Any]:
+def _room(model: Any, leaf: int, count: Any) -> tuple[Any, Any]:
     """Return how much a leaf's count may fall and rise."""
-    if size[leaf] == 0:
+    if model.size[leaf] == 0:
         return count, np.int64(2**61)
-    return count - start[leaf], start[leaf] + size[leaf] - 1 - count
+    return count - model.start[leaf], model.start[leaf] + model.size[leaf] - 1 - count
 
 
 @kernel
-def _move(
-    rng: Any,
-    first: int,
-    second: int,
-    parent: Any,
-    depth: Any,
-    noisy: Any,
-    precision: Any,
-    node: Any,
-    tables: Any,
-    offset: Any,
-    start: Any,
-    size: Any,
-    peak: Any,
-    count: Any,
-    work: Any,
-) -> None:
+def _move(rng: Any, model: Any, first: int, second: int, count: Any, work: Any) -> None:
     """Redraw leaf ``first`` alone (second < 0), or what moves to it from leaf ``second``.
 
     Walks both paths up to where they meet; nothing above changes.
     """
     weight = pull = 0.0
-    up, down = node[first], np.int64(-1)
+    up, down = model.node[first], np.int64(-1)
     if second >= 0:
-        down = node[second]
+        down = model.node[second]
     while up != down:
-        if down < 0 or (up >= 0 and depth[up] >= depth[down]):
-            weight += precision[up]
-            pull += precision[up] * float(noisy[up] - count[up])
-            up = parent[up]
+        if down < 0 or (up >= 0 and model.depth[up] >= model.depth[down]):
+            weight += model.precision[up]
+            pull += model.precision[up] * float(model.noisy[up] - count[up])
+            up = model.parent[up]
         else:
-            weight += precision[down]
-            pull -= precision[down] * float(noisy[down] - count[down])
-            down = parent[down]
+            weight += model.precision[down]
+            pull -= model.precision[down] * float(model.noisy[down] - count[down])
+            down = model.parent[down]
     meeting = up
     centre = pull / weight if weight > 0.0 else 0.0
-    first_count, second_count = count[node[first]], np.int64(0)
-    fall, high = _room(start, size, first, first_count)
+    fall, high = _room(model, first, count[model.node[first]])
     low = -fall
     if second >= 0:
-        second_count = count[node[second]]
-        fall, rise = _room(start, size, second, second_count)
+        fall, rise = _room(model, second, count[model.node[second]])
         low, high = max(low, -rise), min(high, fall)
-    if size[first] == 0 and (second < 0 or size[second] == 0):
+    if model.size[first] == 0 and (second < 0 or model.size[second] == 0):
         d = draw_offset(rng, centre, weight, low, high)
     else:
-        d = _draw_transfer(
-            rng,
-            centre,
-            weight,
-            low,
-            high,
-            first,
-            second,
-            first_count,
-            second_count,
-            tables,
-            offset,
-            start,
-            size,
-            peak,
-            work,
-        )
+        d = _draw_transfer(rng, model, first, second, count, (centre, weight), (low, high), work)
     if d == 0:
         return
-    up = node[first]
+    up = model.node[first]
     while up != meeting:
         count[up] += d
-        up = parent[up]
+        up = model.parent[up]
     if second >= 0:
-        down = node[second]
+        down = model.node[second]
         while down != meeting:
             count[down] -= d
-            down = parent[down]
+            down = model.parent[down]
 
 
 @kernel
 def fill_tree(
-    rng: Any,
-    parent: Any,
-    depth: Any,
-    noisy: Any,
-    precision: Any,
-    node: Any,
-    leaf_begin: Any,
-    leaf_end: Any,
-    tables: Any,
-    offset: Any,
-    start: Any,
-    size: Any,
-    peak: Any,
-    pairs: bool,
-    count: Any,
-    keep: Any,
-    skip: int,
-    out: Any,
+    rng: Any, model: Any, pairs: bool, count: Any, keep: Any, skip: int, out: Any
 ) -> None:
     """Fill ``out[t]`` with the counts of the nodes ``keep`` after ``skip`` sweeps from ``count``.
 
-    ``node`` lists the leaves depth first, so that those below v are ``leaf_begin[v]`` to
-    ``leaf_end[v] - 1``.  A sweep redraws every leaf alone and, with ``pairs``, against a leaf
-    drawn below one of its ancestors, the ancestor drawn first: near and far partners alike.
+    A sweep redraws every leaf alone and, with ``pairs``, against a leaf drawn below one of its
+    ancestors, the ancestor drawn first: near and far partners alike.
     """
-    work = np.empty(max(np.max(size), 1))
+    work = np.empty(max(np.max(model.size), 1))
     for t in range(-skip, out.shape[0]):
-        for leaf in range(node.size):
-            _move(
-                rng,
-                leaf,
-                -1,
-                parent,
-                depth,
-                noisy,
-                precision,
-                node,
-                tables,
-                offset,
-                start,
-                size,
-                peak,
-                count,
-                work,
-            )
-            if not pairs or depth[node[leaf]] == 0:
+        for leaf in range(model.node.size):
+            _move(rng, model, leaf, -1, count, work)
+            depth = model.depth[model.node[leaf]]
+            if not pairs or depth == 0:
                 continue
-            above = parent[node[leaf]]
-            for _ in range(rng.integers(0, depth[node[leaf]])):
-                above = parent[above]
-            other = rng.integers(leaf_begin[above], leaf_end[above])
+            above = model.parent[model.node[leaf]]
+            for _ in range(rng.integers(0, depth)):
+                above = model.parent[above]
+            other = rng.integers(model.begin[above], model.end[above])
             if other != leaf:
-                _move(
-                    rng,
-                    leaf,
-                    other,
-                    parent,
-                    depth,
-                    noisy,
-                    precision,
-                    node,
-                    tables,
-                    offset,
-                    start,
-                    size,
-                    peak,
-                    count,
-                    work,
-                )
+                _move(rng, model, leaf, other, count, work)
         if t >= 0:
             for i in range(keep.size):
                 out[t, i] = count[keep[i]]

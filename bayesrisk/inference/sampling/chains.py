@@ -21,6 +21,7 @@ from bayesrisk._random import generator
 from bayesrisk._show import displayed, number
 from bayesrisk._types import IntArray
 from bayesrisk._version import __version__
+from bayesrisk.answers import Estimate
 from bayesrisk.exceptions import ArgumentError
 
 __all__ = ["Samples"]
@@ -30,6 +31,8 @@ __all__ = ["Samples"]
 MAX_SWEEPS = 10**8
 MAX_VALUES = 2**28
 _MAX_THREADS = 1024
+#: Chains start from the releases with so many times their noise.
+OVERDISPERSION = 3.0
 # A chain comes back to Python about this often, so that Ctrl-C stops it.
 _SECONDS = 0.25
 
@@ -144,6 +147,37 @@ class Samples:
     def target_error(self) -> float:
         """Monte Carlo standard error of ``target_probability``; NaN if the draws are all equal."""
         return float(standard_error(self._target()))
+
+    def estimate(self, confidence: float) -> Estimate:
+        """Return the probability of the target with its error and an interval of the normal law.
+
+        Parameters
+        ----------
+        confidence : float
+            Confidence of the interval, in (0, 1).
+
+        Returns
+        -------
+        Estimate
+            ``target_probability`` with ``target_error``.
+
+        Raises
+        ------
+        ArgumentError
+            If ``confidence`` is out of range, or the draws are all equal: then they say nothing
+            about their error.
+        """
+        if np.isnan(self.target_error):
+            raise ArgumentError(
+                f"the draws must differ for an error, got {self._target().size:,} equal ones"
+            )
+        return Estimate.normal(
+            self.target_probability,
+            self.target_error,
+            confidence=confidence,
+            method=self.sampler,
+            limits=(0.0, 1.0),
+        )
 
     def _target(self) -> IntArray:
         if self.target is None:

@@ -15,9 +15,11 @@ from bayesrisk._files.parse import shown
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk._validation import Number
 from bayesrisk.distributions import CountLaw
+from bayesrisk.distributions.log_table import FLAT, LogTable
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference.sampling import _kernels as kernels
 from bayesrisk.inference.sampling.chains import (
+    OVERDISPERSION,
     Samples,
     Step,
     room_for,
@@ -29,12 +31,9 @@ from bayesrisk.inference.tree import path as model
 
 __all__ = ["sample_path"]
 
-_OVERDISPERSION = 3.0
 _NO_END = 2**61
 #: Least ``rho / sensitivity**2`` of a release: noise of weaker ones reaches beyond every count.
 _LEAST_PRECISION = 1e-30
-
-Table = tuple[int, FloatArray]
 
 
 @dataclass(frozen=True)
@@ -50,19 +49,7 @@ class _State:
     weight: FloatArray
     siblings: FloatArray
     sibling_weight: FloatArray
-    tables: list[Table]
-
-
-def _merge(first: Table, second: Table | None) -> Table:
-    """Return the product of two log priors of one count."""
-    if second is None or not first[1].size:
-        return first if second is None else second
-    start = max(first[0], second[0])
-    size = min(first[0] + first[1].size, second[0] + second[1].size) - start
-    if size < 1:
-        return start, np.array([-np.inf])
-    parts = [table[start - at : start - at + size] for at, table in (first, second)]
-    return start, parts[0] + parts[1]
+    tables: list[LogTable]
 
 
 def _state(path: Any, levels: int) -> _State:
@@ -70,7 +57,7 @@ def _state(path: Any, levels: int) -> _State:
     level = np.concatenate(([0], np.cumsum(path.n_siblings[: levels - 1] > 0)))
     size = int(level[-1]) + 1
     noisy, weight, siblings, sibling_weight = (np.zeros(size) for _ in range(4))
-    tables: list[Table] = [(0, np.empty(0))] * size
+    tables = [FLAT] * size
     np.add.at(weight, level, path.precision[:levels])
     for i, place in enumerate(level):
         if weight[place] > 0.0:
@@ -78,13 +65,10 @@ def _state(path: Any, levels: int) -> _State:
         if i and path.n_siblings[i - 1] > 0:
             siblings[place] = path.totals[i - 1]
             sibling_weight[place] = path.total_precision[i - 1]
-        if i:
-            tables[place] = _merge(tables[place], path.priors[i - 1])
+        prior = path.priors[i - 1] if i else None
+        if prior is not None:
+            tables[place] = tables[place].times(prior)
     return _State(level, noisy, weight, siblings, sibling_weight, tables)
-
-
-def _allowed(table: Table) -> IntArray:
-    return table[0] + np.flatnonzero(np.isfinite(table[1]))
 
 
 def _highest(state: _State) -> list[int]:
@@ -92,8 +76,8 @@ def _highest(state: _State) -> list[int]:
     highest = [_NO_END] * len(state.tables)
     for i in range(len(state.tables) - 1, -1, -1):
         highest[i] = highest[i + 1] if i + 1 < len(highest) else _NO_END
-        if state.tables[i][1].size:
-            allowed = _allowed(state.tables[i])
+        if not state.tables[i].flat:
+            allowed = state.tables[i].allowed
             at = int(np.searchsorted(allowed, highest[i], side="right"))
             highest[i] = int(allowed[at - 1]) if at else -1
     return highest
@@ -101,17 +85,14 @@ def _highest(state: _State) -> list[int]:
 
 def _block_log_prior(state: _State, known: int, prior: float, highest: list[int]) -> float:
     """Return the log odds of x = 1 before any release: also what priors make impossible."""
-    odds = [float(np.log1p(-prior)), float(np.log(prior))]
-    start, table = state.tables[0]
+    odds = LogTable.of_target(known, prior).log_pmf
     for x in (0, 1):
-        inside = start <= known + x < start + table.size
-        if table.size:
-            odds[x] += float(table[known + x - start]) if inside else -np.inf
+        odds[x] += state.tables[0].at(known + x)
         if known + x > highest[0]:
             odds[x] = -np.inf
     if max(odds) == -np.inf:
         raise ArgumentError(f"count_priors must allow counts from known_count = {known} upwards")
-    return odds[1] - odds[0]
+    return float(odds[1] - odds[0])
 
 
 def _first_state(
@@ -120,15 +101,15 @@ def _first_state(
     """Return feasible counts, spread by three times the noise of the releases."""
     weight = state.weight + state.sibling_weight
     spread = np.sqrt(0.5 / np.where(weight > 0.0, weight, 0.5))
-    likely = state.noisy + _OVERDISPERSION * spread * rng.standard_normal(weight.size)
+    likely = state.noisy + OVERDISPERSION * spread * rng.standard_normal(weight.size)
     count = np.empty(weight.size, dtype=np.int64)
     count[0] = known + x
     for i in range(1, count.size):
         count[i] = min(
             max(int(np.clip(likely[i], -_NO_END, _NO_END)), int(count[i - 1])), highest[i]
         )
-        if state.tables[i][1].size:
-            allowed = _allowed(state.tables[i])
+        if not state.tables[i].flat:
+            allowed = state.tables[i].allowed
             count[i] = allowed[np.searchsorted(allowed, count[i])]
     return count
 
@@ -245,31 +226,25 @@ def sample_path(
     possible = [x for x, ruled_out in ((0, np.inf), (1, -np.inf)) if log_odds != ruled_out]
     log_odds += float(state.weight[0] * (2.0 * (state.noisy[0] - k) - 1.0))
     # The block's own table is in the odds.
-    tables = [(0, np.empty(0)), *state.tables[1:]]
-    prior_at = np.cumsum([0, *(table.size for _, table in tables)])
-    prior_start = np.array([start for start, _ in tables], dtype=np.int64)
-    log_prior = np.concatenate([table for _, table in tables])
+    tables = [FLAT, *state.tables[1:]]
+    given = kernels.PathModel(
+        known_count=k,
+        log_odds=log_odds,
+        noisy=state.noisy,
+        precision=state.weight,
+        siblings=state.siblings,
+        sibling_precision=state.sibling_weight,
+        prior_at=np.cumsum([0, *(table.log_pmf.size for table in tables)]),
+        prior_start=np.array([table.start for table in tables], dtype=np.int64),
+        log_prior=np.concatenate([table.log_pmf for table in tables]),
+    )
     generators, seed = spawn(rng, sizes[2])
     counts = room_for(sizes[0], sizes[2], state.noisy.size)
 
     def begin(chain: int) -> Step:
         random, x = generators[chain], possible[chain % len(possible)]
         count = _first_state(state, x, k, highest, random).copy()
-        return lambda skip, out: kernels.fill_path(
-            random,
-            k,
-            log_odds,
-            state.noisy,
-            state.weight,
-            state.siblings,
-            state.sibling_weight,
-            prior_at,
-            prior_start,
-            log_prior,
-            count,
-            skip,
-            out,
-        )
+        return lambda skip, out: kernels.fill_path(random, given, count, skip, out)
 
     run_chains(begin, counts, sizes[1], threads)
     spec = {

@@ -14,9 +14,11 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.distributions import CountLaw
+from bayesrisk.distributions.log_table import LogTable, log_table
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.inference.sampling import _tree_kernels as kernels
 from bayesrisk.inference.sampling.chains import (
+    OVERDISPERSION,
     Samples,
     Step,
     room_for,
@@ -34,7 +36,6 @@ OneLeafPrior = LeafPrior | CountLaw | Callable[[NDArray[np.int64]], Any]
 
 _CUT = 60.0  # a count that no state can carry above e**-60 of the first state's weight is left out
 _MAX_TABLE = 2**24
-_OVERDISPERSION = 3.0
 
 
 @dataclass(frozen=True)
@@ -125,22 +126,15 @@ def _is_flat(prior: Any) -> bool:
     return isinstance(prior, LeafPrior) and prior.name == "flat"
 
 
-def _log_table(prior: Any, largest: int) -> tuple[int, FloatArray]:
-    """Return the first count of a prior and its log weights up to ``largest`` at most."""
-    first, last = 0, largest
-    if isinstance(prior, LeafPrior):
-        ratios = prior.log_ratios(np.arange(max(last, 1)))
-        return 0, np.concatenate(([0.0], np.cumsum(ratios)))
+def _log_table(prior: Any, largest: int) -> LogTable:
+    """Return a prior's table up to ``largest`` at most."""
     if isinstance(prior, CountLaw):
-        low, high = prior.support()
-        if low < 0 and prior.cdf(-1) > 0.0:
-            raise ArgumentError(
-                f"leaf_prior must give no mass to negative counts, got {shown(prior)}"
-            )
-        first, last = int(max(low, 0)), int(min(high, largest))
-    values = np.arange(first, last + 1)
-    log_weight = prior.logpmf(values) if isinstance(prior, CountLaw) else prior(values)
-    log_weight = np.array(log_weight, dtype=float)
+        return log_table(prior, "leaf_prior", largest=largest)
+    if isinstance(prior, LeafPrior):
+        ratios = prior.log_ratios(np.arange(max(largest, 1)))
+        return LogTable(0, np.concatenate(([0.0], np.cumsum(ratios))))
+    values = np.arange(largest + 1)
+    log_weight = np.array(prior(values), dtype=float)
     if log_weight.shape != values.shape:
         raise ArgumentError(
             f"leaf_prior must return one number for each of {values.size} counts, got shape "
@@ -149,8 +143,8 @@ def _log_table(prior: Any, largest: int) -> tuple[int, FloatArray]:
     if np.isnan(log_weight).any() or np.isposinf(log_weight).any():
         raise ArgumentError("leaf_prior must be below infinity at every count, and not NaN")
     if not np.isfinite(log_weight).any():
-        raise ArgumentError(f"leaf_prior must allow a count in {first}..{last}, got {shown(prior)}")
-    return first, log_weight
+        raise ArgumentError(f"leaf_prior must allow a count in 0..{largest}, got {shown(prior)}")
+    return LogTable(0, log_weight)
 
 
 def _bounded(prior: Any) -> int | None:
@@ -177,7 +171,7 @@ def _leaf_tables(tree: Tree, leaves: _Leaves, priors: list[Any]) -> _LeafTables:
         # The priors' own cost of the smallest state is known once they are tabulated.
         largest = max(largest, _reach(tree, leaves, priors, lost))
         tables = _tabulate(different, largest)
-        costs = {k: t.max() - t[np.isfinite(t)][0] for k, (_, t) in tables.items()}
+        costs = {k: t.log_pmf.max() - t.at(t.allowed[0]) for k, t in tables.items()}
         cost = float(sum(costs.get(k, 0.0) for k in keys))
         if _reach(tree, leaves, priors, cost) > largest and cost > lost:
             lost, tables = 2.0 * cost, {}
@@ -197,7 +191,7 @@ def _leaf_tables(tree: Tree, leaves: _Leaves, priors: list[Any]) -> _LeafTables:
     )
 
 
-def _tabulate(priors: Mapping[Any, Any], largest: int) -> dict[Any, tuple[int, FloatArray]]:
+def _tabulate(priors: Mapping[Any, Any], largest: int) -> dict[Any, LogTable]:
     if largest * max(len(priors), 1) > _MAX_TABLE:
         raise ArgumentError(
             f"leaf_prior needs {len(priors)} tables of {largest} counts: more than {_MAX_TABLE}"
@@ -232,14 +226,14 @@ def _first_state(
 ) -> IntArray:
     """Return counts to start from: the leaves' own releases with three times their noise."""
     weight = np.where(leaves.weight > 0.0, leaves.weight, 0.5)
-    spread = _OVERDISPERSION * np.sqrt(0.5 / weight) * rng.standard_normal(leaves.node.size)
+    spread = OVERDISPERSION * np.sqrt(0.5 / weight) * rng.standard_normal(leaves.node.size)
     value = np.maximum(np.rint(tree.noisy[leaves.node] + np.minimum(spread, 1e6)), 0.0)
     value = value.astype(np.int64)
     count = np.zeros(tree.n_nodes, dtype=np.int64)
     for i, v in enumerate(leaves.node):
         if priors.size[i]:
-            table = priors.tables[priors.offset[i] : priors.offset[i] + priors.size[i]]
-            allowed = priors.start[i] + np.flatnonzero(np.isfinite(table))
+            own = priors.tables[priors.offset[i] : priors.offset[i] + priors.size[i]]
+            allowed = LogTable(int(priors.start[i]), own).allowed
             at = min(int(np.searchsorted(allowed, value[i])), allowed.size - 1)
             value[i] = allowed[at]
         count[v] = value[i]
@@ -340,6 +334,20 @@ def sample_tree(
         )
     leaves = _leaves(tree)
     tables = _leaf_tables(tree, leaves, _choices(tree, leaves, leaf_prior))
+    model = kernels.TreeModel(
+        tree.parent,
+        tree.depth,
+        tree.noisy,
+        tree.precision,
+        leaves.node,
+        leaves.begin,
+        leaves.end,
+        tables.tables,
+        tables.offset,
+        tables.start,
+        tables.size,
+        tables.peak,
+    )
     generators, seed = spawn(rng, sizes[2])
     counts = room_for(sizes[0], sizes[2], keep.size)
 
@@ -347,24 +355,7 @@ def sample_tree(
         random = generators[chain]
         count = _first_state(tree, leaves, tables, random)
         return lambda skip, out: kernels.fill_tree(
-            random,
-            tree.parent,
-            tree.depth,
-            tree.noisy,
-            tree.precision,
-            leaves.node,
-            leaves.begin,
-            leaves.end,
-            tables.tables,
-            tables.offset,
-            tables.start,
-            tables.size,
-            tables.peak,
-            pair_moves,
-            count,
-            keep,
-            skip,
-            out,
+            random, model, pair_moves, count, keep, skip, out
         )
 
     run_chains(begin, counts, sizes[1], threads)

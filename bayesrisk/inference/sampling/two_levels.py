@@ -63,7 +63,7 @@ def sample_two_levels(
     settings = known.checked
     sizes = whole_settings(draws, warmup, chains)
     log_odds = special.logit(float(settings.prior)) + float(settings.block) * (2.0 * (y - k) - 1.0)
-    base, cdf, guide, has_target, feasible = two_level_tables(
+    tables, feasible = two_level_tables(
         (n, s, k),
         (float(settings.group), float(settings.total)),
         log_odds,
@@ -76,9 +76,7 @@ def sample_two_levels(
     def begin(chain: int) -> Step:
         random = generators[chain]
         state = np.array([feasible[chain % len(feasible)], -1])
-        return lambda skip, out: kernels.fill_two_levels(
-            random, k, base, cdf, guide, has_target, state, skip, out
-        )
+        return lambda skip, out: kernels.fill_two_levels(random, tables, state, skip, out)
 
     run_chains(begin, counts, sizes[1], threads)
     return Samples(

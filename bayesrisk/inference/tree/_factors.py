@@ -1,11 +1,28 @@
 """Compiled arithmetic of messages: convolutions, factors, cuts.  Nothing here checks arguments."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesrisk._numba import kernel
+from bayesrisk._types import FloatArray, IntArray
+
+
+class Factors(NamedTuple):
+    """Each unit's own factor exp(-lam (x - y - frac)**2 + delta x), or its table.
+
+    ``row[u]`` is -1, or the row of ``rows`` that says where in ``values`` the logarithms of the
+    table are: lowest count, offset, size.
+    """
+
+    lam: FloatArray
+    y: IntArray
+    frac: FloatArray
+    delta: FloatArray
+    row: IntArray
+    values: FloatArray
+    rows: IntArray
 
 
 @kernel
@@ -100,22 +117,18 @@ def apply_factor(low: int, factor: Any, table: Any, out: Any) -> tuple[float, bo
 
 
 @kernel
-def factor_of(u: int, own: Any, tables: Any) -> Any:
-    """Return a unit's factor, its table (empty for none) and a bound on the factor's sum.
-
-    ``own`` is (lam, y, frac, delta, row of the table or -1); ``tables`` is (log values, rows of
-    lowest count, offset, size).
-    """
+def factor_of(u: int, factors: Any) -> Any:
+    """Return a unit's factor, its table (empty for none) and a bound on the factor's sum."""
     factor, spread = (0, 0.0, 0.0), math.inf
     low, offset, size = 0, 0, 0
-    if u >= 0 and own[4][u] >= 0:
-        row = own[4][u]
-        low, offset, size = tables[1][row, 0], tables[1][row, 1], tables[1][row, 2]
-        spread = np.exp(tables[0][offset : offset + size]).sum()
-    elif u >= 0 and own[0][u] > 0.0:
-        window = factor_window(own[1][u], own[2][u], own[0][u], own[3][u], 1.0)
-        factor, spread = (window[0], window[1], own[0][u]), window[4]
-    return factor, (low, tables[0][offset : offset + size]), spread
+    if u >= 0 and factors.row[u] >= 0:
+        row = factors.rows[factors.row[u]]
+        low, offset, size = row[0], row[1], row[2]
+        spread = np.exp(factors.values[offset : offset + size]).sum()
+    elif u >= 0 and factors.lam[u] > 0.0:
+        window = factor_window(factors.y[u], factors.frac[u], factors.lam[u], factors.delta[u], 1.0)
+        factor, spread = (window[0], window[1], factors.lam[u]), window[4]
+    return factor, (low, factors.values[offset : offset + size]), spread
 
 
 @kernel

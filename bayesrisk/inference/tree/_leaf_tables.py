@@ -9,42 +9,16 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.distributions import CountLaw
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.distributions.log_table import LogTable, log_table
+from bayesrisk.exceptions import ArgumentTypeError, ShapeError
 from bayesrisk.inference.tree._plan import Plan, make_plan
 from bayesrisk.inference.tree.leaf_prior import LeafPrior
 from bayesrisk.inference.tree.structure import Tree
 
-__all__ = ["LeafPriors", "log_table", "plan_tree"]
+__all__ = ["LeafPriors", "plan_tree"]
 
 #: One law for all leaves, or one per leaf.
 LeafPriors = LeafPrior | CountLaw | Sequence[CountLaw] | str
-
-_LONGEST = 2**24
-
-
-def log_table(law: Any, name: str, *, whole: bool = False) -> tuple[int, NDArray[np.float64]]:
-    """Return lowest count and log probabilities of a law, without zeros at its ends.
-
-    With ``whole`` negative counts are left out, otherwise they are an error.
-    """
-    if not isinstance(law, CountLaw) or law.shape != ():
-        raise ArgumentTypeError(f"{name} must be a single CountLaw, got {shown(law)}")
-    first, last = (float(end) for end in law.support())
-    if not last - first < _LONGEST:
-        raise ArgumentError(
-            f"{name} must be a law on at most {_LONGEST} counts, got one on {first:g}..{last:g}"
-        )
-    if last < 0.0:
-        raise ArgumentError(f"{name} must allow a count that is not negative, got {shown(law)}")
-    start = max(int(first), 0) if whole else int(first)
-    values = np.asarray(law.logpmf(np.arange(start, int(last) + 1)), dtype=float)
-    positive = np.flatnonzero(np.isfinite(values))
-    if not positive.size:
-        raise ArgumentError(f"{name} must allow a count that is not negative, got {shown(law)}")
-    low = start + int(positive[0])
-    if low < 0:
-        raise ArgumentError(f"{name} must give no mass to negative counts, got P({low}) > 0")
-    return low, values[positive[0] : positive[-1] + 1]
 
 
 def plan_tree(tree: Tree, leaf_prior: LeafPriors, *, targets: bool) -> tuple[Plan, str]:
@@ -56,7 +30,7 @@ def plan_tree(tree: Tree, leaf_prior: LeafPriors, *, targets: bool) -> tuple[Pla
         raise ArgumentTypeError(f"tree must be a Tree, got {shown(tree)}")
     n = tree.leaves.size
     laws = np.tile([0.0, 1.0, 0.0], (n, 1))
-    tables: list[Any] = [None] * n
+    tables: list[LogTable | None] = [None] * n
     if isinstance(leaf_prior, str):
         name = check.choice(leaf_prior, "leaf_prior", ("flat",))
     elif isinstance(leaf_prior, LeafPrior):
@@ -67,7 +41,7 @@ def plan_tree(tree: Tree, leaf_prior: LeafPriors, *, targets: bool) -> tuple[Pla
         for i, leaf in enumerate(tree.leaves.tolist()):
             if tree.known_count[leaf] >= 0:
                 p = float(tree.prior[leaf])
-                tables[i] = int(tree.known_count[leaf]), np.array([np.log1p(-p), np.log(p)])
+                tables[i] = LogTable.of_target(int(tree.known_count[leaf]), p)
     return make_plan(tree, laws, tables, {}), name
 
 
@@ -81,8 +55,8 @@ def _law_columns(prior: LeafPrior, n: int) -> NDArray[np.float64]:
     return np.stack([np.broadcast_to(c, (n,)) for c in columns], axis=1)
 
 
-def _law_tables(laws: Any, n: int) -> list[Any]:
-    """Return (lowest count, log probabilities) for every leaf."""
+def _law_tables(laws: Any, n: int) -> list[LogTable | None]:
+    """Return the table of every leaf."""
     many = [laws] * n if isinstance(laws, CountLaw) else laws
     if not isinstance(many, Sequence) or not all(isinstance(law, CountLaw) for law in many):
         raise ArgumentTypeError(
@@ -92,5 +66,5 @@ def _law_tables(laws: Any, n: int) -> list[Any]:
     if len(many) != n:
         raise ShapeError(f"leaf_prior must have one law for each of {n} leaves, got {len(many)}")
     made = {id(law): law for law in many}  # leaves may share a law
-    tables = {key: log_table(law, "leaf_prior") for key, law in made.items()}
+    tables = {key: log_table(law, "leaf_prior").trimmed() for key, law in made.items()}
     return [tables[id(law)] for law in many]

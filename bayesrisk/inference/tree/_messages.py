@@ -1,18 +1,15 @@
 """Compiled sum-product on a binary tree of merges.  Nothing here checks its arguments.
 
-Messages are probabilities on a window, scaled to sum 1, one after the other in ``store``.
-``spot[s]`` is (lowest count, offset in the store, size).  ``lost[s]`` bounds, relative to the
-message's mass, the mass that was cut off below s (column 0) and what transforms rounded (1).
-
 A passage may stop, to be taken up again at the same segment, with one of these codes.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesrisk._numba import kernel
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.inference.tree._factors import (
     apply_factor,
     convolve_into,
@@ -32,24 +29,68 @@ EMPTY = 3  # no count is possible here
 IMPROPER = 4  # a leaf's message cannot be summed
 
 
+class Merges(NamedTuple):
+    """The binary tree: segment s merges ``left[s]`` and ``right[s]``, -1 for a leaf.
+
+    ``unit[s]`` is the unit whose count it is, -1 for a partial sum of siblings.
+    """
+
+    left: IntArray
+    right: IntArray
+    unit: IntArray
+
+
+class Leaves(NamedTuple):
+    """Priors of the leaves, by unit: a law, or a table in ``bank``; and their tilts.
+
+    ``bank_of[u]`` is (offset in the bank, lowest count, size); size 0 means a law.  A window holds
+    the counts ``needed[u]`` and one more, where that is not -1.
+    """
+
+    law: FloatArray
+    bank: FloatArray
+    bank_of: IntArray
+    theta: FloatArray
+    needed: IntArray
+
+
+class Messages(NamedTuple):
+    """Probabilities on a window, scaled to sum 1, one after the other in ``store``.
+
+    ``spot[s]`` is (lowest count, offset in the store, size).  ``lost[s]`` bounds, relative to the
+    message's mass, the mass that was cut off below s (column 0) and what transforms rounded (1).
+    """
+
+    spot: IntArray
+    lost: FloatArray
+    store: FloatArray
+
+
 @kernel
-def product_window(
-    s: int, tree: Any, spot: Any, unit: Any, own: Any, tables: Any, log_eps: float
-) -> Any:
+def message(s: int, messages: Any, store: Any) -> Any:
+    """Return the message of a segment, or what stands in its place in another store."""
+    offset = messages.spot[s, 1]
+    return store[offset : offset + messages.spot[s, 2]]
+
+
+@kernel
+def product_window(s: int, merges: Any, factors: Any, spot: Any, log_eps: float) -> Any:
     """Return lowest count and size of a merge, and log of what its factor is below outside."""
-    left, right = tree[0][s], tree[1][s]
+    left, right = merges.left[s], merges.right[s]
     low = spot[left, 0] + spot[right, 0]
     high = low + spot[left, 2] + spot[right, 2] - 2
-    u = unit[s]
+    u = merges.unit[s]
     outside = -math.inf
-    if u >= 0 and own[4][u] >= 0:
-        row = tables[1][own[4][u]]
+    if u >= 0 and factors.row[u] >= 0:
+        row = factors.rows[factors.row[u]]
         if row[0] <= high and row[0] + row[2] - 1 >= low:  # nothing is possible outside the table
             low, high = max(low, row[0]), min(high, row[0] + row[2] - 1)
-    elif u >= 0 and own[0][u] > 0.0:
+    elif u >= 0 and factors.lam[u] > 0.0:
         # The margin of 40 leaves room for evidence in which children and parent disagree.
         depth = 40.0 - log_eps
-        window = factor_window(own[1][u], own[2][u], own[0][u], own[3][u], depth)
+        window = factor_window(
+            factors.y[u], factors.frac[u], factors.lam[u], factors.delta[u], depth
+        )
         if window[2] <= high and window[3] >= low:
             if window[2] > low or window[3] < high:
                 outside = -depth
@@ -62,24 +103,23 @@ def close_merge(
     s: int,
     low: int,
     conv: Any,
-    outside: float,
-    rounded: float,
-    tree: Any,
-    spot: Any,
-    lost: Any,
-    unit: Any,
-    own: Any,
-    tables: Any,
-    store: Any,
-    offset: int,
+    missing: tuple[float, float],
+    merges: Any,
+    factors: Any,
+    messages: Any,
     log_eps: float,
 ) -> int:
-    """Apply the unit's factor to a convolution, cut, scale, write at ``offset``; return a code."""
-    left, right = tree[0][s], tree[1][s]
-    a = store[spot[left, 1] : spot[left, 1] + spot[left, 2]]
-    b = store[spot[right, 1] : spot[right, 1] + spot[right, 2]]
+    """Apply the unit's factor to a convolution, cut, scale, write it; return a code.
+
+    ``missing`` is the log of what the factor is outside the window, and what transforms rounded.
+    The message goes to the offset that stands in its spot.
+    """
+    outside, rounded = missing
+    spot, lost = messages.spot, messages.lost
+    left, right = merges.left[s], merges.right[s]
+    a, b = message(left, messages, messages.store), message(right, messages, messages.store)
     underflow = lowest(a) * lowest(b) < 1e-290
-    factor, table, spread = factor_of(unit[s], own, tables)
+    factor, table, spread = factor_of(merges.unit[s], factors)
     log_kept, under = apply_factor(low, factor, table, conv)
     if log_kept == -math.inf:
         return EMPTY
@@ -96,50 +136,38 @@ def close_merge(
     kept = 1.0 - cut
     lost[s, 0] = (gone + cut) / kept
     lost[s, 1] = (lost_below(a, b, lost[left], lost[right], spread, 1) + rounded) * scale / kept
-    spot[s, 0], spot[s, 1], spot[s, 2] = low + first, offset, last - first
+    spot[s, 0], spot[s, 2] = low + first, last - first
+    out = message(s, messages, messages.store)
     for i in range(first, last):
-        store[offset + i - first] = conv[i] / kept
+        out[i - first] = conv[i] / kept
     return DONE
 
 
 @kernel
-def _leaf(
-    s: int,
-    u: int,
-    own: Any,
-    law: Any,
-    bank: Any,
-    bank_of: Any,
-    theta: Any,
-    needed: Any,
-    spot: Any,
-    lost: Any,
-    store: Any,
-    offset: int,
-    log_eps: float,
-) -> int:
-    """Write a leaf's message at ``offset``; return a code."""
-    lam, y, frac = own[0][u], own[1][u], own[2][u]
-    if bank_of[u, 2] > 0:
-        low, size, cut, start = bank_of[u, 1], bank_of[u, 2], 0.0, 0
+def _leaf(s: int, u: int, leaves: Any, factors: Any, messages: Any, log_eps: float) -> int:
+    """Write a leaf's message to the offset that stands in its spot; return a code."""
+    lam, y, frac = factors.lam[u], factors.y[u], factors.frac[u]
+    law, theta, in_bank = leaves.law[u], leaves.theta[u], leaves.bank_of[u]
+    spot, lost = messages.spot, messages.lost
+    if in_bank[2] > 0:
+        low, size, cut, start = in_bank[1], in_bank[2], 0.0, 0
     else:
-        low, high, start, cut = leaf_window(y, frac, lam, law[u], theta[u], log_eps)
+        low, high, start, cut = leaf_window(y, frac, lam, law, theta, log_eps)
         if high < low:
             return IMPROPER
-        if needed[u] >= 0:
-            low, high = min(low, needed[u]), max(high, needed[u] + 1)
+        if leaves.needed[u] >= 0:
+            low, high = min(low, leaves.needed[u]), max(high, leaves.needed[u] + 1)
         size = high - low + 1
-    if offset + size > store.size:
-        spot[s, 2] = size
+    spot[s, 0], spot[s, 2] = low, size
+    if spot[s, 1] + size > messages.store.size:
         return ROOM
-    out = store[offset : offset + size]
-    if bank_of[u, 2] > 0:
-        part = bank[bank_of[u, 0] : bank_of[u, 0] + size]
-        if not fill_leaf_table(y, frac, lam, part, low, theta[u], out):
+    out = message(s, messages, messages.store)
+    if in_bank[2] > 0:
+        part = leaves.bank[in_bank[0] : in_bank[0] + size]
+        if not fill_leaf_table(y, frac, lam, part, low, theta, out):
             return EMPTY
     else:
-        fill_leaf(y, frac, lam, law[u], theta[u], low, start, out)
-    spot[s, 0], spot[s, 1], spot[s, 2] = low, offset, size
+        fill_leaf(y, frac, lam, law, theta, low, start, out)
     lost[s, 0], lost[s, 1] = cut, 0.0
     return DONE
 
@@ -148,87 +176,37 @@ def _leaf(
 def upward(
     s: int,
     offset: int,
-    tree: Any,
-    unit: Any,
-    own: Any,
-    law: Any,
-    bank: Any,
-    bank_of: Any,
-    tables: Any,
-    theta: Any,
-    needed: Any,
-    spot: Any,
-    lost: Any,
-    store: Any,
+    merges: Any,
+    leaves: Any,
+    factors: Any,
+    messages: Any,
     log_eps: float,
     longest: int,
 ) -> tuple[int, int, int]:
     """Pass messages from the leaves to the root; return where it stopped and why."""
-    while s < unit.size:
-        if tree[0][s] < 0:
-            code = _leaf(
-                s,
-                unit[s],
-                own,
-                law,
-                bank,
-                bank_of,
-                theta,
-                needed,
-                spot,
-                lost,
-                store,
-                offset,
-                log_eps,
-            )
+    spot, store = messages.spot, messages.store
+    while s < merges.unit.size:
+        spot[s, 1] = offset
+        left, right = merges.left[s], merges.right[s]
+        if left < 0:
+            code = _leaf(s, merges.unit[s], leaves, factors, messages, log_eps)
         else:
-            left, right = tree[0][s], tree[1][s]
             if spot[left, 2] * spot[right, 2] > longest:
                 return s, offset, LONG
-            low, size, outside = product_window(s, tree, spot, unit, own, tables, log_eps)
+            low, size, outside = product_window(s, merges, factors, spot, log_eps)
             if offset + size > store.size:
                 spot[s, 2] = size
                 return s, offset, ROOM
-            a = store[spot[left, 1] : spot[left, 1] + spot[left, 2]]
-            b = store[spot[right, 1] : spot[right, 1] + spot[right, 2]]
+            a, b = message(left, messages, store), message(right, messages, store)
             conv = np.empty(size)
             convolve_into(a, b, low - spot[left, 0] - spot[right, 0], conv)
-            code = close_merge(
-                s,
-                low,
-                conv,
-                outside,
-                0.0,
-                tree,
-                spot,
-                lost,
-                unit,
-                own,
-                tables,
-                store,
-                offset,
-                log_eps,
-            )
+            missing = (outside, 0.0)
+            code = close_merge(s, low, conv, missing, merges, factors, messages, log_eps)
         if code != DONE:
             return s, offset, code
         offset += spot[s, 2]
         s += 1
     return s, offset, DONE
-
-
-@kernel
-def outside_message(
-    s: int, unit: Any, own: Any, tables: Any, spot: Any, store: Any, above: Any
-) -> Any:
-    """Return what everything outside a merge says of its count, its own factor included."""
-    low, offset, size = spot[s, 0], spot[s, 1], spot[s, 2]
-    out = above[offset : offset + size].copy()
-    for i in range(size):
-        if store[offset + i] == 0.0:
-            out[i] = 0.0  # cannot be reached: it must not set the scale
-    factor, table, _ = factor_of(unit[s], own, tables)
-    apply_factor(low, factor, table, out)
-    return out
 
 
 @kernel
@@ -243,29 +221,34 @@ def scale_above(s: int, spot: Any, store: Any, above: Any) -> None:
 
 
 @kernel
+def outside_message(s: int, merges: Any, factors: Any, messages: Any, above: Any) -> Any:
+    """Return what everything outside a merge says of its count, its own factor included."""
+    out = message(s, messages, above).copy()
+    inside = message(s, messages, messages.store)
+    for i in range(out.size):
+        if inside[i] == 0.0:
+            out[i] = 0.0  # cannot be reached: it must not set the scale
+    factor, table, _ = factor_of(merges.unit[s], factors)
+    apply_factor(messages.spot[s, 0], factor, table, out)
+    return out
+
+
+@kernel
 def downward(
-    s: int,
-    tree: Any,
-    unit: Any,
-    own: Any,
-    tables: Any,
-    spot: Any,
-    store: Any,
-    above: Any,
-    longest: int,
+    s: int, merges: Any, factors: Any, messages: Any, above: Any, longest: int
 ) -> tuple[int, int]:
     """Pass outside messages from the root to the leaves; return where it stopped and why."""
+    spot, store = messages.spot, messages.store
     while s >= 0:
-        left, right = tree[0][s], tree[1][s]
+        left, right = merges.left[s], merges.right[s]
         if left >= 0:
             if spot[left, 2] * spot[right, 2] > longest:
                 return s, LONG
-            out = outside_message(s, unit, own, tables, spot, store, above)
+            out = outside_message(s, merges, factors, messages, above)
             first = spot[left, 0] + spot[right, 0] - spot[s, 0]
             for child, other in ((left, right), (right, left)):
-                u = store[spot[other, 1] : spot[other, 1] + spot[other, 2]]
-                d = above[spot[child, 1] : spot[child, 1] + spot[child, 2]]
-                correlate_into(u, out, first, d)
+                d = message(child, messages, above)
+                correlate_into(message(other, messages, store), out, first, d)
                 scale_above(child, spot, store, above)
         s -= 1
     return s, DONE

@@ -1,5 +1,6 @@
 """A tree of counts as the arrays that the sum-product runs on."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,12 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk._types import FloatArray, IntArray
+from bayesrisk.distributions.log_table import LogTable
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.tree import _kernels as kernels
 from bayesrisk.inference.tree.structure import Tree
-
-#: A law of a count: its lowest value, and log weights from there on.
-Table = tuple[int, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +31,7 @@ class Plan:
     law: FloatArray
     bank: FloatArray
     bank_of: IntArray
-    tables: dict[int, tuple[int, FloatArray]]
+    tables: dict[int, LogTable]
     leaf_units: IntArray
     leaf_names: Any
 
@@ -59,27 +58,31 @@ def units(tree: Tree) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatAr
     return unit_of, np.asarray(parent, dtype=np.int64), lam, y, rest.astype(np.float64)
 
 
-def _product(a: Table, b: Table) -> Table:
-    """Return the product of two laws given as (lowest count, log values), not normalised."""
-    low = max(a[0], b[0])
-    high = min(a[0] + a[1].size, b[0] + b[1].size)
-    if high <= low:
+def _product(a: LogTable, b: LogTable) -> LogTable:
+    """Return the product of two laws of one count, not normalised."""
+    if min(a.stop, b.stop) <= max(a.start, b.start):
         raise ArgumentError(
             "priors on one count must share a possible count, got "
-            f"[{a[0]}, {a[0] + a[1].size - 1}] and [{b[0]}, {b[0] + b[1].size - 1}]"
+            f"[{a.start}, {a.stop - 1}] and [{b.start}, {b.stop - 1}]"
         )
-    return low, a[1][low - a[0] : high - a[0]] + b[1][low - b[0] : high - b[0]]
+    return a.times(b)
 
 
 def _unit_tables(
-    tree: Tree, unit_of: IntArray, laws: FloatArray, tables: Any, node_tables: Any
-) -> tuple[list[Any], dict[int, Table]]:
+    tree: Tree,
+    unit_of: IntArray,
+    laws: FloatArray,
+    tables: Sequence[LogTable | None],
+    node_tables: Mapping[int, LogTable],
+) -> tuple[list[LogTable | None], dict[int, LogTable]]:
     """Return the table of each leaf, and those of other units: priors and exact counts together.
 
     Nodes with one child share a unit, and its count.
     """
-    exact = {int(v): (int(tree.exact[v]), np.zeros(1)) for v in np.flatnonzero(tree.exact >= 0)}
-    inner: dict[int, Table] = {}
+    exact = {
+        int(v): LogTable(int(tree.exact[v]), np.zeros(1)) for v in np.flatnonzero(tree.exact >= 0)
+    }
+    inner: dict[int, LogTable] = {}
     for node, table in [*node_tables.items(), *exact.items()]:
         unit = int(unit_of[node])
         inner[unit] = _product(inner[unit], table) if unit in inner else table
@@ -88,19 +91,25 @@ def _unit_tables(
         if unit not in inner:
             continue
         known = inner.pop(unit)
-        if leaf_tables[i] is not None:
-            known = _product(leaf_tables[i], known)
-        elif known[0] > 1 and np.isneginf(laws[i, 2]):  # a hurdle that allows 0 and 1 alone
-            raise ArgumentError(f"leaf_prior must allow the exact count, got {known[0]}")
+        own = leaf_tables[i]
+        if own is not None:
+            known = _product(own, known)
+        elif known.start > 1 and np.isneginf(laws[i, 2]):  # a hurdle that allows 0 and 1 alone
+            raise ArgumentError(f"leaf_prior must allow the exact count, got {known.start}")
         leaf_tables[i] = known
     return leaf_tables, inner
 
 
-def make_plan(tree: Tree, laws: FloatArray, tables: Any, node_tables: Any) -> Plan:
+def make_plan(
+    tree: Tree,
+    laws: FloatArray,
+    tables: Sequence[LogTable | None],
+    node_tables: Mapping[int, LogTable],
+) -> Plan:
     """Return the plan of a tree; ``laws`` and ``tables`` go with ``tree.leaves``.
 
-    ``tables[i]`` is None or (lowest count, log values) of the i-th leaf; ``node_tables`` maps
-    inner nodes to such pairs.
+    ``tables[i]`` is the table of the i-th leaf, None where it has a law; ``node_tables`` are those
+    of inner nodes.
     """
     unit_of, parent, lam, y, frac = units(tree)
     n = lam.size
@@ -118,9 +127,9 @@ def make_plan(tree: Tree, laws: FloatArray, tables: Any, node_tables: Any) -> Pl
     placed: dict[int, int] = {}
     total = 0
     leaf_tables, inner = _unit_tables(tree, unit_of, laws, tables, node_tables)
-    for leaf, table in zip(unit_of[tree.leaves].tolist(), leaf_tables, strict=True):
-        if table is not None:
-            low, values = table
+    for leaf, own in zip(unit_of[tree.leaves].tolist(), leaf_tables, strict=True):
+        if own is not None:
+            low, values = own
             if id(values) not in placed:  # leaves may share a law
                 placed[id(values)] = total
                 parts.append(values)

@@ -7,7 +7,6 @@ improved and windows widened.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import signal
@@ -46,8 +45,8 @@ class Marginals:
     peak_bytes: int
 
 
-def _own_factors(plan: Plan, delta: FloatArray) -> tuple[Any, Any]:
-    """Return the kernels' ``own`` and ``tables``: each unit's factor, largest value 1."""
+def _own_factors(plan: Plan, delta: FloatArray) -> factors.Factors:
+    """Return each unit's factor, largest value 1."""
     row = np.full(plan.lam.size, -1, dtype=np.int64)
     spots, parts = [(0, 0, 0)], [np.zeros(0)]
     for u, (low, values) in plan.tables.items():
@@ -58,8 +57,8 @@ def _own_factors(plan: Plan, delta: FloatArray) -> tuple[Any, Any]:
         row[u] = len(spots)
         spots.append((low, sum(p.size for p in parts), values.size))
         parts.append(values - values.max())
-    tables = np.concatenate(parts), np.array(spots, dtype=np.int64)
-    return (plan.lam, plan.y, plan.frac, delta, row), tables
+    values, rows = np.concatenate(parts), np.array(spots, dtype=np.int64)
+    return factors.Factors(plan.lam, plan.y, plan.frac, delta, row, values, rows)
 
 
 def _transform(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
@@ -77,7 +76,7 @@ class Passage:
         self.plan, self.needed, self.most = plan, needed, most
         self.tilt_by(tilts)
         n = plan.unit.size
-        self.tree = plan.left, plan.right
+        self.merges = messages.Merges(plan.left, plan.right, plan.unit)
         self.spot = np.zeros((n, 3), dtype=np.int64)
         self.lost = np.zeros((n, 2))
         self.store = np.empty(max(64 * n, 1024))
@@ -85,10 +84,15 @@ class Passage:
         self.rounded = 0.0
         self.empty = False
 
+    @property
+    def state(self) -> messages.Messages:
+        """The messages as the kernels take them; the store may have grown."""
+        return messages.Messages(self.spot, self.lost, self.store)
+
     def tilt_by(self, tilts: Tilts) -> None:
         """Use these tilts from now on."""
         self.tilts, self.theta = tilts, tilts.theta
-        self.own, self.tables = _own_factors(self.plan, tilts.delta)
+        self.factors = _own_factors(self.plan, tilts.delta)
 
     def improve(self) -> None:
         """Tilt so that the messages of the last passage up would have met where they should."""
@@ -100,23 +104,16 @@ class Passage:
     def up(self, log_eps: float) -> float:
         """Fill the messages; return the bound on the posterior mass that is cut off."""
         plan, s, offset = self.plan, 0, 0
+        leaves = messages.Leaves(plan.law, plan.bank, plan.bank_of, self.theta, self.needed)
         self.empty = False
         while True:  # ends: each round makes room, up to ``most``, or passes a segment
             s, offset, code = messages.upward(
                 s,
                 offset,
-                self.tree,
-                plan.unit,
-                self.own,
-                plan.law,
-                plan.bank,
-                plan.bank_of,
-                self.tables,
-                self.theta,
-                self.needed,
-                self.spot,
-                self.lost,
-                self.store,
+                self.merges,
+                leaves,
+                self.factors,
+                self.state,
                 log_eps,
                 _LONGEST_DIRECT,
             )
@@ -159,7 +156,7 @@ class Passage:
         plan = self.plan
         left, right = int(plan.left[s]), int(plan.right[s])
         low, size, outside = messages.product_window(
-            s, self.tree, self.spot, plan.unit, self.own, self.tables, log_eps
+            s, self.merges, self.factors, self.spot, log_eps
         )
         if offset + size > self.store.size:
             self.spot[s, 2] = size
@@ -172,21 +169,9 @@ class Passage:
             if exact:
                 rounded = 0.0
                 factors.convolve_into(a, b, first, conv)
+            missing = (outside, float(rounded))
             code = messages.close_merge(
-                s,
-                low,
-                conv,
-                outside,
-                rounded,
-                self.tree,
-                self.spot,
-                self.lost,
-                plan.unit,
-                self.own,
-                self.tables,
-                self.store,
-                offset,
-                log_eps,
+                s, low, conv, missing, self.merges, self.factors, self.state, log_eps
             )
             if code == messages.DONE and self.lost[s, 1] <= _WORST_TRANSFORM:
                 break
@@ -194,22 +179,14 @@ class Passage:
 
     def down(self) -> None:
         """Fill the outside messages, so that message times outside message is the posterior."""
-        plan, s = self.plan, self.plan.unit.size - 1
+        s = self.plan.unit.size - 1
         self.above = np.zeros(self.used)
         _, offset, size = self.spot[s]
         self.above[offset : offset + size] = 1.0
         messages.scale_above(s, self.spot, self.store, self.above)
         while s >= 0:
             s, code = messages.downward(
-                s,
-                self.tree,
-                plan.unit,
-                self.own,
-                self.tables,
-                self.spot,
-                self.store,
-                self.above,
-                _LONGEST_DIRECT,
+                s, self.merges, self.factors, self.state, self.above, _LONGEST_DIRECT
             )
             if code == messages.LONG:
                 self._long_split(s)
@@ -217,9 +194,7 @@ class Passage:
 
     def _long_split(self, s: int) -> None:
         plan = self.plan
-        out = messages.outside_message(
-            s, plan.unit, self.own, self.tables, self.spot, self.store, self.above
-        )
+        out = messages.outside_message(s, self.merges, self.factors, self.state, self.above)
         left, right = int(plan.left[s]), int(plan.right[s])
         first = int(self.spot[left, 0] + self.spot[right, 0] - self.spot[s, 0])
         for child, other in ((left, right), (right, left)):

@@ -124,9 +124,10 @@ def _minimise(
             trial = tilt + size * step
             inside, mean, var = moments(trial)
             if inside:  # the slope along the step says whether it went too far
-                count = centre[inner] + (above(trial) - trial)[inner] * loose
-                reached = float(mean[leaves] @ above(step)[leaves])
-                reached += float(count @ (above(step) - step)[inner] + bias @ above(step))
+                with np.errstate(over="ignore", invalid="ignore"):  # beyond doubles is too far
+                    count = centre[inner] + (above(trial) - trial)[inner] * loose
+                    reached = float(mean[leaves] @ above(step)[leaves])
+                    reached += float(count @ (above(step) - step)[inner] + bias @ above(step))
                 if reached <= 0.5 * abs(slope):
                     break
             size *= 0.5

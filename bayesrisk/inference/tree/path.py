@@ -21,13 +21,13 @@ from bayesrisk._show import displayed
 from bayesrisk._validation import Number
 from bayesrisk._version import __version__
 from bayesrisk.distributions import CountLaw
+from bayesrisk.distributions.gaussian_sums import sum_ripple
+from bayesrisk.distributions.log_table import LogTable, log_table
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference.count.posterior import posterior_probability
 from bayesrisk.inference.tree import _sum_product as engine
-from bayesrisk.inference.tree._leaf_tables import log_table
 from bayesrisk.inference.tree._plan import Plan, make_plan
 from bayesrisk.inference.tree.structure import Tree
-from bayesrisk.inference.two_levels.sibling_noise import log_ripple
 
 __all__ = ["PathPosterior", "path_posterior"]
 
@@ -140,7 +140,7 @@ class _Path:
     totals: NDArray[np.int64]
     n_siblings: NDArray[np.int64]
     total_precision: NDArray[np.float64]
-    priors: tuple[tuple[int, NDArray[np.float64]] | None, ...]
+    priors: tuple[LogTable | None, ...]
 
     def informed(self) -> int:
         """Return the number of levels below which something bounds the counts."""
@@ -317,7 +317,8 @@ def read_path(
             f"got {len(laws)}"
         )
     tables = tuple(
-        None if law is None else log_table(law, "count_priors", whole=True) for law in laws
+        None if law is None else log_table(law, "count_priors", negative=True).trimmed()
+        for law in laws
     )
     per_cell = np.where(m > 0, others / delta**2, 0.0)
     return _Path(
@@ -340,8 +341,8 @@ def _plan(path: _Path, levels: int, k: int, p: float, *, exact: bool) -> tuple[P
     """Return the path as a tree, and the node of each level, block first."""
     # Breadth first from the top: a group, then its child on the path and the other children.
     parent, noisy, precision, nodes = [-1], [], [], [0]
-    tables: dict[int, Any] = {}
-    factors: dict[int, Any] = {}
+    tables: dict[int, LogTable] = {}
+    factors: dict[int, LogTable] = {}
     for level in range(levels - 1, -1, -1):
         node = nodes[-1]
         noisy.append(int(path.noisy[level]))
@@ -352,14 +353,15 @@ def _plan(path: _Path, levels: int, k: int, p: float, *, exact: bool) -> tuple[P
             precision.append(float(path.total_precision[level]))
             if exact:
                 _exact_noise(path, level, node + 1, tables, precision)
-        if level and path.priors[level - 1] is not None:
-            factors[node] = path.priors[level - 1]
+        above = path.priors[level - 1] if level else None
+        if above is not None:
+            factors[node] = above
         if level:
             nodes.append(len(parent))
             parent.append(node)
             if path.n_siblings[level - 1] > 0:
                 parent.append(node)
-    tables[nodes[-1]] = (k, np.array([np.log1p(-p), np.log(p)]))
+    tables[nodes[-1]] = LogTable.of_target(k, p)
     up = np.array(parent, dtype=np.int64)
     count = np.bincount(up[1:], minlength=up.size)
     first = np.concatenate(([0], np.cumsum(count)))
@@ -385,17 +387,17 @@ def _plan(path: _Path, levels: int, k: int, p: float, *, exact: bool) -> tuple[P
 
 
 def _exact_noise(
-    path: _Path, level: int, node: int, tables: dict[int, Any], precision: list[float]
+    path: _Path, level: int, node: int, tables: dict[int, LogTable], precision: list[float]
 ) -> None:
     """Replace the Gaussian likelihood of a total by a table with the exact law of its noise."""
     m, weight = int(path.n_siblings[level]), float(path.total_precision[level])
-    ripple = log_ripple(weight * m, m)
+    ripple = sum_ripple(weight * m, m, name="n_siblings")
     if weight == 0.0 or ripple.size == 1:
         return  # the sum of the noise is a discrete Gaussian to double precision
     total = int(path.totals[level])
     known = [total, *path.noisy[path.precision > 0.0].tolist()]
     for prior in path.priors:
-        known += [] if prior is None else [prior[0], prior[0] + prior[1].size]
+        known += [] if prior is None else [prior.start, prior.stop]
     reach = int(np.ceil(np.sqrt((_REACH + np.ptp(ripple)) / weight))) + 1
     low, high = max(min(known) - reach, 0), max(*known, 0) + reach
     if high - low > engine.MAX_ENTRIES // 16:
@@ -403,7 +405,7 @@ def _exact_noise(
             f"siblings must be closer to the other counts for exact sibling noise, got {total}"
         )
     gap = total - np.arange(low, high + 1)
-    tables[node] = (low, ripple[gap % m] - weight * gap.astype(float) ** 2)
+    tables[node] = LogTable(low, ripple[gap % m] - weight * gap.astype(float) ** 2)
     precision[-1] = 0.0
 
 

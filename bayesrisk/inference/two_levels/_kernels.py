@@ -7,15 +7,15 @@ and of that total, ``tau = b + c``.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesrisk._numba import elementwise, kernel
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.distributions.discrete_gaussian import MIDPOINT
+from bayesrisk.distributions.kernels import REACH
 
-#: exp(-REACH) = 1.6e-18 bounds each relative tail beyond a window.
-REACH = 41.0
 # Below _FLAT a sum over all whole numbers is its integral, within 2 exp(-pi**2 / _FLAT) = 3e-18.
 _FLAT = 0.24
 # Sums that meet the edge s = 0 are taken term by term above _SMOOTH, and below it as long as the
@@ -27,6 +27,31 @@ FAR = 2.0**52
 #: Log odds this close to 0 are a tie, which rounding must not decide.
 TIE = 1e-10
 _COEFFICIENTS = np.array(MIDPOINT)
+
+
+class Releases(NamedTuple):
+    """Releases and settings, one entry for each: the letters of above.
+
+    ``start`` is the first t of a tabulated prior.
+    """
+
+    n: FloatArray
+    total: FloatArray
+    b: FloatArray
+    c: FloatArray
+    start: IntArray
+
+
+class Laws(NamedTuple):
+    """What sums over t read of the law of the siblings' noise and of the prior of the group.
+
+    ``ripple`` is a period as in ``gaussian_sums``; an empty ``log_prior`` is flat; ``reach`` is
+    the exponent at which sums end.
+    """
+
+    ripple: FloatArray
+    log_prior: FloatArray
+    reach: float
 
 
 @kernel
@@ -128,7 +153,7 @@ def group_evidence(n: float, total: float, b: float, c: float) -> float:
 
 @kernel
 def _fill(
-    n: float, total: float, b: float, c: float, ripple: Any, log_prior: Any, window: Any, work: Any
+    n: float, total: float, b: float, c: float, laws: Any, window: Any, work: Any
 ) -> tuple[float, float]:
     """Fill rows of ``work``, for t in the window: log A_0(t), log A_1(t), and what t says about i.
 
@@ -138,6 +163,7 @@ def _fill(
     logarithms of the sums of A_0 and of A_1.
     """
     first, size = window
+    ripple, log_prior = laws.ripple, laws.log_prior
     period = ripple.size
     peak_0 = peak_1 = -np.inf
     for j in range(size):
@@ -164,41 +190,44 @@ def _fill(
 
 
 @kernel
-def _window(
-    n: float, total: float, b: float, c: float, reach: float, log_prior: Any, start: int
-) -> tuple[int, int]:
+def _window(n: float, total: float, b: float, c: float, laws: Any, start: int) -> tuple[int, int]:
     """Return the first t and how many: all of a tabulated prior, else what ``reach`` asks for."""
-    if log_prior.size > 0:
-        return start, log_prior.size
+    if laws.log_prior.size > 0:
+        return start, laws.log_prior.size
     if b + c == 0.0:
         return 0, 2
     centre = (n * (b / (b + c))) + total * (c / (b + c))
-    width = math.sqrt(reach / (b + c)) + 2.0
+    width = math.sqrt(laws.reach / (b + c)) + 2.0
     first = int(max(0.0, math.floor(centre - width)))
     return first, int(max(0.0, centre) + width) + 2 - first
 
 
 @kernel
-def table_evidence(
-    n: Any,
-    total: Any,
-    b: Any,
-    c: Any,
-    ripple: Any,
-    log_prior: Any,
-    start: Any,
-    reach: float,
-    work: Any,
-    out: Any,
-) -> None:
+def _fill_release(r: int, releases: Any, laws: Any, work: Any) -> tuple[float, float, int]:
+    """Fill ``work`` for one release; return what ``_fill`` returns, and how many t there are."""
+    n, total, b, c = releases.n[r], releases.total[r], releases.b[r], releases.c[r]
+    window = _window(n, total, b, c, laws, releases.start[r])
+    log_0, log_1 = _fill(n, total, b, c, laws, window, work)
+    return log_0, log_1, window[1]
+
+
+@kernel
+def table_evidence(releases: Any, laws: Any, work: Any, out: Any) -> None:
     """As ``group_evidence`` with a tabulated prior, or sibling noise with a ripple."""
     for r in range(out.size):
-        if b[r] + c[r] == 0.0 and log_prior.size == 0:
+        if releases.b[r] + releases.c[r] == 0.0 and laws.log_prior.size == 0:
             out[r] = 0.0
             continue
-        window = _window(n[r], total[r], b[r], c[r], reach, log_prior, start[r])
-        log_0, log_1 = _fill(n[r], total[r], b[r], c[r], ripple, log_prior, window, work)
+        log_0, log_1, _ = _fill_release(r, releases, laws, work)
         out[r] = log_1 - log_0
+
+
+@kernel
+def group_weights(n: float, total: float, b: float, c: float, laws: Any, window: Any) -> Any:
+    """Return A_0 and A_1 on the window as two rows, each relative to its largest value."""
+    work = np.empty((6, window[1]))
+    _fill(n, total, b, c, laws, window, work)
+    return work[3:5].copy()
 
 
 @kernel
@@ -259,47 +288,23 @@ def _stationary_log_odds(
 
 
 @kernel
-def published_log_odds(
-    log_odds: Any,
-    n: Any,
-    total: Any,
-    b: Any,
-    c: Any,
-    ripple: Any,
-    log_prior: Any,
-    start: Any,
-    reach: float,
-    work: Any,
-    out: Any,
-) -> None:
+def published_log_odds(log_odds: Any, releases: Any, laws: Any, work: Any, out: Any) -> None:
     """Log odds of i = 1 under the stationary law of the published conditionals.
 
     ``log_odds`` is that of i = 1 given the block alone.
     """
     for r in range(out.size):
-        if b[r] + c[r] == 0.0:
+        if releases.b[r] + releases.c[r] == 0.0:
             out[r] = log_odds[r]
             continue
-        window = _window(n[r], total[r], b[r], c[r], reach, log_prior, start[r])
-        log_0, log_1 = _fill(n[r], total[r], b[r], c[r], ripple, log_prior, window, work)
-        _prepare(work, c[r], ripple.size, window[1])
-        out[r] = _stationary_log_odds(work, log_0, log_1, window[1], log_odds[r])
+        log_0, log_1, size = _fill_release(r, releases, laws, work)
+        _prepare(work, releases.c[r], laws.ripple.size, size)
+        out[r] = _stationary_log_odds(work, log_0, log_1, size, log_odds[r])
 
 
 @kernel
 def published_thresholds(
-    logit_p: float,
-    a: float,
-    n: Any,
-    total: Any,
-    b: Any,
-    c: Any,
-    ripple: Any,
-    log_prior: Any,
-    start: Any,
-    reach: float,
-    work: Any,
-    out: Any,
+    logit_p: float, a: float, releases: Any, laws: Any, work: Any, out: Any
 ) -> None:
     """Smallest whole d = y - k at which the published posterior is at least 1/2, for a > 0.
 
@@ -308,10 +313,8 @@ def published_thresholds(
     """
     right = min(max(math.ceil(0.5 - logit_p / (2.0 * a)), -FAR), FAR)
     for r in range(out.size):
-        window = _window(n[r], total[r], b[r], c[r], reach, log_prior, start[r])
-        log_0, log_1 = _fill(n[r], total[r], b[r], c[r], ripple, log_prior, window, work)
-        size = window[1]
-        _prepare(work, c[r], ripple.size, size)
+        log_0, log_1, size = _fill_release(r, releases, laws, work)
+        _prepare(work, releases.c[r], laws.ripple.size, size)
         left = right - 1.0
         step = 1.0
         odds = logit_p + a * (2.0 * right - 1.0)

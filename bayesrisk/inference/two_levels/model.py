@@ -11,39 +11,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk._validation import Number
 from bayesrisk.distributions import CountLaw
-from bayesrisk.exceptions import (
-    ArgumentError,
-    ArgumentTypeError,
-    IncompatibleConditionalsWarning,
-)
+from bayesrisk.distributions.gaussian_sums import FLAT as NO_RIPPLE
+from bayesrisk.distributions.gaussian_sums import SMOOTH, sum_ripple
+from bayesrisk.distributions.kernels import REACH
+from bayesrisk.distributions.log_table import FLAT, LogTable, log_table
+from bayesrisk.exceptions import ArgumentError, IncompatibleConditionalsWarning
 from bayesrisk.inference.count.posterior import bayes_rule
 from bayesrisk.inference.two_levels import _kernels as kernels
-from bayesrisk.inference.two_levels.sibling_noise import NO_RIPPLE, log_ripple
 
 CONDITIONALS = ("coherent", "as-published")
 SIBLING_NOISE = ("approximate", "exact")
 #: How a posterior of 1/2 is decided: by a fair coin, or for k + 1 as in (3.5) of Kazan and Reiter.
 TIES = ("shared", "as-published")
 #: Share of a sum that is left out: two relative tails of exp(-REACH).
-TRUNCATION = float(2.0 * np.exp(-kernels.REACH))
+TRUNCATION = float(2.0 * np.exp(-REACH))
 #: Largest number of group counts that are summed for one release.
 MAX_TERMS = 2**24
 _MAX_PRECISION = 1e100
-
-
-@dataclass(frozen=True)
-class GroupPrior:
-    """A prior on the group count as logarithms, ``log_pmf[i]`` at ``start + i``; empty is flat."""
-
-    start: int
-    log_pmf: FloatArray
-
-
-FLAT = GroupPrior(0, np.empty(0))
 
 
 @dataclass(frozen=True)
@@ -58,7 +45,7 @@ class Settings:
     n_siblings: NDArray[np.int64]
     prior: FloatArray
     known_count: NDArray[np.int64]
-    group_prior: GroupPrior
+    group_prior: LogTable
     published: bool
     exact_noise: bool
 
@@ -78,33 +65,17 @@ def level_precision(rho: Number, name: str, sensitivity: FloatArray) -> FloatArr
     return check.real_array(precision, label, upper=_MAX_PRECISION)
 
 
-def read_group_prior(law: CountLaw | None, known_count: NDArray[np.int64]) -> GroupPrior:
-    """Return the prior as a table of logarithms over its finite support."""
+def read_group_prior(law: CountLaw | None, known_count: NDArray[np.int64]) -> LogTable:
+    """Return the prior as a table, which allows the known count."""
     if law is None:
         return FLAT
-    if not isinstance(law, CountLaw):
-        raise ArgumentTypeError(f"group_prior must be a CountLaw or None, got {shown(law)}")
-    if law.shape != ():
-        raise ArgumentError(f"group_prior must be a single law, got shape {law.shape}")
-    low, high = (float(end) for end in law.support())
-    if not high - max(low, 0.0) < MAX_TERMS:
+    table = log_table(law, "group_prior", negative=True)
+    top, last = int(known_count.max()), int(table.allowed[-1])
+    if last < top:
         raise ArgumentError(
-            f"group_prior must have at most {MAX_TERMS} values >= 0 (tabulate or truncate it), "
-            f"got the support {low:g} to {high:g}"
+            f"group_prior must allow a group count >= known_count = {top}, got at most {last}"
         )
-    start = int(max(low, 0.0))
-    if high < start:
-        raise ArgumentError(f"group_prior must allow a count >= 0, got at most {high:g}")
-    values = np.arange(start, int(high) + 1)
-    log_pmf = np.atleast_1d(np.asarray(law.logpmf(values), dtype=np.float64))
-    possible = values[np.isfinite(log_pmf)]
-    top = int(known_count.max())
-    if not possible.size or possible[-1] < top:
-        raise ArgumentError(
-            f"group_prior must allow a group count >= known_count = {top}, "
-            f"got at most {possible[-1] if possible.size else 'none'}"
-        )
-    return GroupPrior(start, log_pmf)
+    return table
 
 
 def read_settings(
@@ -125,7 +96,7 @@ def read_settings(
     table = read_group_prior(group_prior, k)
     published = check.choice(conditionals, "conditionals", CONDITIONALS) == "as-published"
     if published and table is not FLAT:
-        top = table.start + int(np.flatnonzero(np.isfinite(table.log_pmf))[-1])
+        top = int(table.allowed[-1])
         if top <= int(k.max()):
             raise ArgumentError(
                 "group_prior must allow a group count > known_count with "
@@ -172,22 +143,29 @@ def _workspace(settings: Settings, precision: FloatArray, reach: float) -> Float
 
 def _mechanisms(settings: Settings, shape: tuple[int, ...]) -> Any:
     """Yield (mask or slice of the flattened releases, ripple) for each law of sibling noise."""
-    flat = np.zeros(1)
     if not settings.exact_noise:
-        yield slice(None), flat
+        yield slice(None), NO_RIPPLE
         return
     pairs = np.broadcast_arrays(settings.block, settings.n_siblings)
     if settings.block.size == settings.n_siblings.size == 1:
-        yield slice(None), log_ripple(settings.block.item(), settings.n_siblings.item())
+        yield (
+            slice(None),
+            sum_ripple(settings.block.item(), settings.n_siblings.item(), name="n_siblings"),
+        )
         return
     columns = np.column_stack([np.broadcast_to(pair, shape).ravel() for pair in pairs])
     distinct, index = np.unique(columns, axis=0, return_inverse=True)
     for i, (rho, m) in enumerate(distinct):
-        yield np.flatnonzero(index.ravel() == i), log_ripple(float(rho), int(m))
+        yield np.flatnonzero(index.ravel() == i), sum_ripple(float(rho), int(m), name="n_siblings")
 
 
 def _run_kernel(
-    kernel: Any, settings: Settings, shape: tuple[int, ...], leading: tuple[Any, ...], *rest: Any
+    kernel: Any,
+    settings: Settings,
+    shape: tuple[int, ...],
+    leading: tuple[Any, ...],
+    n: FloatArray,
+    total: FloatArray,
 ) -> FloatArray:
     """Run a kernel that sums over t, over all releases, one law of sibling noise at a time.
 
@@ -200,26 +178,17 @@ def _run_kernel(
     b, c = flat(settings.group), flat(settings.total)
     start = flat(settings.group_prior.start - settings.known_count, np.int64)
     first = [flat(value) if isinstance(value, np.ndarray) else value for value in leading]
-    arrays = [flat(value) for value in rest]
+    arrays = [flat(n), flat(total)]
     out = np.empty(b.size)
     for part, ripple in _mechanisms(settings, shape):
         # The ripple may lift a distant term by its range at most.
-        reach = kernels.REACH + float(np.ptp(ripple))
+        reach = REACH + float(np.ptp(ripple))
         work = _workspace(settings, (b + c)[part], reach)
         values = np.empty(out[part].size)
         head = [value[part] if isinstance(value, np.ndarray) else value for value in first]
-        kernel(
-            *head,
-            *(value[part] for value in arrays),
-            b[part],
-            c[part],
-            ripple,
-            settings.group_prior.log_pmf,
-            start[part],
-            reach,
-            work,
-            values,
-        )
+        releases = kernels.Releases(*(value[part] for value in (*arrays, b, c, start)))
+        laws = kernels.Laws(ripple, settings.group_prior.log_pmf, reach)
+        kernel(*head, releases, laws, work, values)
         out[part] = values
     return out.reshape(shape)
 
@@ -243,7 +212,7 @@ def group_evidence(settings: Settings, n: FloatArray, total: FloatArray) -> Floa
 
 
 def _has_ripple(settings: Settings) -> bool:
-    rippled = (settings.block > NO_RIPPLE) & (settings.n_siblings > 1)
+    rippled = (2.0 * settings.block > SMOOTH) & (settings.n_siblings > 1)
     return settings.exact_noise and bool(rippled.any())
 
 

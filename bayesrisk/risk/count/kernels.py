@@ -4,10 +4,10 @@ import math
 from typing import Any
 
 from bayesrisk._numba import elementwise, kernel
+from bayesrisk.distributions.kernels import REACH
 
-# exp(-_REACH) = 1.6e-18 bounds the relative mass beyond the window; below the precision _SMOOTH
-# the sum over whole numbers equals its coarser trapezoidal sums (see ``marginal_ratio``).
-REACH = 41.0
+# Below this precision the sum over whole numbers equals its coarser trapezoidal sums (see
+# ``marginal_ratio``).
 SMOOTH = 0.18
 STEP = 0.6
 

@@ -19,6 +19,7 @@ from bayesrisk._validation import Number
 from bayesrisk._version import __version__
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
+from bayesrisk.distributions.kernels import REACH
 from bayesrisk.distributions.noise import noise_precision
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.count import postprocessed_kernels as kernels
@@ -38,8 +39,8 @@ _MAX_RELEASES = 2**24
 
 def _check_cost(laws: SumLaws, group_count: NDArray[np.int64]) -> None:
     """Refuse sums over more than 2**24 released values."""
-    depth = -np.minimum.reduceat(laws.waves, laws.ends[:-1])
-    window = np.sqrt((kernels.REACH + 2.0 * depth) / laws.rates)
+    depth = -np.minimum.reduceat(laws.ripples, laws.ends[:-1])
+    window = np.sqrt((REACH + 2.0 * depth) / laws.rates)
     releases = np.minimum(window[laws.index], group_count)
     if releases.max() > _MAX_RELEASES:
         raise ArgumentError(
@@ -121,7 +122,7 @@ def postprocessed_marginal_posterior(
         settings[2],
         laws.index.reshape(-1),
         laws.rates,
-        laws.waves,
+        laws.ripples,
         laws.ends,
         out.reshape(-1),
     )

@@ -17,11 +17,12 @@ from bayesrisk import _validation as check
 from bayesrisk._validation import Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
+from bayesrisk.distributions.kernels import REACH
 from bayesrisk.distributions.noise import noise_precision
 from bayesrisk.exceptions import ShapeError
 from bayesrisk.risk.count.accuracy import DecisionAccuracy, combine
 from bayesrisk.risk.count.evidence import levels_law
-from bayesrisk.risk.count.kernels import REACH, SMOOTH, STEP
+from bayesrisk.risk.count.kernels import SMOOTH, STEP
 
 __all__ = ["multilevel_decision_accuracy", "multilevel_marginal_posterior"]
 

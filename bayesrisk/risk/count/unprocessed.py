@@ -90,8 +90,8 @@ def before_postprocessing(
     own = np.broadcast_to(precision, shape).ravel()
     priors = np.broadcast_to(p, shape).ravel()
     for i, law in enumerate(np.broadcast_to(laws.index, shape).ravel().tolist()):
-        wave = laws.wave(law)
-        if wave.size > 1:  # else the two laws are the same
-            out[i] = kernels.two_counts_ratio(own[i], laws.rates[law], wave, priors[i])
+        ripple = laws.ripple(law)
+        if ripple.size > 1:  # else the two laws are the same
+            out[i] = kernels.two_counts_ratio(own[i], laws.rates[law], ripple, priors[i])
     ratio = np.clip(out.reshape(shape), 1.0, 1.0 / p)
     return Belief(p, np.minimum(ratio * p, 1.0))

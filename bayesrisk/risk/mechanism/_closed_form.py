@@ -1,13 +1,14 @@
 """Average risk where the likelihood of every observed cell is known and cells are independent."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
 from bayesrisk._random import generator
 from bayesrisk._types import FloatArray, IntArray
+from bayesrisk.answers import Estimate
 from bayesrisk.release import MechanismSpec
 
 TAIL = 2.0**-60  # of the noise left out on each side of a cell
@@ -15,20 +16,14 @@ _MAX_RELEASES = 2**20  # releases of all cells together that are enumerated
 _CHUNK = 2**16
 
 
-@dataclass(frozen=True)
-class Average:
-    """Average posterior of the truth, P(found) and accuracy: value, error, ends of the interval."""
+class Average(NamedTuple):
+    """Average posterior of the truth, probability that it is found, and share of right guesses."""
 
-    posterior: float
-    posterior_error: float
-    posterior_ends: tuple[float, float]
-    correct: float
-    correct_error: float
-    correct_ends: tuple[float, float]
-    accuracy: float
-    accuracy_error: float
-    accuracy_ends: tuple[float, float]
-    method: str
+    posterior: Estimate
+    correct: Estimate
+    accuracy: Estimate
+    bias_bound: float = 0.0
+    draws: int = 0
 
 
 def cell_laws(
@@ -77,13 +72,15 @@ def exact_average(
     """
     if not laws:
         found = _right(prior[:, None], truth).item()
-        return _settled(float(prior[truth]), found, float(prior.max()))
+        return _settled(float(prior[truth]), found, float(prior.max()), confidence)
     if np.prod([law.shape[1] for law in laws], dtype=float) <= _MAX_RELEASES:
-        return _enumerated(laws, prior, truth)
+        return _enumerated(laws, prior, truth, confidence)
     return _drawn(laws, prior, truth, draws=draws, rng=rng, confidence=confidence)
 
 
-def fixed_average(observed: IntArray, prior: FloatArray, truth: int) -> Average:
+def fixed_average(
+    observed: IntArray, prior: FloatArray, truth: int, *, confidence: float
+) -> Average:
     """Return the averages of a mechanism that draws nothing, from what each hypothesis shows.
 
     Parameters
@@ -98,7 +95,8 @@ def fixed_average(observed: IntArray, prior: FloatArray, truth: int) -> Average:
     best = np.zeros(len(prior))  # the most probable hypothesis behind each thing shown
     np.maximum.at(best, shown.ravel(), prior)
     posterior = float(prior[truth] / joint.sum())
-    return _settled(posterior, correct, float(best.sum()), method="deterministic")
+    accuracy = float(best.sum())
+    return _settled(posterior, correct, accuracy, confidence, method="deterministic")
 
 
 def _right(joint: FloatArray, truth: int) -> FloatArray:
@@ -111,17 +109,23 @@ def _settled(
     posterior: float,
     correct: float,
     accuracy: float,
+    confidence: float,
     error: float = 0.0,
     *,
     method: str = "closed-form",
 ) -> Average:
-    ends = max(0.0, posterior - error), min(1.0, posterior + error)
-    right = max(0.0, correct - error), min(1.0, correct + error)
-    guess = max(0.0, accuracy - error), min(1.0, accuracy + error)
-    return Average(posterior, error, ends, correct, error, right, accuracy, error, guess, method)
+    """Return averages that nothing was drawn for, all within one numerical error."""
+
+    def known(value: float) -> Estimate:
+        lower, upper = max(0.0, value - error), min(1.0, value + error)
+        return Estimate(value, error, lower, upper, confidence, method)
+
+    return Average(known(posterior), known(correct), known(accuracy))
 
 
-def _enumerated(laws: list[FloatArray], prior: FloatArray, truth: int) -> Average:
+def _enumerated(
+    laws: list[FloatArray], prior: FloatArray, truth: int, confidence: float
+) -> Average:
     joint = prior[:, None]
     mass = np.ones(1)
     for law in laws:
@@ -142,6 +146,7 @@ def _enumerated(laws: list[FloatArray], prior: FloatArray, truth: int) -> Averag
         min(max(value, float(prior[truth])), 1.0),
         min(correct, 1.0),
         min(max(accuracy, float(prior.max())), 1.0),
+        confidence,
         max(missing, unseen) + rounding,
     )
 
@@ -163,29 +168,26 @@ def _drawn(
     # The best guess is right with the probability of the most probable, over all hypotheses.
     for chosen, joint in _joints(laws, prior, _hypotheses(prior, draws, random), random):
         best[chosen] = joint.max(axis=0) / joint.sum(axis=0)
+    method = "closed-form likelihood, sampled releases"
     quantile = float(special.ndtri(0.5 + 0.5 * confidence))
-    guess, guess_error = float(best.mean()), float(best.std(ddof=1) / np.sqrt(draws))
-    least = float(prior.max())
-    guess_ends = np.clip(
-        [guess - quantile * guess_error, guess + quantile * guess_error], least, 1.0
+
+    def average(drawn: FloatArray, least: float) -> Estimate:
+        value, error = float(drawn.mean()), float(drawn.std(ddof=1) / np.sqrt(draws))
+        ends = np.array([value, value - quantile * error, value + quantile * error])
+        value, lower, upper = np.clip(ends, least, 1.0).tolist()
+        return Estimate(value, error, lower, upper, confidence, method)
+
+    found, error = float(right.mean()), float(right.std(ddof=1) / np.sqrt(draws))
+    # Draws that are all right, or all wrong, leave one in ``draws`` open.
+    reach = quantile * max(error, 1.0 / draws)
+    correct = Estimate(
+        found, error, max(0.0, found - reach), min(1.0, found + reach), confidence, method
     )
-    error, right_error = (float(x.std(ddof=1) / np.sqrt(draws)) for x in (posterior, right))
-    value, correct = float(posterior.mean()), float(right.mean())
-    lower, upper = np.clip(
-        [value - quantile * error, value + quantile * error], float(prior[truth]), 1.0
-    )
-    reach = quantile * max(right_error, 1.0 / draws)
     return Average(
-        min(max(value, float(prior[truth])), 1.0),
-        error,
-        (float(lower), float(upper)),
+        average(posterior, float(prior[truth])),
         correct,
-        right_error,
-        (max(0.0, correct - reach), min(1.0, correct + reach)),
-        min(max(guess, least), 1.0),
-        guess_error,
-        (float(guess_ends[0]), float(guess_ends[1])),
-        "closed-form likelihood, sampled releases",
+        average(best, float(prior.max())),
+        draws=draws,
     )
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from bayesrisk.risk.mechanism.question import MechanismOptions
 from bayesrisk.tables import Workload
 
 #: The numbers of a result, and the likelihood where it was simulated.
-Answer = tuple[dict[str, Any], SimulatedLikelihood | None]
+Answer = tuple[Average, SimulatedLikelihood | None]
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def answers(
     for question, average in zip(questions, known, strict=True):
         answer = next(others) if average is None else average
         if isinstance(answer, Average):
-            found.append((_of_average(answer, settings), None))
+            found.append((answer, None))
         else:
             found.append((_of_likelihood(answer, question, settings), answer))
     return found
@@ -116,7 +115,12 @@ def _simulate(
     fixed = simulation.fixed() if settings.options.method == "auto" else None
     if fixed is not None:
         return [
-            fixed_average(fixed[np.ix_(rows, columns)], question.prior, 0)
+            fixed_average(
+                fixed[np.ix_(rows, columns)],
+                question.prior,
+                0,
+                confidence=settings.options.confidence,
+            )
             for question, (rows, columns) in zip(questions, parts, strict=True)
         ]
     whole = simulated_likelihood(
@@ -131,46 +135,16 @@ def _simulate(
     return [whole.select(hypotheses=rows, cells=columns) for rows, columns in parts]
 
 
-def _of_average(average: Average, settings: Settings) -> dict[str, Any]:
-    return {
-        "method": average.method,
-        "marginal_posterior": average.posterior,
-        "marginal_posterior_error": average.posterior_error,
-        "marginal_posterior_lower": average.posterior_ends[0],
-        "marginal_posterior_upper": average.posterior_ends[1],
-        "bias_bound": 0.0,
-        "correct_decision_probability": average.correct,
-        "correct_decision_error": average.correct_error,
-        "correct_decision_lower": average.correct_ends[0],
-        "correct_decision_upper": average.correct_ends[1],
-        "decision_accuracy": average.accuracy,
-        "decision_accuracy_error": average.accuracy_error,
-        "decision_accuracy_lower": average.accuracy_ends[0],
-        "decision_accuracy_upper": average.accuracy_ends[1],
-        "draws": settings.draws if "sampled" in average.method else 0,
-    }
-
-
 def _of_likelihood(
     likelihood: SimulatedLikelihood, question: Question, settings: Settings
-) -> dict[str, Any]:
+) -> Average:
     average = simulated_marginal_posterior(
         likelihood, prior_pmf=question.prior, truth=0, confidence=settings.options.confidence
     )
-    names = (
-        "marginal_posterior",
-        "marginal_posterior_error",
-        "marginal_posterior_lower",
-        "marginal_posterior_upper",
-        "bias_bound",
-        "correct_decision_probability",
-        "correct_decision_error",
-        "correct_decision_lower",
-        "correct_decision_upper",
-        "decision_accuracy",
-        "decision_accuracy_error",
-        "decision_accuracy_lower",
-        "decision_accuracy_upper",
-        "draws",
+    return Average(
+        average.marginal_posterior,
+        average.correct_decision_probability,
+        average.decision_accuracy,
+        average.bias_bound,
+        average.draws,
     )
-    return {"method": "simulated", **{name: getattr(average, name) for name in names}}

@@ -11,7 +11,7 @@ laws, on the same draws, give an upper end: p1**2 / (w1 p1 + w0 p0) is jointly c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
+from bayesrisk.answers import Estimate
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.inference.simulated.likelihood import SimulatedLikelihood, prior_vector
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["SimulatedAverage", "simulated_marginal_posterior"]
 
 _GROUPS = 20  # of the jackknife: independent replicates left out in turn
+_METHOD = "simulated"
 
 
 @displayed
@@ -42,70 +44,56 @@ class SimulatedAverage:
     ----------
     prior : float
         Belief in the truth before the release: the baseline.
-    marginal_posterior : float
-        Middle of the two estimates, in [prior, 1]: their biases have opposite signs.
-    marginal_posterior_error : float
-        Its standard error, from leaving out one in twenty of the draws at a time.
-    marginal_posterior_lower, marginal_posterior_upper : float
-        Ends of the interval: the lower estimate minus its error, the upper plus its own.
+    marginal_posterior : Estimate
+        Middle of the two estimates, in [prior, 1]: their biases have opposite signs.  Its standard
+        error comes from leaving out one in twenty of the draws at a time; its interval runs from
+        the lower estimate minus its error to the upper plus its own.
     bias_bound : float
         Half the distance of the two estimates; below the error once the draws suffice.
-    marginal_risk, marginal_risk_error, marginal_risk_lower, marginal_risk_upper : float
-        The same, over the prior.
-    correct_decision_probability : float
+    correct_decision_probability : Estimate
         Probability that the truth is found: how often it is the most probable hypothesis, given
-        that it is the truth; ties are shared.
-    correct_decision_error : float
-        Its standard error.
-    correct_decision_lower, correct_decision_upper : float
-        Ends of its interval; releases whose decision the draws do not settle count as wrong in
-        one and as right in the other.
-    decision_accuracy, decision_accuracy_error : float
-        How often the most probable hypothesis is the true one, whichever is true; and its error.
-    decision_accuracy_lower, decision_accuracy_upper : float
-        Ends of its interval: from a decision learnt from other draws, and from relative
-        frequencies put in for the laws.
+        that it is the truth; ties are shared.  Releases whose decision the draws do not settle
+        count as wrong at one end of the interval and as right at the other.
+    decision_accuracy : Estimate
+        How often the most probable hypothesis is the true one, whichever is true.  Its interval
+        runs from a decision learnt from other draws to relative frequencies put in for the laws.
     decision_baseline : float
         The same without a release: the largest prior.
-    confidence : float
-        Of the intervals.
     draws : int
         Draws under each hypothesis.
     smoothing : float
         Pseudo-count of the likelihood.
     seed : int
         Root of the random streams.
-    status : str
-        Always ``"simulated"``.
     version : str
         Version of bayesrisk.
     """
 
     prior: float
-    marginal_posterior: float
-    marginal_posterior_error: float
-    marginal_posterior_lower: float
-    marginal_posterior_upper: float
+    marginal_posterior: Estimate
     bias_bound: float
-    marginal_risk: float
-    marginal_risk_error: float
-    marginal_risk_lower: float
-    marginal_risk_upper: float
-    correct_decision_probability: float
-    correct_decision_error: float
-    correct_decision_lower: float
-    correct_decision_upper: float
-    decision_accuracy: float
-    decision_accuracy_error: float
-    decision_accuracy_lower: float
-    decision_accuracy_upper: float
+    correct_decision_probability: Estimate
+    decision_accuracy: Estimate
     decision_baseline: float
-    confidence: float
     draws: int
     smoothing: float
     seed: int
-    status: str = "simulated"
     version: str = __version__
+
+    @property
+    def marginal_risk(self) -> Estimate:
+        """The average posterior over the prior: 1 where nothing is learned."""
+        return self.marginal_posterior.over(self.prior)
+
+    @property
+    def method(self) -> str:
+        """How it was found: always ``"simulated"``."""
+        return self.marginal_posterior.method
+
+    @property
+    def confidence(self) -> float:
+        """Confidence of the intervals."""
+        return self.marginal_posterior.confidence
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row.
@@ -113,11 +101,27 @@ class SimulatedAverage:
         Returns
         -------
         pandas.DataFrame
-            A column for each attribute.
+            A column for each number; an estimate ``x`` has ``x``, ``x_error``, ``x_lower`` and
+            ``x_upper``.
         """
         import pandas as pd  # slow to import
 
-        return pd.DataFrame({f.name: [getattr(self, f.name)] for f in fields(self)})
+        row = {
+            "method": self.method,
+            "prior": self.prior,
+            **self.marginal_posterior.columns("marginal_posterior"),
+            "bias_bound": self.bias_bound,
+            **self.marginal_risk.columns("marginal_risk"),
+            **self.correct_decision_probability.columns("correct_decision_probability"),
+            **self.decision_accuracy.columns("decision_accuracy"),
+            "decision_baseline": self.decision_baseline,
+            "confidence": self.confidence,
+            "draws": self.draws,
+            "smoothing": self.smoothing,
+            "seed": self.seed,
+            "version": self.version,
+        }
+        return pd.DataFrame([row])
 
 
 def _estimates(
@@ -295,7 +299,7 @@ def simulated_marginal_posterior(
     ...     hypotheses=2, draws=20_000, batch=20_000, rng=7,
     ... )
     >>> result = simulated_marginal_posterior(likelihood, prior_pmf=[0.8, 0.2], truth=1)
-    >>> result.marginal_posterior_lower < 0.2254231 < result.marginal_posterior_upper
+    >>> result.marginal_posterior.lower < 0.2254231 < result.marginal_posterior.upper
     True
     """
     if not isinstance(likelihood, SimulatedLikelihood):
@@ -320,29 +324,20 @@ def simulated_marginal_posterior(
     ends = min(low - t * low_error, middle), max(high + t * high_error, middle)
     value, lower, upper = np.clip([middle, *ends], p, 1.0)
     quantile = float(special.ndtri(0.5 + 0.5 * level))
-    right, right_error, right_lower, right_upper = _decisions(likelihood, prior, truth, quantile)
-    guess, guess_error, guess_lower, guess_upper = _accuracy(likelihood, prior, quantile)
+    right, accuracy = (
+        Estimate(*numbers, confidence=level, method=_METHOD)
+        for numbers in (
+            _decisions(likelihood, prior, truth, quantile),
+            _accuracy(likelihood, prior, quantile),
+        )
+    )
     return SimulatedAverage(
         prior=p,
-        marginal_posterior=float(value),
-        marginal_posterior_error=float(error),
-        marginal_posterior_lower=float(lower),
-        marginal_posterior_upper=float(upper),
+        marginal_posterior=Estimate(value, error, lower, upper, level, _METHOD),
         bias_bound=max(0.0, 0.5 * (min(high, 1.0) - max(low, p))),
-        marginal_risk=float(value / p),
-        marginal_risk_error=float(error / p),
-        marginal_risk_lower=float(lower / p),
-        marginal_risk_upper=float(upper / p),
         correct_decision_probability=right,
-        correct_decision_error=right_error,
-        correct_decision_lower=right_lower,
-        correct_decision_upper=right_upper,
-        decision_accuracy=guess,
-        decision_accuracy_error=guess_error,
-        decision_accuracy_lower=guess_lower,
-        decision_accuracy_upper=guess_upper,
+        decision_accuracy=accuracy,
         decision_baseline=float(prior.max()),
-        confidence=level,
         draws=likelihood.draws,
         smoothing=likelihood.smoothing,
         seed=likelihood.seed,

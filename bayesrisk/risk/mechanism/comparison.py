@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from bayesrisk._files.parse import shown
 from bayesrisk._random import generator
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
+from bayesrisk.answers import Estimate
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
@@ -130,41 +131,47 @@ class PostprocessingEffect:
 
     Attributes
     ----------
-    prior : float
-        Belief in the truth.
     measured_cells : int
         Noisy counts that differ between hypotheses.
-    before, before_error : float
-        Average posterior to who sees every noisy count, with the exact likelihood; its standard
-        error.
-    before_lower, before_upper : float
-        Ends of its interval.
-    after, after_error : float
-        Average posterior to who sees the published cells, with the simulated likelihood.
-    after_lower, after_upper : float
-        Ends of its interval, bias included.
-    margin, margin_error : float
-        ``before - after``, never negative but for the error, which is given beside.
+    before : Estimate
+        Average posterior to who sees every noisy count, with the exact likelihood.
     published : MechanismRisk
         The answer for the published cells.
     version : str
         Version of bayesrisk.
     """
 
-    prior: float
     measured_cells: int
-    before: float
-    before_error: float
-    before_lower: float
-    before_upper: float
-    after: float
-    after_error: float
-    after_lower: float
-    after_upper: float
-    margin: float
-    margin_error: float
+    before: Estimate
     published: MechanismRisk
     version: str = __version__
+
+    @property
+    def prior(self) -> float:
+        """Belief in the truth."""
+        return self.published.prior
+
+    @property
+    def after(self) -> Estimate:
+        """Average posterior to who sees the published cells; bias is in the interval."""
+        return self.published.marginal_posterior
+
+    @property
+    def margin(self) -> Estimate:
+        """``before`` less ``after``, never negative but for the error.
+
+        The interval runs from the least difference of their ends to the greatest: it holds the
+        difference whenever both of theirs hold their numbers.
+        """
+        before, after = self.before, self.after
+        return Estimate(
+            before - after,
+            np.hypot(before.error, after.error),
+            before.lower - after.upper,
+            before.upper - after.lower,
+            before.confidence,
+            f"{before.method}; {after.method}",
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row.
@@ -172,12 +179,20 @@ class PostprocessingEffect:
         Returns
         -------
         pandas.DataFrame
-            A column for each number.
+            A column for each number; an estimate ``x`` has ``x``, ``x_error``, ``x_lower`` and
+            ``x_upper``.
         """
         import pandas as pd  # slow to import
 
-        names = [f.name for f in fields(self) if f.name != "published"]
-        return pd.DataFrame({name: [getattr(self, name)] for name in names})
+        row = {
+            "prior": self.prior,
+            "measured_cells": self.measured_cells,
+            **self.before.columns("before"),
+            **self.after.columns("after"),
+            **self.margin.columns("margin"),
+            "version": self.version,
+        }
+        return pd.DataFrame([row])
 
 
 def postprocessing_effect(
@@ -249,7 +264,7 @@ def postprocessing_effect(
     ...     Records.from_frame(people, schema=hair), make_mechanism("topdown", rho="1/2"), 0,
     ...     question, draws=60, rng=1,
     ... )
-    >>> effect.measured_cells, bool(effect.margin > -3 * effect.margin_error)
+    >>> effect.measured_cells, bool(effect.margin > -3 * effect.margin.error)
     (2, True)
     """
     noise_of = getattr(mechanism, "measurement_noise", None)
@@ -280,21 +295,11 @@ def postprocessing_effect(
         rng=np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,))),
         confidence=details.confidence,
     )
-    after = mechanism_risk(
+    published = mechanism_risk(
         population, mechanism, target, question, draws=draws, rng=seed, options=details
     )
     return PostprocessingEffect(
-        prior=after.prior,
         measured_cells=len(asked.cells),
         before=before.posterior,
-        before_error=before.posterior_error,
-        before_lower=before.posterior_ends[0],
-        before_upper=before.posterior_ends[1],
-        after=after.marginal_posterior,
-        after_error=after.marginal_posterior_error,
-        after_lower=after.marginal_posterior_lower,
-        after_upper=after.marginal_posterior_upper,
-        margin=before.posterior - after.marginal_posterior,
-        margin_error=float(np.hypot(before.posterior_error, after.marginal_posterior_error)),
-        published=after,
+        published=published,
     )

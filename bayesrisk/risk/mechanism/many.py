@@ -204,7 +204,7 @@ class _Work:
             np.random.default_rng(s) for s in np.random.SeedSequence(self.seed).spawn(3)[1:]
         )
         workload = self.question.workload
-        ((numbers, likelihood),) = answers(
+        ((average, likelihood),) = answers(
             [question],
             self.mechanism,
             self.spec,
@@ -215,7 +215,7 @@ class _Work:
             truth=self.truth,
         )
         result = result_of(
-            question, self.spec, numbers, self.settings, self.seed, self.utility, likelihood
+            question, self.spec, average, self.settings, self.seed, self.utility, likelihood
         )
         frame = result.to_frame()
         frame.insert(0, "target", row)

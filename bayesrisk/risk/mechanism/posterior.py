@@ -8,7 +8,7 @@ of the cells that are named.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from bayesrisk._random import generator
 from bayesrisk._show import displayed, number
 from bayesrisk._version import __version__
+from bayesrisk.answers import Estimate
 from bayesrisk.inference.simulated.likelihood import SimulatedLikelihood
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
+from bayesrisk.risk.mechanism._closed_form import Average
 from bayesrisk.risk.mechanism._estimate import Settings, answers
 from bayesrisk.risk.mechanism._hypotheses import Cell, Question, ask
 from bayesrisk.risk.mechanism.question import (
@@ -53,36 +55,22 @@ class MechanismRisk:
         Their counts under each hypothesis; the truth is first.
     prior_pmf : ndarray, shape (hypotheses,)
         Belief in each hypothesis before the release.
-    method : str
-        ``"closed-form"``; ``"closed-form likelihood, sampled releases"``; ``"deterministic"``,
-        for a mechanism that draws nothing; or ``"simulated"``.
     prior : float
         Belief in the truth: what the adversary infers without the target's record.
-    marginal_posterior, marginal_posterior_error : float
-        Posterior of the truth averaged over releases, and its standard error (a bound on the
-        numerical error in closed form).
-    marginal_posterior_lower, marginal_posterior_upper : float
-        Ends of its interval; for simulated likelihoods the bias is in it.
+    marginal_posterior : Estimate
+        Posterior of the truth averaged over releases, with its standard error (a bound on the
+        numerical error in closed form) and interval; for simulated likelihoods the bias is in it.
     bias_bound : float
         How far bias may move the value beside its standard error; 0 for known likelihoods.
-    marginal_risk, marginal_risk_error, marginal_risk_lower, marginal_risk_upper : float
-        The same, over the prior: 1 where nothing is learned, 1 / prior where everything is.
-    correct_decision_probability, correct_decision_error : float
+    correct_decision_probability : Estimate
         Probability that the truth is found: how often it is the most probable hypothesis, given
-        that it is the truth, ties shared; and its standard error.
-    correct_decision_lower, correct_decision_upper : float
-        Ends of its interval.
+        that it is the truth, ties shared.
     baseline_decision_probability : float
         The same without a release: 1 if the truth is the most probable beforehand, 0 if not.
-    decision_accuracy, decision_accuracy_error : float
-        How often the most probable hypothesis is the true one, whichever is true; and its
-        standard error.
-    decision_accuracy_lower, decision_accuracy_upper : float
-        Ends of its interval.
+    decision_accuracy : Estimate
+        How often the most probable hypothesis is the true one, whichever is true.
     decision_baseline : float
         The same without a release: the largest prior.
-    confidence : float
-        Of the intervals.
     draws : int
         Releases drawn under each hypothesis; 0 where none were.
     smoothing : float
@@ -102,28 +90,13 @@ class MechanismRisk:
     cells: tuple[Cell, ...]
     true_counts: NDArray[np.int64]
     prior_pmf: NDArray[np.float64]
-    method: str
     prior: float
-    marginal_posterior: float
-    marginal_posterior_error: float
-    marginal_posterior_lower: float
-    marginal_posterior_upper: float
+    marginal_posterior: Estimate
     bias_bound: float
-    marginal_risk: float
-    marginal_risk_error: float
-    marginal_risk_lower: float
-    marginal_risk_upper: float
-    correct_decision_probability: float
-    correct_decision_error: float
-    correct_decision_lower: float
-    correct_decision_upper: float
+    correct_decision_probability: Estimate
     baseline_decision_probability: float
-    decision_accuracy: float
-    decision_accuracy_error: float
-    decision_accuracy_lower: float
-    decision_accuracy_upper: float
+    decision_accuracy: Estimate
     decision_baseline: float
-    confidence: float
     draws: int
     smoothing: float
     seed: int
@@ -131,17 +104,32 @@ class MechanismRisk:
     likelihood: SimulatedLikelihood | None
     version: str = __version__
 
+    @property
+    def marginal_risk(self) -> Estimate:
+        """The average posterior over the prior: 1 where nothing is learned, 1 / prior at most."""
+        return self.marginal_posterior.over(self.prior)
+
+    @property
+    def method(self) -> str:
+        """How it was computed.
+
+        ``"closed-form"``; ``"closed-form likelihood, sampled releases"``; ``"deterministic"``, for
+        a mechanism that draws nothing; or ``"simulated"``.
+        """
+        return self.marginal_posterior.method
+
+    @property
+    def confidence(self) -> float:
+        """Confidence of the intervals."""
+        return self.marginal_posterior.confidence
+
     def _answer(self) -> list[str]:
-        sure = f"{self.confidence:.0%} interval"
         return [
             f"Under {self.mechanism} the belief in the truth goes from {number(self.prior)} to "
-            f"{number(self.marginal_posterior)} on average ({sure} "
-            f"{number(self.marginal_posterior_lower)} to {number(self.marginal_posterior_upper)}).",
-            f"That is {number(self.marginal_risk)} times the prior "
-            f"({number(self.marginal_risk_lower)} to {number(self.marginal_risk_upper)}); "
+            f"{_shown(self.marginal_posterior, f'{self.confidence:.0%} interval ')} on average.",
+            f"That is {_shown(self.marginal_risk)} times the prior; "
             f"1 would be nothing learned, {number(1.0 / self.prior)} everything.",
-            f"The best guess is right with probability {number(self.decision_accuracy)} "
-            f"({number(self.decision_accuracy_lower)} to {number(self.decision_accuracy_upper)}); "
+            f"The best guess is right with probability {_shown(self.decision_accuracy)}; "
             f"without a release with {number(self.decision_baseline)}.",
             f"How it was computed: {self.method}"
             + (f", {self.draws:,} releases under each hypothesis." if self.draws else "."),
@@ -153,18 +141,37 @@ class MechanismRisk:
         Returns
         -------
         pandas.DataFrame
-            A column for each number, and those of :func:`release_utility`.
+            A column for each number, and those of :func:`release_utility`.  An estimate ``x`` has
+            ``x``, ``x_error``, ``x_lower`` and ``x_upper``.
         """
         import pandas as pd  # slow to import
 
-        plain = {
-            f.name: getattr(self, f.name)
-            for f in fields(self)
-            if isinstance(getattr(self, f.name), (str, int, float))
+        row = {
+            "mechanism": self.mechanism,
+            "method": self.method,
+            "prior": self.prior,
+            **self.marginal_posterior.columns("marginal_posterior"),
+            "bias_bound": self.bias_bound,
+            **self.marginal_risk.columns("marginal_risk"),
+            **self.correct_decision_probability.columns("correct_decision_probability"),
+            "baseline_decision_probability": self.baseline_decision_probability,
+            **self.decision_accuracy.columns("decision_accuracy"),
+            "decision_baseline": self.decision_baseline,
+            "confidence": self.confidence,
+            "draws": self.draws,
+            "smoothing": self.smoothing,
+            "seed": self.seed,
+            "version": self.version,
         }
         overall = self.utility.iloc[[-1]].drop(columns=["level", "table"])
         overall = overall.rename(columns={"draws": "utility_draws"}).reset_index(drop=True)
-        return pd.concat([pd.DataFrame([plain]), overall], axis=1)
+        return pd.concat([pd.DataFrame([row]), overall], axis=1)
+
+
+def _shown(estimate: Estimate, before: str = "") -> str:
+    """Return a number and its interval, four digits each."""
+    ends = f"{before}{number(estimate.lower)} to {number(estimate.upper)}"
+    return f"{number(estimate.value)} ({ends})"
 
 
 def mechanism_risk(
@@ -244,7 +251,7 @@ def mechanism_risk(
     ...     observed=[("block", "P1")], alternatives=[None], prior=0.2,
     ... )
     >>> result = mechanism_risk(records, noise, 0, question, draws=100, rng=1)
-    >>> result.method, round(result.marginal_posterior, 7)  # as marginal_posterior
+    >>> result.method, round(float(result.marginal_posterior), 7)  # as marginal_posterior
     ('closed-form', 0.2254231)
     """
     settings = Settings(draws, read_options(options))
@@ -273,31 +280,23 @@ def assess(
         draws=settings.options.utility_draws,
         rng=streams[0],
     )
-    found = []
-    for question, (numbers, likelihood) in zip(
-        questions,
-        answers(questions, mechanism, spec, workload, settings, streams[1], streams[2]),
-        strict=True,
-    ):
-        found.append(result_of(question, spec, numbers, settings, seed, utility, likelihood))
-    return found
+    answered = answers(questions, mechanism, spec, workload, settings, streams[1], streams[2])
+    return [
+        result_of(question, spec, average, settings, seed, utility, likelihood)
+        for question, (average, likelihood) in zip(questions, answered, strict=True)
+    ]
 
 
 def result_of(
     question: Question,
     spec: MechanismSpec,
-    numbers: dict[str, Any],
+    average: Average,
     settings: Settings,
     seed: int,
     utility: pd.DataFrame,
     likelihood: SimulatedLikelihood | None,
 ) -> MechanismRisk:
-    """Return the risk of one target from the numbers that were found."""
-    p = float(question.prior[0])
-    ratios = {
-        f"marginal_risk{end}": numbers[f"marginal_posterior{end}"] / p
-        for end in ("", "_error", "_lower", "_upper")
-    }
+    """Return the risk of one target from the averages that were found."""
     best = question.prior >= question.prior.max()
     return MechanismRisk(
         mechanism=spec.mechanism,
@@ -305,14 +304,16 @@ def result_of(
         cells=question.cells,
         true_counts=question.counts,
         prior_pmf=question.prior,
-        prior=p,
+        prior=float(question.prior[0]),
+        marginal_posterior=average.posterior,
+        bias_bound=average.bias_bound,
+        correct_decision_probability=average.correct,
         baseline_decision_probability=float(best[0] / best.sum()),
+        decision_accuracy=average.accuracy,
         decision_baseline=float(question.prior.max()),
-        confidence=settings.options.confidence,
+        draws=average.draws,
         smoothing=settings.options.smoothing,
         seed=seed,
         utility=utility,
         likelihood=likelihood,
-        **numbers,
-        **ratios,
     )

@@ -12,6 +12,7 @@ from bayesrisk._files.parse import shown
 from bayesrisk._random import generator
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk._version import __version__
+from bayesrisk.distributions.log_table import FLAT
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.two_levels import model
 from bayesrisk.inference.two_levels.settings import TwoLevelSettings
@@ -165,7 +166,7 @@ def without_hierarchy(question: Question, *, decision: bool) -> FloatArray:
     """Return the answers of the adversary who reads the block alone."""
     out = np.empty(int(np.prod(question.shape)))
     for one, truths, members in question.groups():
-        silent = replace(one, group=np.zeros(()), group_prior=model.FLAT, published=False)
+        silent = replace(one, group=np.zeros(()), group_prior=FLAT, published=False)
         for truth, j in zip(truths, members, strict=True):
             if decision:
                 alone = grid.block_thresholds(silent)

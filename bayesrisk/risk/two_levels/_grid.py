@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from bayesrisk._types import FloatArray
 from bayesrisk.distributions import DiscreteGaussian
+from bayesrisk.distributions.gaussian_sums import sum_ripple
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.two_levels import model
-from bayesrisk.inference.two_levels.sibling_noise import log_ripple
 from bayesrisk.risk.count.kernels import marginal_ratio
 
 _REACH = 38.0
@@ -53,7 +53,7 @@ def _noise_window(precision: float, ripple: FloatArray) -> tuple[NDArray[np.int6
 
 def _sibling_ripple(settings: model.Settings) -> FloatArray:
     """Return the ripple of the noise that is really added: a sum, whatever the adversary takes."""
-    return log_ripple(settings.block.item(), settings.n_siblings.item())
+    return sum_ripple(settings.block.item(), settings.n_siblings.item(), name="n_siblings")
 
 
 def siblings_noise(settings: model.Settings) -> tuple[NDArray[np.int64], FloatArray]:

@@ -55,7 +55,7 @@ def _over_prior(known: TwoLevelSettings) -> RiskDistribution:
         raise ArgumentError(
             "group_count must be given with conditionals='as-published', which have no joint law"
         )
-    if settings.group_prior is model.FLAT:
+    if settings.group_prior.flat:
         raise ArgumentError("group_count must be given, or group_prior: the flat one is improper")
     sizes = {name: array.size for name, array in known.arrays.items()}
     if max(sizes.values()) > 1:

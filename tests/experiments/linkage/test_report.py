@@ -1,6 +1,7 @@
 """The report of a re-identification: numbers, files, escaping, refusals."""
 
 import json
+import re
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from bayesrisk.experiments import (
     write_reidentification,
 )
 from bayesrisk.experiments.linkage.report import _proved, _results, _Steps
+from bayesrisk.experiments.runs import html
 from bayesrisk.reconstruction import Persons
 from bayesrisk.risk import reidentify
 from bayesrisk.tables import Records, Schema, Workload, tabulate
@@ -81,7 +83,7 @@ class Page(HTMLParser):
 
 def test_rates_are_those_of_the_library(made, tmp_path):
     done = write(made, tmp_path / "r")
-    frame = pd.DataFrame(done["rates"])
+    frame = done.rates
     assert frame["source"].tolist() == ["reconstruction", "MDG", "PRG"] * 2
     run = read_reconstruction(made / "out")
     people = truth()
@@ -142,11 +144,56 @@ def test_files_and_page(made, tmp_path):
     agreed = pd.read_csv(tmp_path / "r" / "tables" / "agreement.csv")
     assert agreed["Population"].iloc[0] == 200
     assert len(agreed) == 3 * 8
-    assert done["report"] == str(tmp_path / "r" / "report.html")
+    assert done.report == tmp_path / "r" / "report.html"
     manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
     assert manifest["seed"] == 3
     assert sorted(manifest["inputs"]) == ["attackers", "reconstruction", "truth"]
     assert not list(tmp_path.glob(".*"))
+
+
+def test_the_answer_comes_first_and_is_that_of_the_rates(made, tmp_path):
+    done = write(made, tmp_path / "r")
+    text = (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
+    start = text.index('class="answer"')
+    said = " ".join(re.sub("<[^>]*>", "", text[start : text.index("</div>", start)]).split())
+    rates = pd.read_csv(tmp_path / "r" / "rates.csv")
+    rates = rates[(rates["block_size"] == "All") & (rates["blocks"] == "all")]
+    for panel, whom in (("all", "known persons"), ("nonmodal", "them")):
+        for row in rates[rates["panel"] == panel].to_dict("records"):
+            words = f"Of {row['putative']} links to {whom}, {row['confirmed']} are confirmed"
+            assert (words in said) or row["source"] != "reconstruction"
+    own = done.rates[done.rates["source"] == "reconstruction"]
+    for row in own.to_dict("records"):
+        ratio, low, high = (row[f"left_out_ratio{end}"] for end in ("", "_lower", "_upper"))
+        assert f"right {ratio:.2f} times as often (interval {low:.2f} to {high:.2f})" in said
+        assert f"{row['confirmed']} confirmed of {row['putative']} links" in repr(done)
+    assert len(repr(done).splitlines()) <= 10
+    assert json.loads(json.dumps(done.to_dict()))["rates"][0]["putative"] == own["putative"].iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (1.1, 2.0, "more than guessing explains"),
+        (0.9, 1.1, "no difference from guessing is shown"),
+        (0.5, 0.9, "less often than guessing"),
+        (0.5, np.nan, "times as often."),
+    ],
+)
+def test_the_verdict_follows_the_interval(low, high, words):
+    row = {
+        "putative": 4, "confirmed": 3, "precision": 0.75, "precision_lower": 0.2,
+        "precision_upper": 0.9, "left_out": 0.5, "left_out_ratio": 1.5,
+        "left_out_ratio_lower": low if high == high else np.nan, "left_out_ratio_upper": high,
+    }  # fmt: skip
+    attacker = {"name": "a", "rates": row, "nonmodal": row | {"putative": 0}, "figures": []}
+    text = html.render(
+        "reidentification.html", title="t", confidence="95%", records=4, statuses={"unique": 1},
+        attackers=[attacker | {"table": html.Table("c", [], [])}], figures=[], tables=[],
+        source="", settings_title="", settings="",
+    )  # fmt: skip
+    assert words in " ".join(text.split())
+    assert "No record could be linked to them." in text
 
 
 def test_the_same_seed_gives_the_same_bytes(made, tmp_path):

@@ -9,6 +9,7 @@ from studies import run_sweep
 
 from bayesrisk import DiscreteGaussian, posterior_probability
 from bayesrisk.experiments import load_config, read_results, write_report
+from bayesrisk.experiments.runs import html as pages
 from bayesrisk.experiments.sweep.report_words import simulation_check
 from bayesrisk.experiments.sweep.shard import _effective_releases, _Gaussian
 
@@ -24,6 +25,11 @@ def said(html):
     found = SENTENCE.search(html)
     assert found, "the report has no such sentence"
     return [float(text.replace(",", "")) for text in found.groups()]
+
+
+def checked(config, results):
+    """Return the numbers of the sentence about other results."""
+    return said(pages.render("sweep_check.html", check=simulation_check(config, results)))
 
 
 def plausible(median, within, sets):
@@ -64,11 +70,11 @@ def test_the_check_by_simulation_is_one(demo):
     simulated = results["quantity"] == "simulated_marginal_posterior"
     shifted, narrow = results.copy(), results.copy()
     shifted.loc[simulated, "value"] += 0.5 * results["standard_error"][simulated]
-    _, high, *_ = said(simulation_check(config, shifted))
+    _, high, *_ = checked(config, shifted)
     assert high == pytest.approx(median + 0.5, abs=0.011)  # simulated minus exact, not the reverse
     assert not plausible(high, within, sets)
     narrow.loc[simulated, "standard_error"] /= 2.0
-    _, wide, few, *_ = said(simulation_check(config, narrow))
+    _, wide, few, *_ = checked(config, narrow)
     assert not plausible(wide, few, sets)
 
 

@@ -6,7 +6,8 @@ import pytest
 from studies import run_sweep
 
 from bayesrisk.exceptions import PartFileError
-from bayesrisk.experiments import load_config, parse_config, write_report
+from bayesrisk.experiments import load_config, parse_config, read_results, write_report
+from bayesrisk.experiments.runs import html as pages
 from bayesrisk.experiments.sweep import report_words
 
 
@@ -69,15 +70,21 @@ def test_found_and_right_are_told_apart(document, tmp_path):
     assert "the target counts" not in html
 
 
+def intro_of(name):
+    """Return what the report of a sample says before its numbers."""
+    question = report_words.question(load_config(name))
+    return pages.render("sweep_question.html", question=question)
+
+
 def test_the_granville_sweep_describes_its_own_adversary():
-    intro = report_words.summary(load_config("sample:granville-county-sweep"))
+    intro = intro_of("sample:granville-county-sweep")
     assert "everyone in the group" not in intro
     assert "everyone in the area of the count but the target" in intro
     assert "the area is the target's block, one of the blocks of a group" in intro
     assert "Nobody in the other blocks is known to them" in intro
     assert "also reads the noisy count of the group, and the total" in intro
     # The sweep of one level has one adversary.
-    assert "other blocks" not in report_words.summary(load_config("sample:dare-county-sweep"))
+    assert "other blocks" not in intro_of("sample:dare-county-sweep")
 
 
 def test_figures_come_as_png_and_svg(page):
@@ -123,3 +130,39 @@ def test_unfinished_sweep_has_no_report(document, tmp_path):
     with pytest.raises(PartFileError, match="missing"):
         write_report(tmp_path / "out")
     assert not (tmp_path / "out" / "report.html").exists()
+
+
+def answer_of(page):
+    text = page.read_text(encoding="utf-8")
+    start = text.index('class="answer"')
+    return " ".join(re.sub("<[^>]*>", "", text[start : text.index("</div>", start)]).split())
+
+
+def test_the_answer_comes_first_and_is_that_of_the_results(page):
+    """The posterior on average of the marked budget and prior that gain most."""
+    rows = read_results(page.parent)[1]
+    text = answer_of(page)
+    named = rows[rows["rho_name"] != ""]
+    for sensitivity, convention in ((1.0, "as in the paper"), (2.0**0.5, "as produced")):
+        own = named[(named["sensitivity"] == sensitivity)]
+        risk = own[own["quantity"] == "marginal_risk"]
+        most = risk.loc[risk["value"].idxmax()]
+        posterior = own[
+            (own["quantity"] == "marginal_posterior")
+            & (own["rho"] == most["rho"])
+            & (own["prior"] == most["prior"])
+        ]["value"].item()
+        assert convention in text
+        assert f"at {100 * posterior:.3g}%: {most['value']:.3g} times as much" in text
+
+
+def test_the_answer_of_decisions_and_of_none(document, tmp_path):
+    document["quantities"] = ["decision_accuracy", "decision_baseline"]
+    document["grid"]["prior"] = ["1/2"]
+    run_sweep(parse_config(document), tmp_path / "right")
+    text = answer_of(write_report(tmp_path / "right"))
+    assert "best guess is right in 58.9% of all cases with the released count" in text
+    assert "and in 50% without a release" in text
+    document["quantities"] = ["decision_threshold"]
+    run_sweep(parse_config(document), tmp_path / "none")
+    assert "has no averages over releases" in answer_of(write_report(tmp_path / "none"))

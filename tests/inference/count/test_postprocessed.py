@@ -93,8 +93,8 @@ def test_log_odds_to_the_documented_error_however_far_out(rho, m, mode):
     ]:
         truth = float(twin.log_odds_change(a, rho, m, n, k, mode == "exact"))
         laws = _difference.sum_laws(rho, np.array(m + 1), exact=mode == "exact", shape=())
-        wave = laws.wave(0)
-        value, _ = _postprocessed_kernels.evidence(a, n, k, laws.rates[0], wave, -wave.min())
+        ripple = laws.ripple(0)
+        value, _ = _postprocessed_kernels.evidence(a, n, k, laws.rates[0], ripple, -ripple.min())
         assert abs(value - truth) <= 2**-46 * abs(truth) + 2**-48 * (1 + rho), (n, k, a)
         if abs(truth) < 600:
             ratio = postprocessed_posterior(
@@ -127,8 +127,8 @@ def test_the_law_is_that_of_the_convolution(s2, m):
         (True, [DiscreteGaussian(s2)] * (m + 1)),
     ):
         sums = _difference.sum_laws(0.5 / s2, np.array(m + 1), exact=exact, shape=())
-        wave = sums.wave(0)
-        relative = wave[d % wave.size] - sums.rates[0] * d**2.0
+        ripple = sums.ripple(0)
+        relative = ripple[d % ripple.size] - sums.rates[0] * d**2.0
         law = convolve(*laws, tail=1e-200)
         np.testing.assert_allclose(relative, law.logpmf(d) - law.logpmf(0), rtol=0, atol=2e-13)
 

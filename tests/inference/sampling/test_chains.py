@@ -48,7 +48,20 @@ def test_errors_are_those_of_repeated_runs():
     assert spread == pytest.approx(claimed, rel=4 / np.sqrt(2 * 59))
 
 
+def test_the_estimate_of_the_target():
+    setting = {"n_siblings": 3, "rho_block": 0.5, "rho_group": 0.5, "prior": 0.5}
+    run = questions.sample(2, 4, 1, **setting, draws=500, warmup=20, chains=4, rng=1)
+    share = run.estimate(0.95)
+    assert (share.value, share.error) == (run.target_probability, run.target_error)
+    assert (share.confidence, share.method) == (0.95, "coherent")
+    assert share.upper - share.value == pytest.approx(1.959963984540054 * run.target_error)
+
+
 def test_constant_draws_have_no_error():
+    certain = {"n_siblings": 3, "rho_block": 900.0, "rho_group": 0.5, "prior": 0.5}
+    run = questions.sample(1, 4, 1, **certain, draws=20, warmup=20, chains=2, rng=1)
+    with pytest.raises(ArgumentError, match="the draws must differ for an error, got 40 equal"):
+        run.estimate(0.95)
     assert np.isnan(standard_error(np.ones((4, 100))))
     assert np.isnan(effective_size(np.random.default_rng(1).random((4, 3))))
 

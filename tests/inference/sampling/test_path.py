@@ -1,6 +1,7 @@
 """The path sampler against enumeration, its limits, and bad input."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import two_level_questions as questions
 from oracles import samplers as slow
@@ -8,7 +9,7 @@ from refusals import NOT_PRIORS, refuses
 
 from bayesrisk import ArgumentError, FiniteLaw, posterior_probability
 from bayesrisk.exceptions import ShapeError
-from bayesrisk.inference import sample_path
+from bayesrisk.inference import LeafPrior, Tree, sample_path, sample_tree
 from bayesrisk.inference.tree.path import path_posterior
 
 RUN = {"draws": 10_000, "warmup": 100, "chains": 4, "rng": 7}
@@ -107,6 +108,27 @@ def test_two_levels_are_a_path():
     )
     gap = samples.target_probability - two.target_probability
     assert abs(gap) < 4 * np.hypot(samples.target_error, two.target_error)
+
+
+def test_a_path_is_a_tree():
+    """Each group has its child on the path and one leaf for the others, known by their total."""
+    y, totals, m, rho = [2, 1, 4], [-1, 2], [27, 3], [0.1, 0.25, 0.05]
+    path = sample_path(y, totals, n_siblings=m, rho=rho, prior=0.5, **RUN)
+    rows = [("level_2", "", y[2], rho[2])]
+    for low in (1, 0):
+        rows.append((f"level_{low}", f"level_{low + 1}", y[low], rho[low]))
+        rows.append((f"others_{low}", f"level_{low + 1}", totals[low], rho[low] / m[low]))
+    tree = Tree.from_frame(pd.DataFrame(rows, columns=["node", "parent", "noisy_count", "rho"]))
+    target, flat = FiniteLaw(0, [0.5, 0.5]), LeafPrior.flat()
+    priors = [target if name == "level_0" else flat for name in tree.names[tree.leaves]]
+    whole = sample_tree(tree, leaf_prior=priors, **RUN)
+    for label in path.labels:
+        first, second = path.pmf(label), whole.pmf(label)
+        common = first.index.intersection(second.index)
+        one, two = first.loc[common], second.loc[common]
+        likely = one["probability"] > 5e-3
+        gap = (one["probability"] - two["probability"]) / np.hypot(one["error"], two["error"])
+        assert gap[likely].abs().max() < 4.0
 
 
 def test_a_deeper_path_without_budget_changes_nothing():

@@ -267,9 +267,9 @@ def test_result():
         ({"sibling_noise": "none"}, ArgumentError, "sibling_noise must be one of"),
         ({"tail": 0.5}, ArgumentError, "tail must be"),
         ({"count_priors": [None, None]}, ShapeError, "count_priors must have one entry"),
-        ({"count_priors": [0.5]}, ArgumentTypeError, "count_priors must be a single CountLaw"),
+        ({"count_priors": [0.5]}, ArgumentTypeError, "count_priors must be a CountLaw"),
         ({"count_priors": [DiscreteGaussian(1.0)]}, ArgumentError, "at most"),
-        ({"count_priors": [FiniteLaw(-2, [1.0])]}, ArgumentError, "not negative"),
+        ({"count_priors": [FiniteLaw(-2, [1.0])]}, ArgumentError, "must allow a count >= 0"),
         (
             {"count_priors": [FiniteLaw(3, [1.0])], "known_count": 9},
             ArgumentError,

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 from mpmath import mp, mpf
-from oracles import two_levels as oracle
 
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.distributions.kernels import REACH
 from bayesrisk.inference.two_levels import _kernels as kernels
-from bayesrisk.inference.two_levels.sibling_noise import MAX_RIPPLED, log_ripple
 
 
 def evidence(n, total, b, c):
@@ -69,7 +67,8 @@ def test_the_table_kernel_agrees_with_the_closed_one():
     n, total = (rng.integers(-9, 30, 50).astype(float) for _ in range(2))
     b, c = (10.0 ** rng.uniform(-3, 1, 50) for _ in range(2))
     out, work = np.empty(50), np.empty((6, 2000))
-    args = (n, total, b, c, np.zeros(1), np.empty(0), np.zeros(50, np.int64), kernels.REACH, work)
+    releases = kernels.Releases(n, total, b, c, np.zeros(50, np.int64))
+    args = (releases, kernels.Laws(np.zeros(1), np.empty(0), REACH), work)
     kernels.table_evidence(*args, out)
     np.testing.assert_allclose(out, kernels.group_evidence(n, total, b, c), rtol=1e-11, atol=1e-11)
     plain = np.empty(50)
@@ -104,7 +103,7 @@ def test_published_kernels_as_plain_python_and_in_the_deep_tails():
     odds, n, total, b, c = (np.array(column) for column in zip(*rows, strict=True))
     start, work = np.zeros(len(rows), np.int64), np.empty((6, 400))
     out, plain = np.empty(len(rows)), np.empty(len(rows))
-    args = (odds, n, total, b, c, flat, none, start, kernels.REACH, work)
+    args = (odds, kernels.Releases(n, total, b, c, start), kernels.Laws(flat, none, REACH), work)
     kernels.published_log_odds(*args, out)
     with np.errstate(all="ignore"):
         kernels.published_log_odds.py_func(*args, plain)
@@ -120,7 +119,8 @@ def test_published_thresholds_are_where_the_odds_change_sign(logit, a):
     rng = np.random.default_rng(5)
     n, total = (rng.integers(-9, 30, 40).astype(float) for _ in range(2))
     b, c = np.full(40, 0.3), np.full(40, a / 5)
-    common = (n, total, b, c, np.zeros(1), np.empty(0), np.zeros(40, np.int64), kernels.REACH)
+    releases = kernels.Releases(n, total, b, c, np.zeros(40, np.int64))
+    common = (releases, kernels.Laws(np.zeros(1), np.empty(0), REACH))
     out, work = np.empty(40), np.empty((6, 400))
     kernels.published_thresholds(logit, a, *common, work, out)
     odds = np.empty(40)
@@ -130,25 +130,3 @@ def test_published_thresholds_are_where_the_odds_change_sign(logit, a):
     plain = np.empty(40)
     kernels.published_thresholds.py_func(logit, a, *common, work, plain)
     np.testing.assert_array_equal(plain, out)
-
-
-@pytest.mark.parametrize(("rho", "m"), [(0.2, 6), (0.7, 3), (1.0, 8), (2.5, 5), (9.0, 6)])
-def test_the_ripple_against_addition_one_by_one(rho, m):
-    law = oracle.sum_pmf(rho, m, 14)
-    ripple = log_ripple(rho, m)
-    d = np.arange(-2 * m, 2 * m + 1)
-    exact = np.array([np.log(law[int(v)]) for v in d])
-    shape = ripple[d % ripple.size] - rho / m * d**2
-    likely = exact > -400.0  # beyond that the tabulated law itself is cut
-    difference = (exact - shape)[likely]
-    assert np.ptp(difference) < 2e-12
-    assert likely.sum() > 2 * m + 1
-
-
-def test_the_ripple_is_flat_for_small_budgets_and_refuses_long_sums():
-    assert log_ripple(0.12, 10**9).tolist() == [0.0]
-    assert log_ripple(3.0, 1).tolist() == [0.0]
-    assert np.ptp(log_ripple(0.126, 40)) < 1e-13
-    assert np.ptp(log_ripple(2.0, 40)) > 0.1
-    with pytest.raises(ArgumentError, match=f"<= {MAX_RIPPLED}"):
-        log_ripple(0.2, MAX_RIPPLED + 1)

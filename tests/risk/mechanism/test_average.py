@@ -1,5 +1,7 @@
 """Averages of simulated posteriors: against exact ones, and their intervals over many seeds."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -68,15 +70,15 @@ def test_bounds_hold_for_any_draws(table, p):
         lambda h, rng, size: table[h, :size], hypotheses=2, draws=40, batch=40, rng=0
     )
     result = simulated_marginal_posterior(likelihood, prior_pmf=[1.0 - p, p], truth=1)
-    ends = result.marginal_posterior_lower, result.marginal_posterior_upper
+    ends = result.marginal_posterior.lower, result.marginal_posterior.upper
     assert p <= ends[0] <= result.marginal_posterior <= ends[1] <= 1.0
     assert result.marginal_risk == pytest.approx(result.marginal_posterior / p)
-    assert 0.0 <= result.correct_decision_lower <= result.correct_decision_probability
-    assert result.correct_decision_probability <= result.correct_decision_upper <= 1.0
+    assert 0.0 <= result.correct_decision_probability.lower <= result.correct_decision_probability
+    assert result.correct_decision_probability <= result.correct_decision_probability.upper <= 1.0
     assert result.bias_bound >= 0.0
-    assert result.decision_baseline == max(p, 1.0 - p) <= result.decision_accuracy_lower
-    assert result.decision_accuracy_lower <= result.decision_accuracy
-    assert result.decision_accuracy <= result.decision_accuracy_upper <= 1.0
+    assert result.decision_baseline == max(p, 1.0 - p) <= result.decision_accuracy.lower
+    assert result.decision_accuracy.lower <= result.decision_accuracy
+    assert result.decision_accuracy <= result.decision_accuracy.upper <= 1.0
 
 
 RHO = 0.0992264
@@ -103,9 +105,10 @@ def test_intervals_cover_the_exact_average(name, streams):
     runs, inside, decided = 300, 0, 0
     for seed in range(runs):
         result = average(laws, prior, truth, draws=800, rng=seed, streams=streams)
-        inside += result.marginal_posterior_lower <= exact <= result.marginal_posterior_upper
-        decided += result.correct_decision_lower <= right <= result.correct_decision_upper
-        ends = result.decision_accuracy_lower, result.decision_accuracy_upper
+        inside += result.marginal_posterior.lower <= exact <= result.marginal_posterior.upper
+        share = result.correct_decision_probability
+        decided += share.lower <= right <= share.upper
+        ends = result.decision_accuracy.lower, result.decision_accuracy.upper
         guessed += ends[0] - 1e-12 <= accuracy <= ends[1] + 1e-12  # sums are rounded
     # The interval may cover more often than it says, never less.
     low, _ = binomial_range(runs, 0.95)
@@ -121,7 +124,7 @@ def test_the_accuracy_is_bracketed(name):
     runs, inside = 40, 0
     for seed in range(runs):
         result = average(laws, prior, truth, draws=800, rng=seed, streams="common")
-        inside += result.decision_accuracy_lower <= exact <= result.decision_accuracy_upper
+        inside += result.decision_accuracy.lower <= exact <= result.decision_accuracy.upper
         assert abs(result.decision_accuracy - exact) < 0.08
     assert inside >= binomial_range(runs, 0.95)[0]
     # The control: found, given the truth, is another number, where the threshold is not half-way.
@@ -137,7 +140,7 @@ def test_intervals_cover_where_few_releases_repeat(size):
     laws = [dict(enumerate(mass.tolist())) for mass in masses]
     exact, _ = exact_average(laws, [0.6, 0.4], 1)
     results = [average(laws, [0.6, 0.4], 1, draws=1000, rng=seed) for seed in range(100)]
-    inside = sum(r.marginal_posterior_lower <= exact <= r.marginal_posterior_upper for r in results)
+    inside = sum(r.marginal_posterior.lower <= exact <= r.marginal_posterior.upper for r in results)
     assert inside >= binomial_range(100, 0.95)[0]
     # The two estimates err on their own side, by many standard errors of their means.
     middle = np.mean([r.marginal_posterior for r in results])
@@ -157,11 +160,11 @@ def test_the_value_is_centred_and_its_error_honest_once_draws_suffice(rho, p, st
         average(laws, [1 - p, p], 1, draws=4000, rng=seed, streams=streams) for seed in range(runs)
     ]
     within = sum(
-        abs(r.marginal_posterior - exact) <= 2.093 * r.marginal_posterior_error for r in results
+        abs(r.marginal_posterior - exact) <= 2.093 * r.marginal_posterior.error for r in results
     )  # t of 19 degrees of freedom
     assert within >= binomial_range(runs, 0.95)[0]
     spread = np.std([r.marginal_posterior for r in results])
-    claimed = np.sqrt(np.mean([r.marginal_posterior_error**2 for r in results]))
+    claimed = np.sqrt(np.mean([r.marginal_posterior.error**2 for r in results]))
     # A jackknife may overstate (Efron and Stein), never understate beyond chance: the standard
     # deviation of 300 runs is known to 1 / sqrt(600), that is 4.1 %; four of those.
     assert claimed > spread * (1.0 - 4.0 * 0.041)
@@ -185,17 +188,17 @@ def test_a_mechanism_that_ignores_the_data():
     law = dict.fromkeys(range(12), 1 / 12)
     common = average([law, law], [0.7, 0.3], 1, draws=500, rng=1)
     assert common.marginal_risk == pytest.approx(1.0, abs=1e-12)
-    assert common.marginal_posterior_error == pytest.approx(0.0, abs=1e-12)
+    assert common.marginal_posterior.error == pytest.approx(0.0, abs=1e-12)
     apart = average([law, law], [0.7, 0.3], 1, draws=500, rng=1, streams="independent")
-    assert apart.marginal_risk_lower == 1.0
-    assert 1.0 <= apart.marginal_risk_upper < 1.1
+    assert apart.marginal_risk.lower == 1.0
+    assert 1.0 <= apart.marginal_risk.upper < 1.1
 
 
 def test_a_mechanism_that_leaks():
     result = average([{0: 1.0}, {1: 1.0}], [0.99, 0.01], 1, draws=2000, rng=1)
-    assert result.marginal_posterior_upper == 1.0
+    assert result.marginal_posterior.upper == 1.0
     # q = (n - 1 + a) w / (...): the lower end is 1 - (99 a / n)**2, a = 1/2.
-    assert result.marginal_posterior_lower == pytest.approx(1.0, abs=1e-3)
+    assert result.marginal_posterior.lower == pytest.approx(1.0, abs=1e-3)
     assert result.marginal_risk == pytest.approx(100.0, rel=1e-3)
     assert result.correct_decision_probability == 1.0
 
@@ -217,9 +220,13 @@ def test_common_streams_are_worth_draws():
 def test_frame_and_labels():
     result = average([{0: 0.5, 1: 0.5}, {1: 1.0}], [0.4, 0.6], 1, draws=100, rng=4)
     frame = result.to_frame()
-    assert list(frame) == list(SimulatedAverage.__dataclass_fields__)
+    estimates = {f.name for f in fields(SimulatedAverage) if f.type == "Estimate"}
+    assert estimates == {"marginal_posterior", "correct_decision_probability", "decision_accuracy"}
+    ends = {f"{name}_{end}" for name in estimates for end in ("error", "lower", "upper")}
+    assert set(frame) >= {f.name for f in fields(SimulatedAverage)} | ends
+    assert frame["marginal_risk_upper"].tolist() == [result.marginal_posterior.upper / 0.6]
     assert frame["prior"].tolist() == [0.6]
-    assert (result.status, result.draws, result.smoothing) == ("simulated", 100, 0.5)
+    assert (result.method, result.draws, result.smoothing) == ("simulated", 100, 0.5)
 
 
 @pytest.mark.parametrize(

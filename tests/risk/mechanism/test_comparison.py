@@ -132,14 +132,16 @@ def test_postprocessing_never_tells_more(rho, alternative):
     exact = br.risk.multilevel_marginal_posterior(
         noise=br.Noise(rho=[each] * effect.measured_cells), prior=0.3
     ).posterior
-    assert abs(effect.before - exact) < 5 * effect.before_error + 1e-12
-    assert effect.before_lower <= effect.before <= effect.before_upper
+    assert abs(effect.before - exact) < 5 * effect.before.error + 1e-12
+    assert effect.before.lower <= effect.before <= effect.before.upper
     # The data-processing inequality, within the error: the interval of what is left begins below.
-    assert effect.after_lower <= effect.before_upper
-    assert effect.margin > -4 * effect.margin_error
+    assert effect.after.lower <= effect.before.upper
+    assert effect.margin > -4 * effect.margin.error
     assert effect.margin == pytest.approx(effect.before - effect.after)
-    assert effect.prior <= effect.after_lower
-    assert effect.to_frame().shape == (1, 13)
+    assert effect.prior <= effect.after.lower
+    assert effect.margin.lower == effect.before.lower - effect.after.upper
+    assert effect.margin.upper == effect.before.upper - effect.after.lower
+    assert effect.to_frame().shape == (1, 15)
 
 
 def eval_fraction(text):

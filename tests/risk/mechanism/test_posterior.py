@@ -41,7 +41,7 @@ def test_one_noisy_count_is_the_closed_form(rho, p):
     result = risk(gaussian(rho), prior=p)
     assert result.method == "closed-form"
     exact = br.marginal_posterior(rho=float(eval_fraction(rho)), prior=p)
-    assert abs(result.marginal_posterior - exact) <= result.marginal_posterior_error
+    assert abs(result.marginal_posterior - exact) <= result.marginal_posterior.error
     assert result.marginal_risk == pytest.approx(
         br.marginal_risk(rho=float(eval_fraction(rho)), prior=p), rel=1e-11
     )
@@ -94,10 +94,10 @@ def test_many_noisy_counts_are_sampled_with_the_exact_posterior():
     inside, guesses, runs = 0, 0, 25
     for seed in range(runs):
         result = risk(noise, workload=workload, observed=observed, rng=seed, draws=4000)
-        inside += result.marginal_posterior_lower <= exact <= result.marginal_posterior_upper
-        guesses += result.decision_accuracy_lower <= right <= result.decision_accuracy_upper
+        inside += result.marginal_posterior.lower <= exact <= result.marginal_posterior.upper
+        guesses += result.decision_accuracy.lower <= right <= result.decision_accuracy.upper
         assert result.bias_bound == 0.0
-        assert abs(result.marginal_posterior - exact) < 6 * result.marginal_posterior_error
+        assert abs(result.marginal_posterior - exact) < 6 * result.marginal_posterior.error
     assert result.method == "closed-form likelihood, sampled releases"
     low, _ = binomial_range(runs, 0.95)
     assert inside >= low
@@ -135,9 +135,10 @@ def test_simulated_agrees_with_the_closed_form(name, parameters):
     for seed in range(2):
         close = risk(mechanism, method="simulated", rng=seed, draws=400, confidence=0.999, **choice)
         assert close.method == "simulated"
-        low, high = close.marginal_posterior_lower, close.marginal_posterior_upper
+        low, high = close.marginal_posterior.lower, close.marginal_posterior.upper
         assert low <= exact.marginal_posterior <= high
-        low, high = close.correct_decision_lower, close.correct_decision_upper
+        share = close.correct_decision_probability
+        low, high = share.lower, share.upper
         assert low <= exact.correct_decision_probability <= high
         assert high - low < 1.0
 
@@ -149,7 +150,7 @@ def test_identity_makes_certain():
     assert exact.correct_decision_probability == 1.0
     assert exact.baseline_decision_probability == 0.0
     forced = risk(make_mechanism("identity"), method="simulated")
-    assert forced.marginal_posterior_upper == 1.0
+    assert forced.marginal_posterior.upper == 1.0
     assert forced.marginal_posterior > 0.999
     assert exact.utility["mean_absolute_error"].tolist() == [0.0] * 4
 
@@ -162,8 +163,8 @@ def test_a_plug_in_that_ignores_the_data_tells_nothing():
 
 def test_a_plug_in_that_leaks_tells_everything():
     result = risk(ByHand(leaks))
-    assert result.marginal_risk_upper == pytest.approx(5.0)
-    assert result.marginal_risk_lower > 4.99
+    assert result.marginal_risk.upper == pytest.approx(5.0)
+    assert result.marginal_risk.lower > 4.99
     assert result.correct_decision_probability == 1.0
 
 
@@ -172,7 +173,7 @@ def test_a_plug_in_with_uniform_noise():
     total = BLOCK.select(tables=["total"])
     result = risk(ByHand(uniform_noise), workload=total, draws=1000, confidence=0.999)
     exact = (1.0 + 2.0 * 0.2) / 3.0
-    assert result.marginal_posterior_lower <= exact <= result.marginal_posterior_upper
+    assert result.marginal_posterior.lower <= exact <= result.marginal_posterior.upper
     assert result.marginal_posterior == pytest.approx(exact, abs=0.04)
     seen = result.likelihood.posterior([7], prior_pmf=[0.2, 0.8])
     assert seen.posterior[0] > 0.99
@@ -226,7 +227,7 @@ def test_swapping_in_the_same_units():
     )
     result = risk(swapping, observed=[("block", "colour", "2")], draws=100)
     assert result.method == "simulated"
-    assert 1.0 <= result.marginal_risk_lower <= result.marginal_risk <= 5.0
+    assert 1.0 <= result.marginal_risk.lower <= result.marginal_risk <= 5.0
 
 
 def test_absent_and_changed_together():

@@ -1,34 +1,54 @@
 """Bounds of the keys of a configuration, for pydantic: how they are checked, said and drawn up.
 
-Every fault is raised by :func:`refuse`, so that :func:`as_config_error` can name the file, the key,
-the bound and the value.
+Faults are raised by ``limits.refuse``, or by pydantic; :func:`as_config_error` names the file,
+the key, the bound and the value.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    ValidationError,
+    model_validator,
+)
 from pydantic.annotated_handlers import GetJsonSchemaHandler
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from bayesrisk._files.parse import shown
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ConfigError
+from bayesrisk.experiments.runs.limits import Bound, refuse
 
-__all__ = ["Bound", "Section", "Several", "as_config_error", "choice", "number", "refuse", "whole"]
+__all__ = [
+    "Section",
+    "Several",
+    "as_config_error",
+    "number",
+    "schema_text",
+    "whole",
+]
 
 _UNKNOWN = "unknown_key"
-
-
-def refuse(bound: str, **told: Any) -> PydanticCustomError:
-    """Return the fault that a value is not as it must be.
-
-    ``value`` is quoted instead of what was checked, ``key`` ends the name of the key, and
-    ``indexed=False`` leaves the number of the entry of a list out of it.
-    """
-    return PydanticCustomError("bound", "{bound}", {"bound": bound, **told})
+#: What pydantic's own faults say that a value must be, with what they know filled in.
+_OWN = {
+    "greater_than": "> {gt}",
+    "greater_than_equal": ">= {ge}",
+    "less_than": "< {lt}",
+    "less_than_equal": "<= {le}",
+    "int_type": "of type int",
+    "int_from_float": "of type int",
+    "float_type": "of type float",
+    "string_type": "of type str",
+    "bool_type": "of type bool",
+    "tuple_type": "a list",
+    "dataclass_type": "an object",
+}
 
 
 def as_config_error(error: ValidationError, source: str) -> ConfigError:
@@ -42,11 +62,19 @@ def as_config_error(error: ValidationError, source: str) -> ConfigError:
         return ConfigError(f"{source}: unknown key {prefix}{told['name']}; known: {known}")
     if fault["type"] == "said":
         return ConfigError(f"{source}: {key}: {told['words']}")
+    if fault["type"] == "value_error":  # of the class that is made of the values
+        return ConfigError(f"{source}: {told['error']}")
+    if fault["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
+        return ConfigError(f"{source}: unknown key {key}")
+    if fault["type"] == "missing":
+        return ConfigError(f"{source}: {key} must be given")
     key = f"{key}{told.get('key', '')}".removeprefix(".")
     if told.get("section"):
         key = f"[{key}]"
     value = told.get("value", fault["input"])
-    return ConfigError(f"{source}: {key} must be {fault['msg']}, got {shown(value)}")
+    bound = _OWN.get(fault["type"], fault["msg"].removeprefix("Input should be ")).format(**told)
+    name = f"{key} " if key else ""
+    return ConfigError(f"{source}: {name}must be {bound}, got {shown(value)}")
 
 
 def _key(place: tuple[int | str, ...], indexed: bool) -> str:
@@ -84,25 +112,6 @@ class Section(BaseModel):
     def known(cls, names: list[str]) -> list[str]:
         """Return the keys that a message about an unknown one lists."""
         return names
-
-
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """What one value must be: in words, as a check, and in the JSON Schema."""
-
-    words: str
-    check: Callable[[Any], Any]
-    drawn: dict[str, Any]
-
-    def __get_pydantic_core_schema__(self, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return the check; what it raises is a fault of ours."""
-        return core_schema.no_info_plain_validator_function(self.check)
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        """Return what an editor is told."""
-        return dict(self.drawn)
 
 
 class Several:
@@ -145,19 +154,6 @@ def whole(low: int, high: int) -> Bound:
     return Bound(words, check, {"type": "integer", "minimum": low, "maximum": high})
 
 
-def choice(options: Iterable[str], words: str = "") -> Bound:
-    """Return the bound of one of several words."""
-    known = tuple(options)
-    words = words or f"one of {', '.join(known)}"
-
-    def check(value: Any) -> str:
-        if not isinstance(value, str) or value not in known:
-            raise refuse(words, indexed=False)
-        return value
-
-    return Bound(words, check, {"enum": list(known)})
-
-
 def number(low: float, high: float, *, open_: bool = False, **told: Any) -> Bound:
     """Return the bound of a number or fraction, which is read exactly."""
     brackets = "()" if open_ else "[]"
@@ -175,3 +171,29 @@ def number(low: float, high: float, *, open_: bool = False, **told: Any) -> Boun
     ends = ("exclusiveMinimum", "exclusiveMaximum") if open_ else ("minimum", "maximum")
     drawn = [{"type": "number", ends[0]: low, ends[1]: high}, {"type": "string"}]
     return Bound(words, check, {"anyOf": drawn})
+
+
+class _Drawing(GenerateJsonSchema):
+    """TOML knows no null: what may be left out is not also null."""
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        drawn = super().default_schema(schema)
+        if drawn.get("default") is None or drawn["default"] == "":
+            drawn.pop("default", None)
+        return drawn
+
+    def encode_default(self, dft: Any) -> Any:
+        """Return a default as it is written in TOML: what has a name by its name."""
+        if isinstance(dft, list):
+            return [getattr(entry, "name", entry) for entry in dft]
+        return super().encode_default(dft)
+
+
+def schema_text(kind: type[BaseModel], title: str) -> str:
+    """Return the JSON Schema of a TOML document."""
+    schema = kind.model_json_schema(schema_generator=_Drawing)
+    schema = {"$schema": _Drawing.schema_dialect, **schema, "title": title}
+    return json.dumps(schema, indent=2, sort_keys=True) + "\n"

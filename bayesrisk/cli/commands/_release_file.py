@@ -1,0 +1,67 @@
+"""The TOML file of ``bayesrisk release`` as a pydantic model: its keys, and its JSON Schema.
+
+pydantic takes a while to import, so only what reads such a file imports this module.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from bayesrisk._files.parse import read_toml
+from bayesrisk.experiments.runs.bounds import Section, Several, as_config_error, schema_text
+from bayesrisk.experiments.runs.limits import Bound, refuse
+
+__all__ = ["ReleaseFile", "json_schema", "read_release_file"]
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise refuse("a text")
+    return value
+
+
+def _table(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise refuse("a table")
+    return value
+
+
+_TEXT = Bound("a text", _text, {"type": "string", "pattern": r"\S"})
+_TABLE = Bound("a table", _table, {"type": "object"})
+_Names = Annotated[list[Annotated[str, _TEXT]], Several()]
+
+
+class ReleaseFile(Section):
+    """What a release publishes and how it is protected; options on the command line override it."""
+
+    mechanism: Annotated[str, _TEXT] | None = Field(
+        None, description="Name of a protection, such as swapping, or of a plug-in."
+    )
+    parameters: Annotated[dict[str, Any], _TABLE] = Field(
+        {}, description="Parameters of the mechanism; it checks them itself."
+    )
+    tables: _Names | None = Field(None, description="Built-in workloads to publish.")
+    levels: _Names | None = Field(
+        None, description="Levels to publish; those of the workloads where left out."
+    )
+    only: _Names | None = Field(None, description="Tables to publish; all where left out.")
+    geography: Annotated[str, _TEXT] | None = Field(None, description="Geography of the records.")
+    schema_: Annotated[str, _TEXT] | None = Field(
+        None, alias="schema", description="Schema of a file of records; that of the tables."
+    )
+
+
+def read_release_file(file: Path) -> dict[str, Any]:
+    """Return the keys that a file gives, each checked; the message of a fault names the file."""
+    document = read_toml(file)
+    try:
+        read = ReleaseFile.model_validate(document)
+    except ValidationError as error:
+        raise as_config_error(error, str(file)) from error
+    return read.model_dump(by_alias=True, exclude_unset=True)
+
+
+def json_schema() -> str:
+    """Return the JSON Schema of the file, which an editor can use."""
+    return schema_text(ReleaseFile, "Release of bayesrisk")

@@ -1,0 +1,133 @@
+"""Pages: every text escaped, no control characters, nothing loaded, templates in the package."""
+
+import re
+import subprocess
+import sys
+from importlib.resources import files
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from jinja2 import Template, UndefinedError, meta
+
+from bayesrisk.experiments.runs import html
+
+TEMPLATES = files("bayesrisk.experiments") / "templates"
+REPORTS = ("sweep.html", "reidentification.html", "occupancy.html")
+HOSTILE = "<script>alert('1')</script>\x00\x1b[31m\" onload=\"x\u202e&{{ 7 * 7 }}"
+OCCUPANCY = {
+    "title": HOSTILE,
+    "confidence": HOSTILE,
+    "rows": [
+        {
+            "protection": "none",
+            "blocks": 10,
+            "violating": 3,
+            "putative": 2,
+            "confirmed": 2,
+            "infeasible": 1,
+            **{
+                f"{n}{end}": 0.5
+                for n in ("precision", "recall")
+                for end in ("", "_lower", "_upper")
+            },
+            "precision_baseline": 0.3,
+            "recall_baseline": 0.2,
+        }
+    ],
+    "words": {"none": HOSTILE},
+    "source": HOSTILE,
+    "settings_title": HOSTILE,
+    "settings": HOSTILE,
+}
+
+
+def hostile_page():
+    frame = pd.DataFrame({HOSTILE: [HOSTILE, "b"], "x": [1.0, np.nan]})
+    drawn = html.Figure(HOSTILE, 900, "AAAA")
+    return html.render(
+        "occupancy.html", **OCCUPANCY, figures=[drawn], tables=[html.table(frame, HOSTILE)]
+    )
+
+
+def test_no_text_becomes_markup():
+    page = hostile_page()
+    assert "<script" not in page
+    assert 'onload="' not in page
+    assert "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;" in page
+    assert "49" not in page.split("</style>")[1]
+    # Each place that takes a text took this one: title twice, caption and its alternative, ...
+    assert page.count("&lt;script&gt;") >= 12
+
+
+def test_control_characters_are_replaced():
+    page = hostile_page()
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e]", page)
+    assert "\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}[31m" in page
+
+
+def test_the_escaping_can_be_missed():
+    """The same page from an environment that does not escape fails the first test."""
+    assert "<script" in Template("{{ name }}").render(name=HOSTILE)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_every_report_stands_on_the_base(name):
+    text = (TEMPLATES / name).read_text(encoding="utf-8")
+    assert '{% extends "base.html" %}' in text
+    assert "{% block answer %}" in text
+    assert not re.search(r"\|\s*safe|autoescape", text)
+
+
+def test_the_page_loads_nothing_and_prints_whole():
+    page = hostile_page()
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1)
+    assert policy.startswith("default-src 'none'; img-src data:;")
+    assert "script" not in policy
+    assert not re.search(r'(src|href)="(?!data:)', page)
+    assert 'name="viewport"' in page
+    print_style = page[page.index("@media print") : page.index("</style>")]
+    assert "overflow: visible" in print_style  # no scroll bars, no cut table
+    assert "details::details-content { content-visibility: visible" in print_style
+    assert page.index('class="answer"') < page.index("<img") < page.index("<table")
+
+
+def test_a_name_that_nobody_gave_is_an_error():
+    with pytest.raises(UndefinedError, match="rows"):
+        html.render("occupancy.html", **{k: v for k, v in OCCUPANCY.items() if k != "rows"})
+    with pytest.raises(UndefinedError):
+        html.render("occupancy.html", **OCCUPANCY, figures=[])
+
+
+def test_templates_are_part_of_the_package():
+    names = {file.name for file in TEMPLATES.iterdir()}
+    assert {"base.html", "pieces.html", "style.css", *REPORTS} <= names
+    environment = html._environment()
+    for name in names:
+        source = environment.loader.get_source(environment, name)[0]
+        parsed = environment.parse(source)
+        assert set(meta.find_referenced_templates(parsed)) <= names
+
+
+def test_numbers_are_text_of_five_digits():
+    made = html.table(pd.DataFrame({"a_b": [1 / 3, 12.0, 1.0]}), "c")
+    assert made == html.Table("c", ["a b"], [["0.33333"], ["12"], ["1"]])
+    wide = html.rounded(pd.DataFrame({"x": [0.5], "x_lower": [0.25], "x_upper": [np.nan]}))
+    assert wide.to_dict("records") == [{"x": "0.500", "x interval": "0.250 to –"}]
+
+
+def test_a_figure_is_as_wide_as_it_was_drawn(tmp_path):
+    drawn = matplotlib.figure.Figure(figsize=(4.0, 3.0))
+    made = html.figure(drawn, tmp_path / "f", "c")
+    assert (made.caption, made.width) == ("c", 500)
+    assert made.data.startswith("iVBORw0KGgo")  # a PNG in base 64
+    assert {file.name for file in tmp_path.iterdir()} == {"f.png", "f.svg"}
+
+
+def test_only_a_report_loads_the_templates():
+    code = (
+        "import sys; import bayesrisk.experiments as e; e.write_report; "
+        "assert 'jinja2' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
