@@ -327,7 +327,7 @@ def sample_tree(
     if not keep.size:
         raise ArgumentError("nodes must name at least one node, got none")
     if np.any(tree.exact >= 0):
-        node = tree.names[np.argmax(tree.exact >= 0)]
+        node = tree.names[int(np.argmax(tree.exact >= 0))]
         raise ArgumentError(
             "tree must have no exact count to be sampled (the moves of a chain change every "
             f"total; tree_posterior takes them), got one for node {shown(node)}"

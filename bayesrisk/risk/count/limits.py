@@ -64,7 +64,8 @@ def _average_limit(limit: float, prior: float, levels: int) -> float:
         low = 0.5 * np.log(limit) / levels  # the average is below exp(2 rho) for every prior
 
         def excess(log_rho: float) -> float:
-            return np.log(_average(np.exp(log_rho), prior, levels) / limit) + 0.5 * TOLERANCE
+            ratio = _average(float(np.exp(log_rho)), prior, levels) / limit
+            return float(np.log(ratio)) + 0.5 * TOLERANCE
 
         return float(np.exp(brentq(excess, np.log(0.99 * low), np.log(SMOOTH), xtol=1e-13)))
     rho = SMOOTH

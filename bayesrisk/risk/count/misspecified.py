@@ -145,7 +145,7 @@ def _likelihoods(law: NoiseLaw, release: NDArray[np.int64]) -> FloatArray:
     """Return the probability of each release without the target and with it."""
     both = [np.asarray(law.logpmf(release - x), dtype=float) for x in (0, 1)]
     with np.errstate(under="ignore"):
-        return np.exp(np.stack(both))
+        return np.asarray(np.exp(np.stack(both)))
 
 
 def misspecified_risk(

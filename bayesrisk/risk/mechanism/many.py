@@ -155,7 +155,8 @@ def mechanism_risk_of_many(
         done += len(frame)
         if progress is not None:
             progress(done, rows.size)
-    return pd.concat([found[i] for i in range(len(pieces))], ignore_index=True)
+    whole: pd.DataFrame = pd.concat([found[i] for i in range(len(pieces))], ignore_index=True)
+    return whole
 
 
 @dataclass(eq=False)

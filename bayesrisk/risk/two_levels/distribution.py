@@ -91,7 +91,7 @@ def _law(settings: model.Settings, truths: list[grid.Truth], weights: FloatArray
     i, j = np.nonzero(joint)
     n, total, mass = around.group[i].astype(float), around.siblings[j].astype(float), joint[i, j]
     noise, pmf = grid.block_noise(settings)
-    d = noise + float(truths[0].target if settings.block else 0)
+    d = noise.astype(np.float64) + float(truths[0].target if settings.block else 0)
     if not settings.published:
         others = model.group_evidence(settings, n, total)
         others = np.clip(np.broadcast_to(others, n.shape), -_CERTAIN, _CERTAIN)
