@@ -80,7 +80,7 @@ _add(
 )
 _add(app, "Risk", sweep, "bayesrisk sweep sample:dare-county-sweep -o out --workers 2")
 _add(app, "Risk", report, "bayesrisk report out")
-_add(app, "Risk", convert, "bayesrisk convert --rho 2.56 --delta 1e-10")
+_add(app, "Risk", convert, "bayesrisk convert --max-risk 1.5 --prior 1/10")
 _add(
     app,
     "Risk",

@@ -57,6 +57,32 @@ class FiniteLaw(CountLaw):
         self._lower = np.concatenate(([0.0], np.cumsum(self._pmf)))
         self._upper = np.concatenate((np.cumsum(self._pmf[::-1])[::-1], [0.0]))
 
+    @classmethod
+    def point(cls, value: int) -> "FiniteLaw":
+        """Return the law that has one value: a count known exactly, such as an invariant.
+
+        Parameters
+        ----------
+        value : int
+            The value.
+
+        Returns
+        -------
+        FiniteLaw
+            With probability 1 at ``value``.
+
+        Raises
+        ------
+        ArgumentError
+            If ``value`` is not a whole number.
+
+        Examples
+        --------
+        >>> print(FiniteLaw.point(7).mean())
+        7.0
+        """
+        return cls(value, [1.0])
+
     @property
     def probabilities(self) -> NDArray[np.float64]:
         """Probabilities of the consecutive integers of the support (read-only)."""

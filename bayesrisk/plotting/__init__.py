@@ -5,6 +5,7 @@ sweep, or your own) and returns the Matplotlib Axes, or an array of them where t
 panels, in reading order.  A notebook shows the whole figure.  Pass your own as ``ax``.
 """
 
+from bayesrisk.plotting._canvas import Axes as Axes
 from bayesrisk.plotting._canvas import Panels as Panels
 from bayesrisk.plotting._canvas import Where as Where
 from bayesrisk.plotting._canvas import figure_of, save_figure
@@ -14,6 +15,7 @@ from bayesrisk.plotting.block import (
     plot_levels,
     plot_marginal_risk,
     plot_released_count,
+    plot_risk_distribution,
 )
 from bayesrisk.plotting.claims import plot_claims
 from bayesrisk.plotting.diagnostics import plot_autocorr, plot_posterior, plot_rank, plot_trace
@@ -65,6 +67,7 @@ __all__ = [
     "plot_rank",
     "plot_reidentification",
     "plot_released_count",
+    "plot_risk_distribution",
     "plot_statements",
     "plot_trace",
     "plot_tradeoff",

@@ -24,6 +24,7 @@ __all__ = [
     "plot_levels",
     "plot_marginal_risk",
     "plot_released_count",
+    "plot_risk_distribution",
 ]
 
 
@@ -217,3 +218,44 @@ def plot_levels(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
         ratio_axis(right, frame["marginal_risk"])
         legend(right, smallest_first=True)
         return both
+
+
+def plot_risk_distribution(
+    frame: pd.DataFrame, *, mean: float | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw how often each risk ratio is exceeded over releases.
+
+    Distributions draw themselves (:meth:`bayesrisk.risk.RiskDistribution.plot`); this is for frames
+    that look like theirs.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns ``risk_ratio`` and ``exceeds``.
+    mean : float, optional
+        Average ratio, to be marked.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        One panel with one line of steps, the ratio on a logarithmic axis.
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing or there is no row.
+    """
+    require(frame, ("risk_ratio", "exceeds"))
+    with style():
+        axes = panel(ax, 5.2, 3.3)
+        axes.step(frame["risk_ratio"], frame["exceeds"], where="post", color="C0")
+        axes.set(
+            xscale="log",
+            xlabel="posterior / prior",
+            ylabel="probability of a release\nwith a larger ratio",
+            ylim=(-0.02, 1.02),
+        )
+        mark(axes, {} if mean is None else {"mean": mean})
+        return axes

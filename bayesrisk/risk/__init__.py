@@ -12,13 +12,24 @@ from bayesrisk.risk.count.averages import (
     marginal_risk,
 )
 from bayesrisk.risk.count.blocks import BlockRisk, block_risk
+from bayesrisk.risk.count.distribution import RiskDistribution, risk_distribution
+from bayesrisk.risk.count.epsilon import (
+    attainable_epsilon,
+    decision_epsilon,
+    implied_epsilon,
+)
+from bayesrisk.risk.count.limits import rho_for_risk
+from bayesrisk.risk.count.misspecified import MisspecifiedRisk, misspecified_risk
 from bayesrisk.risk.count.postprocessing import (
     PostprocessingComparison,
     compare_postprocessing,
     postprocessed_marginal_posterior,
 )
 from bayesrisk.risk.count.scenarios import SCENARIOS, Scenario
-from bayesrisk.risk.count.several_levels import multilevel_marginal_posterior
+from bayesrisk.risk.count.several_levels import (
+    multilevel_decision_accuracy,
+    multilevel_marginal_posterior,
+)
 from bayesrisk.risk.count.unprocessed import before_postprocessing
 from bayesrisk.risk.linkage.agreement import Agreement, compare_with_truth
 from bayesrisk.risk.linkage.majority import MajorityInference, majority_inference
@@ -32,6 +43,7 @@ from bayesrisk.risk.mechanism.comparison import (
     compare_mechanisms,
     postprocessing_effect,
 )
+from bayesrisk.risk.mechanism.many import mechanism_risk_of_many
 from bayesrisk.risk.mechanism.posterior import MechanismRisk, mechanism_risk
 from bayesrisk.risk.mechanism.question import MechanismOptions, MechanismQuestion
 from bayesrisk.risk.mechanism.utility import release_utility
@@ -79,16 +91,19 @@ __all__ = [
     "MechanismOptions",
     "MechanismQuestion",
     "MechanismRisk",
+    "MisspecifiedRisk",
     "OccupancyBlockRisk",
     "PostprocessingComparison",
     "PostprocessingEffect",
     "Reidentification",
     "RepeatedMicrodata",
+    "RiskDistribution",
     "Scenario",
     "SimulatedAverage",
     "Statements",
     "TradeOffCurve",
     "TwoLevels",
+    "attainable_epsilon",
     "before_postprocessing",
     "block_risk",
     "claim_examples",
@@ -101,13 +116,18 @@ __all__ = [
     "correct_decision_probability",
     "count_claims",
     "decision_accuracy",
+    "decision_epsilon",
     "first_look",
+    "implied_epsilon",
     "inference_without_record",
     "majority_inference",
     "marginal_count_posterior",
     "marginal_posterior",
     "marginal_risk",
     "mechanism_risk",
+    "mechanism_risk_of_many",
+    "misspecified_risk",
+    "multilevel_decision_accuracy",
     "multilevel_marginal_posterior",
     "occupancy_block_risk",
     "occupancy_linkage",
@@ -121,6 +141,8 @@ __all__ = [
     "repeated_microdata",
     "residual_risk",
     "rho_for_advantage",
+    "rho_for_risk",
+    "risk_distribution",
     "sampling_ranking",
     "simulated_marginal_posterior",
     "simulated_tradeoff",

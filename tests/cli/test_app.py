@@ -93,6 +93,24 @@ def test_risk_of_a_negative_count_and_options(run):
         (("--sigma2", "5"), {"rho": 0.1}),
         (("--rho", "0.1", "--sensitivity", "change-one"), {"sigma2": 10.0}),
         (("--epsilon", "17.158308712104745", "--delta", "1e-10"), {"rho": 2.56}),
+        (
+            ("--max-risk", "1.5", "--prior", "1/10", "--delta", "1e-10"),
+            {
+                "rho": 0.27949084646,
+                "sigma2": 1.78896735379,
+                "rho_add_remove": 0.27949084646,
+                "rho_change_one": 0.55898169292,
+                "epsilon": 4.98752818319,
+            },
+        ),
+        (
+            ("--max-risk", "1.5", "--prior", "1/10", "--sensitivity", "change-one"),
+            {"rho": 0.55898169292, "sigma2": 1.78896735379, "rho_add_remove": 0.27949084646},
+        ),
+        (
+            ("--max-risk", "3", "--prior", "1/10", "--probability", "0.99"),
+            {"rho": 0.12272061063},
+        ),
     ],
 )
 def test_convert(run, options, expected):
@@ -118,6 +136,14 @@ def test_convert(run, options, expected):
         ),
         (("convert", "--rho", "1", "--sigma2", "1"), "give exactly one of --rho"),
         (("convert", "--delta", "0.1"), "give exactly one of --rho"),
+        (
+            ("convert", "--rho", "1", "--max-risk", "2", "--prior", ".1"),
+            "give exactly one of --rho",
+        ),
+        (("convert", "--max-risk", "2"), "--max-risk needs a --prior"),
+        (("convert", "--rho", "1", "--prior", ".1"), "--prior and --probability belong with"),
+        (("convert", "--max-risk", "2", "--prior", ".5"), "--max-risk must be below 1 / prior = 2"),
+        (("convert", "--max-risk", ".5", "--prior", ".1"), "--max-risk must be > 1, got 0.5"),
         (("sweep", "no.toml", "-o", "x"), "no such file or folder: no.toml"),
         (("sweep", "sample:dare-county-sweep", "-o", "x", "--shard", "2"), "--shard must be i/n"),
         (("report", "nowhere"), "holds no sweep"),

@@ -226,6 +226,27 @@ def multilevel_marginal_risk(rhos, prior, dps=30):
         return total / mass
 
 
+def ratio_law(rhos, prior, there=True, mass=1e-16):
+    """Return [(risk ratio, probability)] of every combination of releases, by nested loops."""
+    levels = []
+    for rho in rhos:
+        reach = int(math.sqrt(-math.log(mass) / rho)) + 2
+        weights = {j: math.exp(-rho * j * j) for j in range(-reach, reach + 1)}
+        z = math.fsum(weights.values())
+        sign = 1 if there else -1
+        levels.append([(rho * (2 * j + sign), w / z) for j, w in weights.items()])
+    law = []
+    for combination in itertools.product(*levels):
+        evidence = math.fsum(e for e, _ in combination)
+        law.append(
+            (
+                1.0 / (prior + (1.0 - prior) * math.exp(-evidence)),
+                math.prod(w for _, w in combination),
+            )
+        )
+    return sorted(law)
+
+
 def correct_decision_probability(rho, prior, dps=DIGITS):
     """Return P(posterior >= 1/2) over releases around k + 1 = 1; None if a posterior is 1/2."""
     with mp.workdps(dps):

@@ -131,3 +131,18 @@ def correct_decision(N_true, x_true, *, m, a, b, p, k, solve, reach):
         correct += w * (decision == x_true)
         mean += w * (target if x_true == k + 1 else 1.0 - target)
     return correct, mean
+
+
+def ratio_law(N_true, x_true, *, m, a, b, p, k, solve, reach):
+    """Return [(risk ratio, probability)] over all releases, ``solve`` giving P(X = k + 1)."""
+    ry, rn, rs = reach
+    fy = {e: math.exp(-a * e * e) for e in range(-ry, ry + 1)}
+    fn = {e: math.exp(-b * e * e) for e in range(-rn, rn + 1)}
+    fs = sum_pmf(a, m, rs)
+    z = sum(fy.values()) * sum(fn.values())
+    law = []
+    for ey, en, es in itertools.product(fy, fn, fs):
+        w = fy[ey] * fn[en] * fs[es] / z
+        if w > 1e-16:
+            law.append((solve(x_true + ey, N_true + en, N_true - x_true + es) / p, w))
+    return sorted(law)

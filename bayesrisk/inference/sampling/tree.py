@@ -291,8 +291,8 @@ def sample_tree(
     Raises
     ------
     ArgumentError
-        If an argument is out of range, a prior allows nothing, the tree has bounds, or the
-        posterior of a leaf is improper (flat, with no release about it).
+        If an argument is out of range, a prior allows nothing, the tree has bounds or exact
+        counts, or the posterior of a leaf is improper (flat, with no release about it).
     ArgumentTypeError
         If ``tree`` or ``leaf_prior`` is of another type.
     DataError
@@ -328,6 +328,12 @@ def sample_tree(
     keep = np.array([tree.index(name) for name in labels], dtype=np.int64)
     if not keep.size:
         raise ArgumentError("nodes must name at least one node, got none")
+    if np.any(tree.exact >= 0):
+        node = tree.names[int(np.argmax(tree.exact >= 0))]
+        raise ArgumentError(
+            "tree must have no exact count to be sampled (the moves of a chain change every "
+            f"total; tree_posterior takes them), got one for node {shown(node)}"
+        )
     leaves = _leaves(tree)
     tables = _leaf_tables(tree, leaves, _choices(tree, leaves, leaf_prior))
     model = kernels.TreeModel(

@@ -122,6 +122,38 @@ def _use_bounds(
             inner[u] = table
 
 
+def _unit_tables(
+    tree: Tree,
+    unit_of: IntArray,
+    laws: FloatArray,
+    tables: Sequence[LogTable | None],
+    node_tables: Mapping[int, LogTable],
+) -> tuple[list[LogTable | None], dict[int, LogTable]]:
+    """Return the table of each leaf, and those of other units: priors and exact counts together.
+
+    Nodes with one child share a unit, and its count.
+    """
+    exact = {
+        int(v): LogTable(int(tree.exact[v]), np.zeros(1)) for v in np.flatnonzero(tree.exact >= 0)
+    }
+    inner: dict[int, LogTable] = {}
+    for node, table in [*node_tables.items(), *exact.items()]:
+        unit = int(unit_of[node])
+        inner[unit] = _product(inner[unit], table) if unit in inner else table
+    leaf_tables = list(tables)
+    for i, unit in enumerate(unit_of[tree.leaves].tolist()):
+        if unit not in inner:
+            continue
+        known = inner.pop(unit)
+        own = leaf_tables[i]
+        if own is not None:
+            known = _product(own, known)
+        elif known.start > 1 and np.isneginf(laws[i, 2]):  # a hurdle that allows 0 and 1 alone
+            raise ArgumentError(f"leaf_prior must allow the exact count, got {known.start}")
+        leaf_tables[i] = known
+    return leaf_tables, inner
+
+
 def make_plan(
     tree: Tree,
     laws: FloatArray,
@@ -148,14 +180,8 @@ def make_plan(
     parts: list[FloatArray] = [np.zeros(0)]
     placed: dict[int, int] = {}
     total = 0
-    inner: dict[int, LogTable] = {}
-    for node, table in node_tables.items():  # nodes with one child share a unit, and its count
-        unit_id = int(unit_of[node])
-        inner[unit_id] = _product(inner[unit_id], table) if unit_id in inner else table
-    leaf_tables = {
-        leaf: _product(table, inner.pop(leaf)) if table is not None and leaf in inner else table
-        for leaf, table in zip(unit_of[tree.leaves].tolist(), tables, strict=True)
-    }
+    leaf_list, inner = _unit_tables(tree, unit_of, laws, tables, node_tables)
+    leaf_tables = dict(zip(unit_of[tree.leaves].tolist(), leaf_list, strict=True))
     bounds = np.stack([np.zeros(n, dtype=np.int64), np.full(n, MAX_COUNT)], axis=1)
     if tree.is_bounded:
         np.maximum.at(bounds[:, 0], unit_of, tree.lower)

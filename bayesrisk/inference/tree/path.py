@@ -197,7 +197,8 @@ def path_posterior(
     sibling_rho : array_like, shape () or (levels - 1,), optional
         Budget r of each of the other children; by default that of the level below, ``rho[:-1]``.
     count_priors : sequence of CountLaw or None, length levels - 1, optional
-        Prior on the count of each group, with finite support; None is flat on 0, 1, 2, ...
+        Prior on the count of each group, with finite support; None is flat on 0, 1, 2, ...  A
+        count that was published exactly, or is known, is ``FiniteLaw.point(count)``.
     sensitivity : float, default 1.0
         L2 sensitivity that the budgets refer to: ``sigma2 = sensitivity**2 / (2 rho)``.
     sibling_noise : {"approximate", "exact"}, default "approximate"
@@ -380,6 +381,7 @@ def _plan(path: _Path, levels: int, k: int, p: float, *, exact: bool) -> tuple[P
         prior=np.full(up.size, np.nan),
         lower=np.zeros(up.size, dtype=np.int64),
         upper=np.full(up.size, check.MAX_COUNT),
+        exact=none,
     )
     laws = np.tile([0.0, 1.0, 0.0], (leaves.size, 1))
     plan = make_plan(tree, laws, [tables.get(int(v)) for v in leaves], factors)

@@ -197,7 +197,8 @@ def tree_posterior(
     with :math:`\lambda_v = 1 / (2 \sigma_v^2)`, restricted to :math:`\ell_v \le X_v \le u_v` where
     the tree has bounds (an exact total has both equal), by sum-product: messages up the tree are
     convolutions over siblings, messages down it correlations, both along a balanced binary tree
-    of siblings.
+    of siblings.  A node whose count is known exactly (``exact_count`` of the table) has no other:
+    the limit of noise 0, taken as an equation.
 
     Parameters
     ----------

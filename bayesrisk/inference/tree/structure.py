@@ -55,6 +55,8 @@ class Tree:
         What is known exactly: the count is at least ``lower`` (0 where nothing is known) and at
         most ``upper`` (2**52 where nothing is).  Tightened up the tree: a count is at least the
         sum of what its children are at least, and at most that of what they are at most.
+    exact : ndarray of int64
+        Count that was published without noise; -1 where none was.
 
     Examples
     --------
@@ -83,10 +85,11 @@ class Tree:
     prior: NDArray[np.float64]
     lower: NDArray[np.int64]
     upper: NDArray[np.int64]
+    exact: NDArray[np.int64]
 
     @property
     def is_bounded(self) -> bool:
-        """Whether anything is known exactly of a count, beyond that it is not negative."""
+        """Whether bounds are known of a count, beyond that it is not negative."""
         return bool((self.lower > 0).any() or (self.upper < check.MAX_COUNT).any())
 
     @property
@@ -139,8 +142,9 @@ class Tree:
             string for the root), ``noisy_count`` (whole number, may be negative; missing for no
             release), and ``rho`` (zCDP budget; 0 or missing for no release) or ``sigma2`` (scale
             of the noise; missing for no release).  For leaves with a target also ``known_count``
-            and ``prior``, both or neither in a row.  For what is known exactly ``lower`` and
-            ``upper`` (whole numbers >= 0, missing for unknown): equal ones are an exact total.
+            and ``prior``, both or neither in a row.  For nodes whose true count was published too,
+            or is known (an invariant), also ``exact_count``, >= 0; for what is known to bound a
+            count, ``lower`` and ``upper`` (whole numbers >= 0, missing for unknown).
         sensitivity : float, default 1.0
             L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
 
@@ -167,6 +171,10 @@ class Tree:
         noisy, released = _whole_column(frame, "noisy_count", names, lower=-check.MAX_COUNT)
         precision = np.where(released, precision, 0.0)
         known, prior = _targets(frame, names)
+        exact = np.full(len(frame), -1, dtype=np.int64)
+        if "exact_count" in frame.columns:
+            counts, given = _whole_column(frame, "exact_count", names, lower=0)
+            exact = np.where(given, counts, -1)
         n_children = np.bincount(parent[1:], minlength=parent.size)
         first_child = np.concatenate(([0], np.cumsum(n_children))).astype(np.int64)
         has_target = known[order] >= 0
@@ -189,6 +197,7 @@ class Tree:
             prior=prior[order],
             lower=lower,
             upper=upper,
+            exact=exact[order],
         )
         for value in vars(tree).values():
             if isinstance(value, np.ndarray):

@@ -146,8 +146,13 @@ def target_posteriors(
     if not leaves.size:
         raise DataError("tree must have a leaf with known_count and prior, got none")
     k, prior, unit = tree.known_count[leaves], tree.prior[leaves], plan.unit_of[leaves]
-    step = _prior_steps(plan, unit, k, tree.names[leaves])
-    posterior, bound = _at_once(plan, unit, k, prior, step, tail)
+    # A leaf that was published exactly settles its own target; it shares nothing with the others.
+    settled = np.isin(unit, plan.unit_of[tree.exact >= 0])
+    posterior, bound = np.empty(unit.size), np.ones(unit.size)
+    if not settled.all():
+        own = ~settled
+        step = _prior_steps(plan, unit[own], k[own], tree.names[leaves[own]])
+        posterior[own], bound[own] = _at_once(plan, unit[own], k[own], prior[own], step, tail)
     for i in np.flatnonzero(bound > tail).tolist():
         # Nearly impossible under leaf_prior: the windows of all targets cannot reach this one.
         posterior[i], bound[i] = _one_by_one(tree, leaf_prior, int(leaves[i]), tail)

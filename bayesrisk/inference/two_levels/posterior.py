@@ -210,6 +210,7 @@ def hierarchical_posterior(
         Others in the block known to have them, k.
     group_prior : CountLaw, optional
         Prior on the group count N: any law with finite support.  By default flat on 0, 1, 2, ...
+        A count that is published exactly is ``FiniteLaw.point(count)``, with ``rho_group=0``.
     sensitivity : array_like, default 1.0
         L2 sensitivity that both budgets refer to: ``sigma2 = sensitivity**2 / (2 rho)``.
     conditionals : {"coherent", "as-published"}, default "coherent"

@@ -16,19 +16,40 @@ __all__ = ["PartnerSearch"]
 _FIRST = 8  # blocks of the first query
 
 
+class _Nearest:
+    """Blocks in the order of their distance from one of them; answers are kept.
+
+    They do not depend on chance, so that many searches may share them.
+    """
+
+    def __init__(self, blocks: IntArray, points: NDArray[np.float64]) -> None:
+        self.blocks, self._points = blocks, points
+        self._tree = cKDTree(points[blocks])
+        self._kept: dict[tuple[int, int], list[int]] = {}
+
+    def of(self, block: int, size: int) -> list[int]:
+        """Return the ``size`` nearest blocks of a block."""
+        if (block, size) not in self._kept:
+            _, at = self._tree.query(self._points[block], k=size)
+            self._kept[block, size] = self.blocks[np.atleast_1d(at)].tolist()
+        return self._kept[block, size]
+
+
 class _Class:
     """Free units of one region and one swap-key class, by block."""
 
-    def __init__(self, blocks: IntArray, members: list[list[int]], points: NDArray[np.float64]):
+    def __init__(
+        self, members: list[list[int]], points: NDArray[np.float64], nearest: _Nearest
+    ) -> None:
         self._points = points  # coordinates of every block
-        self._members = dict(zip(blocks.tolist(), members, strict=True))
+        self._members = dict(zip(nearest.blocks.tolist(), members, strict=True))
         self._live = len(self._members)
-        self._build()
+        self._nearest = nearest
 
     def _build(self) -> None:
-        self._blocks = np.array([b for b, m in self._members.items() if m], dtype=np.int64)
-        if self._blocks.size:
-            self._tree = cKDTree(self._points[self._blocks])
+        blocks = np.array([b for b, m in self._members.items() if m], dtype=np.int64)
+        if blocks.size:
+            self._nearest = _Nearest(blocks, self._points)
 
     def remove(self, unit: int, block: int) -> None:
         """Take a unit out, as it is swapped now."""
@@ -36,24 +57,24 @@ class _Class:
         members.remove(unit)
         if not members:
             self._live -= 1
-            if 2 * self._live < len(self._blocks):
+            if 2 * self._live < len(self._nearest.blocks):
                 self._build()
 
     def nearest(self, block: int, wanted: int) -> list[int]:
         """Return up to ``wanted`` free units of other blocks, nearest blocks first."""
         others = self._live - bool(self._members[block])
+        count = len(self._nearest.blocks)
         found: list[int] = []
         k = _FIRST
         while others:
-            size = min(k, len(self._blocks))
-            _, at = self._tree.query(self._points[block], k=size)
+            size = min(k, count)
             found = []
-            for other in self._blocks[np.atleast_1d(at)].tolist():
+            for other in self._nearest.of(block, size):
                 if other != block:
                     found.extend(self._members[other][: wanted - len(found)])
                     if len(found) == wanted:
                         return found
-            if size == len(self._blocks):
+            if size == count:
                 break
             k *= 4
         return found
@@ -74,6 +95,8 @@ class PartnerSearch:
         How many of the nearest a partner is chosen among.
     rng : Generator
         Source of randomness.
+    nearest : dict, optional
+        The blocks of each class by distance, filled when first needed; many searches may share it.
     """
 
     def __init__(
@@ -84,7 +107,9 @@ class PartnerSearch:
         *,
         neighbours: int,
         rng: np.random.Generator,
+        nearest: dict[int, _Nearest] | None = None,
     ) -> None:
+        self._nearest = {} if nearest is None else nearest
         self._group, self._block = group.tolist(), block.tolist()
         self._points, self._neighbours, self._rng = points, neighbours, rng
         # Units of one block are equally near: the order among them is left to chance.
@@ -102,7 +127,9 @@ class PartnerSearch:
             blocks = np.array([self._block[u] for u in units.tolist()], dtype=np.int64)
             distinct, at = np.unique(blocks, return_index=True)
             members = [part.tolist() for part in np.split(units, at[1:])]
-            self._classes[number] = _Class(distinct, members, self._points)
+            if number not in self._nearest:
+                self._nearest[number] = _Nearest(distinct, self._points)
+            self._classes[number] = _Class(members, self._points, self._nearest[number])
         return self._classes[number]
 
     def swap(self, unit: int) -> bool:

@@ -24,6 +24,7 @@ from bayesrisk.mechanisms.swapping._risk_tiers import (
     tiers_of,
 )
 from bayesrisk.mechanisms.swapping._units import Units, swap_units
+from bayesrisk.mechanisms.swapping.prepared import Plan, PreparedSwapping
 from bayesrisk.mechanisms.tabulation import true_tables
 from bayesrisk.release import MechanismSpec, TrueCounts
 from bayesrisk.tables import Geography, Microdata, Records, Table, Workload, as_microdata
@@ -194,7 +195,43 @@ class Swapping(BaseMechanism):
             If persons and households do not fit together.
         """
         random = generator(rng, optional=True)
-        data = as_microdata(microdata)
+        return self._swapped(self._plan(as_microdata(microdata)), random)
+
+    def prepare(self, microdata: Microdata | Records, *, workload: Workload) -> PreparedSwapping:
+        """Return everything that does not depend on chance, for many releases of one truth.
+
+        Parameters
+        ----------
+        microdata : Microdata or Records
+            The records.
+        workload : Workload
+            Tables to publish.
+
+        Returns
+        -------
+        PreparedSwapping
+            Its ``draw(rng)`` is ``release(microdata, workload=workload, rng=rng)``.
+
+        Raises
+        ------
+        ArgumentError
+            If a column or level is absent.
+        DataError
+            If persons and households do not fit together.
+        """
+        plan = self._plan(as_microdata(microdata))
+        return PreparedSwapping(
+            plan=plan,
+            spec=self.spec,
+            unit=self._unit,
+            workload=workload,
+            records=plan.data.for_schema(workload.schema),
+            partners=lambda rng: self._partners(plan, rng)[0],
+            protect=lambda rng: self._tables(plan, workload, rng),
+        )
+
+    def _plan(self, data: Microdata) -> Plan:
+        """Return the units and all of them that does not depend on chance."""
         geography = _geography(data)
         if geography.rank(self._unique_within) < geography.rank(self._within):
             raise ArgumentError(
@@ -202,17 +239,42 @@ class Swapping(BaseMechanism):
             )
         units = swap_units(data, unit=self._unit, swap_key=self._key, unique_by=self._unique)
         eligible = np.flatnonzero(units.persons > 0)
-        partner = np.full(len(units.place), -1, dtype=np.int64)
-        tier = np.full(len(units.place), len(self._shares) - 1, dtype=np.int64)
+        place = units.place[eligible]
+        regions = _position(geography.ancestors(units.places, self._within))
+        tracts = _position(geography.ancestors(units.places, self._unique_within))
+        region = regions[place]
+        population = np.bincount(units.place, weights=units.persons, minlength=len(regions))
+        some = eligible.size > 0
+        return Plan(
+            data=data,
+            units=units,
+            eligible=eligible,
+            region=region,
+            frequency=_frequency(tracts[place], units.unique[eligible]) if some else eligible,
+            block_persons=population.astype(np.int64)[place],
+            group=region * (int(units.key.max()) + 1) + units.key[eligible] if some else eligible,
+            points=_points(units.places, data) if some else np.empty((0, 1)),
+        )
+
+    def _partners(self, plan: Plan, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+        """Return the partner of each unit, -1 for none, and its tier."""
+        count, eligible = len(plan.units.place), plan.eligible
+        partner = np.full(count, -1, dtype=np.int64)
+        tier = np.full(count, len(self._shares) - 1, dtype=np.int64)
         if eligible.size:
-            found, tier[eligible] = self._pairs(units, eligible, geography, data, random)
+            found, tier[eligible] = self._pairs(plan, rng)
             swapped = found >= 0
             partner[eligible[swapped]] = eligible[found[swapped]]
+        return partner, tier
+
+    def _swapped(self, plan: Plan, rng: np.random.Generator) -> SwappedMicrodata:
+        partner, tier = self._partners(plan, rng)
+        eligible = plan.eligible
         done = partner[eligible] >= 0
         sizes = np.bincount(tier[eligible], minlength=len(self._shares))
         rates = np.bincount(tier[eligible][done], minlength=len(sizes)) / np.maximum(sizes, 1)
         return SwappedMicrodata(
-            _moved(data, units, partner, self._unit),
+            _moved(plan.data, plan.units, partner, self._unit),
             partner,
             tier,
             float(self._rate),
@@ -223,7 +285,10 @@ class Swapping(BaseMechanism):
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
     ) -> Protected:
-        swapped = self.swap(microdata, rng=rng)
+        return self._tables(self._plan(as_microdata(microdata)), workload, rng)
+
+    def _tables(self, plan: Plan, workload: Workload, rng: np.random.Generator) -> Protected:
+        swapped = self._swapped(plan, rng)
         tables = true_tables(swapped.microdata, workload)
         geography = workload.schema.geography
         coarse = geography.rank(self._within)
@@ -246,35 +311,24 @@ class Swapping(BaseMechanism):
         # Recoded, or of the other unit: only totals, which sizes or persons one by one keep.
         return not table.factors and (self._unit == "person" or "size" in self._key)
 
-    def _pairs(
-        self,
-        units: Units,
-        eligible: IntArray,
-        geography: Geography,
-        data: Microdata,
-        rng: np.random.Generator,
-    ) -> tuple[IntArray, IntArray]:
+    def _pairs(self, plan: Plan, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Return the partner of each eligible unit, as a position among them, and its tier."""
-        place = units.place[eligible]
-        regions = _position(geography.ancestors(units.places, self._within))
-        tracts = _position(geography.ancestors(units.places, self._unique_within))
-        region = regions[place]
-        population = np.bincount(units.place, weights=units.persons, minlength=len(regions))
         tier = tiers_of(
-            region,
-            frequency=_frequency(tracts[place], units.unique[eligible]),
-            block_persons=population.astype(np.int64)[place],
+            plan.region,
+            frequency=plan.frequency,
+            block_persons=plan.block_persons,
             shares=self._shares,
             rng=rng,
         )
         search = PartnerSearch(
-            region * (int(units.key.max()) + 1) + units.key[eligible],
-            place,
-            _points(units.places, data),
+            plan.group,
+            plan.units.place[plan.eligible],
+            plan.points,
             neighbours=self._neighbours,
             rng=rng,
+            nearest=plan.nearest,
         )
-        self._choose(search, region, tier, rng)
+        self._choose(search, plan.region, tier, rng)
         return search.partner, tier
 
     def _choose(

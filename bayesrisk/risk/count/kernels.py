@@ -1,8 +1,9 @@
-"""Compiled inner loop of the marginal risk.  Nothing here checks its arguments."""
+"""Compiled inner loops of the risk of one count.  Nothing here checks its arguments."""
 
 import math
+from typing import Any
 
-from bayesrisk._numba import elementwise
+from bayesrisk._numba import elementwise, kernel
 from bayesrisk.distributions.kernels import REACH
 
 # Below this precision the sum over whole numbers equals its coarser trapezoidal sums (see
@@ -42,3 +43,24 @@ def marginal_ratio(precision: float, prior: float) -> float:
         total += weight / (prior + complement * math.exp(-precision * (2.0 * j + 1.0)))
         i += 1
     return total / mass
+
+
+@kernel
+def pair_tail(
+    edge: float, first: Any, weights: Any, second: Any, table: Any
+) -> tuple[float, float]:
+    """Weigh a tail of a sum of two independent terms, and find the smallest sum above an edge.
+
+    ``table[j]`` is the mass of ``second[:j]`` or of ``second[j:]``.  Both lists are sorted, so that
+    the edge moves down the second while the first goes up: one passage over both.
+    """
+    j = second.size
+    total = 0.0
+    nearest = math.inf
+    for i in range(first.size):
+        while j > 0 and first[i] + second[j - 1] > edge:
+            j -= 1
+        total += weights[i] * table[j]
+        if j < second.size:
+            nearest = min(nearest, first[i] + second[j])
+    return total, nearest

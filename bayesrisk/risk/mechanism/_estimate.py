@@ -13,7 +13,7 @@ from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.mechanism._closed_form import Average, cell_laws, exact_average, fixed_average
 from bayesrisk.risk.mechanism._hypotheses import Question
-from bayesrisk.risk.mechanism._simulation import Simulation
+from bayesrisk.risk.mechanism._simulation import Simulation, TruthDraws
 from bayesrisk.risk.mechanism.average import simulated_marginal_posterior
 from bayesrisk.risk.mechanism.question import MechanismOptions
 from bayesrisk.tables import Workload
@@ -41,11 +41,15 @@ def answers(
     settings: Settings,
     sampling: np.random.Generator,
     simulating: np.random.Generator,
+    truth: TruthDraws | None = None,
 ) -> list[Answer]:
-    """Return the answer to each question; those that must be simulated share one run."""
+    """Return the answer to each question; those that must be simulated share one run.
+
+    ``truth`` holds releases of the truth that other questions have drawn with the same streams.
+    """
     known: list[Average | None] = []
     for question in questions:
-        laws = _known(question, spec, settings)
+        laws = known_laws(question, spec, settings)
         known.append(
             None
             if laws is None
@@ -59,7 +63,7 @@ def answers(
             )
         )
     unknown = [q for q, average in zip(questions, known, strict=True) if average is None]
-    others = iter(_simulate(unknown, mechanism, workload, settings, simulating))
+    others = iter(_simulate(unknown, mechanism, workload, settings, simulating, truth))
     found: list[Answer] = []
     for question, average in zip(questions, known, strict=True):
         answer = next(others) if average is None else average
@@ -70,7 +74,7 @@ def answers(
     return found
 
 
-def _known(
+def known_laws(
     question: Question, spec: MechanismSpec, settings: Settings
 ) -> list[NDArray[np.float64]] | None:
     """Return the laws of the observed cells, or None if they are to be simulated."""
@@ -91,6 +95,7 @@ def _simulate(
     workload: Workload,
     settings: Settings,
     rng: np.random.Generator,
+    truth: TruthDraws | None,
 ) -> list[SimulatedLikelihood | Average]:
     """Return the likelihood of each question, from one run over all their data sets.
 
@@ -101,7 +106,7 @@ def _simulate(
     datasets = [questions[0].datasets[0]]
     datasets += [dataset for question in questions for dataset in question.datasets[1:]]
     cells = list(dict.fromkeys(cell for question in questions for cell in question.cells))
-    simulation = Simulation(mechanism, datasets, workload, cells)
+    simulation = Simulation(mechanism, datasets, workload, cells, truth)
     parts, first = [], 1
     for question in questions:
         last = first + len(question.datasets) - 1

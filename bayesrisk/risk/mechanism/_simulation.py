@@ -10,7 +10,7 @@ from bayesrisk.inference.simulated.likelihood import SUPPRESSED
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import Release
 from bayesrisk.risk.mechanism._hypotheses import Cell
-from bayesrisk.tables import Microdata, Workload
+from bayesrisk.tables import Microdata, PublishedTables, Workload
 
 
 class Drawing:
@@ -27,6 +27,16 @@ class Drawing:
         if callable(prepare):
             self._prepared = prepare(microdata, workload=workload)
         self.fixed: Release | None = None
+
+    def observe(self, rng: np.random.Generator, cells: Sequence[Cell]) -> NDArray[np.int64]:
+        """Return the counts of cells in one release, whole tables unmade where that can be."""
+        watch = getattr(self._prepared, "observed", None)
+        if self.fixed is None and callable(watch):
+            before = _position(rng)
+            counts: NDArray[np.int64] | None = watch(rng, cells)
+            if counts is not None and _position(rng) != before:
+                return counts
+        return counts_of(self.draw(rng).tables, cells)
 
     def draw(self, rng: np.random.Generator) -> Release:
         """Return one release."""
@@ -48,6 +58,43 @@ def _position(rng: np.random.Generator) -> str:
     return f"{rng.bit_generator.state} {getattr(seeds, 'n_children_spawned', None)}"
 
 
+class TruthDraws:
+    """Releases of one truth, kept by the stream they come from: many targets share them.
+
+    Only the observed tables are kept.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        microdata: Microdata,
+        workload: Workload,
+        tables: Sequence[tuple[str, str]],
+    ) -> None:
+        self.drawing = Drawing(mechanism, microdata, workload)
+        self._keys = tuple(tables)
+        self._kept: dict[str, PublishedTables] = {}
+
+    def observe(self, rng: np.random.Generator, cells: Sequence[Cell]) -> NDArray[np.int64]:
+        """Return the counts of cells in the release of a stream, drawn when first asked for."""
+        if self.drawing.fixed is not None:
+            return counts_of(self.drawing.fixed.tables, cells)
+        key = _position(rng)
+        if key not in self._kept:
+            self._kept[key] = self._part(self.drawing.draw(rng).tables)
+        return counts_of(self._kept[key], cells)
+
+    def _part(self, tables: PublishedTables) -> PublishedTables:
+        workload = tables.workload
+        part = Workload(workload.schema, {key: workload.tables[key] for key in self._keys})
+        return PublishedTables(
+            part,
+            {level: tables.geoids[level] for level in part.levels},
+            {key: tables.counts[key] for key in self._keys},
+            {key: tables.suppressed[key] for key in self._keys if key in tables.suppressed},
+        )
+
+
 class Simulation:
     """The simulator that the likelihood asks for, over data sets one for each hypothesis."""
 
@@ -57,7 +104,9 @@ class Simulation:
         datasets: Sequence[Microdata],
         workload: Workload,
         cells: Sequence[Cell],
+        truth: TruthDraws | None = None,
     ) -> None:
+        self._truth = truth
         self._mechanism, self._datasets, self._workload = mechanism, tuple(datasets), workload
         self._cells = tuple(cells)
         self._drawings: dict[int, Drawing] = {}
@@ -77,17 +126,19 @@ class Simulation:
 
     def __call__(self, hypothesis: int, rng: np.random.Generator, size: int) -> NDArray[np.int64]:
         """Return the observed cells of ``size`` releases."""
+        if hypothesis == 0 and self._truth is not None and size == 1:
+            self._drawings[0] = self._truth.drawing
+            return self._truth.observe(rng, self._cells)[None]
         if hypothesis not in self._drawings:
             self._drawings[hypothesis] = Drawing(
                 self._mechanism, self._datasets[hypothesis], self._workload
             )
         drawing = self._drawings[hypothesis]
-        return np.stack([observe(drawing.draw(rng), self._cells) for _ in range(size)])
+        return np.stack([drawing.observe(rng, self._cells) for _ in range(size)])
 
 
-def observe(release: Release, cells: Sequence[Cell]) -> NDArray[np.int64]:
+def counts_of(tables: PublishedTables, cells: Sequence[Cell]) -> NDArray[np.int64]:
     """Return the released counts of cells; a suppressed one is its own symbol."""
-    tables = release.tables
     found = np.empty(len(cells), dtype=np.int64)
     for key in dict.fromkeys(cell[:2] for cell in cells):
         level, table = key

@@ -282,12 +282,12 @@ def assess(
     )
     answered = answers(questions, mechanism, spec, workload, settings, streams[1], streams[2])
     return [
-        _result(question, spec, average, settings, seed, utility, likelihood)
+        result_of(question, spec, average, settings, seed, utility, likelihood)
         for question, (average, likelihood) in zip(questions, answered, strict=True)
     ]
 
 
-def _result(
+def result_of(
     question: Question,
     spec: MechanismSpec,
     average: Average,
@@ -296,6 +296,7 @@ def _result(
     utility: pd.DataFrame,
     likelihood: SimulatedLikelihood | None,
 ) -> MechanismRisk:
+    """Return the risk of one target from the averages that were found."""
     best = question.prior >= question.prior.max()
     return MechanismRisk(
         mechanism=spec.mechanism,

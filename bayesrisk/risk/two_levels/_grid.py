@@ -61,6 +61,11 @@ def siblings_noise(settings: model.Settings) -> tuple[NDArray[np.int64], FloatAr
     return _noise_window(settings.total.item(), _sibling_ripple(settings))
 
 
+def block_noise(settings: model.Settings) -> tuple[NDArray[np.int64], FloatArray]:
+    """Return the noise of the block's count that matters, and its probabilities."""
+    return _noise_window(settings.block.item(), np.zeros(1))
+
+
 @dataclass(frozen=True)
 class Grid:
     """The group's and the siblings' releases, relative to k, around one or several truths."""
@@ -80,7 +85,7 @@ class Grid:
         return slice(i, i + self.group_noise.size), slice(j, j + self.siblings_noise.size)
 
 
-def _grid(settings: model.Settings, truths: list[Truth]) -> Grid:
+def around(settings: model.Settings, truths: list[Truth]) -> Grid:
     """Return the smallest grid that holds the releases around all the truths."""
     n, n_pmf = _noise_window(settings.group.item(), np.zeros(1))
     s, s_pmf = siblings_noise(settings)
@@ -98,19 +103,19 @@ def _grid(settings: model.Settings, truths: list[Truth]) -> Grid:
 
 def _grids(settings: model.Settings, truths: list[Truth]) -> Iterator[tuple[Grid, list[int]]]:
     """Yield grids with the truths that they serve: one for all if that is no more work."""
-    shared = _grid(settings, truths)
+    shared = around(settings, truths)
     alone = shared.group_noise.size * shared.siblings_noise.size
     if shared.group.size * shared.siblings.size <= max(len(truths), 1) * alone:
-        _check_size(shared)
+        check_size(shared)
         yield shared, list(range(len(truths)))
         return
     for i, truth in enumerate(truths):
-        grid = _grid(settings, [truth])
-        _check_size(grid)
+        grid = around(settings, [truth])
+        check_size(grid)
         yield grid, [i]
 
 
-def _check_size(grid: Grid) -> None:
+def check_size(grid: Grid) -> None:
     cells = grid.group.size * grid.siblings.size
     if cells > MAX_CELLS:
         raise ArgumentError(
@@ -212,7 +217,7 @@ def block_marginal(settings: model.Settings, target: int) -> float:
 def _average_published(
     settings: model.Settings, n: FloatArray, total: FloatArray, target: int
 ) -> FloatArray:
-    noise, pmf = _noise_window(settings.block.item(), np.zeros(1))
+    noise, pmf = block_noise(settings)
     value = np.zeros(np.broadcast_shapes(n.shape, total.shape))
     for eta, weight in zip(noise.tolist(), pmf.tolist(), strict=True):
         d = np.array(float(eta + target) if settings.block else 0.0)

@@ -11,9 +11,11 @@ from bayesrisk.inference.two_levels import model
 from bayesrisk.inference.two_levels.posterior import HierarchicalPosterior, posterior_given
 from bayesrisk.inference.two_levels.settings import TwoLevelSettings
 from bayesrisk.inference.two_levels.sibling_cost import ApproximationCost, approximation_cost
+from bayesrisk.risk.count.distribution import RiskDistribution
 from bayesrisk.risk.two_levels._arguments import read_question
 from bayesrisk.risk.two_levels.accuracy import accuracy_of
 from bayesrisk.risk.two_levels.averages import HierarchicalRisk, average_of
+from bayesrisk.risk.two_levels.distribution import distribution_of
 from bayesrisk.risk.two_levels.gain import HierarchicalGain, gain_of
 
 __all__ = ["TwoLevels"]
@@ -24,8 +26,9 @@ class TwoLevels(TwoLevelSettings):
     """The question of two levels: a target's block, the group around it and its other blocks.
 
     Stated once, it is asked in several ways: what one release says (:meth:`posterior`,
-    :meth:`sample`), and, with the truth, what releases say on average (:meth:`average`) and how
-    often a guess is right (:meth:`correct_decision`, :meth:`accuracy`, :meth:`gain`).  The methods
+    :meth:`sample`), and, with the truth, what releases say on average (:meth:`average`), how often
+    they say how much (:meth:`distribution`) and how often a guess is right
+    (:meth:`correct_decision`, :meth:`accuracy`, :meth:`gain`).  The methods
     with a truth are the auditor's: an adversary has no ``group_count`` to give.
 
     Attributes
@@ -44,7 +47,8 @@ class TwoLevels(TwoLevelSettings):
         Others in the block known to have them, k: the true block count is k or k + 1.
     group_prior : CountLaw, optional
         The adversary's prior on the group count: any law with finite support.  By default flat on
-        0, 1, 2, ...
+        0, 1, 2, ...  A group count that is published exactly is ``FiniteLaw.point(count)``, with
+        ``rho_group=0``.
     sensitivity : array_like, default 1.0
         L2 sensitivity that both budgets refer to: ``sigma2 = sensitivity**2 / (2 rho)``.
     conditionals : {"coherent", "as-published"}, default "coherent"
@@ -267,6 +271,49 @@ class TwoLevels(TwoLevelSettings):
         model.warn_if_published(self.checked)
         question = read_question(self, group_count, block_count, draws=(method, releases, rng))
         return average_of(question, decision=False)
+
+    def distribution(
+        self, group_count: ArrayLike | None = None, *, block_count: ArrayLike | None = None
+    ) -> RiskDistribution:
+        r"""Return the law of the risk ratio over releases: how often it exceeds a limit, quantiles.
+
+        .. math:: P\Big(\frac{P(X = k + 1 \mid y, n, S)}{p} > r \,\Big|\, X^*, N^*\Big)
+
+        The ratio is that of the target's being there, whichever count is true; given X* = k + 1
+        its mean is the value of :meth:`average` over p.
+
+        Parameters
+        ----------
+        group_count : int, optional
+            True count N* of the group, at most 2**51.  Without it releases are those that the
+            adversary expects: the counts follow p and ``group_prior``, which must then be given.
+        block_count : int, optional
+            True count X* of the block: ``known_count``, or one more, which is the default.
+
+        Returns
+        -------
+        RiskDistribution
+            Tail probabilities, quantiles and the mean, exact but for ``left_out``.  Over the prior
+            the mean is 1 where ``group_prior`` allows no count below ``known_count + 1`` and the
+            siblings' noise is exact.
+
+        Raises
+        ------
+        ArgumentError
+            If an argument is out of range, the truth is impossible, the prior that is averaged
+            over is improper, or more than 2**24 releases would have to be enumerated.
+        ShapeError
+            If a setting or a truth is an array.
+
+        Examples
+        --------
+        >>> question = TwoLevels(n_siblings=27, rho_block=0.0992264, rho_group=0.2464845, prior=0.1)
+        >>> law = question.distribution(group_count=10)
+        >>> print(round(law.exceeds(1.5), 4), round(law.quantile(0.95), 3))
+        0.2162 2.064
+        """
+        model.warn_if_published(self.checked)
+        return distribution_of(self, group_count, block_count)
 
     def correct_decision(
         self,

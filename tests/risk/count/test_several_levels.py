@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from oracles import laws as oracles
 from refusals import NOT_PRIORS, refuses
 
-from bayesrisk import DiscreteGaussian, Noise, marginal_risk
+from bayesrisk import DiscreteGaussian, Noise, decision_accuracy, marginal_risk
 from bayesrisk.exceptions import ShapeError
 from bayesrisk.inference import multilevel_posterior
-from bayesrisk.risk import multilevel_marginal_posterior
+from bayesrisk.risk import multilevel_decision_accuracy, multilevel_marginal_posterior
 
 EPS = 2**-52
 rhos = st.lists(st.floats(-4, 1.5).map(lambda t: 10.0**t), min_size=1, max_size=6)
@@ -165,3 +165,53 @@ def test_bad_arguments(function):
         function(noise=Noise(rho=0.1), prior=0.5)
     with pytest.raises(ShapeError, match="do not broadcast"):
         function(prior=[0.1, 0.2], noise=Noise(rho=[[0.1], [0.2], [0.3]]))
+
+
+@pytest.mark.parametrize("rho", [[0.0992264, 0.2464845], [0.3, 0.3, 0.8], [1.5]])
+@pytest.mark.parametrize("prior", [0.5, 0.3, 1 / 10])
+def test_decisions_against_a_list_of_all_releases(rho, prior):
+    result = multilevel_decision_accuracy(noise=Noise(rho=rho), prior=prior)
+    halves = []
+    for there in (True, False):
+        listed = np.array(oracles.ratio_law(rho, prior, there=there))
+        posterior, weights = prior * listed[:, 0], listed[:, 1]
+        tie = np.abs(posterior - 0.5) < 1e-12
+        yes = weights[(posterior > 0.5) & ~tie].sum() + 0.5 * weights[tie].sum()
+        halves.append(yes if there else 1.0 - yes)
+    found, cleared = halves
+    assert result.found == pytest.approx(found, abs=1e-12)
+    assert result.cleared == pytest.approx(cleared, abs=1e-12)
+    assert result.accuracy == pytest.approx(prior * found + (1 - prior) * cleared, abs=1e-12)
+    assert result.baseline == max(prior, 1 - prior)
+
+
+def test_one_level_decides_as_one_count():
+    rho, prior = np.array([[0.05], [0.7], [3.0]]), np.array([0.5, 0.2, 0.01])
+    many = multilevel_decision_accuracy(noise=Noise(rho=rho[..., None]), prior=prior)
+    one = decision_accuracy(rho=rho, prior=prior)
+    for name in ("prior", "accuracy", "baseline", "found", "cleared"):
+        np.testing.assert_allclose(getattr(many, name), getattr(one, name), rtol=0, atol=1e-12)
+
+
+def test_equal_levels_tie_at_one_half_and_a_coin_decides():
+    result = multilevel_decision_accuracy(noise=Noise(rho=[0.4, 0.4]), prior=0.5)
+    # By symmetry the two halves agree, and the decision is right more often than a coin.
+    assert result.found == pytest.approx(float(result.cleared), rel=1e-13)
+    listed = np.array(oracles.ratio_law([0.4, 0.4], 0.5))
+    tie = listed[np.abs(listed[:, 0] - 1.0) < 1e-12, 1].sum()
+    assert tie > 0.1
+    above = listed[listed[:, 0] > 1.0 + 1e-12, 1].sum()
+    assert result.found == pytest.approx(above + 0.5 * tie, abs=1e-12)
+
+
+@given(st.lists(st.floats(-2, 0.7).map(lambda t: 10.0**t), min_size=1, max_size=3), priors)
+def test_another_level_never_spoils_the_accuracy(rho, prior):
+    one = multilevel_decision_accuracy(noise=Noise(rho=rho), prior=prior)
+    more = multilevel_decision_accuracy(noise=Noise(rho=[*rho, 0.2]), prior=prior)
+    assert one.baseline - 1e-12 <= one.accuracy <= more.accuracy + 2e-12
+
+
+def test_decisions_check_their_arguments():
+    with pytest.raises(ShapeError, match="axis of levels"):
+        multilevel_decision_accuracy(noise=Noise(rho=0.1), prior=0.1)
+    refuses(lambda bad: multilevel_decision_accuracy(noise=bad, prior=0.1), "noise", 0.1)

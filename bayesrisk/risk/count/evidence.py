@@ -1,0 +1,141 @@
+"""The law of the adversary's evidence over releases, as a sum of two independent terms.
+
+The evidence is a sum of independent terms, one for each release.  So its law is kept as two
+independent lists of values, sorted, instead of every pair: six levels are two lists of some ten
+thousand values each, and a tail is one passage over both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bayesrisk._types import FloatArray
+from bayesrisk.distributions import DiscreteGaussian
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.risk.count.kernels import pair_tail
+
+__all__ = ["TIE", "EvidenceLaw", "levels_law"]
+
+#: Evidence this close to a limit, relative to 1 or to its own size, is equal to it.
+TIE = 1e-10
+#: Values kept in one of the two lists.
+MAX_VALUES = 2**22
+_CHUNK = 2**16
+_Term = tuple[FloatArray, FloatArray]
+
+
+def _merged(values: FloatArray, weights: FloatArray) -> _Term:
+    """Return the distinct values in order, and what each weighs."""
+    order = np.argsort(values, kind="stable")
+    values, weights = values[order], weights[order]
+    starts = np.flatnonzero(np.concatenate(([True], np.diff(values) > 0.0)))
+    return values[starts], np.add.reduceat(weights, starts)
+
+
+class EvidenceLaw:
+    """The law of a sum of two independent terms, each a list of values with probabilities."""
+
+    def __init__(self, first: _Term, second: _Term) -> None:
+        self.first, self.weights = _merged(*first)
+        self.second, self.masses = _merged(*second)
+        # Each tail is summed from its own end, so that both keep their relative precision.
+        self._lower = np.concatenate(([0.0], np.cumsum(self.masses)))
+        self._upper = np.concatenate((np.cumsum(self.masses[::-1])[::-1], [0.0]))
+
+    def tail(self, limit: float, *, above: bool) -> float:
+        """Return the probability of evidence above a limit, or at most it, with its ties."""
+        if np.isinf(limit):
+            return float((limit < 0.0) == above)
+        table = self._upper if above else self._lower
+        edge = limit + TIE * (1.0 + abs(limit))
+        return float(pair_tail(edge, self.first, self.weights, self.second, table)[0])
+
+    def next_above(self, limit: float) -> float:
+        """Return the smallest value above a limit and its ties; infinite if there is none."""
+        edge = limit + TIE * (1.0 + abs(limit))
+        return float(pair_tail(edge, self.first, self.weights, self.second, self._lower)[1])
+
+    def excess(self, limit: float) -> float:
+        """Return the expectation of the positive part of 1 - exp(limit - evidence)."""
+        decay = np.exp(-self.second)
+        table = np.concatenate((np.cumsum((self.masses * decay)[::-1])[::-1], [0.0]))
+        weights = self.weights * np.exp(limit - self.first)
+        above = pair_tail(limit, self.first, self.weights, self.second, self._upper)[0]
+        return float(above - pair_tail(limit, self.first, weights, self.second, table)[0])
+
+    def reached(self, limit: float, *, there: bool) -> float:
+        """Return how often evidence reaches a limit, or stays short of it; ties count one half."""
+        slack = TIE * (1.0 + abs(limit))
+        table = self._upper if there else self._lower
+        arguments = (self.first, self.weights, self.second, table)
+        return 0.5 * float(sum(pair_tail(limit + s, *arguments)[0] for s in (-slack, slack)))
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        low = float(self.first[0] + self.second[0])
+        return low, float(self.first[-1] + self.second[-1])
+
+    def average(self, function: Callable[[FloatArray], FloatArray]) -> float:
+        """Return the expectation of a function of the evidence, pair by pair."""
+        total, step = 0.0, max(_CHUNK // self.second.size, 1)
+        for start in range(0, self.first.size, step):
+            part = slice(start, start + step)
+            values = function(self.first[part, None] + self.second)
+            total += float(self.weights[part] @ values @ self.masses)
+        return total
+
+
+def _window(precision: float, tail: float) -> tuple[int, FloatArray]:
+    """Return the largest noise that matters and the probabilities from minus it to it."""
+    law = DiscreteGaussian(0.5 / precision)
+    reach = float(np.asarray(law.isf(tail)))
+    _check_size(2.0 * reach + 1.0)
+    return int(reach), np.asarray(law.pmf(np.arange(-int(reach), int(reach) + 1)))
+
+
+def _check_size(size: float) -> None:
+    if not size <= MAX_VALUES:
+        raise ArgumentError(
+            f"noise must leave at most {MAX_VALUES} values of the evidence to list "
+            f"(fewer with less noise or a larger left_out), got {size:g}"
+        )
+
+
+def _together(terms: list[_Term]) -> _Term:
+    """Return the sum of independent terms, value by value."""
+    values, weights = np.zeros(1), np.ones(1)
+    for more, masses in terms:
+        _check_size(float(values.size) * more.size)
+        values = np.add.outer(values, more).ravel()
+        weights = np.multiply.outer(weights, masses).ravel()
+        values, weights = _merged(values, weights)
+    return values, weights
+
+
+def levels_law(precision: FloatArray, *, there: bool, left_out: float) -> EvidenceLaw:
+    """Return the law of the evidence of releases that each count the target, or each do not.
+
+    A level of precision rho says rho (2 eta + 1) if the target is there, rho (2 eta - 1) if not.
+    Levels of one precision add up to a whole number of steps of 2 rho.  ``left_out`` bounds the
+    probability of the noise that is cut off.
+    """
+    terms: list[_Term] = []
+    levels, times = np.unique(precision, return_counts=True)
+    for rho, m in zip(levels.tolist(), times.tolist(), strict=True):
+        reach, one = _window(rho, 0.5 * left_out / precision.size)
+        pmf = one
+        for _ in range(m - 1):
+            pmf = np.convolve(pmf, one)
+        total = np.arange(-m * reach, m * reach + 1)
+        terms.append((rho * (2.0 * total + (m if there else -m)), pmf))
+    # The largest first, each to the half that is smaller so far.
+    halves: list[list[_Term]] = [[], []]
+    sizes = [1.0, 1.0]
+    for term in sorted(terms, key=lambda term: -term[0].size):
+        i = int(sizes[1] < sizes[0])
+        halves[i].append(term)
+        sizes[i] *= term[0].size
+    return EvidenceLaw(_together(halves[0]), _together(halves[1]))

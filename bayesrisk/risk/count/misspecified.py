@@ -1,0 +1,246 @@
+"""An adversary who takes the noise for another one: what is believed, and how wrongly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed, number
+from bayesrisk._types import FloatArray, IntArray
+from bayesrisk._version import __version__
+from bayesrisk.distributions import Noise
+from bayesrisk.distributions.interfaces import NoiseLaw
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.inference.count.posterior import count_posterior
+
+__all__ = ["MisspecifiedRisk", "misspecified_risk"]
+
+_MAX_RELEASES = 2**22
+#: Beliefs that differ by less are one.
+_SAME = 1e-12
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class MisspecifiedRisk:
+    """What an adversary with the wrong noise law believes, release by release, and what is true.
+
+    Attributes
+    ----------
+    prior : float
+        Probability p that the target is there, before the release.
+    release : ndarray of int64
+        Released count less the known count.
+    probability : ndarray
+        How often it comes out, the target there with probability p, under the true law.
+    probability_if_there : ndarray
+        How often it comes out if the target is there.
+    believed : ndarray
+        Posterior that the adversary computes from it.
+    correct : ndarray
+        Posterior under the true law: the share of such releases in which the target is there.
+    left_out : float
+        Bound on the probability of releases that are not listed, hence on the error of
+        every average.
+    version : str
+        Version of bayesrisk.
+    """
+
+    prior: float
+    release: IntArray
+    probability: FloatArray
+    probability_if_there: FloatArray
+    believed: FloatArray
+    correct: FloatArray
+    left_out: float
+    version: str = __version__
+
+    def _answer(self) -> list[str]:
+        return [
+            f"If the target is there, the belief grows {number(self.expected_risk)} times on "
+            f"average; with the true law it would be {number(self.correct_risk)} times.",
+            f"Over all releases it is {number(self.mean_belief)} on average where "
+            f"{number(self.prior)} is true, and off by {number(self.mean_error)} on average.",
+        ]
+
+    @property
+    def expected_risk(self) -> float:
+        """Average of believed posterior over prior, if the target is there."""
+        return float(self.probability_if_there @ self.believed) / self.prior
+
+    @property
+    def correct_risk(self) -> float:
+        """The same for an adversary who knows the true law: the marginal risk."""
+        return float(self.probability_if_there @ self.correct) / self.prior
+
+    @property
+    def mean_belief(self) -> float:
+        """Average belief over all releases; the prior, for an adversary who knows the law."""
+        return float(self.probability @ self.believed)
+
+    @property
+    def mean_error(self) -> float:
+        """Average distance of the belief from what is true of the same release."""
+        return float(self.probability @ np.abs(self.believed - self.correct))
+
+    @property
+    def regret(self) -> float:
+        """Nats of logarithmic score lost to the adversary who knows the law, on average; >= 0.
+
+        Infinite where certainty is believed and wrong.
+        """
+        true = np.stack([self.correct, 1.0 - self.correct])
+        said = np.stack([self.believed, 1.0 - self.believed])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = np.where(true > 0.0, true * (np.log(true) - np.log(said)), 0.0)
+        return max(float(self.probability @ terms.sum(axis=0)), 0.0)
+
+    def calibration(self) -> pd.DataFrame:
+        """Return, for each belief, how often it is held and how often it is right.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``believed`` (ascending; those within 1e-12 are one), ``probability`` and
+            ``share_there``, the share of those releases in which the target is there.  A
+            calibrated adversary has ``share_there`` equal to ``believed``.
+        """
+        order = np.argsort(self.believed, kind="stable")
+        values, weight = self.believed[order], self.probability[order]
+        there = weight * self.correct[order]
+        starts = np.flatnonzero(np.concatenate(([True], np.diff(values) > _SAME)))
+        mass = np.add.reduceat(weight, starts)
+        share = np.add.reduceat(there, starts) / mass
+        columns = {"believed": values[starts], "probability": mass, "share_there": share}
+        return pd.DataFrame(columns)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each release.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``release``, ``probability``, ``probability_if_there``, ``believed`` and
+            ``correct``.
+        """
+        names = ("release", "probability", "probability_if_there", "believed", "correct")
+        return pd.DataFrame({name: getattr(self, name) for name in names})
+
+
+def _law(noise: NoiseLaw | Noise, name: str) -> NoiseLaw:
+    law = noise.law() if isinstance(noise, Noise) else noise
+    if not isinstance(law, NoiseLaw):
+        raise ArgumentTypeError(f"{name} must have logpmf, ppf and isf, got {shown(noise)}")
+    if np.asarray(law.ppf(0.5)).ndim:
+        raise ArgumentError(f"{name} must be a single law, got {shown(noise)}")
+    return law
+
+
+def _likelihoods(law: NoiseLaw, release: NDArray[np.int64]) -> FloatArray:
+    """Return the probability of each release without the target and with it."""
+    both = [np.asarray(law.logpmf(release - x), dtype=float) for x in (0, 1)]
+    with np.errstate(under="ignore"):
+        return np.asarray(np.exp(np.stack(both)))
+
+
+def misspecified_risk(
+    *,
+    true_noise: NoiseLaw | Noise,
+    believed_noise: NoiseLaw | Noise,
+    prior: float,
+    left_out: float = 1e-15,
+) -> MisspecifiedRisk:
+    r"""Return what an adversary who takes the noise for another law believes of one count.
+
+    With f the true law of the noise and g the believed one,
+
+    .. math:: \pi_g(y) = \frac{p\, g(y - k - 1)}{p\, g(y - k - 1) + (1 - p)\, g(y - k)}, \quad
+        R = \sum_y f(y - k - 1)\, \frac{\pi_g(y)}{p}
+
+    and the true posterior is the same with f: the share of releases y in which the target is there.
+
+    Parameters
+    ----------
+    true_noise : NoiseLaw or Noise
+        Law of the noise that is added, or its budget.
+    believed_noise : NoiseLaw or Noise
+        Law that the adversary takes for it: another scale, or another law.
+    prior : float
+        Probability p that the target is there, in (0, 1); the adversary knows it.
+    left_out : float, default 1e-15
+        Probability of releases that may be left out, in (0, 1e-3].
+
+    Returns
+    -------
+    MisspecifiedRisk
+        Releases with what is believed and what is true; expected risk, mean belief, error, regret
+        and calibration.  Exact but for ``left_out`` and rounding.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, a release of the true law is impossible under the
+        believed one, or more than 2**22 releases would have to be listed.
+    ArgumentTypeError
+        If a noise is neither a budget nor a law.
+
+    Notes
+    -----
+    With too little noise in mind the adversary is too sure, with too much too timid.  The known
+    count cancels.
+
+    References
+    ----------
+    Kazan and Reiter (arXiv:2204.04253), equations (3.1) to (3.4), where f and g are the same.  The
+    regret is the conditional Kullback-Leibler divergence (Cover and Thomas, Elements of Information
+    Theory, section 2.5).
+
+    Examples
+    --------
+    The noise of a redistricting cell as produced, and an adversary who takes it for the paper's:
+
+    >>> result = misspecified_risk(
+    ...     true_noise=Noise(rho=0.0992264, sensitivity=2**0.5),
+    ...     believed_noise=Noise(rho=0.0992264),
+    ...     prior=1 / 10,
+    ... )
+    >>> print(round(result.expected_risk, 4), round(result.correct_risk, 4))
+    1.2402 1.0821
+    >>> print(round(result.mean_belief, 4))
+    0.1067
+    """
+    true, believed = _law(true_noise, "true_noise"), _law(believed_noise, "believed_noise")
+    p = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")
+    cut = check.scalar(left_out, "left_out", lower=0.0, upper=1e-3, bounds="(]")
+    first, last = float(np.asarray(true.ppf(0.5 * cut))), float(np.asarray(true.isf(0.5 * cut))) + 1
+    if not last - first < _MAX_RELEASES:
+        raise ArgumentError(
+            f"true_noise must give at most {_MAX_RELEASES} releases, got {last - first + 1:g}"
+        )
+    release = np.arange(int(first), int(last) + 1)
+    without, there = _likelihoods(true, release)
+    happens = without + there > 0.0
+    release, without, there = release[happens], without[happens], there[happens]
+    with np.errstate(invalid="ignore"):
+        logs = [np.asarray(believed.logpmf(release - x), dtype=float) for x in (0, 1)]
+    impossible = np.isneginf(np.maximum(*logs))
+    if impossible.any():
+        raise ArgumentError(
+            "believed_noise must hold every release of true_noise possible, got none for "
+            f"{release[impossible][0]} above the known count"
+        )
+    pmf = np.array([1.0 - p, p])
+    return MisspecifiedRisk(
+        prior=p,
+        release=release,
+        probability=(1.0 - p) * without + p * there,
+        probability_if_there=there,
+        believed=count_posterior(release, noise=believed, prior_pmf=pmf)[:, 1],
+        correct=count_posterior(release, noise=true, prior_pmf=pmf)[:, 1],
+        left_out=cut,
+    )
