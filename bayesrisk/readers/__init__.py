@@ -8,7 +8,8 @@ from bayesrisk.readers.geocodes import (
     is_tribal,
     spine_ancestor,
 )
-from bayesrisk.readers.hud.reader import iter_hud, read_hud, write_hud
+from bayesrisk.readers.hud.reader import iter_hud, read_hud
+from bayesrisk.readers.hud.writer import write_hud
 from bayesrisk.readers.ipums.reader import iter_ipums_1940, read_ipums_1940
 from bayesrisk.readers.ipums.writer import write_ipums_1940
 from bayesrisk.readers.nmf.batches import ConstraintBatch, MeasurementBatch

@@ -12,6 +12,7 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+from oracles import hud_files
 from oracles import readers as oracle
 from studies import run_reconstruction, run_sweep
 
@@ -170,6 +171,15 @@ Quarter,States,SumLevel,Name,Code,Total_Units,Pct_Occupied,Number_Reported,Pct_F
 def hud_csv(folder):
     file = _text_of(folder / "TRACT_2020.csv", HUD)
     return Example([file], lambda: br.readers.read_hud(file, level="tract"))
+
+
+def hud_vintage(vintage):
+    def make(folder):
+        file = folder / f"COUNTY_{vintage}.csv"
+        hud_files.county_file(file, vintage, np.random.default_rng(1), rows=6)
+        return Example([file], lambda: br.readers.read_hud(file, level="county"))
+
+    return make
 
 
 LINK = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -488,6 +498,9 @@ KINDS = {
     "nhgis-folder": nhgis_folder,
     "hud-csv": hud_csv,
     "hud-xlsx": hud_xlsx,
+    "hud-2006": hud_vintage("2006"),
+    "hud-2011": hud_vintage("2011"),
+    "hud-2024": hud_vintage("2024"),
     "nmf": nmf,
     "records-csv": records("csv"),
     "records-parquet": records("parquet"),

@@ -167,10 +167,12 @@ def csv_pieces(
     delimiter: str = ",",
     comment: str | None = None,
     skip: int = 0,
+    text: Any = pa.string(),  # noqa: B008  (a type without state)
 ) -> Iterator[Piece]:
     """Yield the wanted columns, ``chunk`` rows at a time; at least one piece, if empty.
 
-    They are text, but for those in ``whole``, which are parsed as whole numbers at once.
+    They are text (or bytes, where ``text`` says so), but for those in ``whole``, which are parsed
+    as whole numbers at once.
     """
     above = first_lines(source, comment)[0] + 1 if header else 0
     faults: list[str] = []
@@ -195,12 +197,12 @@ def csv_pieces(
             delimiter=delimiter, invalid_row_handler=_row_handler(source, comment, faults)
         ),
         "convert_options": pyarrow.csv.ConvertOptions(
-            column_types={n: pa.int64() if n in whole else pa.string() for n in wanted},
+            column_types={n: pa.int64() if n in whole else text for n in wanted},
             include_columns=wanted,
             null_values=[],
         ),
     }
-    schema = pa.schema([(n, pa.int64() if n in whole else pa.string()) for n in wanted])
+    schema = pa.schema([(n, pa.int64() if n in whole else text) for n in wanted])
     with named(source.name), source.open() as stream, _located(faults, whole, again):
         for _ in range(above + skip):
             stream.readline()
