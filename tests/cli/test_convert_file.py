@@ -40,13 +40,13 @@ def test_records_of_every_form(tmp_path):
     persons_1940 = oracle.records_1940(RNG, 5)
     write_ppmf(oracle.pl94_records(RNG, 9), tmp_path / "p.csv", vintage="2010-demonstration")
     write_ppmf_units(oracle.household_records(RNG, 9), tmp_path / "u.csv", vintage="2020")
-    write_record_form(people, tmp_path / "r.csv")
+    write_record_form(people, tmp_path / "r.csv", dialect="schema")
     write_ipums_1940(persons_1940, tmp_path / "EXT1940USCB.dat")
     write_ipums_1940(persons_1940, tmp_path / "usa.dat", ddi=tmp_path / "usa.xml")
     for form, file, options, name, rows in (
         ("ppmf", "p.csv", [], "pl94", 9),
         ("ppmf-units", "u.csv", [], "household-dhc", 9),
-        ("records", "r.csv", [], "sf1-person", 20),
+        ("records", "r.csv", ["--dialect", "schema"], "sf1-person", 20),
         ("ipums-1940", "EXT1940USCB.dat", [], "census-1940", len(persons_1940)),
         ("ipums-1940", "usa.dat", ["--codebook", tmp_path / "usa.xml"], "census-1940", None),
     ):
@@ -97,16 +97,39 @@ def test_hud(tmp_path):
 
 def test_refusals_leave_nothing(tmp_path):
     file = tmp_path / "r.csv"
-    write_record_form(oracle.person_records(RNG, 20), file)
+    write_record_form(oracle.person_records(RNG, 20), file, dialect="schema")
     text = file.read_text()
     file.write_text(text[:-2] + "x\n")
     before = sorted(tmp_path.iterdir())
     out = tmp_path / "out.parquet"
-    run(file, "--from", "records", "-o", out, fails=(DataError, "row 20, column 'hisp'"))
+    run(
+        file,
+        "--from",
+        "records",
+        "--dialect",
+        "schema",
+        "-o",
+        out,
+        fails=(DataError, "row 20, column 'hisp'"),
+    )
     for options, error, message in (
         (["--from", "ppmf", "-o", out], DataError, "known vintage"),
-        (["--from", "records", "-o", tmp_path / "out.csv"], ArgumentError, ".parquet"),
-        (["--from", "records", "-o", file], OutputError, "exists already"),
+        (
+            ["--from", "records", "--dialect", "schema", "-o", tmp_path / "out.csv"],
+            ArgumentError,
+            ".parquet",
+        ),
+        (
+            ["--from", "records", "-o", tmp_path / "o.parquet"],
+            ArgumentError,
+            "dialect must be said",
+        ),
+        (
+            ["--from", "ppmf", "--dialect", "pums", "-o", tmp_path / "o.parquet"],
+            ArgumentError,
+            "--dialect goes with --from records",
+        ),
+        (["--from", "records", "--dialect", "schema", "-o", file], OutputError, "exists already"),
         (["--from", "sf1", "-o", out], ArgumentError, "--workload must be given"),
         (["--from", "hud", "-o", out], ArgumentError, "--level must be given once"),
         (["--from", "hud", "--table", "P1", "-o", out], ArgumentError, "--table goes with"),
@@ -125,10 +148,10 @@ def test_an_unknown_form(tmp_path):
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_progress_in_lines(tmp_path, monkeypatch, seconds):
     monkeypatch.setattr("bayesrisk.cli.output._SECONDS", seconds)
-    write_record_form(oracle.person_records(RNG, 20), tmp_path / "r.csv")
+    write_record_form(oracle.person_records(RNG, 20), tmp_path / "r.csv", dialect="schema")
     result = CliRunner().invoke(
         app,
-        ["convert-file", str(tmp_path / "r.csv"), "--from", "records", "-o",
+        ["convert-file", str(tmp_path / "r.csv"), "--from", "records", "--dialect", "schema", "-o",
          str(tmp_path / "o.parquet")],
     )  # fmt: skip
     assert result.stderr.count("20 rows\n") == 1  # at the end, if no line was due before

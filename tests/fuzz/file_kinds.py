@@ -6,6 +6,7 @@ that reads everything there is.
 
 import json
 import shutil
+import warnings
 import zipfile
 from collections import namedtuple
 from functools import cache
@@ -18,6 +19,7 @@ from studies import run_reconstruction, run_sweep
 
 import bayesrisk as br
 from bayesrisk.cli.commands.release import _read_config
+from bayesrisk.exceptions import BayesRiskWarning
 from bayesrisk.experiments import load_config, read_reconstruction, read_results
 from bayesrisk.experiments.hierarchy import add_columns
 from bayesrisk.experiments.linkage.report import _read as read_known
@@ -102,11 +104,11 @@ def ppmf_units(folder):
     return Example([file], lambda: _length(br.readers.iter_ppmf_units(file)))
 
 
-def form(ending):
+def form(ending, dialect="schema"):
     def make(folder):
         file = folder / f"form.{ending}"
-        br.readers.write_record_form(people(), file)
-        return Example([file], lambda: _length(br.readers.iter_record_form(file)))
+        br.readers.write_record_form(people(), file, dialect=dialect)
+        return Example([file], lambda: _length(br.readers.iter_record_form(file, dialect=dialect)))
 
     return make
 
@@ -177,9 +179,16 @@ def hud_vintage(vintage):
     def make(folder):
         file = folder / f"COUNTY_{vintage}.csv"
         hud_files.county_file(file, vintage, np.random.default_rng(1), rows=6)
-        return Example([file], lambda: br.readers.read_hud(file, level="county"))
+        return Example([file], lambda: _quietly(lambda: br.readers.read_hud(file, level="county")))
 
     return make
+
+
+def _quietly(read):
+    """Read what is kept with a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BayesRiskWarning)
+        return read()
 
 
 LINK = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -419,7 +428,7 @@ def known(ending):
         frame = people().to_frame().assign(person=range(ROWS))
         frame.to_csv(file, index=False) if ending == "csv" else frame.to_parquet(file)
         columns = ("block", "sex", "age", "race", "hisp", "person")
-        return Example([file], lambda: read_known(file, columns).frame)
+        return Example([file], lambda: read_known(file, columns, "schema").frame)
 
     return make
 
@@ -489,6 +498,9 @@ KINDS = {
     "ppmf-units": ppmf_units,
     "form-csv": form("csv"),
     "form-parquet": form("parquet"),
+    "form-labels-csv": form("csv", "labels"),
+    "form-labels-parquet": form("parquet", "labels"),
+    "form-pums-csv": form("csv", "pums"),
     "ipums-fixed": ipums_fixed,
     "ipums-csv": ipums_csv,
     "ipums-ddi": ipums_ddi,

@@ -30,7 +30,8 @@ READ = """
 import bayesrisk
 from bayesrisk import readers, tables
 read = getattr(readers if hasattr(readers, sys.argv[1]) else tables, sys.argv[1])
-answer = sum(len(piece) for piece in read(sys.argv[2], chunk=2**15))
+options = {"dialect": "schema"} if sys.argv[1] == "iter_record_form" else {}
+answer = sum(len(piece) for piece in read(sys.argv[2], chunk=2**15, **options))
 """
 ROWS = 2**15
 PERSON = Schema.named("sf1-person")
@@ -63,7 +64,7 @@ def test_memory_is_flat(reader, tmp_path):
         write_ppmf(oracle.pl94_records(rng, ROWS), file, vintage="2010-demonstration")
     elif reader == "iter_record_form":
         file, header = tmp_path / "r.csv", 1
-        write_record_form(oracle.person_records(rng, ROWS), file)
+        write_record_form(oracle.person_records(rng, ROWS), file, dialect="schema")
     else:
         file, header = tmp_path / "EXT1940USCB.dat", 0
         write_ipums_1940(oracle.records_1940(rng, ROWS // 3), file)
@@ -84,7 +85,7 @@ def test_memory_is_flat(reader, tmp_path):
 @pytest.mark.parametrize("read", ["ppmf", "ppmf_units", "record_form", "ipums_1940", "hud"])
 def test_what_is_too_long_to_be_held_is_refused_at_once(read, tmp_path):
     """A file of 5 GiB that takes no room on the disk, and an archive that holds one."""
-    options = {"level": "tract"} if read == "hud" else {}
+    options = {"hud": {"level": "tract"}, "record_form": {"dialect": "schema"}}.get(read, {})
     with (tmp_path / "long.csv").open("wb") as stream:
         stream.truncate(5 * 2**30)
     rule = r"must take at most 4294967296 bytes to be held whole, got 5368709120: read it a piece"
@@ -143,7 +144,9 @@ ITERATORS = {
     "hud": lambda file: bayesrisk.readers.iter_hud(file, level="tract", chunk=2**12),
     "records-csv": lambda file: iter_records(file, schema=PERSON, chunk=2**15),
     "records-parquet": lambda file: iter_records(file, schema=PERSON, chunk=2**15),
-    "form-parquet": lambda file: bayesrisk.readers.iter_record_form(file, chunk=2**15),
+    "form-parquet": lambda file: bayesrisk.readers.iter_record_form(
+        file, dialect="schema", chunk=2**15
+    ),
     "nhgis": lambda file: bayesrisk.readers.iter_nhgis(file, workload=P1, chunk=2**13),
     "sf1": lambda file: bayesrisk.readers.iter_sf1(file, workload=P1, chunk=2**13),
     "nmf": lambda file: bayesrisk.readers.NoisyMeasurements.open(file).iter_values(
@@ -294,7 +297,7 @@ def test_sources_that_are_not_there(tmp_path):
         list(iter_ppmf(tmp_path))
     (tmp_path / "a.zip").write_bytes(b"PK")
     with pytest.raises(DataError, match=r"a.zip: cannot be read"):
-        list(iter_record_form(tmp_path / "a.zip"))
+        list(iter_record_form(tmp_path / "a.zip", dialect="schema"))
     (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00block,sex\n")
     with pytest.raises(DataError, match=r"b.csv: column"):
-        list(iter_record_form(tmp_path / "b.csv"))
+        list(iter_record_form(tmp_path / "b.csv", dialect="schema"))

@@ -11,7 +11,7 @@ import typer
 from bayesrisk import _files
 from bayesrisk._files.parse import shown
 from bayesrisk.cli.data import data_path
-from bayesrisk.cli.options import JsonOption, QuietOption, called
+from bayesrisk.cli.options import DialectOption, JsonOption, QuietOption, called
 from bayesrisk.cli.output import print_json, progress, rows_done, warnings_as_lines
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 
@@ -57,6 +57,7 @@ def convert_file(
     level: Annotated[
         list[str] | None, typer.Option(help="Level of the tables (may repeat) or HUD file.")
     ] = None,
+    dialect: DialectOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -67,6 +68,7 @@ def convert_file(
         (workload, "--workload", _TABLES),
         (table, "--table", _TABLES),
         (level, "--level", (*_TABLES, Form.HUD)),
+        (dialect, "--dialect", (Form.RECORDS,)),
     ):
         if value and form not in forms:
             raise ArgumentError(f"{name} goes with --from {' or '.join(forms)}, got --from {form}")
@@ -81,7 +83,7 @@ def convert_file(
             chosen = _workload(workload, table, level)
             rows = _write_tables(_tables(source, form, chosen, codebook, state, advance), output)
         else:
-            pieces = _frames(source, form, codebook, state, level)
+            pieces = _frames(source, form, codebook, state, level, dialect)
             rows = _write_parquet(pieces, output, advance)
     if as_json:
         print_json({"output": str(output), "rows": rows})
@@ -100,12 +102,18 @@ def _workload(name: str | None, tables: list[str] | None, levels: list[str] | No
 
 
 def _frames(
-    source: Path, form: Form, codebook: Path | None, state: str | None, level: list[str] | None
+    source: Path,
+    form: Form,
+    codebook: Path | None,
+    state: str | None,
+    level: list[str] | None,
+    dialect: str | None,
 ) -> Iterator[Any]:
-    """Yield pieces of the input as Arrow tables."""
+    """Yield pieces of the input as Arrow tables; records say that their codes are the schema's."""
     import pyarrow as pa
 
     from bayesrisk import readers
+    from bayesrisk.readers.dialects import METADATA
 
     if form is Form.HUD:
         if not level or len(level) != 1:
@@ -120,9 +128,9 @@ def _frames(
     elif form is Form.PPMF_UNITS:
         pieces = readers.iter_ppmf_units(source, state=state)
     else:
-        pieces = readers.iter_record_form(source, state=state)
+        pieces = readers.iter_record_form(source, dialect=dialect, state=state)
     for records in pieces:
-        yield records.table
+        yield records.table.replace_schema_metadata({METADATA: b"schema"})
 
 
 def _tables(

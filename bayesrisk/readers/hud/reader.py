@@ -176,7 +176,7 @@ def _from_excel(source: Source, chunk: int) -> Iterator[Piece]:
 
 
 def _decoded(piece: Piece) -> Piece:
-    """Return bytes as text: UTF-8, or a column where they are not as Latin-1, as older files are."""
+    """Return bytes as text: UTF-8, or a column that is not as Latin-1, as older files are."""
     table = piece.table
     for place, name in enumerate(table.column_names):
         column = table.column(place)

@@ -63,10 +63,10 @@ class Piece:
         if not good.all():
             raise self.fail(column, int(np.argmin(good)), rule)
 
-    def whole(self, column: str, low: int, high: int) -> IntArray:
-        """Return a column of whole numbers within bounds."""
+    def whole(self, column: str, low: int, high: int, *, rule: str | None = None) -> IntArray:
+        """Return a column of whole numbers within bounds; ``rule`` says them in messages."""
         values = self.table.column(column)
-        rule = f"a whole number in [{low}, {high}]"
+        rule = rule or f"a whole number in [{low}, {high}]"
         if values.null_count:
             raise self.fail(column, int(np.argmax(values.is_null().to_numpy())), rule)
         try:
