@@ -4,6 +4,7 @@ Rows are counted from 1, the header not among them.  Text stays text until a col
 whole numbers, so that no leading zero is lost.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ __all__ = [
 CHUNK = 2**18
 _BLOCK = 2**20  # bytes that the parser takes at a time
 _ASCII_ZERO = 48
+_OTHER_LENGTH = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,9 @@ def csv_pieces(
             use_threads=False,
         ),
         "parse_options": pyarrow.csv.ParseOptions(
-            delimiter=delimiter, invalid_row_handler=_row_handler(source, comment, faults)
+            delimiter=delimiter,
+            # Given text that is not UTF-8, it fails on standard error, before anything can be said.
+            invalid_row_handler=None if comment is None else _row_handler(source, comment, faults),
         ),
         "convert_options": pyarrow.csv.ConvertOptions(
             column_types={n: pa.int64() if n in whole else text for n in wanted},
@@ -203,7 +207,7 @@ def csv_pieces(
         ),
     }
     schema = pa.schema([(n, pa.int64() if n in whole else text) for n in wanted])
-    with named(source.name), source.open() as stream, _located(faults, whole, again):
+    with named(source.name), source.open() as stream, _located(source, faults, whole, again):
         for _ in range(above + skip):
             stream.readline()
         batches = _batches(stream, options)
@@ -223,7 +227,7 @@ def csv_pieces(
 
 @contextmanager
 def _located(
-    faults: list[str], whole: Collection[str], again: Callable[[], Iterator[Piece]]
+    source: Source, faults: list[str], whole: Collection[str], again: Callable[[], Iterator[Piece]]
 ) -> Iterator[None]:
     """Name the row of what the parser refuses; for a value, in a second pass as text."""
     try:
@@ -231,6 +235,12 @@ def _located(
     except pa.ArrowInvalid as error:
         if faults:
             raise DataError(faults[0]) from None
+        if found := _OTHER_LENGTH.search(str(error)):
+            number, expected, actual = found.groups()
+            place = "" if number is None else f" {number}"
+            raise DataError(
+                f"{source.name}: row{place}: must have {expected} columns, got {actual}"
+            ) from None
         if "conversion error" not in str(error):
             raise
         for piece in again():
@@ -249,11 +259,11 @@ def _batches(stream: Any, options: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     yield from reader
 
 
-def _row_handler(source: Source, comment: str | None, faults: list[str]) -> Callable[[Any], str]:
+def _row_handler(source: Source, comment: str, faults: list[str]) -> Callable[[Any], str]:
     """Skip comment lines; name the row that has another number of columns."""
 
     def handle(row: Any) -> str:
-        if comment is not None and row.text.startswith(comment):
+        if row.text.startswith(comment):
             return "skip"
         place = "" if row.number is None else f" {row.number}"
         # What is raised here gets lost in the parser: the message waits for its error.
