@@ -30,10 +30,12 @@ class Form(StrEnum):
     IPUMS_1940 = "ipums-1940"
     HUD = "hud"
     SF1 = "sf1"
+    PL94 = "pl94"
+    DHC = "dhc"
     NHGIS = "nhgis"
 
 
-_TABLES = (Form.SF1, Form.NHGIS)
+_TABLES = (Form.SF1, Form.PL94, Form.DHC, Form.NHGIS)
 _CODEBOOK = (Form.NHGIS, Form.IPUMS_1940)
 _STATE = (Form.PPMF, Form.PPMF_UNITS, Form.RECORDS, Form.NHGIS)
 
@@ -51,7 +53,11 @@ def convert_file(
         str | None, typer.Option(help="FIPS code or abbreviation that all places must have.")
     ] = None,
     workload: Annotated[
-        str | None, typer.Option(help="Tables to read: sf1-block, sf1-tract, ...")
+        str | None,
+        typer.Option(help="Tables to read: sf1-block, sf1-tables, pl94-tables, dhc-block, ..."),
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="NHGIS data set, where several are there: ds172, ...")
     ] = None,
     table: Annotated[list[str] | None, typer.Option(help="Only this table; may repeat.")] = None,
     level: Annotated[
@@ -69,6 +75,7 @@ def convert_file(
         (table, "--table", _TABLES),
         (level, "--level", (*_TABLES, Form.HUD)),
         (dialect, "--dialect", (Form.RECORDS,)),
+        (dataset, "--dataset", (Form.NHGIS,)),
     ):
         if value and form not in forms:
             raise ArgumentError(f"{name} goes with --from {' or '.join(forms)}, got --from {form}")
@@ -81,7 +88,8 @@ def convert_file(
         advance = rows_done(bar)
         if form in _TABLES:
             chosen = _workload(workload, table, level)
-            rows = _write_tables(_tables(source, form, chosen, codebook, state, advance), output)
+            options = {"codebook": codebook, "state": state, "dataset": dataset}
+            rows = _write_tables(_tables(source, form, chosen, options, advance), output)
         else:
             pieces = _frames(source, form, codebook, state, level, dialect)
             rows = _write_parquet(pieces, output, advance)
@@ -137,17 +145,21 @@ def _tables(
     source: Path,
     form: Form,
     chosen: "Workload",
-    codebook: Path | None,
-    state: str | None,
+    options: dict[str, Any],
     advance: Callable[[int], None],
 ) -> "PublishedTables":
     from bayesrisk import readers
     from bayesrisk.readers.text.table_pieces import combined
 
-    if form is Form.SF1:
-        pieces = readers.iter_sf1(source, workload=chosen)
+    if form is Form.NHGIS:
+        pieces = readers.iter_nhgis(source, workload=chosen, **options)
     else:
-        pieces = readers.iter_nhgis(source, workload=chosen, codebook=codebook, state=state)
+        read = {
+            Form.SF1: readers.iter_sf1,
+            Form.PL94: readers.iter_pl94,
+            Form.DHC: readers.iter_dhc,
+        }
+        pieces = read[form](source, workload=chosen)
 
     def counted() -> Iterator["PublishedTables"]:
         for piece in pieces:

@@ -5,7 +5,7 @@ whole numbers, so that no leading zero is lost.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -48,6 +48,7 @@ class Piece:
     name: str
     start: int
     table: pa.Table
+    places: IntArray | None = None  # of the rows after ``start``, where they are not all
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -55,8 +56,9 @@ class Piece:
     def fail(self, column: str, row: int, rule: str) -> DataError:
         """Return the error for a value that breaks ``rule``."""
         value = self.table.column(column)[row].as_py()
+        place = row if self.places is None else int(self.places[row])
         return DataError(
-            f"{self.name}: row {self.start + row + 1}, column {column!r}: must be {rule}, "
+            f"{self.name}: row {self.start + place + 1}, column {column!r}: must be {rule}, "
             f"got {shown(value)}"
         )
 
@@ -103,12 +105,19 @@ class Piece:
         self.check(column, good, rule)
         return values
 
+    def take(self, rows: IntArray) -> "Piece":
+        """Return some of the rows; messages tell their own numbers."""
+        places = rows if self.places is None else self.places[rows]
+        return Piece(self.name, self.start, self.table.take(pa.array(rows)), places)
+
     def replace(self, column: str, values: pa.Array) -> "Piece":
         """Return the piece with a column changed or added."""
         if column in self.table.column_names:
             place = self.table.column_names.index(column)
-            return Piece(self.name, self.start, self.table.set_column(place, column, values))
-        return Piece(self.name, self.start, self.table.append_column(column, values))
+            table = self.table.set_column(place, column, values)
+        else:
+            table = self.table.append_column(column, values)
+        return Piece(self.name, self.start, table, self.places)
 
 
 def _first_unreadable(values: Any) -> int:
@@ -169,12 +178,14 @@ def csv_pieces(
     delimiter: str = ",",
     comment: str | None = None,
     skip: int = 0,
+    nulls: Sequence[str] = (),
+    quotes: bool = True,
     text: Any = pa.string(),  # noqa: B008  (a type without state)
 ) -> Iterator[Piece]:
     """Yield the wanted columns, ``chunk`` rows at a time; at least one piece, if empty.
 
     They are text (or bytes, where ``text`` says so), but for those in ``whole``, which are parsed
-    as whole numbers at once.
+    as whole numbers at once, or are missing where the file has one of ``nulls``.
     """
     above = first_lines(source, comment)[0] + 1 if header else 0
     faults: list[str] = []
@@ -188,6 +199,8 @@ def csv_pieces(
         delimiter=delimiter,
         comment=comment,
         skip=skip,
+        nulls=nulls,
+        quotes=quotes,
     )
     options = {
         "read_options": pyarrow.csv.ReadOptions(
@@ -197,17 +210,18 @@ def csv_pieces(
         ),
         "parse_options": pyarrow.csv.ParseOptions(
             delimiter=delimiter,
+            quote_char='"' if quotes else False,
             # Given text that is not UTF-8, it fails on standard error, before anything can be said.
             invalid_row_handler=None if comment is None else _row_handler(source, comment, faults),
         ),
         "convert_options": pyarrow.csv.ConvertOptions(
             column_types={n: pa.int64() if n in whole else text for n in wanted},
             include_columns=wanted,
-            null_values=[],
+            null_values=list(nulls),
         ),
     }
     schema = pa.schema([(n, pa.int64() if n in whole else text) for n in wanted])
-    with named(source.name), source.open() as stream, _located(source, faults, whole, again):
+    with named(source.name), source.open() as stream, _located(source, faults, whole, nulls, again):
         for _ in range(above + skip):
             stream.readline()
         batches = _batches(stream, options)
@@ -227,7 +241,11 @@ def csv_pieces(
 
 @contextmanager
 def _located(
-    source: Source, faults: list[str], whole: Collection[str], again: Callable[[], Iterator[Piece]]
+    source: Source,
+    faults: list[str],
+    whole: Collection[str],
+    nulls: Sequence[str],
+    again: Callable[[], Iterator[Piece]],
 ) -> Iterator[None]:
     """Name the row of what the parser refuses; for a value, in a second pass as text."""
     try:
@@ -245,7 +263,8 @@ def _located(
             raise
         for piece in again():
             for name in whole:
-                piece.whole(name, -(2**63), 2**63 - 1)
+                there = ~np.isin(piece.table.column(name).to_numpy(), list(nulls))
+                piece.take(np.flatnonzero(there)).whole(name, -(2**63), 2**63 - 1)
         raise
 
 
