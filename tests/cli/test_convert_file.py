@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from oracles import readers as oracle
+from scipy import sparse
 from typer.testing import CliRunner
 
 from bayesrisk import DataError
@@ -155,3 +156,53 @@ def test_progress_in_lines(tmp_path, monkeypatch, seconds):
          str(tmp_path / "o.parquet")],
     )  # fmt: skip
     assert result.stderr.count("20 rows\n") == 1  # at the end, if no line was due before
+
+
+def test_tables_of_2020_and_an_attack_on_them(tmp_path):
+    """Segments of both files and an extract of NHGIS become folders that the attacks take."""
+    from bayesrisk.readers import write_dhc, write_nhgis, write_pl94
+
+    blocks = [f"50001000100{b}" for b in RNG.integers(1000, 1003, 12)]
+    voters = oracle.pl94_records(RNG, 12).replace(block=blocks)
+    people = oracle.person_records(RNG, 12).replace(block=blocks)
+    redistricting = tabulate(voters, Workload.named("pl94-tables"))
+    persons = tabulate(people, Workload.named("dhc-block"))
+    write_pl94(redistricting, tmp_path / "vt2020.pl.zip")
+    write_dhc(persons, tmp_path / "vt2020.dhc.zip")
+    write_nhgis(redistricting, tmp_path / "n.zip", dataset="2020_PL94171")
+    for form, file, name, tables, more in (
+        ("pl94", "vt2020.pl.zip", "pl94-tables", redistricting, []),
+        ("dhc", "vt2020.dhc.zip", "dhc-block", persons, []),
+        ("nhgis", "n.zip", "pl94-tables", redistricting, ["--dataset", "ds248"]),
+    ):
+        run(tmp_path / file, "--from", form, "--workload", name, "-o", tmp_path / form, *more)
+        assert PublishedTables.read(tmp_path / form) == tables
+    attack = CliRunner().invoke(
+        app,
+        ["reconstruct", str(tmp_path / "pl94"), "-o", str(tmp_path / "out"), "--scope", "block"],
+    )
+    assert attack.exit_code == 0
+    assert "12 records" in attack.stdout
+    run(
+        tmp_path / "vt2020.pl.zip", "--from", "pl94", "--workload", "dhc-block",
+        "-o", tmp_path / "no", fails=(ArgumentError, "of the 2020 redistricting file"),
+    )  # fmt: skip
+    run(
+        tmp_path / "vt2020.pl.zip", "--from", "pl94", "--dataset", "ds248",
+        "-o", tmp_path / "no", fails=(ArgumentError, "--dataset goes with --from nhgis"),
+    )  # fmt: skip
+
+
+def test_every_table_of_counts_is_a_workload(tmp_path):
+    """Tables beyond those of the reconstruction, such as household types, by name."""
+    work = Workload.named("sf1-tables").select(tables=["P18", "H4"])
+    rng = np.random.default_rng(1)
+    counts = {
+        key: sparse.csr_array(rng.integers(0, 9, (1, len(table.cells))))
+        for key, table in work.tables.items()
+    }
+    tables = PublishedTables(work, {"block": ["500010001001000"]}, counts)
+    write_sf1(tables, tmp_path / "vt2010.sf1.zip")
+    options = ["--from", "sf1", "--workload", "sf1-tables", "--table", "P18", "--table", "H4"]
+    run(tmp_path / "vt2010.sf1.zip", *options, "-o", tmp_path / "t")
+    assert PublishedTables.read(tmp_path / "t") == tables

@@ -72,11 +72,14 @@ def ppmf(vintage, name):
         extra = {"gq": rng.integers(0, 8, ROWS)}
         records = (
             oracle.person_records(rng, ROWS, **extra)
-            if vintage in ("2020", "mdf-dhc")
+            if vintage in ("2020", "mdf-dhc", "2020-05-27-ages")
             else oracle.pl94_records(rng, ROWS)
         )
         plain = folder / "people.csv"
         br.readers.write_ppmf(records, plain, vintage=vintage)
+        if vintage == "2020-05-27":  # as published: codes as 3.0
+            text = plain.read_text().replace(",3,", ",3.0,").replace(",5,", ",5.0,")
+            plain.write_text(text)
         return Example(
             [_packed(plain, folder / name)], lambda: _length(br.readers.iter_ppmf(folder / name))
         )
@@ -161,6 +164,50 @@ def nhgis_folder(folder):
             (folder / info.filename.rsplit("/", 1)[-1]).write_bytes(archive.read(info))
     (data,) = folder.glob("*.csv")
     return Example([data, *folder.glob("*.txt")], lambda: br.readers.read_nhgis(data, workload=P1))
+
+
+def nhgis_several(folder):
+    """Two levels in one archive, and the redistricting file of 2020 in another."""
+    work = P1.union(Workload.named("sf1-block", levels=["tract"]).select(tables=["P1"]))
+    whole = tabulate(people(), work)
+    file = folder / "nhgis0002_csv.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        for level in ("block", "tract"):
+            part = tabulate(people(), work.select(levels=[level]))
+            br.readers.write_nhgis(part, folder / f"{level}.zip")
+            with zipfile.ZipFile(folder / f"{level}.zip") as one:
+                for info in one.infolist():
+                    archive.writestr(info.filename, one.read(info))
+    assert br.readers.read_nhgis(file, workload=work) == whole
+    return Example([file], lambda: br.readers.read_nhgis(file, workload=work))
+
+
+def nhgis_2020(folder):
+    work = Workload.named("pl94-tables").select(tables=["P1", "P5"])
+    file = folder / "nhgis0003_csv.zip"
+    br.readers.write_nhgis(tabulate(voters(), work), file, dataset="2020_PL94171")
+    return Example([file], lambda: br.readers.read_nhgis(file, workload=work))
+
+
+def voters(n=ROWS):
+    return oracle.pl94_records(np.random.default_rng(5), n).replace(
+        block=[BLOCKS[i % 3] for i in range(n)]
+    )
+
+
+def pl94_folder(folder):
+    work = Workload.named("pl94-tables")
+    br.readers.write_pl94(tabulate(voters(), work), folder / "vt2020.pl.zip")
+    place = folder / "vt"
+    with zipfile.ZipFile(folder / "vt2020.pl.zip") as archive:
+        archive.extractall(place)
+    return Example(sorted(place.iterdir()), lambda: br.readers.read_pl94(place, workload=work))
+
+
+def dhc_zip(folder):
+    file = folder / "vt2020.dhc.zip"
+    br.readers.write_dhc(tables(), file)
+    return Example([file], lambda: br.readers.read_dhc(file, workload=P1))
 
 
 HUD = """\
@@ -492,6 +539,8 @@ def reconstruction(folder):
 KINDS = {
     "ppmf-csv": ppmf("2010-demonstration", "people.csv"),
     "ppmf-2020": ppmf("2020", "people.csv"),
+    "ppmf-early": ppmf("2020-05-27", "people.csv"),
+    "ppmf-early-ages": ppmf("2020-05-27-ages", "people.csv"),
     "ppmf-mdf": ppmf("mdf-dhc", "people.txt"),
     "ppmf-zip": ppmf("2010-demonstration", "people.zip"),
     "ppmf-gz": ppmf("2020", "people.csv.gz"),
@@ -508,6 +557,10 @@ KINDS = {
     "sf1-folder": sf1_folder,
     "nhgis-zip": nhgis_zip,
     "nhgis-folder": nhgis_folder,
+    "nhgis-several": nhgis_several,
+    "nhgis-2020": nhgis_2020,
+    "pl94-folder": pl94_folder,
+    "dhc-zip": dhc_zip,
     "hud-csv": hud_csv,
     "hud-xlsx": hud_xlsx,
     "hud-2006": hud_vintage("2006"),

@@ -77,7 +77,7 @@ def test_tables_of_a_level_in_several_files(tmp_path):
         read_nhgis(twice, workload=first)
     for dataset in ("ds172", "DS173", "2010_SF1b"):
         assert read_nhgis(twice, workload=first, dataset=dataset) == tabulate(people(), first)
-    with pytest.raises(DataError, match="must hold a file of data set 'ds999', holds"):
+    with pytest.raises(DataError, match=r"must hold a file of data set 'ds999', holds"):
         read_nhgis(twice, workload=first, dataset="ds999")
 
 
@@ -162,7 +162,7 @@ def test_years_and_forms_that_are_not_read(tmp_path):
     with pytest.raises(DataError, match=r"must hold a .csv file of NHGIS, .*holds a.txt"):
         read_nhgis(packed(tmp_path / "none.zip", {"a.txt": b"x"}), workload=BLOCKS)
     two = packed(tmp_path / "two.zip", parts, renamed(parts, "ds172", "ds173"))
-    with pytest.raises(DataError, match="must hold one .csv file where a codebook is named"):
+    with pytest.raises(DataError, match=r"must hold one .csv file where a codebook is named"):
         read_nhgis(two, workload=BLOCKS, codebook=tmp_path / "book.txt")
     # A file that cannot be read is no hindrance where it is not needed.
     beside = packed(tmp_path / "beside.zip", parts, old, series)
