@@ -139,6 +139,8 @@ from bayesrisk.tables import Schema, Workload, iter_records
 
 PERSON = Schema.named("sf1-person")
 P1 = Workload.named("sf1-block").select(tables=["P1"])
+TWO = Workload.named("sf1-block").select(tables=["P1", "P14"])
+PL94 = Workload.named("pl94-tables").select(tables=["P1"])
 ITERATORS = {
     "units": lambda file: bayesrisk.readers.iter_ppmf_units(file, chunk=2**15),
     "hud": lambda file: bayesrisk.readers.iter_hud(file, level="tract", chunk=2**12),
@@ -149,12 +151,15 @@ ITERATORS = {
     ),
     "nhgis": lambda file: bayesrisk.readers.iter_nhgis(file, workload=P1, chunk=2**13),
     "sf1": lambda file: bayesrisk.readers.iter_sf1(file, workload=P1, chunk=2**13),
+    "pl94": lambda file: bayesrisk.readers.iter_pl94(file, workload=PL94, chunk=2**13),
+    "nhgis-several": lambda file: bayesrisk.readers.iter_nhgis(file, workload=TWO, chunk=2**13),
+    "early": lambda file: bayesrisk.readers.iter_ppmf(file, chunk=2**15),
     "nmf": lambda file: bayesrisk.readers.NoisyMeasurements.open(file).iter_values(
         "Block", "detailed"
     ),
 }
 LENGTHS = {"nmf": lambda batch: len(batch.geocodes)}
-for kind in ("nhgis", "sf1"):
+for kind in ("nhgis", "nhgis-several", "sf1", "pl94"):
     LENGTHS[kind] = lambda tables: len(tables.geoids["block"])
 answer = sum(map(LENGTHS.get(sys.argv[1], len), ITERATORS[sys.argv[1]](sys.argv[2])))
 """
@@ -212,6 +217,48 @@ def sf1_folder(folder, rows):
     return made
 
 
+def pl94_folder(folder, rows):
+    made = folder / str(rows)
+    made.mkdir()
+    counts = "|".join(["7", "7", "4", "3", *["0"] * 145])
+    with (made / "vtgeo2020.pl").open("w") as header, (made / "vt000012020.pl").open("w") as one:
+        for i in range(rows):
+            tract, block = divmod(i, 8999)
+            fields = ["PLST", "VT", "750", "00", "00", "000", "00", f"{i + 1:07d}", *[""] * 89]
+            fields[12], fields[14], fields[32] = "50", "001", f"{tract:06d}"
+            fields[33], fields[34] = str((1000 + block) // 1000), str(1000 + block)
+            header.write("|".join(fields) + "\n")
+            one.write(f"PLST|VT|000|01|{i + 1:07d}|{counts}\n")
+    return made
+
+
+def nhgis_several(folder, rows):
+    """Two files of the same blocks, each with a table."""
+    made = folder / str(rows)
+    made.mkdir()
+    names = [f"H78{number:03d}" for number in range(2, 44)]
+    for dataset, table, code, columns in (
+        ("ds172", "P1", "H7V", ["H7V001"]), ("ds173", "P14", "H78", names),
+    ):  # fmt: skip
+        base = f"nhgis0001_{dataset}_2010_block"
+        (made / f"{base}_codebook.txt").write_text(f"Source code: {table}\nNHGIS code:  {code}\n")
+        with (made / f"{base}.csv").open("w") as stream:
+            stream.write(",".join(["GISJOIN", "YEAR", *columns]) + "\n")
+            zeros = ",".join(["0"] * len(columns))
+            for i in range(rows):
+                tract, block = divmod(i, 8999)
+                stream.write(f"G5000010{tract:06d}{1000 + block},2010,{zeros}\n")
+    return made
+
+
+def early_file(folder, rows):
+    """Persons of May 2020, whose codes are written as 3.0."""
+    file = folder / "p.csv"
+    write_ppmf(oracle.pl94_records(np.random.default_rng(1), ROWS), file, vintage="2020-05-27")
+    oracle.with_decimals(file)
+    return repeated(file, rows // ROWS, 1)
+
+
 def nmf_folder(folder, rows):
     """Answers of many states, 2**17 blocks each: of a state the reader remembers the units."""
     made = write_nmf(folder / str(rows) / "US_Unit_PL_PROD", universe="unit", rng=1).folder
@@ -251,6 +298,9 @@ MAKERS = {
     "form-parquet": (lambda folder, rows: records_file(folder, rows, "parquet"), 2**21, 2**23),
     "nhgis": (nhgis_file, 2**18, 2**20),
     "sf1": (sf1_folder, 2**17, 2**19),
+    "pl94": (pl94_folder, 2**17, 2**19),
+    "nhgis-several": (nhgis_several, 2**18, 2**20 + 2**19),
+    "early": (early_file, 2**22, 2**23),
     "nmf": (nmf_folder, 4 * 2**17, 24 * 2**17),
 }  # fmt: skip
 

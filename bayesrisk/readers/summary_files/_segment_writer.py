@@ -137,9 +137,9 @@ def _segment(
             rows = [part[i][2] for i in here]
             _fill(product, columns, here, tables, (level, name), rows)
         for (record, _, _), values in zip(part, columns[:, 5:].tolist(), strict=True):
-            keys = (product.file_id, state.upper(), "000", f"{number:02d}", f"{record:07d}")
+            front = (product.file_id, state.upper(), "000", f"{number:02d}", f"{record:07d}")
             counts = (blank if v < 0 else str(v) for v in values)
-            yield cut.join((*keys, *counts)) + "\n"
+            yield cut.join((*front, *counts)) + "\n"
 
 
 def _fill(

@@ -20,6 +20,7 @@ from bayesrisk.readers import (
     write_pl94,
     write_sf1,
 )
+from bayesrisk.readers.summary_files import _segment_writer
 from bayesrisk.reconstruction import find_claims, record_form
 from bayesrisk.tables import PublishedTables, Records, Workload, tabulate
 
@@ -254,3 +255,11 @@ def test_every_table_of_counts_of_2010(tmp_path):
     assert same.count("block", "P14", place).tolist() == (
         tables.count("block", "P14", place)[1:].tolist()
     )
+
+
+def test_tables_of_more_places_than_are_written_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(_segment_writer, "_ROWS", 2)
+    tables = tabulate(voters(3, 40), PL)
+    assert len(tables.geoids["block"]) > 4
+    write_pl94(tables, tmp_path / "vt2020.pl.zip")
+    assert read_pl94(tmp_path / "vt2020.pl.zip", workload=PL) == tables
