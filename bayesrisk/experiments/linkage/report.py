@@ -38,6 +38,8 @@ from bayesrisk.risk.linkage.without_record import inference_without_record
 __all__ = ["write_reidentification"]
 
 SOURCE = "reconstruction"
+_KNOWN = ("block", "sex", "age", "person")  # what an attacker knows of persons
+_TRUE = ("block", "sex", "age", "race", "hisp", "person")
 _STEPS = 6  # that are told of
 
 
@@ -128,10 +130,8 @@ def write_reidentification(
     if missing:
         raise DataError(f"{folder}: must hold records of persons, it lacks {sorted(missing)}")
     files = {name: Path(file) for name, file in attackers.items()}
-    columns = ("block", "sex", "age", "person")
-    persons = {name: _read(file, columns, dialect) for name, file in files.items()}
-    whole = ("block", "sex", "age", "race", "hisp", "person")
-    known = _read(Path(truth), whole, dialect if truth_dialect is None else truth_dialect)
+    persons = {name: _read(file, _KNOWN, dialect) for name, file in files.items()}
+    known = _read(Path(truth), _TRUE, dialect if truth_dialect is None else truth_dialect)
     for name, file in persons.items():
         _check_places(run, file, f"{files[name]}: none of the {len(file)} known persons")
     _check_places(run, known, f"{truth}: none of the {len(known)} confidential records")
@@ -181,9 +181,9 @@ def _read(file: Path, columns: tuple[str, ...], dialect: str | None) -> Persons:
     coding = named_dialect(dialect, str(file), said_by_file(file))
     if file.suffix.lower() == ".csv":
         with open_text(file) as lines, named(str(file), also=(OverflowError,)):
-            kinds = dict.fromkeys(("block", "geoid_block", "person", "pik"), str)
+            texts = dict.fromkeys(("block", "geoid_block", "person", "pik"), str)
             frame = pd.read_csv(
-                lines, dtype=kinds, compression=None, low_memory=False, na_values=[""],
+                lines, dtype=texts, compression=None, low_memory=False, na_values=[""],
                 keep_default_na=False,
             )  # fmt: skip
     else:

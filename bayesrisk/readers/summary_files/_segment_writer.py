@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.readers.summary_files import _header_2020 as header_2020
@@ -23,7 +24,7 @@ _STAMP = (2011, 1, 1, 0, 0, 0)
 
 def write_segments(product: Product, tables: PublishedTables, path: str | Path) -> None:
     """Write published tables of one state: a geographic header and segments in a ZIP archive."""
-    if Path(path).suffix.lower() != ".zip":
+    if check.path(path, "path").suffix.lower() != ".zip":
         raise ArgumentError(f"path must end in .zip, got {shown(str(path))}")
     work = tables.workload
     product.check_workload(work)

@@ -110,6 +110,7 @@ def iter_nhgis(
     """
     rows = check.integer(chunk, "chunk", lower=1)
     place = state_code(state)
+    dataset = None if dataset is None else check.text(dataset, "dataset")
     _check_workload(workload)
     candidates = files.candidates_of(path, codebook)
     for level in workload.levels:
