@@ -15,6 +15,7 @@
 
     BayesRiskWarning (UserWarning)
     ├── CodebookWarning                     codes of a file taken from a table of our own
+    ├── DataWarning                         a file with columns or values that are kept unchecked
     └── IncompatibleConditionalsWarning     conditionals that belong to no joint distribution
 
 Every message names the argument (or file, row and column), the bound it broke and the value
@@ -30,6 +31,7 @@ __all__ = [
     "CodebookWarning",
     "ConfigError",
     "DataError",
+    "DataWarning",
     "IncompatibleConditionalsWarning",
     "MissingDependencyError",
     "OutputError",
@@ -85,6 +87,10 @@ class BayesRiskWarning(UserWarning):
 
 class CodebookWarning(BayesRiskWarning):
     """A file without its codebook: its codes are taken from a table of our own."""
+
+
+class DataWarning(BayesRiskWarning):
+    """A file with columns that are not known, or values that cannot be right: kept as they are."""
 
 
 class IncompatibleConditionalsWarning(BayesRiskWarning):

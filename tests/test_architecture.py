@@ -58,7 +58,7 @@ ROOMS = {
         "_national | _laws spec | _geography _groups | _households _quarters subsidy"
         " | _columns summary | _assemble | simulate"
     ),
-    "readers": "text geocodes | hud ipums nmf ppmf record_form summary_files",
+    "readers": "text geocodes | dialects | hud ipums nmf ppmf record_form summary_files",
     "reconstruction": (
         "status | registry solvers | constraints linkage | records | claims occupancy"
     ),

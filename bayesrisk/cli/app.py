@@ -105,7 +105,7 @@ _add(
     app,
     "Attack",
     reidentify,
-    "bayesrisk reidentify records -o links --attacker known.parquet --truth truth.parquet",
+    "bayesrisk reidentify records -o links --attacker known.csv --truth truth.csv --dialect schema",
 )
 _add(occupancy, "Attack", study, "bayesrisk occupancy study -o study --seeds 2 --protection das")
 _add(occupancy, "Attack", attack, "bayesrisk occupancy attack tables -o attack")

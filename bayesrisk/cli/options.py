@@ -14,6 +14,7 @@ from bayesrisk.exceptions import ArgumentError
 
 __all__ = [
     "SEED",
+    "DialectOption",
     "JsonOption",
     "QuietOption",
     "RunOptions",
@@ -28,6 +29,13 @@ __all__ = [
     "sensitivity_of",
 ]
 
+DialectOption = Annotated[
+    str | None,
+    typer.Option(
+        help="What the codes of files of persons mean: schema (sex 0 male, 1 female), archive (1 "
+        "male, 0 female), pums (1 male, 2 female), labels (male, female; Y, N)."
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
 SEED = typer.Option(help="Seed: the same one gives the same bytes.")

@@ -8,7 +8,8 @@ from bayesrisk.readers.geocodes import (
     is_tribal,
     spine_ancestor,
 )
-from bayesrisk.readers.hud.reader import iter_hud, read_hud, write_hud
+from bayesrisk.readers.hud.reader import iter_hud, read_hud
+from bayesrisk.readers.hud.writer import write_hud
 from bayesrisk.readers.ipums.reader import iter_ipums_1940, read_ipums_1940
 from bayesrisk.readers.ipums.writer import write_ipums_1940
 from bayesrisk.readers.nmf.batches import ConstraintBatch, MeasurementBatch
@@ -18,6 +19,14 @@ from bayesrisk.readers.nmf.writer import SyntheticMeasurements, write_nmf
 from bayesrisk.readers.ppmf.persons import iter_ppmf, read_ppmf, write_ppmf
 from bayesrisk.readers.ppmf.units import iter_ppmf_units, read_ppmf_units, write_ppmf_units
 from bayesrisk.readers.record_form import iter_record_form, read_record_form, write_record_form
+from bayesrisk.readers.summary_files.files_2020 import (
+    iter_dhc,
+    iter_pl94,
+    read_dhc,
+    read_pl94,
+    write_dhc,
+    write_pl94,
+)
 from bayesrisk.readers.summary_files.nhgis import iter_nhgis, read_nhgis
 from bayesrisk.readers.summary_files.nhgis_writer import write_nhgis
 from bayesrisk.readers.summary_files.sf1 import iter_sf1, read_sf1
@@ -33,26 +42,32 @@ __all__ = [
     "block_geocode",
     "block_geoid",
     "is_tribal",
+    "iter_dhc",
     "iter_hud",
     "iter_ipums_1940",
     "iter_nhgis",
+    "iter_pl94",
     "iter_ppmf",
     "iter_ppmf_units",
     "iter_record_form",
     "iter_sf1",
+    "read_dhc",
     "read_hud",
     "read_ipums_1940",
     "read_nhgis",
+    "read_pl94",
     "read_ppmf",
     "read_ppmf_units",
     "read_record_form",
     "read_sf1",
     "sigma2_from_variance",
     "spine_ancestor",
+    "write_dhc",
     "write_hud",
     "write_ipums_1940",
     "write_nhgis",
     "write_nmf",
+    "write_pl94",
     "write_ppmf",
     "write_ppmf_units",
     "write_record_form",

@@ -2,13 +2,13 @@
 
 Two kinds of file hold it: Parquet or CSV with the race as a bit mask, and the CSV files of the
 Census Bureau's published reconstruction experiment (``recon_replication``), with a flag for each
-race and, where the records are confidential, a personal identification key.
+race and, where the records are confidential, a personal identification key.  What their codes mean
+is said by a dialect.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,15 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_batches
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.readers.dialects import (
+    ALIASES,
+    METADATA,
+    RACES,
+    Dialect,
+    named_dialect,
+    race_mask,
+    said_by_file,
+)
 from bayesrisk.readers.text.columns import CHUNK, Piece, characters, csv_pieces, header_of
 from bayesrisk.readers.text.places import check_state, state_code
 from bayesrisk.readers.text.record_pieces import joined, pieces_of
@@ -29,16 +38,18 @@ from bayesrisk.tables import Records, Schema
 
 __all__ = ["iter_record_form", "read_record_form", "write_record_form"]
 
-RACES = ("white", "black", "aian", "asian", "nhopi", "sor")
-_ALIASES = MappingProxyType({"geoid_block": "block", "hispanic": "hisp"})
-_ORDER = ("block", "sex", "age", "agebin", "race", *RACES, "hisp", "pik")
+_ORDER = ("block", "geoid_tract", "sex", "age", "agebin", "race", *RACES, "hisp", "pik")
 # First ages of the 38 groups of the block tables: single years to 21, then those of table P12.
 _AGE_GROUPS = np.array([*range(22), 22, *range(25, 60, 5), 60, 62, 65, 67, *range(70, 90, 5)])
 _MOST_AGE = 110
 
 
 def iter_record_form(
-    path: str | Path, *, state: str | None = None, chunk: int = CHUNK
+    path: str | Path,
+    *,
+    dialect: str | None = None,
+    state: str | None = None,
+    chunk: int = CHUNK,
 ) -> Iterator[Records]:
     """Read person records in the common form, a piece at a time.
 
@@ -46,10 +57,18 @@ def iter_record_form(
     ----------
     path : path-like
         A Parquet file, or a CSV file (also gzip or ZIP).  Columns, in any order: ``block`` (or
-        ``geoid_block``; 15 digits, or a whole number whose leading zero was lost), ``sex`` (0 male,
-        1 female), ``age`` (0 to 110), ``race`` (bit mask 1 to 63) or the six flags ``white``,
-        ``black``, ``aian``, ``asian``, ``nhopi``, ``sor``, ``hisp`` (0 or 1), and if wanted
-        ``agebin`` (0 to 37, the age groups of the block tables) and ``pik``.
+        ``geoid_block``; 15 digits, or a whole number whose leading zero was lost), ``sex``,
+        ``age`` (0 to 110), ``race`` (bit mask 1 to 63) or the six flags ``white``, ``black``,
+        ``aian``, ``asian``, ``nhopi``, ``sor``, ``hisp`` (or ``hispanic``), and if wanted
+        ``geoid_tract`` (which must be that of the block), ``agebin`` (0 to 37, the age groups of
+        the block tables) and ``pik``.
+    dialect : str
+        What the codes of sex, of Hispanic origin and of the flags mean: ``schema`` (sex 0 male, 1
+        female; the others 0 no, 1 yes), ``archive`` (sex 1 male, 0 female; the others 0 no, 1 yes:
+        the numeric files of the published reconstruction experiment), ``pums`` (sex 1 male, 2
+        female; hisp 1 no, 2 to 24 yes; races 0 no, 1 yes) or ``labels`` (``male`` and ``female``,
+        ``N`` and ``Y``, in any case).  It is never guessed; only a Parquet file of this package
+        says it itself.
     state : str, optional
         FIPS code or postal abbreviation of the state that every block must lie in.
     chunk : int, optional
@@ -63,7 +82,8 @@ def iter_record_form(
     Raises
     ------
     ArgumentError
-        If ``state`` names no state or ``chunk`` is not positive.
+        If the dialect is not said, is unknown or is not the one that the file says of itself,
+        ``state`` names no state or ``chunk`` is not positive.
     DataError
         If a column is missing or unknown, or a value breaks its format.
 
@@ -72,7 +92,7 @@ def iter_record_form(
     >>> from bayesrisk import DataError
     >>> from bayesrisk.readers import iter_record_form
     >>> try:
-    ...     list(iter_record_form("no-such-file.csv"))
+    ...     list(iter_record_form("no-such-file.csv", dialect="archive"))
     ... except DataError as error:
     ...     print(error)
     no-such-file.csv: no such file
@@ -80,19 +100,23 @@ def iter_record_form(
     source = one_source(path, ".csv", ".parquet")
     rows = check.integer(chunk, "chunk", lower=1)
     place = state_code(state)
-    reader = _parquet_pieces if source.base.endswith(".parquet") else _text_pieces
+    parquet = source.base.endswith(".parquet")
+    if parquet and source.member is not None:
+        raise DataError(f"{source.name}: must not be in an archive")
+    coding = named_dialect(dialect, source.name, said_by_file(source.path))
+    reader = _parquet_pieces if parquet else _text_pieces
     for piece, names in reader(source, rows):
-        yield _records(piece, names, place)
+        yield _records(piece, names, coding, place)
 
 
-def read_record_form(path: str | Path, *, state: str | None = None) -> Records:
+def read_record_form(
+    path: str | Path, *, dialect: str | None = None, state: str | None = None
+) -> Records:
     r"""Read all person records of a file in the common form into memory.
 
     Parameters
     ----------
-    path : path-like
-        As for :func:`iter_record_form`.
-    state : str, optional
+    path, dialect, state
         As for :func:`iter_record_form`.
 
     Returns
@@ -103,7 +127,7 @@ def read_record_form(path: str | Path, *, state: str | None = None) -> Records:
     Raises
     ------
     ArgumentError
-        If ``state`` names no state.
+        If the dialect is not said or not known, or ``state`` names no state.
     DataError
         If a column is missing or unknown, or a value breaks its format.
 
@@ -114,17 +138,17 @@ def read_record_form(path: str | Path, *, state: str | None = None) -> Records:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "records.csv")
     ...     _ = file.write_text("block,sex,age,race,hisp\n10730051031000,1,30,3,0\n")
-    ...     print(read_record_form(file).table.to_pylist())
+    ...     print(read_record_form(file, dialect="schema").table.to_pylist())
     [{'block': '010730051031000', 'sex': 1, 'age': 30, 'race': 3, 'hisp': 0}]
     """
-    return joined(iter_record_form(path, state=state), path)
+    return joined(iter_record_form(path, dialect=dialect, state=state), path)
 
 
 def _names(header: Iterable[str], source: Source) -> dict[str, str]:
     """Return what the file calls each column; refuse unknown and missing ones."""
     found: dict[str, str] = {}
     for name in header:
-        usual = _ALIASES.get(name.lower(), name.lower())
+        usual = ALIASES.get(name.lower(), name.lower())
         if usual not in _ORDER or usual in found:
             raise DataError(
                 f"{source.name}: column {name!r}: must be one of {', '.join(_ORDER)}, each once"
@@ -148,8 +172,6 @@ def _text_pieces(source: Source, chunk: int) -> Iterator[tuple[Piece, dict[str, 
 
 
 def _parquet_pieces(source: Source, chunk: int) -> Iterator[tuple[Piece, dict[str, str]]]:
-    if source.member is not None:
-        raise DataError(f"{source.name}: must not be in an archive")
     with opened(source.path) as (_, schema):
         names = _names(schema.names, source)
     kinds = dict.fromkeys(names.values(), ("number", "text"))
@@ -174,14 +196,13 @@ def _blocks(piece: Piece, column: str, state: str | None) -> pa.Array:
     return blocks
 
 
-def _race(piece: Piece, names: Mapping[str, str]) -> Any:
-    if "race" in names:
-        return piece.whole(names["race"], 1, 63)
-    mask = np.zeros(len(piece), dtype=np.int64)
-    for place, race in enumerate(RACES):
-        mask += piece.whole(names[race], 0, 1) << place
-    piece.check(names["white"], mask > 0, "1 where no other race is")
-    return mask
+def _check_tract(piece: Piece, column: str, blocks: pa.Array) -> None:
+    """Refuse a tract that is not the block's."""
+    values = piece.table.column(column).cast(pa.string())
+    lost = pc.equal(pc.binary_length(values), 10)
+    tracts = pc.if_else(lost, pc.utf8_lpad(values, 11, "0"), values)
+    same = pc.fill_null(pc.equal(tracts, pc.utf8_slice_codeunits(blocks, 0, 11)), False)
+    piece.check(column, same.to_numpy(), "the first 11 digits of the block")
 
 
 def age_group(age: Any) -> Any:
@@ -189,14 +210,19 @@ def age_group(age: Any) -> Any:
     return np.searchsorted(_AGE_GROUPS, age, side="right") - 1
 
 
-def _records(piece: Piece, names: Mapping[str, str], state: str | None) -> Records:
+def _records(
+    piece: Piece, names: Mapping[str, str], dialect: Dialect, state: str | None
+) -> Records:
+    flags = "race" not in names
     columns: dict[str, Any] = {
         "block": _blocks(piece, names["block"], state),
-        "sex": piece.whole(names["sex"], 0, 1),
+        "sex": dialect.decode(piece, names["sex"], "sex"),
         "age": piece.whole(names["age"], 0, _MOST_AGE),
-        "race": _race(piece, names),
-        "hisp": piece.whole(names["hisp"], 0, 1),
+        "race": race_mask(piece, dialect, names) if flags else piece.whole(names["race"], 1, 63),
+        "hisp": dialect.decode(piece, names["hisp"], "hisp"),
     }
+    if "geoid_tract" in names:
+        _check_tract(piece, names["geoid_tract"], columns["block"])
     if "agebin" in names:
         group = piece.whole(names["agebin"], 0, len(_AGE_GROUPS) - 1)
         piece.check(names["agebin"], group == age_group(columns["age"]), "the group of the age")
@@ -207,7 +233,9 @@ def _records(piece: Piece, names: Mapping[str, str], state: str | None) -> Recor
     return Records(Schema.named("sf1-person"), pa.table(kept))
 
 
-def write_record_form(records: Records | Iterable[Records], path: str | Path) -> None:
+def write_record_form(
+    records: Records | Iterable[Records], path: str | Path, *, dialect: str
+) -> None:
     """Write person records in the common form.
 
     Parameters
@@ -216,13 +244,15 @@ def write_record_form(records: Records | Iterable[Records], path: str | Path) ->
         Schema ``sf1-person``; a column ``pik`` is kept, others are left out.
     path : path-like
         File to be made; it must not exist.  ``.parquet`` gets the race as a bit mask, the block as
-        a whole number and ``agebin``; ``.csv`` gets the form of the published reconstruction
-        experiment, with ``geoid_block`` of 15 digits and a flag for each race.
+        a whole number and ``agebin``, and says its dialect; ``.csv`` gets the form of the published
+        reconstruction experiment, with ``geoid_block`` of 15 digits and a flag for each race.
+    dialect : str
+        How sex, Hispanic origin and flags are written, as for :func:`iter_record_form`.
 
     Raises
     ------
     ArgumentError
-        If the path ends otherwise, or the records have another schema.
+        If the path ends otherwise, the dialect is unknown, or the records have another schema.
     OutputError
         If the file exists or cannot be written.
 
@@ -231,22 +261,23 @@ def write_record_form(records: Records | Iterable[Records], path: str | Path) ->
     >>> from bayesrisk import ArgumentError
     >>> from bayesrisk.readers import write_record_form
     >>> try:
-    ...     write_record_form([], "records.txt")
+    ...     write_record_form([], "records.txt", dialect="schema")
     ... except ArgumentError as error:
     ...     print(error)
     path must end in .csv or .parquet, got 'records.txt'
     """
     target = Path(path)
+    coding = named_dialect(dialect, "the file to be made")
     pieces = pieces_of(records, "sf1-person")
     if target.suffix.lower() == ".csv":
-        _write_text(pieces, target)
+        _write_text(pieces, target, coding)
     elif target.suffix.lower() == ".parquet":
-        _write_parquet(pieces, target)
+        _write_parquet(pieces, target, coding)
     else:
         raise ArgumentError(f"path must end in .csv or .parquet, got {shown(str(path))}")
 
 
-def _write_text(pieces: Iterator[Records], target: Path) -> None:
+def _write_text(pieces: Iterator[Records], target: Path, dialect: Dialect) -> None:
     first = next(pieces, None)
     if first is None:
         raise ArgumentError("records must have at least one piece, got none")
@@ -256,13 +287,16 @@ def _write_text(pieces: Iterator[Records], target: Path) -> None:
     def rows() -> Iterator[pa.Table]:
         for piece in chain([first], pieces):
             race = piece.codes("race")
-            flags = {name: race >> place & 1 for place, name in enumerate(RACES)}
+            flags = {
+                name: dialect.encode(race >> place & 1, name) for place, name in enumerate(RACES)
+            }
             yield pa.table(
                 {
                     "geoid_block": piece.table.column("block"),
-                    **{name: piece.codes(name) for name in ("sex", "age")},
+                    "sex": dialect.encode(piece.codes("sex"), "sex"),
+                    "age": piece.codes("age"),
                     **flags,
-                    "hisp": piece.codes("hisp"),
+                    "hisp": dialect.encode(piece.codes("hisp"), "hisp"),
                     **{name: piece.table.column(name).cast(pa.string()) for name in extra},
                 }
             )
@@ -270,24 +304,29 @@ def _write_text(pieces: Iterator[Records], target: Path) -> None:
     write_table(target, names, rows())
 
 
-def _write_parquet(pieces: Iterator[Records], target: Path) -> None:
+def _write_parquet(pieces: Iterator[Records], target: Path, dialect: Dialect) -> None:
     writer: Any = None
     with new_file(target) as stream:
         for piece in pieces:
             age = piece.codes("age")
             columns = {
                 "block": pc.cast(piece.table.column("block"), pa.int64()),
-                "sex": pa.array(piece.codes("sex").astype(np.int8)),
+                "sex": _small(dialect.encode(piece.codes("sex"), "sex")),
                 "age": pa.array(age.astype(np.int16)),
                 "agebin": pa.array(age_group(age).astype(np.int8)),
                 "race": pa.array(piece.codes("race").astype(np.int8)),
-                "hisp": pa.array(piece.codes("hisp").astype(np.int8)),
+                "hisp": _small(dialect.encode(piece.codes("hisp"), "hisp")),
             }
             if "pik" in piece.table.column_names:
                 columns["pik"] = piece.table.column("pik")
-            table = pa.table(columns)
+            table = pa.table(columns, metadata={METADATA: dialect.name.encode()})
             writer = writer or pq.ParquetWriter(stream, table.schema)
             writer.write_table(table)
         if writer is None:
             raise ArgumentError("records must have at least one piece, got none")
         writer.close()
+
+
+def _small(values: pa.Array) -> pa.Array:
+    """Return whole numbers in a byte each, texts as they are."""
+    return values.cast(pa.int8()) if pa.types.is_integer(values.type) else values

@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from oracles import readers as oracle
+from scipy import sparse
 from typer.testing import CliRunner
 
 from bayesrisk import DataError
@@ -40,13 +41,13 @@ def test_records_of_every_form(tmp_path):
     persons_1940 = oracle.records_1940(RNG, 5)
     write_ppmf(oracle.pl94_records(RNG, 9), tmp_path / "p.csv", vintage="2010-demonstration")
     write_ppmf_units(oracle.household_records(RNG, 9), tmp_path / "u.csv", vintage="2020")
-    write_record_form(people, tmp_path / "r.csv")
+    write_record_form(people, tmp_path / "r.csv", dialect="schema")
     write_ipums_1940(persons_1940, tmp_path / "EXT1940USCB.dat")
     write_ipums_1940(persons_1940, tmp_path / "usa.dat", ddi=tmp_path / "usa.xml")
     for form, file, options, name, rows in (
         ("ppmf", "p.csv", [], "pl94", 9),
         ("ppmf-units", "u.csv", [], "household-dhc", 9),
-        ("records", "r.csv", [], "sf1-person", 20),
+        ("records", "r.csv", ["--dialect", "schema"], "sf1-person", 20),
         ("ipums-1940", "EXT1940USCB.dat", [], "census-1940", len(persons_1940)),
         ("ipums-1940", "usa.dat", ["--codebook", tmp_path / "usa.xml"], "census-1940", None),
     ):
@@ -97,16 +98,39 @@ def test_hud(tmp_path):
 
 def test_refusals_leave_nothing(tmp_path):
     file = tmp_path / "r.csv"
-    write_record_form(oracle.person_records(RNG, 20), file)
+    write_record_form(oracle.person_records(RNG, 20), file, dialect="schema")
     text = file.read_text()
     file.write_text(text[:-2] + "x\n")
     before = sorted(tmp_path.iterdir())
     out = tmp_path / "out.parquet"
-    run(file, "--from", "records", "-o", out, fails=(DataError, "row 20, column 'hisp'"))
+    run(
+        file,
+        "--from",
+        "records",
+        "--dialect",
+        "schema",
+        "-o",
+        out,
+        fails=(DataError, "row 20, column 'hisp'"),
+    )
     for options, error, message in (
         (["--from", "ppmf", "-o", out], DataError, "known vintage"),
-        (["--from", "records", "-o", tmp_path / "out.csv"], ArgumentError, ".parquet"),
-        (["--from", "records", "-o", file], OutputError, "exists already"),
+        (
+            ["--from", "records", "--dialect", "schema", "-o", tmp_path / "out.csv"],
+            ArgumentError,
+            ".parquet",
+        ),
+        (
+            ["--from", "records", "-o", tmp_path / "o.parquet"],
+            ArgumentError,
+            "dialect must be said",
+        ),
+        (
+            ["--from", "ppmf", "--dialect", "pums", "-o", tmp_path / "o.parquet"],
+            ArgumentError,
+            "--dialect goes with --from records",
+        ),
+        (["--from", "records", "--dialect", "schema", "-o", file], OutputError, "exists already"),
         (["--from", "sf1", "-o", out], ArgumentError, "--workload must be given"),
         (["--from", "hud", "-o", out], ArgumentError, "--level must be given once"),
         (["--from", "hud", "--table", "P1", "-o", out], ArgumentError, "--table goes with"),
@@ -125,10 +149,60 @@ def test_an_unknown_form(tmp_path):
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_progress_in_lines(tmp_path, monkeypatch, seconds):
     monkeypatch.setattr("bayesrisk.cli.output._SECONDS", seconds)
-    write_record_form(oracle.person_records(RNG, 20), tmp_path / "r.csv")
+    write_record_form(oracle.person_records(RNG, 20), tmp_path / "r.csv", dialect="schema")
     result = CliRunner().invoke(
         app,
-        ["convert-file", str(tmp_path / "r.csv"), "--from", "records", "-o",
+        ["convert-file", str(tmp_path / "r.csv"), "--from", "records", "--dialect", "schema", "-o",
          str(tmp_path / "o.parquet")],
     )  # fmt: skip
     assert result.stderr.count("20 rows\n") == 1  # at the end, if no line was due before
+
+
+def test_tables_of_2020_and_an_attack_on_them(tmp_path):
+    """Segments of both files and an extract of NHGIS become folders that the attacks take."""
+    from bayesrisk.readers import write_dhc, write_nhgis, write_pl94
+
+    blocks = [f"50001000100{b}" for b in RNG.integers(1000, 1003, 12)]
+    voters = oracle.pl94_records(RNG, 12).replace(block=blocks)
+    people = oracle.person_records(RNG, 12).replace(block=blocks)
+    redistricting = tabulate(voters, Workload.named("pl94-tables"))
+    persons = tabulate(people, Workload.named("dhc-block"))
+    write_pl94(redistricting, tmp_path / "vt2020.pl.zip")
+    write_dhc(persons, tmp_path / "vt2020.dhc.zip")
+    write_nhgis(redistricting, tmp_path / "n.zip", dataset="2020_PL94171")
+    for form, file, name, tables, more in (
+        ("pl94", "vt2020.pl.zip", "pl94-tables", redistricting, []),
+        ("dhc", "vt2020.dhc.zip", "dhc-block", persons, []),
+        ("nhgis", "n.zip", "pl94-tables", redistricting, ["--dataset", "ds248"]),
+    ):
+        run(tmp_path / file, "--from", form, "--workload", name, "-o", tmp_path / form, *more)
+        assert PublishedTables.read(tmp_path / form) == tables
+    attack = CliRunner().invoke(
+        app,
+        ["reconstruct", str(tmp_path / "pl94"), "-o", str(tmp_path / "out"), "--scope", "block"],
+    )
+    assert attack.exit_code == 0
+    assert "12 records" in attack.stdout
+    run(
+        tmp_path / "vt2020.pl.zip", "--from", "pl94", "--workload", "dhc-block",
+        "-o", tmp_path / "no", fails=(ArgumentError, "of the 2020 redistricting file"),
+    )  # fmt: skip
+    run(
+        tmp_path / "vt2020.pl.zip", "--from", "pl94", "--dataset", "ds248",
+        "-o", tmp_path / "no", fails=(ArgumentError, "--dataset goes with --from nhgis"),
+    )  # fmt: skip
+
+
+def test_every_table_of_counts_is_a_workload(tmp_path):
+    """Tables beyond those of the reconstruction, such as household types, by name."""
+    work = Workload.named("sf1-tables").select(tables=["P18", "H4"])
+    rng = np.random.default_rng(1)
+    counts = {
+        key: sparse.csr_array(rng.integers(0, 9, (1, len(table.cells))))
+        for key, table in work.tables.items()
+    }
+    tables = PublishedTables(work, {"block": ["500010001001000"]}, counts)
+    write_sf1(tables, tmp_path / "vt2010.sf1.zip")
+    options = ["--from", "sf1", "--workload", "sf1-tables", "--table", "P18", "--table", "H4"]
+    run(tmp_path / "vt2010.sf1.zip", *options, "-o", tmp_path / "t")
+    assert PublishedTables.read(tmp_path / "t") == tables

@@ -47,7 +47,7 @@ def files(tmp_path_factory):
 def attack(files, output, *more):
     return run(
         "reidentify", files / "out", "--attacker", files / "known.parquet",
-        "--truth", files / "truth.parquet", "-o", output, *more,
+        "--truth", files / "truth.parquet", "--dialect", "schema", "-o", output, *more,
     )  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def test_nobody_to_link_is_no_precision(files, tmp_path):
     strangers.to_parquet(tmp_path / "strangers.parquet", index=False)
     done = run(
         "reidentify", files / "out", "--attacker", tmp_path / "strangers.parquet",
-        "--truth", files / "truth.parquet", "-o", tmp_path / "r",
+        "--truth", files / "truth.parquet", "--dialect", "schema", "-o", tmp_path / "r",
     )  # fmt: skip
     assert done.exit_code == 0
     assert "0 confirmed of 0 putative of 60 persons: no precision" in done.stdout
@@ -97,7 +97,7 @@ def test_persons_of_other_places_are_refused_before_the_work(files, tmp_path):
     ):
         done = run(
             "reidentify", files / "out", "--attacker", known, "--truth", truth,
-            "-o", tmp_path / "r",
+            "--dialect", "schema", "-o", tmp_path / "r",
         )  # fmt: skip
         assert isinstance(done.exception, DataError)
         assert f"strangers.csv: none of the {whose} lives in a block" in str(done.exception)

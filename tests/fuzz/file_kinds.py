@@ -6,17 +6,20 @@ that reads everything there is.
 
 import json
 import shutil
+import warnings
 import zipfile
 from collections import namedtuple
 from functools import cache
 
 import numpy as np
 import pandas as pd
+from oracles import hud_files
 from oracles import readers as oracle
 from studies import run_reconstruction, run_sweep
 
 import bayesrisk as br
 from bayesrisk.cli.commands._release_file import read_release_file
+from bayesrisk.exceptions import BayesRiskWarning
 from bayesrisk.experiments import load_config, read_reconstruction, read_results
 from bayesrisk.experiments.hierarchy import add_columns
 from bayesrisk.experiments.linkage.report import _read as read_known
@@ -69,11 +72,13 @@ def ppmf(vintage, name):
         extra = {"gq": rng.integers(0, 8, ROWS)}
         records = (
             oracle.person_records(rng, ROWS, **extra)
-            if vintage in ("2020", "mdf-dhc")
+            if vintage in ("2020", "mdf-dhc", "2020-05-27-ages")
             else oracle.pl94_records(rng, ROWS)
         )
         plain = folder / "people.csv"
         br.readers.write_ppmf(records, plain, vintage=vintage)
+        if vintage == "2020-05-27":  # as published: codes as 3.0
+            oracle.with_decimals(plain)
         return Example(
             [_packed(plain, folder / name)], lambda: _length(br.readers.iter_ppmf(folder / name))
         )
@@ -101,11 +106,11 @@ def ppmf_units(folder):
     return Example([file], lambda: _length(br.readers.iter_ppmf_units(file)))
 
 
-def form(ending):
+def form(ending, dialect="schema"):
     def make(folder):
         file = folder / f"form.{ending}"
-        br.readers.write_record_form(people(), file)
-        return Example([file], lambda: _length(br.readers.iter_record_form(file)))
+        br.readers.write_record_form(people(), file, dialect=dialect)
+        return Example([file], lambda: _length(br.readers.iter_record_form(file, dialect=dialect)))
 
     return make
 
@@ -160,6 +165,50 @@ def nhgis_folder(folder):
     return Example([data, *folder.glob("*.txt")], lambda: br.readers.read_nhgis(data, workload=P1))
 
 
+def nhgis_several(folder):
+    """Two levels in one archive, and the redistricting file of 2020 in another."""
+    work = P1.union(Workload.named("sf1-block", levels=["tract"]).select(tables=["P1"]))
+    whole = tabulate(people(), work)
+    file = folder / "nhgis0002_csv.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        for level in ("block", "tract"):
+            part = tabulate(people(), work.select(levels=[level]))
+            br.readers.write_nhgis(part, folder / f"{level}.zip")
+            with zipfile.ZipFile(folder / f"{level}.zip") as one:
+                for info in one.infolist():
+                    archive.writestr(info.filename, one.read(info))
+    assert br.readers.read_nhgis(file, workload=work) == whole
+    return Example([file], lambda: br.readers.read_nhgis(file, workload=work))
+
+
+def nhgis_2020(folder):
+    work = Workload.named("pl94-tables").select(tables=["P1", "P5"])
+    file = folder / "nhgis0003_csv.zip"
+    br.readers.write_nhgis(tabulate(voters(), work), file, dataset="2020_PL94171")
+    return Example([file], lambda: br.readers.read_nhgis(file, workload=work))
+
+
+def voters(n=ROWS):
+    return oracle.pl94_records(np.random.default_rng(5), n).replace(
+        block=[BLOCKS[i % 3] for i in range(n)]
+    )
+
+
+def pl94_folder(folder):
+    work = Workload.named("pl94-tables")
+    br.readers.write_pl94(tabulate(voters(), work), folder / "vt2020.pl.zip")
+    place = folder / "vt"
+    with zipfile.ZipFile(folder / "vt2020.pl.zip") as archive:
+        archive.extractall(place)
+    return Example(sorted(place.iterdir()), lambda: br.readers.read_pl94(place, workload=work))
+
+
+def dhc_zip(folder):
+    file = folder / "vt2020.dhc.zip"
+    br.readers.write_dhc(tables(), file)
+    return Example([file], lambda: br.readers.read_dhc(file, workload=P1))
+
+
 HUD = """\
 Quarter,States,SumLevel,Name,Code,Total_Units,Pct_Occupied,Number_Reported,Pct_Female_Head,Latitude
 2020,AL,8,"Tract 1, Baldwin",1003010100,40,95,38,79,-30.5
@@ -170,6 +219,22 @@ Quarter,States,SumLevel,Name,Code,Total_Units,Pct_Occupied,Number_Reported,Pct_F
 def hud_csv(folder):
     file = _text_of(folder / "TRACT_2020.csv", HUD)
     return Example([file], lambda: br.readers.read_hud(file, level="tract"))
+
+
+def hud_vintage(vintage):
+    def make(folder):
+        file = folder / f"COUNTY_{vintage}.csv"
+        hud_files.county_file(file, vintage, np.random.default_rng(1), rows=6)
+        return Example([file], lambda: _quietly(lambda: br.readers.read_hud(file, level="county")))
+
+    return make
+
+
+def _quietly(read):
+    """Read what is kept with a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BayesRiskWarning)
+        return read()
 
 
 LINK = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -451,7 +516,7 @@ def known(ending):
         frame = people().to_frame().assign(person=range(ROWS))
         frame.to_csv(file, index=False) if ending == "csv" else frame.to_parquet(file)
         columns = ("block", "sex", "age", "race", "hisp", "person")
-        return Example([file], lambda: read_known(file, columns).frame)
+        return Example([file], lambda: read_known(file, columns, "schema").frame)
 
     return make
 
@@ -515,12 +580,17 @@ def reconstruction(folder):
 KINDS = {
     "ppmf-csv": ppmf("2010-demonstration", "people.csv"),
     "ppmf-2020": ppmf("2020", "people.csv"),
+    "ppmf-early": ppmf("2020-05-27", "people.csv"),
+    "ppmf-early-ages": ppmf("2020-05-27-ages", "people.csv"),
     "ppmf-mdf": ppmf("mdf-dhc", "people.txt"),
     "ppmf-zip": ppmf("2010-demonstration", "people.zip"),
     "ppmf-gz": ppmf("2020", "people.csv.gz"),
     "ppmf-units": ppmf_units,
     "form-csv": form("csv"),
     "form-parquet": form("parquet"),
+    "form-labels-csv": form("csv", "labels"),
+    "form-labels-parquet": form("parquet", "labels"),
+    "form-pums-csv": form("csv", "pums"),
     "ipums-fixed": ipums_fixed,
     "ipums-csv": ipums_csv,
     "ipums-ddi": ipums_ddi,
@@ -528,8 +598,15 @@ KINDS = {
     "sf1-folder": sf1_folder,
     "nhgis-zip": nhgis_zip,
     "nhgis-folder": nhgis_folder,
+    "nhgis-several": nhgis_several,
+    "nhgis-2020": nhgis_2020,
+    "pl94-folder": pl94_folder,
+    "dhc-zip": dhc_zip,
     "hud-csv": hud_csv,
     "hud-xlsx": hud_xlsx,
+    "hud-2006": hud_vintage("2006"),
+    "hud-2011": hud_vintage("2011"),
+    "hud-2024": hud_vintage("2024"),
     "nmf": nmf,
     "records-csv": records("csv"),
     "records-parquet": records("parquet"),

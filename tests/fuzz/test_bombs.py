@@ -46,7 +46,8 @@ OTHERS = {
     "tables": lambda file: PublishedTables.read(file),
     "sweep": lambda file: load_config(file),
     "releases": lambda file: add_columns(Path(file), Path(file + ".out.csv"), None, {}),
-    "known": lambda file: _read(Path(file), ("block", "sex", "age", "person")),
+    "known": lambda file: _read(Path(file), ("block", "sex", "age", "person"), "schema"),
+    "form": lambda file: list(bayesrisk.readers.iter_record_form(file, dialect="schema")),
     "hud": lambda file: bayesrisk.readers.read_hud(file, level="tract"),
     "nmf": lambda name: measurements(*name.split("#")),
     "ddi": lambda file: list(bayesrisk.readers.iter_ipums_1940(file, ddi=file)),
@@ -89,7 +90,7 @@ def test_one_line(tmp_path):
             stream.write(start)
             stream.truncate(ZEROS)
         files.append(tmp_path / name)
-    readers = ["iter_record_form", "iter_ppmf", "iter_ipums_1940", "hud", "records", "releases"]
+    readers = ["form", "iter_ppmf", "iter_ipums_1940", "hud", "records", "releases"]
     readers += ["known", "sweep", "ddi"]
     assert refused(*((file, how) for file in files for how in readers))
 
@@ -98,7 +99,7 @@ def test_gzip(tmp_path):
     for name, text in (("line.csv.gz", b"x"), ("lines.csv.gz", b"1,2\n")):
         with gzip.open(tmp_path / name, "wb", 9) as stream:
             packed(stream, text)
-    assert refused(*((file, "iter_record_form") for file in sorted(tmp_path.iterdir())))
+    assert refused(*((file, "form") for file in sorted(tmp_path.iterdir())))
 
 
 def test_zip(tmp_path):
@@ -208,7 +209,7 @@ def test_parquet(tmp_path):
     table = pa.table({"block": text, **{n: c[: 2**20] for n, c in columns.items()}})
     parquet.write_table(table, tmp_path / "long.parquet")
     names = ("many.parquet", "long.parquet")
-    assert refused(*((tmp_path / n, how) for n in names for how in ("records", "iter_record_form")))
+    assert refused(*((tmp_path / n, how) for n in names for how in ("records", "form")))
 
 
 def test_parquet_of_one_value(tmp_path):
@@ -230,7 +231,7 @@ def test_parquet_of_one_value(tmp_path):
         file = tmp_path / f"{name}.parquet"
         parquet.write_table(pa.table(table), file)
         assert file.stat().st_size < 10**6
-        how = ["known"] if name == "known" else ["records", "iter_record_form", "releases"]
+        how = ["known"] if name == "known" else ["records", "form", "releases"]
         cases += [(file, one) for one in how]
     assert refused(*cases)
 

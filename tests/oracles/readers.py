@@ -128,3 +128,12 @@ def ppmf_person(row):
     block = row["TABBLKST"] + row["TABBLKCOU"] + row["TABTRACTCE"] + row["TABBLK"]
     race = int(row["CENRACE"]) - 1
     return block, int(row["GQTYPE_PL"]), int(row["VOTING_AGE"]) - 1, int(row["CENHISP"]) - 1, race
+
+
+def with_decimals(file, columns=("RTYPE", "VOTING_AGE")):
+    """Write codes of a file as the microdata of May 2020 have them: 3.0 instead of 3."""
+    rows = [line.split(",") for line in file.read_text(encoding="utf-8").splitlines()]
+    for place in (rows[0].index(name) for name in columns):
+        for row in rows[1:]:
+            row[place] += ".0"
+    file.write_text("\n".join(map(",".join, rows)) + "\n", encoding="utf-8")

@@ -30,7 +30,8 @@ READ = """
 import bayesrisk
 from bayesrisk import readers, tables
 read = getattr(readers if hasattr(readers, sys.argv[1]) else tables, sys.argv[1])
-answer = sum(len(piece) for piece in read(sys.argv[2], chunk=2**15))
+options = {"dialect": "schema"} if sys.argv[1] == "iter_record_form" else {}
+answer = sum(len(piece) for piece in read(sys.argv[2], chunk=2**15, **options))
 """
 ROWS = 2**15
 PERSON = Schema.named("sf1-person")
@@ -63,7 +64,7 @@ def test_memory_is_flat(reader, tmp_path):
         write_ppmf(oracle.pl94_records(rng, ROWS), file, vintage="2010-demonstration")
     elif reader == "iter_record_form":
         file, header = tmp_path / "r.csv", 1
-        write_record_form(oracle.person_records(rng, ROWS), file)
+        write_record_form(oracle.person_records(rng, ROWS), file, dialect="schema")
     else:
         file, header = tmp_path / "EXT1940USCB.dat", 0
         write_ipums_1940(oracle.records_1940(rng, ROWS // 3), file)
@@ -84,7 +85,7 @@ def test_memory_is_flat(reader, tmp_path):
 @pytest.mark.parametrize("read", ["ppmf", "ppmf_units", "record_form", "ipums_1940", "hud"])
 def test_what_is_too_long_to_be_held_is_refused_at_once(read, tmp_path):
     """A file of 5 GiB that takes no room on the disk, and an archive that holds one."""
-    options = {"level": "tract"} if read == "hud" else {}
+    options = {"hud": {"level": "tract"}, "record_form": {"dialect": "schema"}}.get(read, {})
     with (tmp_path / "long.csv").open("wb") as stream:
         stream.truncate(5 * 2**30)
     rule = r"must take at most 4294967296 bytes to be held whole, got 5368709120: read it a piece"
@@ -138,20 +139,27 @@ from bayesrisk.tables import Schema, Workload, iter_records
 
 PERSON = Schema.named("sf1-person")
 P1 = Workload.named("sf1-block").select(tables=["P1"])
+TWO = Workload.named("sf1-block").select(tables=["P1", "P14"])
+PL94 = Workload.named("pl94-tables").select(tables=["P1"])
 ITERATORS = {
     "units": lambda file: bayesrisk.readers.iter_ppmf_units(file, chunk=2**15),
     "hud": lambda file: bayesrisk.readers.iter_hud(file, level="tract", chunk=2**12),
     "records-csv": lambda file: iter_records(file, schema=PERSON, chunk=2**15),
     "records-parquet": lambda file: iter_records(file, schema=PERSON, chunk=2**15),
-    "form-parquet": lambda file: bayesrisk.readers.iter_record_form(file, chunk=2**15),
+    "form-parquet": lambda file: bayesrisk.readers.iter_record_form(
+        file, dialect="schema", chunk=2**15
+    ),
     "nhgis": lambda file: bayesrisk.readers.iter_nhgis(file, workload=P1, chunk=2**13),
     "sf1": lambda file: bayesrisk.readers.iter_sf1(file, workload=P1, chunk=2**13),
+    "pl94": lambda file: bayesrisk.readers.iter_pl94(file, workload=PL94, chunk=2**13),
+    "nhgis-several": lambda file: bayesrisk.readers.iter_nhgis(file, workload=TWO, chunk=2**13),
+    "early": lambda file: bayesrisk.readers.iter_ppmf(file, chunk=2**15),
     "nmf": lambda file: bayesrisk.readers.NoisyMeasurements.open(file).iter_values(
         "Block", "detailed"
     ),
 }
 LENGTHS = {"nmf": lambda batch: len(batch.geocodes)}
-for kind in ("nhgis", "sf1"):
+for kind in ("nhgis", "nhgis-several", "sf1", "pl94"):
     LENGTHS[kind] = lambda tables: len(tables.geoids["block"])
 answer = sum(map(LENGTHS.get(sys.argv[1], len), ITERATORS[sys.argv[1]](sys.argv[2])))
 """
@@ -209,6 +217,48 @@ def sf1_folder(folder, rows):
     return made
 
 
+def pl94_folder(folder, rows):
+    made = folder / str(rows)
+    made.mkdir()
+    counts = "|".join(["7", "7", "4", "3", *["0"] * 145])
+    with (made / "vtgeo2020.pl").open("w") as header, (made / "vt000012020.pl").open("w") as one:
+        for i in range(rows):
+            tract, block = divmod(i, 8999)
+            fields = ["PLST", "VT", "750", "00", "00", "000", "00", f"{i + 1:07d}", *[""] * 89]
+            fields[12], fields[14], fields[32] = "50", "001", f"{tract:06d}"
+            fields[33], fields[34] = str((1000 + block) // 1000), str(1000 + block)
+            header.write("|".join(fields) + "\n")
+            one.write(f"PLST|VT|000|01|{i + 1:07d}|{counts}\n")
+    return made
+
+
+def nhgis_several(folder, rows):
+    """Two files of the same blocks, each with a table."""
+    made = folder / str(rows)
+    made.mkdir()
+    names = [f"H78{number:03d}" for number in range(2, 44)]
+    for dataset, table, code, columns in (
+        ("ds172", "P1", "H7V", ["H7V001"]), ("ds173", "P14", "H78", names),
+    ):  # fmt: skip
+        base = f"nhgis0001_{dataset}_2010_block"
+        (made / f"{base}_codebook.txt").write_text(f"Source code: {table}\nNHGIS code:  {code}\n")
+        with (made / f"{base}.csv").open("w") as stream:
+            stream.write(",".join(["GISJOIN", "YEAR", *columns]) + "\n")
+            zeros = ",".join(["0"] * len(columns))
+            for i in range(rows):
+                tract, block = divmod(i, 8999)
+                stream.write(f"G5000010{tract:06d}{1000 + block},2010,{zeros}\n")
+    return made
+
+
+def early_file(folder, rows):
+    """Persons of May 2020, whose codes are written as 3.0."""
+    file = folder / "p.csv"
+    write_ppmf(oracle.pl94_records(np.random.default_rng(1), ROWS), file, vintage="2020-05-27")
+    oracle.with_decimals(file)
+    return repeated(file, rows // ROWS, 1)
+
+
 def nmf_folder(folder, rows):
     """Answers of many states, 2**17 blocks each: of a state the reader remembers the units."""
     made = write_nmf(folder / str(rows) / "US_Unit_PL_PROD", universe="unit", rng=1).folder
@@ -248,6 +298,9 @@ MAKERS = {
     "form-parquet": (lambda folder, rows: records_file(folder, rows, "parquet"), 2**21, 2**23),
     "nhgis": (nhgis_file, 2**18, 2**20),
     "sf1": (sf1_folder, 2**17, 2**19),
+    "pl94": (pl94_folder, 2**17, 2**19),
+    "nhgis-several": (nhgis_several, 2**18, 2**20 + 2**19),
+    "early": (early_file, 2**22, 2**23),
     "nmf": (nmf_folder, 4 * 2**17, 24 * 2**17),
 }  # fmt: skip
 
@@ -294,7 +347,7 @@ def test_sources_that_are_not_there(tmp_path):
         list(iter_ppmf(tmp_path))
     (tmp_path / "a.zip").write_bytes(b"PK")
     with pytest.raises(DataError, match=r"a.zip: cannot be read"):
-        list(iter_record_form(tmp_path / "a.zip"))
+        list(iter_record_form(tmp_path / "a.zip", dialect="schema"))
     (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00block,sex\n")
     with pytest.raises(DataError, match=r"b.csv: column"):
-        list(iter_record_form(tmp_path / "b.csv"))
+        list(iter_record_form(tmp_path / "b.csv", dialect="schema"))

@@ -31,16 +31,16 @@ def test_there_and_back(ending, seed, n, chunk, pik, tmp_path_factory):
     folder = tmp_path_factory.mktemp("records")
     extra = {"pik": [f"p{i}" for i in range(n)]} if pik else {}
     people = oracle.person_records(np.random.default_rng(seed), n, **extra)
-    write_record_form(people, folder / f"a.{ending}")
-    assert oracle.same(read_record_form(folder / f"a.{ending}"), people)
-    pieces = list(iter_record_form(folder / f"a.{ending}", chunk=chunk))
+    write_record_form(people, folder / f"a.{ending}", dialect="schema")
+    assert oracle.same(read_record_form(folder / f"a.{ending}", dialect="schema"), people)
+    pieces = list(iter_record_form(folder / f"a.{ending}", dialect="schema", chunk=chunk))
     assert sum(len(piece) for piece in pieces) == n
     assert all(len(piece) <= chunk for piece in pieces)
 
 
 def test_a_file_by_hand(tmp_path):
     (tmp_path / "a.csv").write_text(GOLDEN)
-    assert read_record_form(tmp_path / "a.csv").table.to_pylist() == [
+    assert read_record_form(tmp_path / "a.csv", dialect="schema").table.to_pylist() == [
         {"block": "010730051031000", "sex": 0, "age": 4, "race": 2, "hisp": 0, "pik": "A1"},
         {"block": "010730051031000", "sex": 1, "age": 110, "race": 35, "hisp": 1, "pik": "B2"},
     ]
@@ -48,7 +48,7 @@ def test_a_file_by_hand(tmp_path):
 
 def test_flags_against_a_slow_reader(tmp_path):
     people = oracle.person_records(np.random.default_rng(1), 100)
-    write_record_form(people, tmp_path / "a.csv")
+    write_record_form(people, tmp_path / "a.csv", dialect="schema")
     slow = [
         sum(2**i for i, race in enumerate(oracle.RACES) if row[race] == "1")
         for row in oracle.rows_of(tmp_path / "a.csv")
@@ -61,23 +61,25 @@ def test_blocks_that_lost_a_zero(tmp_path):
     frame.to_parquet(tmp_path / "a.parquet")
     frame.to_csv(tmp_path / "a.csv", index=False)
     for file in ("a.parquet", "a.csv"):
-        blocks = read_record_form(tmp_path / file).table.column("block").to_pylist()
+        blocks = (
+            read_record_form(tmp_path / file, dialect="schema").table.column("block").to_pylist()
+        )
         assert blocks == ["010730051031000"]
 
 
 def test_groups_of_ages(tmp_path):
     people = oracle.person_records(np.random.default_rng(1), 111).replace(age=np.arange(111))
-    write_record_form(people, tmp_path / "a.parquet")
+    write_record_form(people, tmp_path / "a.parquet", dialect="schema")
     groups = pq.read_table(tmp_path / "a.parquet").column("agebin").to_pylist()
     # The block tables: single years to 21, 22-24, then those of table P12.
     bounds = [*range(22), 22, 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85]
     assert groups == [sum(age >= b for b in bounds) - 1 for age in range(111)]
-    assert "agebin" in read_record_form(tmp_path / "a.parquet").table.column_names
+    assert "agebin" in read_record_form(tmp_path / "a.parquet", dialect="schema").table.column_names
     table = pq.read_table(tmp_path / "a.parquet")
     wrong = table.set_column(3, "agebin", pa.array(np.zeros(111, dtype=np.int8)))
     pq.write_table(wrong, tmp_path / "b.parquet")
     with pytest.raises(DataError, match="row 2, column 'agebin': must be the group of the age"):
-        read_record_form(tmp_path / "b.parquet")
+        read_record_form(tmp_path / "b.parquet", dialect="schema")
 
 
 def test_compressed_files(tmp_path):
@@ -86,23 +88,23 @@ def test_compressed_files(tmp_path):
         archive.writestr("folder/a.csv", GOLDEN)
         archive.writestr("readme.txt", "x")
     for file in ("a.csv.gz", "a.zip"):
-        assert len(read_record_form(tmp_path / file)) == 2
+        assert len(read_record_form(tmp_path / file, dialect="schema")) == 2
     whole = (tmp_path / "a.csv.gz").read_bytes()
     (tmp_path / "b.csv.gz").write_bytes(whole[:-12])
     with pytest.raises(DataError, match=r"b.csv.gz: cannot be read"):
-        read_record_form(tmp_path / "b.csv.gz")
+        read_record_form(tmp_path / "b.csv.gz", dialect="schema")
 
 
 BAD = [
     ("010730051031000,0", "0107300510310001,0", "row 1, column 'geoid_block': must be 15 digits"),
     ("010730051031000,0", "1073005103100,0", "row 1, column 'geoid_block': must be 15 digits"),
     ("010730051031000,0", "990730051031000,0", "row 1, column 'geoid_block': must be in a state"),
-    (",0,4,", ",2,4,", r"row 1, column 'sex': .*\[0, 1\], got '?2"),
+    (",0,4,", ",2,4,", r"row 1, column 'sex': must be one of 0, 1 \(dialect 'schema'\), got '?2"),
     (",0,4,", ",0,111,", r"row 1, column 'age': .*\[0, 110\], got '?111"),
     (",0,4,", ",0,4.5,", "row 1, column 'age': .*4.5"),
-    ("0,1,0,0,0,0,0,A1", "0,0,0,0,0,0,0,A1", "row 1, column 'white': .*no other race"),
+    ("0,1,0,0,0,0,0,A1", "0,0,0,0,0,0,0,A1", "row 1, column 'white': .*yes where no other race"),
     ("0,1,0,0,0,0,0,A1", "0,1,0,0,0,0,A1", "row 1: must have 11 columns, got 10"),
-    ("pik", "name", "column 'name': must be one of block, sex, .*, each once"),
+    ("pik", "name", "column 'name': must be one of block, .*, sex, .*, each once"),
     ("white", "race", "must have a column 'race' or the flags"),
     ("hisp", "hisp2", "column 'hisp2'"),
     ("sor,hisp", "hisp,hispanic", "column 'hispanic': must be one of"),
@@ -115,30 +117,127 @@ def test_bad_files(old, new, message, tmp_path):
     assert old in GOLDEN
     (tmp_path / "a.csv").write_text(GOLDEN.replace(old, new, 1))
     with pytest.raises(DataError, match=message):
-        read_record_form(tmp_path / "a.csv")
+        read_record_form(tmp_path / "a.csv", dialect="schema")
 
 
 def test_missing_columns_and_types(tmp_path):
     (tmp_path / "a.csv").write_text("block,sex,race,hisp\n")
     with pytest.raises(DataError, match="must have a column 'age'; has block, sex"):
-        read_record_form(tmp_path / "a.csv")
+        read_record_form(tmp_path / "a.csv", dialect="schema")
     frame = pd.DataFrame({"block": [1.5], "sex": 0, "age": 4, "race": 2, "hisp": 0})
     frame.to_parquet(tmp_path / "a.parquet")
     with pytest.raises(DataError, match="column 'block': must be digits, got type double"):
-        read_record_form(tmp_path / "a.parquet")
+        read_record_form(tmp_path / "a.parquet", dialect="schema")
     frame = frame.assign(block="010730051031000", age=[None])
     frame.to_parquet(tmp_path / "b.parquet")
     with pytest.raises(DataError, match="row 1, column 'age'"):
-        read_record_form(tmp_path / "b.parquet")
+        read_record_form(tmp_path / "b.parquet", dialect="schema")
     raw = (tmp_path / "b.parquet").read_bytes()
     (tmp_path / "c.parquet").write_bytes(raw[:-30])
     with pytest.raises(DataError, match=r"c.parquet: cannot be read"):
-        read_record_form(tmp_path / "c.parquet")
+        read_record_form(tmp_path / "c.parquet", dialect="schema")
     with pytest.raises(ArgumentError, match="at least one piece"):
-        write_record_form([], tmp_path / "d.csv")
+        write_record_form([], tmp_path / "d.csv", dialect="schema")
     with pytest.raises(ArgumentError, match="at least one piece"):
-        write_record_form([], tmp_path / "d.parquet")
+        write_record_form([], tmp_path / "d.parquet", dialect="schema")
     people = oracle.person_records(np.random.default_rng(1), 1, pik=["a,b"])
     with pytest.raises(ArgumentError, match="no text with ','"):
-        write_record_form(people, tmp_path / "d.csv")
+        write_record_form(people, tmp_path / "d.csv", dialect="schema")
     assert not (tmp_path / "d.csv").exists()
+
+
+# By hand: what the two persons of GOLDEN are called in each coding.
+IN_WORDS = """\
+geoid_tract,geoid_block,sex,age,white,black,aian,asian,nhopi,sor,hispanic
+01073005103,010730051031000,Male,4,N,Y,N,N,N,N,N
+1073005103,10730051031000,female,110,Y,Y,n,N,N,Y,y
+"""
+CODED = {
+    "schema": GOLDEN,
+    "archive": GOLDEN.replace("1000,0,4", "1000,1,4").replace("1000,1,110", "1000,0,110"),
+    "pums": GOLDEN.replace("1000,0,4", "1000,1,4")
+    .replace("1000,1,110", "1000,2,110")
+    .replace("0,0,A1", "0,1,A1")
+    .replace("1,1,B2", "1,24,B2"),
+    "labels": IN_WORDS,
+}
+
+
+@pytest.mark.parametrize("dialect", list(CODED))
+def test_the_same_persons_in_every_dialect(dialect, tmp_path):
+    (tmp_path / "a.csv").write_text(CODED[dialect])
+    found = read_record_form(tmp_path / "a.csv", dialect=dialect)
+    assert [found.codes(n).tolist() for n in ("sex", "age", "race", "hisp")] == [
+        [0, 1], [4, 110], [2, 35], [0, 1],
+    ]  # fmt: skip
+    assert found.geoids.tolist() == ["010730051031000"] * 2
+    assert "geoid_tract" not in found.columns
+
+
+@pytest.mark.parametrize("dialect", list(CODED))
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_dialects_there_and_back(dialect, ending, tmp_path):
+    people = oracle.person_records(np.random.default_rng(4), 60)
+    file = tmp_path / f"a.{ending}"
+    write_record_form(people, file, dialect=dialect)
+    assert oracle.same(read_record_form(file, dialect=dialect), people)
+    if ending == "parquet":  # it says its coding itself
+        assert oracle.same(read_record_form(file), people)
+        other = "pums" if dialect != "pums" else "archive"
+        with pytest.raises(ArgumentError, match=rf"dialect must be '{dialect}', which .*a.parquet"):
+            read_record_form(file, dialect=other)
+
+
+def test_sex_of_the_archive_against_its_own_words(tmp_path):
+    """Male is 1 in numbers of the archive: what the schema's reading would turn round."""
+    people = oracle.person_records(np.random.default_rng(4), 60)
+    write_record_form(people, tmp_path / "a.csv", dialect="archive")
+    write_record_form(people, tmp_path / "l.csv", dialect="labels")
+    numbers = [row["sex"] for row in oracle.rows_of(tmp_path / "a.csv")]
+    words = [row["sex"] for row in oracle.rows_of(tmp_path / "l.csv")]
+    assert {("1", "male"), ("0", "female")} == set(zip(numbers, words, strict=True))
+    turned = read_record_form(tmp_path / "a.csv", dialect="schema").codes("sex")
+    assert (turned == 1 - people.codes("sex")).all()
+
+
+def test_a_coding_that_is_not_said(tmp_path):
+    (tmp_path / "a.csv").write_text(GOLDEN)
+    with pytest.raises(ArgumentError) as refused:
+        read_record_form(tmp_path / "a.csv")
+    for part in ("a.csv does not say", "'schema': sex 0 male, 1 female", "'archive': sex 1 male",
+                 "'pums': sex 1 male, 2 female", "'labels': sex male, female"):  # fmt: skip
+        assert part in str(refused.value)
+    frame = pd.DataFrame({"block": ["010730051031000"], "sex": 0, "age": 4, "race": 2, "hisp": 0})
+    frame.to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(ArgumentError, match=r"dialect must be said, .*a.parquet"):
+        read_record_form(tmp_path / "a.parquet")
+    with pytest.raises(ArgumentError, match="dialect must be one of schema, archive, pums, labels"):
+        read_record_form(tmp_path / "a.csv", dialect="other")
+    with pytest.raises(ArgumentError, match="dialect must be said, the file to be made"):
+        write_record_form([], tmp_path / "b.csv", dialect=None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "dialect", "message"),
+    [
+        ("", "", "labels", "row 1, column 'sex': must be one of male, female .* got '0'"),
+        ("", "", "pums", r"row 1, column 'sex': must be one of 1, 2 \(dialect 'pums'\), got '?0"),
+        ("Male", "man", "labels", "row 1, column 'sex': must be one of male, female .* got 'man'"),
+        ("N,Y", "N,1", "labels", "row 1, column 'black': must be one of N, Y .* got '1'"),
+        (
+            "01073005103,",
+            "01073005104,",
+            "labels",
+            "row 1, column 'geoid_tract': must be the first",
+        ),
+        ("N,Y,N", "N,N,N", "labels", "row 1, column 'white': must be yes where no other race is"),
+    ],
+)
+def test_values_of_another_dialect(old, new, dialect, message, tmp_path):
+    text = IN_WORDS.replace(old, new, 1) if old else GOLDEN
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_record_form(tmp_path / "a.csv", dialect=dialect)
+    pd.read_csv(tmp_path / "a.csv", dtype=str).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=message):
+        read_record_form(tmp_path / "a.parquet", dialect=dialect)

@@ -52,14 +52,14 @@ def test_every_code_of_race():
 @pytest.mark.parametrize("name", FILES)
 def test_real_records_there_and_back(name, tmp_path):
     source = DATA / "person" / f"{name}.parquet"
-    records = read_record_form(source)
+    records = read_record_form(source, dialect="schema")
     frame = pd.read_parquet(source)
     assert records.codes("age").tolist() == frame["age"].tolist()
     assert records.table.column("block").to_pylist() == [f"{b:015d}" for b in frame["block"]]
     for ending in ("csv", "parquet"):
         file = tmp_path / f"a.{ending}"
-        write_record_form(records, file)
-        again = read_record_form(file)
+        write_record_form(records, file, dialect="schema")
+        again = read_record_form(file, dialect="schema")
         for column in ("block", "sex", "age", "race", "hisp"):
             assert again.table.column(column).equals(records.table.column(column))
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "a.parquet"), frame)
@@ -69,8 +69,8 @@ def test_real_records_there_and_back(name, tmp_path):
 def test_tables_of_real_records_there_and_back(tmp_path):
     source = DATA / "person" / "rhdf_dev.parquet"
     with pytest.raises(DataError, match="column 'block': must be in state 01"):
-        read_record_form(source, state="AL")
-    records = read_record_form(source)
+        read_record_form(source, state="AL", dialect="schema")
+    records = read_record_form(source, dialect="schema")
     records = records.take(np.strings.startswith(records.geoids, "01"))
     tables = tabulate(records, Workload.named("sf1-block").union(Workload.named("sf1-tract")))
     write_sf1(tables, tmp_path / "al2010.sf1.zip")

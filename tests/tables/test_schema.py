@@ -29,6 +29,7 @@ def test_cells_are_numbered_as_records_are_listed(document):
         ("sf1-person", (2, 111, 63, 2), "block"),
         ("pl94", (8, 2, 2, 63), "block"),
         ("pl94-units", (2,), "block"),
+        ("sf1-cells", (77, 209), "block"),
         ("census-1940", (8, 2, 6, 9), "enumdist"),
         ("household-dhc", (5, 8, 8, 8, 13, 3, 3, 3, 10, 8), "block"),
         ("household-occupancy", (7, 14, 7, 4, 2), "block"),

@@ -11,7 +11,7 @@ import typer
 from bayesrisk import _files
 from bayesrisk._files.parse import shown
 from bayesrisk.cli.data import data_path
-from bayesrisk.cli.options import JsonOption, QuietOption, called
+from bayesrisk.cli.options import DialectOption, JsonOption, QuietOption, called
 from bayesrisk.cli.output import print_json, progress, rows_done, warnings_as_lines
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 
@@ -30,10 +30,12 @@ class Form(StrEnum):
     IPUMS_1940 = "ipums-1940"
     HUD = "hud"
     SF1 = "sf1"
+    PL94 = "pl94"
+    DHC = "dhc"
     NHGIS = "nhgis"
 
 
-_TABLES = (Form.SF1, Form.NHGIS)
+_TABLES = (Form.SF1, Form.PL94, Form.DHC, Form.NHGIS)
 _CODEBOOK = (Form.NHGIS, Form.IPUMS_1940)
 _STATE = (Form.PPMF, Form.PPMF_UNITS, Form.RECORDS, Form.NHGIS)
 
@@ -51,12 +53,17 @@ def convert_file(
         str | None, typer.Option(help="FIPS code or abbreviation that all places must have.")
     ] = None,
     workload: Annotated[
-        str | None, typer.Option(help="Tables to read: sf1-block, sf1-tract, ...")
+        str | None,
+        typer.Option(help="Tables to read: sf1-block, sf1-tables, pl94-tables, dhc-block, ..."),
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="NHGIS data set, where several are there: ds172, ...")
     ] = None,
     table: Annotated[list[str] | None, typer.Option(help="Only this table; may repeat.")] = None,
     level: Annotated[
         list[str] | None, typer.Option(help="Level of the tables (may repeat) or HUD file.")
     ] = None,
+    dialect: DialectOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -67,6 +74,8 @@ def convert_file(
         (workload, "--workload", _TABLES),
         (table, "--table", _TABLES),
         (level, "--level", (*_TABLES, Form.HUD)),
+        (dialect, "--dialect", (Form.RECORDS,)),
+        (dataset, "--dataset", (Form.NHGIS,)),
     ):
         if value and form not in forms:
             raise ArgumentError(f"{name} goes with --from {' or '.join(forms)}, got --from {form}")
@@ -79,9 +88,10 @@ def convert_file(
         advance = rows_done(bar)
         if form in _TABLES:
             chosen = _workload(workload, table, level)
-            rows = _write_tables(_tables(source, form, chosen, codebook, state, advance), output)
+            options = {"codebook": codebook, "state": state, "dataset": dataset}
+            rows = _write_tables(_tables(source, form, chosen, options, advance), output)
         else:
-            pieces = _frames(source, form, codebook, state, level)
+            pieces = _frames(source, form, codebook, state, level, dialect)
             rows = _write_parquet(pieces, output, advance)
     if as_json:
         print_json({"output": str(output), "rows": rows})
@@ -101,12 +111,18 @@ def _workload(name: str | None, tables: list[str] | None, levels: list[str] | No
 
 
 def _frames(
-    source: Path, form: Form, codebook: Path | None, state: str | None, level: list[str] | None
+    source: Path,
+    form: Form,
+    codebook: Path | None,
+    state: str | None,
+    level: list[str] | None,
+    dialect: str | None,
 ) -> Iterator[Any]:
-    """Yield pieces of the input as Arrow tables."""
+    """Yield pieces of the input as Arrow tables; records say that their codes are the schema's."""
     import pyarrow as pa
 
     from bayesrisk import readers
+    from bayesrisk.readers.dialects import METADATA
 
     if form is Form.HUD:
         if not level or len(level) != 1:
@@ -121,26 +137,30 @@ def _frames(
     elif form is Form.PPMF_UNITS:
         pieces = readers.iter_ppmf_units(source, state=state)
     else:
-        pieces = readers.iter_record_form(source, state=state)
+        pieces = readers.iter_record_form(source, dialect=dialect, state=state)
     for records in pieces:
-        yield records.table
+        yield records.table.replace_schema_metadata({METADATA: b"schema"})
 
 
 def _tables(
     source: Path,
     form: Form,
     chosen: "Workload",
-    codebook: Path | None,
-    state: str | None,
+    options: dict[str, Any],
     advance: Callable[[int], None],
 ) -> "PublishedTables":
     from bayesrisk import readers
     from bayesrisk.readers.text.table_pieces import combined
 
-    if form is Form.SF1:
-        pieces = readers.iter_sf1(source, workload=chosen)
+    if form is Form.NHGIS:
+        pieces = readers.iter_nhgis(source, workload=chosen, **options)
     else:
-        pieces = readers.iter_nhgis(source, workload=chosen, codebook=codebook, state=state)
+        read = {
+            Form.SF1: readers.iter_sf1,
+            Form.PL94: readers.iter_pl94,
+            Form.DHC: readers.iter_dhc,
+        }
+        pieces = read[form](source, workload=chosen)
 
     def counted() -> Iterator["PublishedTables"]:
         for piece in pieces:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from bayesrisk.cli.data import MICRODATA, data_path
-from bayesrisk.cli.options import JsonOption, QuietOption, SeedOption
+from bayesrisk.cli.options import DialectOption, JsonOption, QuietOption, SeedOption
 from bayesrisk.cli.output import print_json, progress
 from bayesrisk.exceptions import ArgumentError
 
@@ -30,6 +30,10 @@ def reidentify(
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
+    dialect: DialectOption = None,
+    truth_dialect: Annotated[
+        str | None, typer.Option(help="That of --truth, if it has another.")
+    ] = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -49,7 +53,14 @@ def reidentify(
         raise ArgumentError(f"attacker files must have different names, got {sorted(files)}")
     with progress(quiet=quiet or as_json, title="reidentify", unit="steps") as advance:
         done = write_reidentification(
-            folder, output, attackers=files, truth=truth, seed=seed, progress=advance
+            folder,
+            output,
+            attackers=files,
+            truth=truth,
+            dialect=dialect,
+            truth_dialect=truth_dialect,
+            seed=seed,
+            progress=advance,
         )
     if as_json:
         print_json(done.to_dict())

@@ -8,7 +8,7 @@ import typer
 
 from bayesrisk import _files
 from bayesrisk.cli.data import record_path, schema_of, workload_of
-from bayesrisk.cli.options import JsonOption, QuietOption, called, names
+from bayesrisk.cli.options import DialectOption, JsonOption, QuietOption, called, names
 from bayesrisk.cli.output import print_json, progress, rows_done
 from bayesrisk.exceptions import ArgumentError, OutputError
 
@@ -41,20 +41,24 @@ def tabulate(
     geography: Annotated[
         str | None, typer.Option(help="census, spine-2020 or enumeration-1940.")
     ] = None,
+    dialect: DialectOption = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace tables that the folder holds.")
     ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Count records into published tables, exactly."""
+    """Count records into published tables, exactly.
+
+    Codes of a file of records are those of the schema, unless --dialect says otherwise.
+    """
     from bayesrisk.tables import tabulate
 
     _check_output(output, replace=replace)
     wanted = _workload(names(tables), levels, names(without), geography)
     source = record_path(records)
     with progress(quiet=quiet or as_json, title="tabulate", unit="records") as advance:
-        made = tabulate(_source(source, wanted, schema, rows_done(advance)), wanted)
+        made = tabulate(_source(source, wanted, schema, dialect, rows_done(advance)), wanted)
         made.write(output)
     summary: dict[str, Any] = {
         "folder": str(output),
@@ -99,17 +103,34 @@ def _workload(
 
 
 def _source(
-    path: Path, wanted: "Workload", name: str | None, advance: Callable[[int], None]
+    path: Path,
+    wanted: "Workload",
+    name: str | None,
+    dialect: str | None,
+    advance: Callable[[int], None],
 ) -> "Microdata | Iterator[Records]":
     """Return microdata of a folder, or the pieces of a file in the schema that is counted."""
     from bayesrisk.tables import Microdata, as_microdata, iter_records
 
     if path.is_dir():
-        if name is not None:
-            raise ArgumentError("--schema goes with a file of records; microdata name their own")
+        for option, value in (("--schema", name), ("--dialect", dialect)):
+            if value is not None:
+                raise ArgumentError(
+                    f"{option} goes with a file of records; microdata name their own"
+                )
         read = Microdata.read(path)
         advance(sum(len(kind) for kind in (read.persons, read.households) if kind is not None))
         return read
+    if dialect is not None:
+        from bayesrisk.readers import iter_record_form
+
+        if (name or wanted.schema.name) != "sf1-person":
+            raise ArgumentError(
+                f"--dialect goes with records of the schema sf1-person, got "
+                f"{name or wanted.schema.name}"
+            )
+        persons = _counted(iter_record_form(path, dialect=dialect), advance)
+        return (as_microdata(piece).for_schema(wanted.schema) for piece in persons)
     about = wanted.schema
     if name is not None:
         with called("name", "--schema"):

@@ -11,7 +11,7 @@ import pandas as pd
 
 from bayesrisk import _files, plotting
 from bayesrisk import _validation as check
-from bayesrisk._files.parquet import read_frame
+from bayesrisk._files.parquet import opened, read_frame
 from bayesrisk._files.parse import named
 from bayesrisk._files.parse import shown as quoted
 from bayesrisk._files.text import open_text
@@ -20,6 +20,12 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.linkage.tables import THRESHOLDS, Results, report_tables, shown
 from bayesrisk.experiments.reconstruction.folder import ReconstructionOutput, read_reconstruction
 from bayesrisk.experiments.runs import html
+from bayesrisk.readers.dialects import (
+    decoded_persons,
+    is_person_column,
+    named_dialect,
+    said_by_file,
+)
 from bayesrisk.reconstruction.linkage.guessers import Guesses
 from bayesrisk.reconstruction.linkage.persons import Persons, person_frame
 from bayesrisk.reconstruction.status import Status
@@ -34,6 +40,8 @@ from bayesrisk.risk.linkage.without_record import inference_without_record
 __all__ = ["ReidentificationReport", "write_reidentification"]
 
 SOURCE = "reconstruction"
+_KNOWN = ("block", "sex", "age", "person")  # what an attacker knows of persons
+_TRUE = ("block", "sex", "age", "race", "hisp", "person")
 _STEPS = 6  # that are told of
 #: Columns of the rates that are returned.
 _RATES = [
@@ -113,6 +121,8 @@ def write_reidentification(
     attackers: Mapping[str, str | Path],
     truth: str | Path,
     seed: int,
+    dialect: str | None = None,
+    truth_dialect: str | None = None,
     confidence: float = 0.95,
     progress: Callable[[int, int], None] | None = None,
 ) -> ReidentificationReport:
@@ -127,11 +137,18 @@ def write_reidentification(
         ``manifest.json``; it appears whole or not at all.  All of it is computed from the
         confidential records, so that only its owner may read it (0700, files 0600).
     attackers : mapping of str to path-like
-        Files of known persons by name (Parquet or CSV): ``block, sex, age, person``.
+        Files of known persons by name (Parquet or CSV): ``block, sex, age, person``.  Columns may
+        have the names of the archive, ``geoid_block`` and ``pik``.
     truth : path-like
-        Confidential records: ``block, sex, age, race, hisp, person``.
+        Confidential records: ``block, sex, age, race, hisp, person``; instead of ``race`` also six
+        flags.
     seed : int
         Of the choices among equal records and of the proportional guesses.
+    dialect : str, optional
+        What the codes of the files mean, as for :func:`bayesrisk.readers.iter_record_form`.  Files
+        of a folder of microdata and Parquet files of this package say it themselves.
+    truth_dialect : str, optional
+        That of ``truth``, if it has another than the files of known persons.
     confidence : float, default 0.95
         Confidence of the intervals, between 0 and 1.
     progress : callable, optional
@@ -146,7 +163,7 @@ def write_reidentification(
     Raises
     ------
     ArgumentError
-        If there is no attacker, or a number is out of range.
+        If there is no attacker, a number is out of range, or a file's coding is not said.
     DataError
         If a file lacks a column or has a value out of range: file, row and column are named; or
         if nobody in it lives in a block of the reconstruction.
@@ -168,8 +185,8 @@ def write_reidentification(
     if missing:
         raise DataError(f"{folder}: must hold records of persons, it lacks {sorted(missing)}")
     files = {name: Path(file) for name, file in attackers.items()}
-    persons = {name: _read(file, ("block", "sex", "age", "person")) for name, file in files.items()}
-    known = _read(Path(truth), ("block", "sex", "age", "race", "hisp", "person"))
+    persons = {name: _read(file, _KNOWN, dialect) for name, file in files.items()}
+    known = _read(Path(truth), _TRUE, dialect if truth_dialect is None else truth_dialect)
     for name, file in persons.items():
         _check_places(run, file, f"{files[name]}: none of the {len(file)} known persons")
     _check_places(run, known, f"{truth}: none of the {len(known)} confidential records")
@@ -206,16 +223,24 @@ def write_reidentification(
     )
 
 
-def _read(file: Path, columns: tuple[str, ...]) -> Persons:
+def _read(file: Path, columns: tuple[str, ...], dialect: str | None) -> Persons:
     """Return the persons of a file, checked once; a fault is named with the file."""
     if not file.is_file():
         raise DataError(f"{file}: is not a file")
+    coding = named_dialect(dialect, str(file), said_by_file(file))
     if file.suffix.lower() == ".csv":
         with open_text(file) as lines, named(str(file), also=(OverflowError,)):
-            kinds = {"block": str, "person": str}
-            frame = pd.read_csv(lines, dtype=kinds, compression=None, low_memory=False)
+            texts = dict.fromkeys(("block", "geoid_block", "person", "pik"), str)
+            frame = pd.read_csv(
+                lines, dtype=texts, compression=None, low_memory=False, na_values=[""],
+                keep_default_na=False,
+            )  # fmt: skip
     else:
-        frame = read_frame(file, dict.fromkeys(columns, ("number", "text")))
+        with opened(file) as (_, schema):
+            names = schema.names
+        kinds = dict.fromkeys((n for n in names if is_person_column(n)), ("number", "text"))
+        frame = read_frame(file, kinds)
+    frame = decoded_persons(frame, coding, columns=columns, source=str(file))
     checked = person_frame(frame, columns=columns, source=str(file))
     # Identifiers are names, whether a file stores them as numbers or as text.
     return Persons(checked.assign(person=checked["person"].astype("str")), str(file))

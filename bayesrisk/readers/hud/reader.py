@@ -1,26 +1,27 @@
 """HUD's Picture of Subsidized Households: rounded shares, and codes for what is withheld."""
 
-from collections.abc import Iterable, Iterator
+import warnings
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import all_of, shown
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.exceptions import DataError, DataWarning
 from bayesrisk.readers.hud import _columns as known
+from bayesrisk.readers.hud import _values
 from bayesrisk.readers.text.columns import Piece, csv_pieces, header_of
 from bayesrisk.readers.text.source import Source, check_length, one_source
-from bayesrisk.readers.text.write import write_table
 from bayesrisk.readers.text.xlsx import sheet_rows
 
-__all__ = ["iter_hud", "read_hud", "write_hud"]
+__all__ = ["iter_hud", "read_hud"]
 
-#: Most households or units of a place, of which shares are read.
+#: Most households of a place, of which shares are read.
 MAX_BASE = 10**12
 CHUNK = 2**15  # rows in memory at a time, where the caller does not say
 
@@ -43,19 +44,35 @@ def iter_hud(path: str | Path, *, level: str, chunk: int = CHUNK) -> Iterator[pd
     pandas.DataFrame
         The columns of the file in lower case and the order of the published files: text, or
         numbers (``Float64``, missing where the file has one of its codes) each followed by
-        ``<name>_reason`` where a value is missing.  A share of households or units is followed by
-        ``<name>_low`` and ``<name>_high`` (``Int64``), the least and largest whole count that
-        rounds to it; where none does, both are missing and the reason is ``no whole count``.
+        ``<name>_reason`` where a value is missing.  A code of a place that is not known, such as
+        ``01XXX``, is missing.  A share of the reported households is followed by ``<name>_low`` and
+        ``<name>_high`` (``Int64``), the least and largest whole count that rounds to it; where
+        none does, both are missing and the reason is ``no whole count``.  Columns that no known
+        vintage has follow as they are, text.
 
     Raises
     ------
     ArgumentError
         If ``level`` is not one of these or ``chunk`` is not positive.
     DataError
-        If a column is unknown, or a value is no number, out of range or of another level.
+        If a column is there twice or takes a name that this reader gives, there is no column
+        ``code``, or a value is no number, out of range or of another level.
+
+    Warns
+    -----
+    DataWarning
+        Once if there are columns of no known vintage, and once, at the end, if percentages without
+        an interval are above 100 or ``rent_per_month`` is below 0.
 
     Notes
     -----
+    The columns of 2006 to 2008, of 2009 to 2013, of 2014 to 2023 and of 2024 and 2025 are known.
+    There are no intervals before 2014, which the columns, or a year in the file's name, tell: in
+    12 to 26 percent of the shares of 2009 to 2013 of fewer than 60 households none is that of a
+    whole number, and those of 2006 to 2008 were not examined.  There are none for
+    ``pct_disabled_all``, which is a share of people, nor for ``pct_occupied`` and the income bands,
+    whose bases are not published.
+
     A share of p percent among n households, rounded either way at a half, is of a count c with
     :math:`n (2p - 1) \le 200 c \le n (2p + 1)`; the bounds are computed in whole numbers, and n
     may be at most :math:`10^{12}`.
@@ -78,9 +95,16 @@ def iter_hud(path: str | Path, *, level: str, chunk: int = CHUNK) -> Iterator[pd
     else:
         header = header_of(source)
         _names(header, source.name)
-        pieces = csv_pieces(source, header, wanted=header, chunk=rows)
+        raw = csv_pieces(source, header, wanted=header, chunk=rows, text=pa.binary())
+        pieces = map(_decoded, raw)
+    names: dict[str, str] = {}
+    odd: Counter[str] = Counter()
     for piece in pieces:
-        yield _frame(piece, _names(piece.table.column_names, piece.name), width)
+        if not names:
+            names = _names(piece.table.column_names, source.name)
+            _warn_of_unknown(names, source.name)
+        yield _frame(piece, names, width, known.bases(names, source.base), odd)
+    _warn_of_odd(odd, source.name)
 
 
 def read_hud(path: str | Path, *, level: str) -> pd.DataFrame:
@@ -151,6 +175,20 @@ def _from_excel(source: Source, chunk: int) -> Iterator[Piece]:
         yield _sheet_piece(source.name, start, header, held)
 
 
+def _decoded(piece: Piece) -> Piece:
+    """Return bytes as text: UTF-8, or a column that is not as Latin-1, as older files are."""
+    table = piece.table
+    for place, name in enumerate(table.column_names):
+        column = table.column(place)
+        try:
+            column = column.cast(pa.string())
+        except pa.ArrowInvalid:
+            texts = [cell.decode("latin-1") for cell in column.to_pylist()]
+            column = pa.array(texts, pa.string())
+        table = table.set_column(place, name, column)
+    return Piece(piece.name, piece.start, table)
+
+
 def _sheet_piece(name: str, start: int, header: list[str], rows: list[list[str]]) -> Piece:
     columns = zip(*rows, strict=True) if rows else ([] for _ in header)
     table = {h: pa.array(list(c), pa.string()) for h, c in zip(header, columns, strict=True)}
@@ -158,155 +196,72 @@ def _sheet_piece(name: str, start: int, header: list[str], rows: list[list[str]]
 
 
 def _names(header: list[str], source: str) -> dict[str, str]:
-    """Return what the file calls each column, in the usual order."""
+    """Return what the file calls each column: known ones in the usual order, then the others."""
     found: dict[str, str] = {}
     for name in header:
         usual = known.usual_name(name)
-        if usual not in known.COLUMNS or usual in found:
-            raise DataError(f"{source}: column {shown(name)}: must be a known one, each once")
+        if usual in found:
+            raise DataError(
+                f"{source}: column {shown(name)}: must stand in the file once, got it again after "
+                f"{shown(found[usual])}"
+            )
+        if not usual or known.is_derived(usual):
+            rule = "a name that this reader does not give" if usual else "a name"
+            raise DataError(f"{source}: column {shown(name)}: must have {rule}; rename it")
         found[usual] = name
     if "code" not in found:
-        raise DataError(f"{source}: must have a column 'code'; has {', '.join(found)}")
-    return {name: found[name] for name in known.COLUMNS if name in found}
+        raise DataError(
+            f"{source}: must have a column 'code', of places; has {shown(', '.join(found))}"
+        )
+    first = [name for name in known.COLUMNS if name in found]
+    return {name: found[name] for name in dict.fromkeys([*first, *found])}
 
 
-def _frame(piece: Piece, names: dict[str, str], width: int) -> pd.DataFrame:
-    numbers = {
-        usual: _numbers(piece, name) for usual, name in names.items() if usual not in known.TEXTS
+def _warn_of_unknown(names: dict[str, str], source: str) -> None:
+    """Say which columns are kept as they are."""
+    unknown = [name for usual, name in names.items() if not known.is_known(usual)]
+    if unknown:
+        warnings.warn(
+            f"{source}: columns that no known vintage has are kept as text: {', '.join(unknown)}",
+            DataWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_of_odd(odd: Counter[str], source: str) -> None:
+    """Say which values cannot be right."""
+    if odd:
+        listed = "; ".join(f"{what} ({times} rows)" for what, times in odd.items())
+        warnings.warn(
+            f"{source}: values that cannot be right are kept: {listed}", DataWarning, stacklevel=3
+        )
+
+
+def _frame(
+    piece: Piece, names: dict[str, str], width: int, bases: dict[str, str], odd: Counter[str]
+) -> pd.DataFrame:
+    """Return a piece as a frame; what is odd in it is counted."""
+    found = {
+        usual: _values.numbers(piece, usual, name, odd, share=usual in bases)
+        for usual, name in names.items()
+        if not known.is_text(usual)
     }
-    for usual in sorted({*known.BASES.values()} & {*numbers}):
+    for usual in sorted(set(bases.values())):
         # Bounds of counts are computed in 64-bit integers.
-        good = ~(numbers[usual][0] > MAX_BASE)
+        good = ~(found[usual][0] > MAX_BASE)
         piece.check(names[usual], good, f"at most {MAX_BASE}")
     columns: dict[str, Any] = {}
     for usual, name in names.items():
-        if usual in known.TEXTS:
-            columns[usual] = _texts(piece, usual, name, width)
+        if known.is_text(usual):
+            columns[usual] = _values.texts(piece, usual, name, width)
             continue
-        values, reason = numbers[usual]
-        base = known.BASES.get(usual)
-        columns[usual] = pd.array(values, dtype="Float64")
-        if base in numbers:
-            whole = numbers[base][0]
-            low, high, none = _counts(piece, name, values, whole)
-            reason = np.where(none, "no whole count", reason)
-            columns[f"{usual}_reason"] = _reasons(reason)
+        values, reason = found[usual]
+        columns[usual] = pd.arrays.FloatingArray(values.copy(), np.isnan(values))
+        if usual in bases:
+            low, high, none = _values.counts(piece, name, values, found[bases[usual]][0])
+            reason = np.where(none, _values.NO_COUNT, reason)
+            columns[f"{usual}_reason"] = _values.reasons(reason)
             columns[f"{usual}_low"], columns[f"{usual}_high"] = low, high
         else:
-            columns[f"{usual}_reason"] = _reasons(reason)
+            columns[f"{usual}_reason"] = _values.reasons(reason)
     return pd.DataFrame(columns)
-
-
-def _reasons(reason: NDArray[Any]) -> Any:
-    return pd.array([text or None for text in reason.tolist()], dtype="string")
-
-
-def _texts(piece: Piece, usual: str, name: str, width: int) -> Any:
-    """Return a column of text; codes get their leading zeros back."""
-    values = np.array(piece.table.column(name).to_pylist(), dtype=object)
-    digits = {"code": width, "sumlevel": 2, "stctytrt": 11}.get(usual)
-    if digits is not None and len(values):
-        good = np.array(
-            [
-                (t.isascii() and t.isdigit() and len(t) <= digits) or (t == "" and usual != "code")
-                for t in values
-            ]
-        )
-        piece.check(name, good, f"at most {digits} digits")
-        values = np.array([t.zfill(digits) if t else None for t in values], dtype=object)
-    return pd.array([t or None for t in values], dtype="string")
-
-
-def _numbers(piece: Piece, name: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Return numbers, NaN where missing, and why they are."""
-    texts = pd.Series(piece.table.column(name).to_pylist(), dtype=object)
-    blank = texts.isin(["", "NA", "."]).to_numpy(dtype=bool)
-    values = pd.to_numeric(texts.mask(blank), errors="coerce").to_numpy(dtype=float)
-    piece.check(name, np.isfinite(values) | blank, "a number")
-    reason = np.where(blank, "blank", "").astype(object)
-    # Coordinates are negative numbers of their own.
-    if known.usual_name(name) not in ("latitude", "longitude"):
-        for code, text in known.REASONS.items():
-            reason[values == code] = text
-        values = np.where(reason == "", values, np.nan)
-        piece.check(name, ~(values < 0), "a number >= 0 or one of -1, -4, -5")
-    return values, reason
-
-
-def _counts(
-    piece: Piece, name: str, share: NDArray[np.float64], base: NDArray[np.float64]
-) -> tuple[Any, Any, NDArray[np.bool_]]:
-    """Return the bounds of the count behind a rounded percentage, and where no count is."""
-    there = np.isfinite(share) & np.isfinite(base)
-    whole = (np.rint(share) == share) | ~np.isfinite(share)
-    piece.check(name, whole & ~(share > 100), "a whole percentage up to 100")
-    n = np.where(there, np.rint(base), 0).astype(np.int64)
-    p = np.where(there, share, 0).astype(np.int64)
-    low, high = share_bounds(n, p)
-    none = there & (low > high)
-    hidden = ~there | none
-    return _integers(low, hidden), _integers(high, hidden), none
-
-
-def share_bounds(
-    n: NDArray[np.int64], p: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the least and largest count of ``n`` that is ``p`` percent once rounded."""
-    low = -(-n * (2 * p - 1) // 200)
-    high = n * (2 * p + 1) // 200
-    return np.maximum(low, 0), np.minimum(high, n)
-
-
-def _integers(values: NDArray[np.int64], hidden: NDArray[np.bool_]) -> Any:
-    return pd.arrays.IntegerArray(values.copy(), hidden.copy())
-
-
-def write_hud(frame: pd.DataFrame | Iterable[pd.DataFrame], path: str | Path) -> None:
-    """Write frames in the form of HUD's Picture of Subsidized Households.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame or iterable of them
-        Columns as :func:`iter_hud` yields; bounds of counts are left out, missing values get the
-        code of their reason.
-    path : path-like
-        CSV file to be made; it must not exist.
-
-    Raises
-    ------
-    ArgumentError
-        If the path does not end in ``.csv``, or there is no frame.
-    OutputError
-        If the file exists or cannot be written.
-
-    Examples
-    --------
-    >>> from bayesrisk import ArgumentError
-    >>> from bayesrisk.readers import write_hud
-    >>> try:
-    ...     write_hud([], "TRACT_2020.xlsx")
-    ... except ArgumentError as error:
-    ...     print(error)
-    path must end in .csv, got 'TRACT_2020.xlsx'
-    """
-    if Path(path).suffix.lower() != ".csv":
-        raise ArgumentError(f"path must end in .csv, got {shown(str(path))}")
-    frames = [frame] if isinstance(frame, pd.DataFrame) else list(frame)
-    if not frames:
-        raise ArgumentError("frame must be at least one data frame, got none")
-    names = [name for name in known.COLUMNS if name in frames[0].columns]
-    tables = (pa.table({n: _shown(piece, n) for n in names}) for piece in frames)
-    write_table(path, names, tables, quotes=True)
-
-
-def _shown(frame: pd.DataFrame, name: str) -> pa.Array:
-    """Return a column as text, with the codes of what is missing."""
-    if name in known.TEXTS:
-        return pa.array(frame[name].fillna("").astype(str).tolist(), pa.string())
-    codes = {text: str(code) for code, text in known.REASONS.items()}
-    reason = frame[f"{name}_reason"].tolist()
-    texts = [
-        codes.get(why, "") if pd.isna(value) else f"{float(value):.15g}"
-        for value, why in zip(frame[name].tolist(), reason, strict=True)
-    ]
-    return pa.array(texts, pa.string())

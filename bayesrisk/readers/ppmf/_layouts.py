@@ -4,7 +4,8 @@ The internal unit file has the names of the public one without the leading T of 
 neither HH_STATUS nor TENSHORT.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from types import MappingProxyType
@@ -12,12 +13,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import DataError
-from bayesrisk.readers.text.columns import header_of
-from bayesrisk.readers.text.source import Source
+from bayesrisk.readers.text.columns import Piece, csv_pieces, header_of
+from bayesrisk.readers.text.source import Source, first_lines
 
 __all__ = ["LAYOUTS", "Layout", "detect", "filled", "named_layout"]
 
@@ -44,6 +46,8 @@ _INTERNAL = {
 _ALIASES = {"TABTRACT": "TABTRACTCE", "TABBLKGRP": "TABBLKGRPCE"} | {
     short: name for name, short in _INTERNAL.items()
 }
+_DECIMAL = re.compile(r"\.0+\Z")
+_LOOK = 1000  # lines that tell how codes are written
 GEOGRAPHY = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
 _MDF_HOUSING = " ".join(_INTERNAL.get(name, name) for name in _HOUSING.split())
 
@@ -91,10 +95,18 @@ class Layout:
     delimiter: str = ","
     comment: str | None = None
 
-    @property
-    def loose(self) -> bool:
-        """Whether other geographies may stand beside the needed columns: they are not read."""
-        return self.name == "2020"
+    def fits(self, here: set[str]) -> bool:
+        """Return whether these are the columns of a file, by their usual names.
+
+        Beside the needed ones there may be other geographies in 2020, which are not read, and in
+        the files of May 2020 any of theirs may be missing.
+        """
+        usual = {_usual(name) for name in self.columns}
+        if self.name == "2020":
+            return set(self.needed) <= here
+        if self.name.startswith("2020-05-27"):
+            return set(self.needed) <= here <= usual
+        return here == usual
 
 
 def _layout(name: str, schema: str, columns: str, needed: str) -> Layout:
@@ -111,18 +123,21 @@ def _layout(name: str, schema: str, columns: str, needed: str) -> Layout:
 
 _PL94 = "RTYPE GQTYPE_PL VOTING_AGE CENHISP CENRACE"
 _DHC = "RTYPE GQTYPE RELSHIP QSEX QAGE CENHISP CENRACE LIVE_ALONE"
+_AGES = "RTYPE GQTYPE QSEX QAGE CENHISP CENRACE"
 _STATUS = "RTYPE HH_STATUS"
 _CODES = "RTYPE " + " ".join(name for name, _ in HOUSEHOLD.values())
 LAYOUTS: Mapping[str, tuple[Layout, ...]] = MappingProxyType(
     {
         "person": (
             _layout("2010-demonstration", "pl94", f"VINTAGE {_PLACE} {_PL94}", _PL94),
+            _layout("2020-05-27", "pl94", f"{_PLACE} EPNUM {_PL94}", _PL94),
+            _layout("2020-05-27-ages", "sf1-person", f"{_PLACE} EPNUM {_DHC}", _AGES),
             _layout("mdf-pl94", "pl94", f"{_SCHEMA_COLUMNS}{_PLACE} EPNUM {_PL94}", _PL94),
             _layout(
                 "mdf-dhc",
                 "sf1-person",
                 f"{_SCHEMA_COLUMNS}{_PLACE} EPNUM {_DHC}",
-                "RTYPE GQTYPE QSEX QAGE CENHISP CENRACE",
+                _AGES,
             ),
             _layout(
                 "2020",
@@ -171,16 +186,52 @@ def detect(source: Source, kind: str) -> tuple[Layout, list[str], dict[str, str]
     for layout in LAYOUTS[kind]:
         header = header_of(source, delimiter=layout.delimiter, comment=layout.comment)
         here = {_usual(name): name for name in header}
-        usual = {_usual(name) for name in layout.columns}
-        needed = layout.needed
-        if set(here) == usual or (layout.loose and set(needed) <= set(here)):
-            return layout, header, {name: here[name] for name in needed}
+        if layout.fits(set(here)):
+            return layout, header, {name: here[name] for name in layout.needed}
     expected = "; ".join(f"{lay.name}: {' '.join(lay.needed)}" for lay in LAYOUTS[kind])
     header = header_of(source)
     raise DataError(
         f"{source.name}: must have the {kind} columns of a known vintage ({expected}), got "
         f"{len(header)} columns: {' '.join(header[:20])}"
     )
+
+
+def decimal_columns(
+    source: Source, layout: Layout, header: list[str], columns: Sequence[str]
+) -> list[str]:
+    """Return which columns of codes are written as ``3.0``, by the first lines."""
+    found: set[str] = set()
+    above, _ = first_lines(source, layout.comment)
+    with source.open() as stream:
+        for _ in range(above + 1):
+            stream.readline()
+        for _ in range(_LOOK):
+            line = stream.readline().decode("latin-1").rstrip("\n")
+            row = dict(zip(header, line.split(layout.delimiter), strict=False))
+            found |= {name for name in columns if _DECIMAL.search(row.get(name, ""))}
+    return sorted(found)
+
+
+def code_pieces(
+    source: Source, layout: Layout, header: list[str], wanted: Mapping[str, str], chunk: int
+) -> Iterator[Piece]:
+    """Yield the needed columns of a file; codes such as ``3.0`` are the whole numbers they are."""
+    codes = [wanted[name] for name in wanted if name not in GEOGRAPHY]
+    decimals = decimal_columns(source, layout, header, codes)
+    for piece in csv_pieces(
+        source,
+        header,
+        wanted=list(wanted.values()),
+        whole=[name for name in codes if name not in decimals],
+        chunk=chunk,
+        delimiter=layout.delimiter,
+        comment=layout.comment,
+    ):
+        changed = piece
+        for name in decimals:
+            texts = pc.replace_substring_regex(piece.table.column(name), r"\.0+$", "")
+            changed = changed.replace(name, texts)
+        yield changed
 
 
 def major_quarters(codes: NDArray[np.int64]) -> NDArray[np.int64]:

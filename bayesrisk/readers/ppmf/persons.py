@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from bayesrisk import _validation as check
 from bayesrisk.readers.ppmf import _layouts as layouts
-from bayesrisk.readers.text.columns import CHUNK, Piece, csv_pieces
+from bayesrisk.readers.text.columns import CHUNK, Piece
 from bayesrisk.readers.text.places import block_column, state_code, state_of_name
 from bayesrisk.readers.text.record_pieces import extra_column, joined, pieces_of
 from bayesrisk.readers.text.source import one_source
@@ -35,9 +35,10 @@ def iter_ppmf(
     Parameters
     ----------
     path : path-like
-        CSV file, or a ZIP archive or gzip file of one: 2010 demonstration data of 2021 (11
-        columns), the 2020 file (whose other geographies are not read), or the internal forms of
-        either (``|`` between columns, ``#`` before comments).
+        CSV file, or a ZIP archive or gzip file of one: 2010 demonstration data of May 2020 (without
+        ``VINTAGE``; voting age or single years) or of 2021 (11 columns), the 2020 file (whose other
+        geographies are not read), or the internal forms (``|`` between columns, ``#`` before
+        comments).  Codes may be written as ``3.0``.
     state : str, optional
         FIPS code or postal abbreviation of the state that every block must lie in; by default the
         one that ends the file's name, if one does.
@@ -75,15 +76,7 @@ def iter_ppmf(
     source = one_source(path, ".csv", ".txt")
     place = state_code(state) or state_of_name(source.base)
     layout, names, wanted = layouts.detect(source, "person")
-    pieces = csv_pieces(
-        source,
-        names,
-        wanted=list(wanted.values()),
-        whole=[wanted[name] for name in wanted if name not in layouts.GEOGRAPHY],
-        chunk=rows,
-        delimiter=layout.delimiter,
-        comment=layout.comment,
-    )
+    pieces = layouts.code_pieces(source, layout, names, wanted, rows)
     make = _pl94 if layout.schema == "pl94" else _persons
     for piece in pieces:
         yield make(piece, wanted, place)
@@ -184,12 +177,12 @@ def write_ppmf(records: Records | Iterable[Records], path: str | Path, *, vintag
     Parameters
     ----------
     records : Records or iterable of Records
-        Schema ``pl94`` for ``2010-demonstration`` and ``mdf-pl94``; ``sf1-person`` with a column
-        ``gq`` for ``2020`` and ``mdf-dhc``.
+        Schema ``pl94`` for ``2010-demonstration``, ``2020-05-27`` and ``mdf-pl94``; ``sf1-person``
+        with a column ``gq`` for ``2020``, ``2020-05-27-ages`` and ``mdf-dhc``.
     path : path-like
         File to be made; it must not exist.
     vintage : str
-        One of these four.  Columns that the records do not hold are left empty.
+        One of these six.  Columns that the records do not hold are left empty.
 
     Raises
     ------
@@ -205,8 +198,8 @@ def write_ppmf(records: Records | Iterable[Records], path: str | Path, *, vintag
     >>> try:
     ...     write_ppmf([], "new.csv", vintage="2000")
     ... except ArgumentError as error:
-    ...     print(error)
-    vintage must be one of 2010-demonstration, mdf-pl94, mdf-dhc, 2020, got '2000'
+    ...     print(str(error).split(",")[0])
+    vintage must be one of 2010-demonstration
     """
     layout = layouts.named_layout(vintage, "person")
     make = _pl94_rows if layout.schema == "pl94" else _person_rows

@@ -9,7 +9,7 @@ import numpy as np
 from bayesrisk import _validation as check
 from bayesrisk.readers.ppmf import _layouts as layouts
 from bayesrisk.readers.ppmf.persons import block_of, records_of, write_rows_of
-from bayesrisk.readers.text.columns import CHUNK, Piece, csv_pieces
+from bayesrisk.readers.text.columns import CHUNK, Piece
 from bayesrisk.readers.text.places import state_code, state_of_name
 from bayesrisk.readers.text.record_pieces import joined, pieces_of
 from bayesrisk.readers.text.source import one_source
@@ -63,15 +63,7 @@ def iter_ppmf_units(
     source = one_source(path, ".csv", ".txt")
     place = state_code(state) or state_of_name(source.base)
     layout, names, wanted = layouts.detect(source, "unit")
-    pieces = csv_pieces(
-        source,
-        names,
-        wanted=list(wanted.values()),
-        whole=[wanted[name] for name in wanted if name not in layouts.GEOGRAPHY],
-        chunk=rows,
-        delimiter=layout.delimiter,
-        comment=layout.comment,
-    )
+    pieces = layouts.code_pieces(source, layout, names, wanted, rows)
     make = _occupancy if layout.schema == "pl94-units" else _households
     for piece in pieces:
         yield make(piece, wanted, place)

@@ -1,19 +1,29 @@
 """The codebook beside an NHGIS extract: which column is which published cell."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import DataError
+from bayesrisk.readers.summary_files._products import Product
 from bayesrisk.readers.summary_files._sf1_cells import usual_table
 from bayesrisk.readers.text.source import Source, list_sources
 
-__all__ = ["built_in_columns", "codebook_of", "read_codebook"]
+__all__ = ["DATASETS", "Codebook", "built_in_columns", "codebook_of", "read_codebook"]
 
 _SOURCE = re.compile(r"\s*Source code:\s*(\S+)\s*$", re.IGNORECASE)
 _CODE = re.compile(r"\s*NHGIS code:\s*(\S+)\s*$", re.IGNORECASE)
+_DATASET = re.compile(r"\s*NHGIS ID:\s*(\S+)\s*$", re.IGNORECASE)
+_CODE_OF = re.compile(r"\s*NHGIS code:\s*(\d{4}_\S+)\s*$", re.IGNORECASE)
+_SERIES = re.compile(r"\s*Time series", re.IGNORECASE)
 _BYTES = 2**24  # a codebook is text for people; a longer one is none
 
+#: Name and number of a data set of each summary file, by the ending of its files.
+DATASETS = MappingProxyType(
+    {"sf1": ("2010_SF1a", "ds172"), "pl": ("2020_PL94171", "ds248"), "dhc": ("2020_DHCa", "ds258")}
+)
 # First table and first code of each run: codes count A to Z and then 0 to 9 in their last place.
 # Seen in published programs: P1, P3, P5, P12, P16, P18, P28, P16A to G and H, P28A to H, H1, H3,
 # H4; the others follow by their order, which is why a codebook comes first.
@@ -55,13 +65,33 @@ def codebook_of(source: Source) -> Source | None:
     return None
 
 
-def read_codebook(source: Source) -> dict[str, str]:
-    """Return the NHGIS code of each table that a codebook describes."""
+@dataclass(frozen=True)
+class Codebook:
+    """What a codebook says: the code of each table, and the data set, where it does."""
+
+    codes: dict[str, str]
+    dataset: str | None = None  # such as ds172
+    name: str | None = None  # such as 2010_SF1a
+
+
+def read_codebook(source: Source) -> Codebook:
+    """Return the NHGIS code of each table that a codebook describes, and its data set."""
     raw = source.read(_BYTES)
     found: dict[str, str] = {}
     table: str | None = None
+    dataset: str | None = None
+    name: str | None = None
     for line in raw.decode("latin-1").splitlines():
-        if match := _SOURCE.match(line):
+        if match := _DATASET.match(line):
+            dataset = dataset or match[1]
+        elif match := _CODE_OF.match(line):
+            name = name or match[1]
+        elif _SERIES.match(line) and not found:
+            raise DataError(
+                f"{source.name}: describes time series, which are not read; ask NHGIS for the "
+                "source tables of one data set"
+            )
+        elif match := _SOURCE.match(line):
             table = usual_table(match[1])
         elif (match := _CODE.match(line)) and table is not None:
             if found.setdefault(table, match[1]) != match[1]:
@@ -75,11 +105,12 @@ def read_codebook(source: Source) -> dict[str, str]:
         raise DataError(
             f"{source.name}: must name tables (lines 'Source code:' and 'NHGIS code:'), got none"
         )
-    return found
+    return Codebook(found, dataset, name)
 
 
-def describe(tables: dict[str, tuple[str, int]], data: str) -> str:
+def describe(tables: dict[str, tuple[str, int]], data: str, about: Product) -> str:
     """Return a codebook in the form of NHGIS, for tables with their code and number of cells."""
+    name, dataset = DATASETS[about.ending]
     rule = "-" * 80
     lines = [
         rule,
@@ -89,10 +120,10 @@ def describe(tables: dict[str, tuple[str, int]], data: str) -> str:
         "Data Summary",
         rule,
         " ",
-        "Year:             2010",
-        "Dataset:          2010 Census: SF 1a - P & H Tables [Blocks & Larger Areas]",
-        "   NHGIS code:    2010_SF1a",
-        "   NHGIS ID:      ds172",
+        f"Year:             {about.year}",
+        f"Dataset:          {about.year} Census: {about.title}",
+        f"   NHGIS code:    {name}",
+        f"   NHGIS ID:      {dataset}",
         " ",
         rule,
         "Data Dictionary",

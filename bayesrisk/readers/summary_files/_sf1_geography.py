@@ -1,19 +1,18 @@
 """The geographic header of a state's Summary File 1: which record is which place."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk.exceptions import DataError
-from bayesrisk.readers.summary_files._sf1_cells import SUMMARY_LEVELS
 from bayesrisk.readers.text.fixed import Lines, Picked, line_pieces
 from bayesrisk.readers.text.places import known_states
 from bayesrisk.readers.text.source import Source
 from bayesrisk.readers.text.table_pieces import check_distinct
 
-__all__ = ["FIELDS", "LINE", "Header", "read_header"]
+__all__ = ["FIELDS", "LINE", "PARTS", "Header", "numbered", "read_header"]
 
 #: First character (from 0) and the one after the last of the columns that are used.
 FIELDS = {
@@ -30,7 +29,8 @@ FIELDS = {
     "HU100": (327, 336),
 }
 LINE = 500  # characters of a line
-_PARTS = {
+#: Columns of a level's code.
+PARTS = {
     "nation": (),
     "state": ("STATE",),
     "county": ("STATE", "COUNTY"),
@@ -57,14 +57,14 @@ class Header:
     code: NDArray[np.int64]
 
 
-def _level_of(lines: Lines, levels: Sequence[str]) -> NDArray[np.int8]:
+def _level_of(lines: Lines, levels: Sequence[str], codes: Mapping[str, str]) -> NDArray[np.int8]:
     everything = Picked(lines, np.arange(len(lines)))
     summary = everything.text(*FIELDS["SUMLEV"])
     component = everything.text(*FIELDS["GEOCOMP"])
     whole = (component == np.frombuffer(_TOTAL, dtype=np.uint8)).all(axis=1)
     found = np.full(len(lines), -1, dtype=np.int8)
     for place, level in enumerate(levels):
-        wanted = np.frombuffer(SUMMARY_LEVELS[level].encode(), dtype=np.uint8)
+        wanted = np.frombuffer(codes[level].encode(), dtype=np.uint8)
         found[(summary == wanted).all(axis=1) & whole] = place
     return found
 
@@ -72,7 +72,7 @@ def _level_of(lines: Lines, levels: Sequence[str]) -> NDArray[np.int8]:
 def _codes(chosen: Picked, level: str, state: str | None) -> NDArray[np.int64]:
     """Return the codes of places of one level as numbers."""
     code = np.zeros(len(chosen), dtype=np.int64)
-    for name in _PARTS[level]:
+    for name in PARTS[level]:
         field = chosen.digits(name, *FIELDS[name])
         if name == "STATE":
             chosen.check(name, known_states(field), "a state or Puerto Rico", field)
@@ -88,8 +88,10 @@ def _codes(chosen: Picked, level: str, state: str | None) -> NDArray[np.int64]:
     return code
 
 
-def read_header(source: Source, levels: tuple[str, ...], state: str | None) -> Header:
-    """Return the records of a geographic header; they must be numbered upwards, each place once."""
+def read_header(
+    source: Source, levels: tuple[str, ...], state: str | None, summary: Mapping[str, str]
+) -> Header:
+    """Return the records of a geographic header of fixed width, by the codes of their levels."""
     records, found, codes = [], [], []
     last = np.zeros(1, dtype=np.int64)
     for lines in line_pieces(source, _BYTES):
@@ -98,7 +100,7 @@ def read_header(source: Source, levels: tuple[str, ...], state: str | None) -> H
         rising = np.diff(np.concatenate([last, record])) > 0
         field = everything.text(*FIELDS["LOGRECNO"])
         everything.check("LOGRECNO", rising, "larger than in the line above", field)
-        level = _level_of(lines, levels)
+        level = _level_of(lines, levels, summary)
         code = np.full(len(lines), -1, dtype=np.int64)
         for place, name in enumerate(levels):
             rows = np.flatnonzero(level == place)
@@ -107,18 +109,31 @@ def read_header(source: Source, levels: tuple[str, ...], state: str | None) -> H
         found.append(level)
         codes.append(code)
         last = record[-1:]
+    return numbered(source.name, levels, summary, records, found, codes, "line")
+
+
+def numbered(
+    name: str,
+    levels: tuple[str, ...],
+    summary: Mapping[str, str],
+    records: Sequence[NDArray[np.int64]],
+    found: Sequence[NDArray[np.int8]],
+    codes: Sequence[NDArray[np.int64]],
+    what: str,
+) -> Header:
+    """Return pieces of a header as one; each place must be there once, and one of each level."""
     if not records:
-        raise DataError(f"{source.name}: must have at least one line, got none")
+        raise DataError(f"{name}: must have at least one {what}, got none")
     header = Header(
-        source.name, levels, np.concatenate(records), np.concatenate(found), np.concatenate(codes)
+        name, levels, np.concatenate(records), np.concatenate(found), np.concatenate(codes)
     )
-    for place, name in enumerate(levels):
+    for place, level in enumerate(levels):
         rows = np.flatnonzero(header.level == place)
         if not rows.size:
             raise DataError(
-                f"{source.name}: must have records of level {name!r} (summary level "
-                f"{SUMMARY_LEVELS[name]}), got none"
+                f"{name}: must have records of level {level!r} (summary level "
+                f"{summary[level]}), got none"
             )
-        column = _PARTS[name][-1] if _PARTS[name] else "SUMLEV"
-        check_distinct(header.code[rows], rows + 1, source.name, "line", column)
+        column = PARTS[level][-1] if PARTS[level] else "SUMLEV"
+        check_distinct(header.code[rows], rows + 1, name, what, column)
     return header

@@ -1,21 +1,18 @@
-"""Block tables of the 2010 Census as NHGIS delivers them: one CSV file and its codebook."""
+"""Tables of the 2010 and 2020 Censuses as NHGIS delivers them: CSV files and their codebooks."""
 
-import re
-import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import split_line
-from bayesrisk.exceptions import ArgumentError, CodebookWarning, DataError
-from bayesrisk.readers.summary_files import _nhgis_codebook as books
-from bayesrisk.readers.summary_files import _sf1_cells as cells
-from bayesrisk.readers.text.columns import Piece, characters, csv_pieces, header_of, one_array
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.readers.summary_files import _nhgis_files as files
+from bayesrisk.readers.summary_files._products import PRODUCTS
+from bayesrisk.readers.text.columns import Piece, characters, csv_pieces, one_array
 from bayesrisk.readers.text.places import check_state, state_code
-from bayesrisk.readers.text.source import Source, one_source
 from bayesrisk.readers.text.table_pieces import (
     check_distinct,
     combined,
@@ -46,7 +43,6 @@ _PARTS = {
     "BLOCKA": (11, 15),
 }
 _LARGEST = 2**52
-_GISJOIN = re.compile(r"G[0-9]+")
 
 
 def iter_nhgis(
@@ -54,20 +50,27 @@ def iter_nhgis(
     *,
     workload: Workload,
     codebook: str | Path | None = None,
+    dataset: str | None = None,
     state: str | None = None,
     chunk: int = CHUNK,
 ) -> Iterator[PublishedTables]:
-    """Read tables of an NHGIS extract of the 2010 Census, some places at a time.
+    """Read tables of an NHGIS extract of the 2010 or 2020 Census, some places at a time.
 
     Parameters
     ----------
     path : path-like
-        The CSV file, or the ZIP archive that it was delivered in.
+        A CSV file, or the ZIP archive or folder that the extract was delivered in, which may hold
+        several: each level is read from the files of that level, each table from the only one of
+        them that has it.
     workload : Workload
-        Which tables of Summary File 1, at the level of the file.
+        Which tables at which levels: of Summary File 1 from extracts of 2010, of the redistricting
+        file (``pl94-tables``) or the DHC (``dhc-block``) from extracts of 2020.
     codebook : path-like, optional
-        The codebook; by default the file beside it whose name ends in ``_codebook.txt``.  Without
-        one, codes known for the 2010 block data set are used, with a ``CodebookWarning``.
+        The codebook of a single CSV file; by default the file beside it whose name ends in
+        ``_codebook.txt``.  Without one, codes known for the 2010 block data set are used, with a
+        ``CodebookWarning``; of 2020 a codebook is needed.
+    dataset : str, optional
+        Only the files of this data set, ``ds172`` or ``2010_SF1a``, where several hold a table.
     state : str, optional
         FIPS code or postal abbreviation of the state that every place must lie in.
     chunk : int, optional
@@ -81,10 +84,11 @@ def iter_nhgis(
     Raises
     ------
     ArgumentError
-        If the workload has a cell that is no count of Summary File 1, several levels, or another
-        geography.
+        If the workload has a cell that is no count of the data set, a level that NHGIS does not
+        deliver, or another geography.
     DataError
-        If a table or column is missing, a place is of another level, is there twice or disagrees
+        If the extract is a time series, of fixed width, or of another year, a table or column is
+        missing or there twice, a place is of another level, is there twice or disagrees
         with its state, county, tract or block, a count is negative, or the cells of a table do not
         add up to its total.
 
@@ -106,30 +110,83 @@ def iter_nhgis(
     """
     rows = check.integer(chunk, "chunk", lower=1)
     place = state_code(state)
-    cells.check_workload(workload)
-    level = _level(workload)
-    source = one_source(path, ".csv")
-    codes = _codes(source, codebook)
-    header = header_of(source)
-    columns = _columns(source, workload, codes, header)
-    wanted = [n for n in ("GISJOIN", "YEAR", *_PARTS) if n in header]
-    values = sorted({name for names in columns.values() for name in names})
+    dataset = None if dataset is None else check.text(dataset, "dataset")
+    _check_workload(workload)
+    candidates = files.candidates_of(path, codebook)
+    for level in workload.levels:
+        chosen = files.files_of(candidates, workload.at(level), level, dataset, codebook)
+        yield from _level_pieces(chosen, workload, level, place, rows)
+
+
+def _level_pieces(
+    chosen: Sequence[files.Extract], workload: Workload, level: str, state: str | None, chunk: int
+) -> Iterator[PublishedTables]:
+    """Yield the tables of one level, from files whose rows are the same places."""
+    columns = [files.columns_of(extract, workload, level) for extract in chosen]
+    readers = [
+        _pieces(extract, names, chunk) for extract, names in zip(chosen, columns, strict=True)
+    ]
+    first = chosen[0]
     seen: list[NDArray[np.int64]] = []
-    pieces = csv_pieces(
-        source,
-        header,
+    for pieces in zip_longest(*readers):
+        if pieces[0] is None:
+            raise _other_places(chosen[1:], pieces[1:], first)
+        geoids = _geoids(pieces[0], level, state, first.product.year)
+        counts: dict[tuple[str, str], NDArray[np.int64]] = {}
+        for piece, extract, names in zip(pieces, chosen, columns, strict=True):
+            if piece is None or len(piece) != len(geoids):
+                raise DataError(
+                    f"{extract.name}: must have the places of {first.name}, has another number of "
+                    "rows"
+                )
+            if extract is not first:
+                found = _geoids(piece, level, state, extract.product.year)
+                piece.check("GISJOIN", geoids == found, f"the place of this row in {first.name}")
+            for key, cells in names.items():
+                counts[key] = _counts(piece, workload, key, cells)
+        seen.append(geoids.astype(np.int64))
+        _check_once(seen[-1:], pieces[0].start, first)
+        yield _tables(workload, level, geoids, counts)
+    _check_once(seen, 0, first)
+
+
+def _other_places(
+    others: Sequence[files.Extract], pieces: Sequence[Piece | None], first: files.Extract
+) -> DataError:
+    """Return the error for a file that goes on after the first has ended."""
+    name = next(e.name for e, piece in zip(others, pieces, strict=True) if piece is not None)
+    return DataError(f"{name}: must have the places of {first.name}, has another number of rows")
+
+
+def _pieces(
+    extract: files.Extract, columns: dict[tuple[str, str], list[str]], chunk: int
+) -> Iterator[Piece]:
+    wanted = [n for n in ("GISJOIN", "YEAR", *_PARTS) if n in extract.header]
+    values = sorted({name for names in columns.values() for name in names})
+    return csv_pieces(
+        extract.source,
+        extract.header,
         wanted=[*wanted, *values],
         whole=values,
-        chunk=rows,
-        skip=_described(source, header, values),
+        chunk=chunk,
+        skip=files.described(extract, values),
     )
-    for piece in pieces:
-        geoids = _geoids(piece, level, place)
-        seen.append(geoids.astype(np.int64))
-        _check_once(seen[-1:], piece.start, source)
-        counts = {key: _counts(piece, workload, key, names) for key, names in columns.items()}
-        yield piece_of_tables(workload, {level: geoids}, counts)
-    _check_once(seen, 0, source)
+
+
+def _tables(
+    workload: Workload,
+    level: str,
+    geoids: NDArray[np.str_],
+    counts: dict[tuple[str, str], NDArray[np.int64]],
+) -> PublishedTables:
+    """Return places of one level; of other levels there are none."""
+    places = {
+        name: geoids if name == level else np.zeros(0, dtype="<U15") for name in workload.levels
+    }
+    for key, table in workload.tables.items():
+        if key[0] != level:
+            counts[key] = np.zeros((0, len(table.cells)), dtype=np.int64)
+    return piece_of_tables(workload, places, counts)
 
 
 def read_nhgis(
@@ -137,13 +194,14 @@ def read_nhgis(
     *,
     workload: Workload,
     codebook: str | Path | None = None,
+    dataset: str | None = None,
     state: str | None = None,
 ) -> PublishedTables:
-    """Read tables of an NHGIS extract of the 2010 Census into memory.
+    """Read tables of an NHGIS extract of the 2010 or 2020 Census into memory.
 
     Parameters
     ----------
-    path, workload, codebook, state
+    path, workload, codebook, dataset, state
         As for :func:`iter_nhgis`.
 
     Returns
@@ -178,71 +236,32 @@ def read_nhgis(
     ...     read_nhgis(folder + "/nhgis0001_csv.zip", workload=tables.workload) == tables
     True
     """
-    pieces = iter_nhgis(path, workload=workload, codebook=codebook, state=state)
+    pieces = iter_nhgis(path, workload=workload, codebook=codebook, dataset=dataset, state=state)
     return combined(pieces, workload, path)
 
 
-def _check_once(codes: list[NDArray[np.int64]], start: int, source: Source) -> None:
+def _check_once(codes: list[NDArray[np.int64]], start: int, extract: files.Extract) -> None:
     every = np.concatenate(codes)
     rows = np.arange(start + 1, start + every.size + 1)
-    check_distinct(every, rows, source.name, "row", "GISJOIN")
+    check_distinct(every, rows, extract.name, "row", "GISJOIN")
 
 
-def _level(workload: Workload) -> str:
-    if len(workload.levels) != 1 or workload.levels[0] not in _LENGTHS:
-        raise ArgumentError(
-            f"workload must have one level of {', '.join(_LENGTHS)}, got "
-            f"{', '.join(workload.levels)}"
-        )
-    return workload.levels[0]
+def _check_workload(workload: Workload) -> None:
+    """Refuse a workload that no data set holds."""
+    faults = []
+    for product in PRODUCTS:
+        try:
+            product.check_workload(workload)
+        except ArgumentError as error:
+            faults.append(error)
+    if len(faults) == len(PRODUCTS):
+        raise faults[0]
+    for level in workload.levels:
+        if level not in _LENGTHS:
+            raise ArgumentError(f"workload must have levels of {', '.join(_LENGTHS)}, got {level}")
 
 
-def _codes(source: Source, codebook: str | Path | None) -> dict[str, str]:
-    book = books.codebook_of(source) if codebook is None else books.as_source(codebook)
-    if book is not None:
-        return books.read_codebook(book)
-    warnings.warn(
-        f"{source.name}: has no codebook beside it; the codes known for the 2010 block data set "
-        "are used",
-        CodebookWarning,
-        stacklevel=3,
-    )
-    return books.built_in_columns()
-
-
-def _columns(
-    source: Source, workload: Workload, codes: dict[str, str], header: list[str]
-) -> dict[tuple[str, str], list[str]]:
-    """Return the columns of each table: its cells, then its total where it has one to compare."""
-    if "GISJOIN" not in header:
-        raise DataError(f"{source.name}: must have a column 'GISJOIN'; has {' '.join(header[:20])}")
-    found = {}
-    for key, table in workload.tables.items():
-        if table.name not in codes:
-            raise DataError(
-                f"{source.name}: must have table {table.name}, which the codebook does not name; "
-                f"it names {', '.join(codes)}"
-            )
-        numbers = [*cells.numbers(table).tolist(), *([1] if cells.has_total(table) else [])]
-        names = [f"{codes[table.name]}{number:03d}" for number in numbers]
-        for name in names:
-            if name not in header:
-                raise DataError(f"{source.name}: must have a column {name!r} ({table.name})")
-        found[key] = names
-    return found
-
-
-def _described(source: Source, header: list[str], values: list[str]) -> int:
-    """Return 1 if the second line describes the columns in words, else 0."""
-    with source.open() as stream:
-        stream.readline()
-        line = stream.readline().decode("latin-1").rstrip("\n")
-    row = dict(zip(header, split_line(line, source.name), strict=False))
-    words = not _GISJOIN.fullmatch(row.get("GISJOIN", "G0"))
-    return int(words and not any(row.get(name, "0").strip("-").isdigit() for name in values))
-
-
-def _geoids(piece: Piece, level: str, state: str | None) -> NDArray[np.str_]:
+def _geoids(piece: Piece, level: str, state: str | None, year: int) -> NDArray[np.str_]:
     """Return the published codes of places, compared with the columns of their parts."""
     values = one_array(piece.table.column("GISJOIN"))
     length = _LENGTHS[level]
@@ -265,7 +284,7 @@ def _geoids(piece: Piece, level: str, state: str | None) -> NDArray[np.str_]:
             same = (code[:, start:stop] == part).all(axis=1)
             piece.check(name, same, "the same as in GISJOIN")
     if "YEAR" in piece.table.column_names:
-        piece.whole("YEAR", 2010, 2010)
+        piece.whole("YEAR", year, year, rule=f"{year}, the year of the data set")
     check_state(piece, "GISJOIN", code, state)
     return place_texts(code)
 

@@ -10,7 +10,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.readers.summary_files import _nhgis_codebook as books
-from bayesrisk.readers.summary_files import _sf1_cells as cells
+from bayesrisk.readers.summary_files._products import PRODUCTS, SF1, Product
 from bayesrisk.readers.text.write import new_file
 from bayesrisk.tables import PublishedTables
 
@@ -31,22 +31,30 @@ _WORDS = (
 _FREE = "ZZ"  # start of codes for tables whose NHGIS code is not known
 
 
-def write_nhgis(tables: PublishedTables, path: str | Path, *, described: bool = False) -> None:
+def write_nhgis(
+    tables: PublishedTables,
+    path: str | Path,
+    *,
+    described: bool = False,
+    dataset: str = "2010_SF1a",
+) -> None:
     """Write published tables in the form of an NHGIS extract: a CSV file and its codebook.
 
     Parameters
     ----------
     tables : PublishedTables
-        Exact counts of tables of Summary File 1 at one level; nothing suppressed.
+        Exact counts of tables of the data set at one level; nothing suppressed.
     path : path-like
         ZIP archive to be made; it must not exist.
     described : bool, optional
         Whether a second line describes the columns in words, an option of NHGIS extracts.
+    dataset : str, optional
+        ``2010_SF1a``, ``2020_PL94171`` or ``2020_DHCa``.
 
     Raises
     ------
     ArgumentError
-        If a table is none of Summary File 1, there are several levels, or a count is negative or
+        If a table is none of the data set, there are several levels, or a count is negative or
         suppressed.
     OutputError
         If the file exists or cannot be written.
@@ -70,8 +78,9 @@ def write_nhgis(tables: PublishedTables, path: str | Path, *, described: bool = 
     target = Path(path)
     if target.suffix.lower() != ".zip":
         raise ArgumentError(f"path must end in .zip, got {shown(str(path))}")
+    about = _product(dataset)
     work = tables.workload
-    cells.check_workload(work)
+    about.check_workload(work)
     if any(matrix.nnz for matrix in tables.suppressed.values()) or tables.signed:
         raise ArgumentError("tables must have no suppressed and no negative count")
     level = check.choice(
@@ -79,14 +88,17 @@ def write_nhgis(tables: PublishedTables, path: str | Path, *, described: bool = 
         "level of tables",
         ("state", "county", "tract", "block_group", "block"),
     )
-    known, extra = books.built_in_columns(), iter("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+    known = books.built_in_columns() if about is SF1 else {}
+    extra = iter("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
     codes = {n: known.get(n) or _FREE + next(extra) for n in work.at(level)}
-    data = f"nhgis0001_ds172_2010_{'blck_grp' if level == 'block_group' else level}"
-    sizes = {name: (code, cells.codebook()[name].cells) for name, code in codes.items()}
+    number = books.DATASETS[about.ending][1]
+    place = "blck_grp" if level == "block_group" else level
+    data = f"nhgis0001_{number}_{about.year}_{place}"
+    sizes = {name: (code, about.codebook[name].cells) for name, code in codes.items()}
     with new_file(target) as stream, zipfile.ZipFile(stream, "w") as archive:
         for name, texts in (
-            (f"{data}_codebook.txt", iter([books.describe(sizes, data)])),
-            (f"{data}.csv", _lines(tables, level, codes, described=described)),
+            (f"{data}_codebook.txt", iter([books.describe(sizes, data, about)])),
+            (f"{data}.csv", _lines(tables, level, codes, about, described=described)),
         ):
             info = zipfile.ZipInfo(f"nhgis0001_csv/{name}", date_time=_STAMP)
             info.compress_type = zipfile.ZIP_DEFLATED
@@ -95,12 +107,22 @@ def write_nhgis(tables: PublishedTables, path: str | Path, *, described: bool = 
                     member.write(text.encode("latin-1"))
 
 
+def _product(dataset: str) -> Product:
+    names = {books.DATASETS[about.ending][0]: about for about in PRODUCTS}
+    return names[check.choice(dataset, "dataset", tuple(names))]
+
+
 def _lines(
-    tables: PublishedTables, level: str, codes: dict[str, str], *, described: bool
+    tables: PublishedTables,
+    level: str,
+    codes: dict[str, str],
+    about: Product,
+    *,
+    described: bool,
 ) -> Iterator[str]:
     names, words = list(_CONTEXT), list(_WORDS)
     for name, table in tables.workload.at(level).items():
-        numbers = [*([1] if cells.has_total(table) else []), *cells.numbers(table).tolist()]
+        numbers = [*([1] if about.has_total(table) else []), *about.numbers(table).tolist()]
         names += [f"{codes[name]}{number:03d}" for number in numbers]
         words += [f"{name} cell {number}" for number in numbers]
     yield ",".join(names) + "\n"
@@ -112,16 +134,16 @@ def _lines(
         columns = []
         for name, table in tables.workload.at(level).items():
             values = tables.counts[level, name][part].toarray()
-            if cells.has_total(table):
+            if about.has_total(table):
                 values = np.hstack([values.sum(axis=1, keepdims=True), values])
             columns.append(values)
         for geoid, row in zip(places[part], np.hstack(columns).tolist(), strict=True):
-            yield f"{_context(str(geoid))},{','.join(map(str, row))}\n"
+            yield f"{_context(str(geoid), about.year)},{','.join(map(str, row))}\n"
 
 
-def _context(geoid: str) -> str:
+def _context(geoid: str, year: int) -> str:
     """Return the first columns of a place."""
     state, county, rest = geoid[:2], geoid[2:5], geoid[5:]
     join = f"G{state}0" + (f"{county}0{rest}" if county else "")
     block = rest[6:] if len(geoid) == 15 else ""
-    return ",".join([join, "2010", state, county, rest[:6], rest[6:7], block])
+    return ",".join([join, str(year), state, county, rest[:6], rest[6:7], block])

@@ -5,34 +5,15 @@ header, and a record number says which place a line is of.  Positions of the tec
 of the 2010 Census Summary File 1.
 """
 
-import re
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from bayesrisk import _validation as check
-from bayesrisk._files.text import MAX_COLUMNS
-from bayesrisk._types import IntArray
-from bayesrisk.exceptions import DataError
-from bayesrisk.readers.summary_files import _sf1_cells as cells
-from bayesrisk.readers.summary_files._sf1_geography import Header, read_header
-from bayesrisk.readers.text.columns import Piece, csv_pieces, digit_matrix
-from bayesrisk.readers.text.places import STATES
-from bayesrisk.readers.text.source import Source, find_source, first_lines, list_sources
-from bayesrisk.readers.text.table_pieces import combined, piece_of_tables, place_texts
-from bayesrisk.tables import PublishedTables, Table, Workload
+from bayesrisk.readers.summary_files._products import SF1
+from bayesrisk.readers.summary_files._segments import CHUNK, iter_segments
+from bayesrisk.readers.text.table_pieces import combined
+from bayesrisk.tables import PublishedTables, Workload
 
 __all__ = ["iter_sf1", "read_sf1"]
-
-#: Places in memory at a time, where the caller does not say.
-CHUNK = 2**15
-_GEOGRAPHY = re.compile(r"([a-z]{2})geo2010\.sf1")
-_KEYS = ("FILEID", "STUSAB", "CHARITER", "CIFSN", "LOGRECNO")
-_LARGEST = 2**52
 
 
 def iter_sf1(
@@ -46,8 +27,8 @@ def iter_sf1(
         The ZIP archive of a state as published, or a folder with its files: the geographic header
         and the segments that the tables are in.
     workload : Workload
-        Which tables at which levels, such as ``workload("sf1-block")`` or
-        ``workload("sf1-tract")``.
+        Which tables at which levels, such as ``Workload.named("sf1-block")``; all
+        tables of counts are in ``sf1-tables`` and ``sf1-tract-tables``.
     chunk : int, optional
         Records of places in memory at a time.
 
@@ -81,24 +62,7 @@ def iter_sf1(
     ...     print(error)
     no-such-file.zip: no such file
     """
-    rows = check.integer(chunk, "chunk", lower=1)
-    cells.check_workload(workload)
-    if not Path(path).exists():
-        raise DataError(f"{path}: no such file")
-    what = "geographic header (<st>geo2010.sf1)"
-    source = find_source(path, lambda base: _GEOGRAPHY.fullmatch(base) is not None, what)
-    state = source.base[:2]
-    header = read_header(source, workload.levels, STATES.get(state.upper()))
-    segments = {number: _segment_source(path, state, number) for number in _segments(workload)}
-    with ExitStack() as stack:
-        cursors = {
-            number: stack.enter_context(_Segment(segment, number, state, workload, header, rows))
-            for number, segment in segments.items()
-        }
-        for start in range(0, header.record.size, rows):
-            yield _piece(workload, header, slice(start, start + rows), cursors)
-        for cursor in cursors.values():
-            cursor.finish()
+    yield from iter_segments(SF1, path, workload, chunk)
 
 
 def read_sf1(path: str | Path, *, workload: Workload) -> PublishedTables:
@@ -139,159 +103,3 @@ def read_sf1(path: str | Path, *, workload: Workload) -> PublishedTables:
     True
     """
     return combined(iter_sf1(path, workload=workload), workload, path)
-
-
-def _segments(workload: Workload) -> list[int]:
-    found = {cells.codebook()[t.name].segment for t in workload.tables.values()}
-    return sorted(found)
-
-
-def _segment_source(path: str | Path, state: str, number: int) -> Source:
-    name = f"{state}{number:05d}2010.sf1"
-    for source in list_sources(path):
-        if source.base == name:
-            return source
-    raise DataError(f"{path}: must hold {name}, which the tables asked for are in")
-
-
-class _Segment:
-    """The lines of a segment, taken in step with the records of the header."""
-
-    def __init__(
-        self,
-        source: Source,
-        number: int,
-        state: str,
-        workload: Workload,
-        header: Header,
-        chunk: int,
-    ) -> None:
-        self.source, self.number, self.state = source, number, state.upper()
-        self.header = header
-        self.tables = {
-            key: t
-            for key, t in workload.tables.items()
-            if cells.codebook()[t.name].segment == number
-        }
-        self.columns = self._columns()
-        self._pieces = self._read(chunk)
-        self._piece: Piece | None = None
-        self._numbers: IntArray = np.zeros(0, dtype=np.int64)
-        self._last = 0
-
-    def __enter__(self) -> "_Segment":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pieces.close()
-
-    def _columns(self) -> list[str]:
-        """Return the names of the wanted columns, which are their numbers from 1."""
-        found = set()
-        for table in self.tables.values():
-            place = cells.codebook()[table.name]
-            wanted = [*cells.numbers(table).tolist(), *([1] if cells.has_total(table) else [])]
-            found |= {place.column + number - 1 for number in wanted}
-        return [str(column) for column in sorted(found)]
-
-    def _read(self, chunk: int) -> Any:
-        _, line = first_lines(self.source, None)
-        held = line.count(b",") + 1
-        if not int(self.columns[-1]) <= held <= MAX_COLUMNS:
-            raise DataError(
-                f"{self.source.name}: must have {self.columns[-1]} to {MAX_COLUMNS} columns, got "
-                f"{held}"
-            )
-        names = [*_KEYS, *(str(i) for i in range(6, held + 1))]
-        whole = ["CIFSN", "LOGRECNO", *self.columns]
-        wanted = ["STUSAB", *whole]
-        for piece in csv_pieces(
-            self.source, names, wanted=wanted, whole=whole, chunk=chunk, header=False
-        ):
-            self._check(piece)
-            yield piece
-
-    def _check(self, piece: Piece) -> None:
-        """Segment, state and record numbers are what they must be."""
-        number = piece.whole("CIFSN", self.number, self.number)
-        same = np.array(piece.table.column("STUSAB").to_pylist()) == self.state
-        piece.check("STUSAB", same if number.size else np.ones(0, dtype=bool), self.state)
-        record = piece.whole("LOGRECNO", 1, 9_999_999)
-        rising = np.diff(np.concatenate([[self._last], record])) > 0
-        piece.check("LOGRECNO", rising, "larger than in the row above")
-        every = self.header.record
-        place = np.minimum(np.searchsorted(every, record), every.size - 1)
-        piece.check("LOGRECNO", every[place] == record, "a record of the geographic header")
-        if record.size:
-            self._last = int(record[-1])
-
-    def take(self, records: IntArray) -> tuple[Piece, IntArray]:
-        """Return rows up to the last of some records, and which row is of which record (or -1)."""
-        last = int(records[-1])
-        held = [] if self._piece is None else [self._piece]
-        while not held or not len(held[-1]) or self._end(held[-1]) < last:
-            following = next(self._pieces, None)
-            if following is None:
-                break
-            held.append(following)
-        piece = _joined(held)
-        numbers = piece.table.column("LOGRECNO").to_numpy()
-        cut = int(np.searchsorted(numbers, last, side="right"))
-        self._piece = Piece(piece.name, piece.start + cut, piece.table.slice(cut))
-        taken = numbers[:cut]
-        row = np.searchsorted(taken, records)
-        found = np.zeros(records.size, dtype=bool)
-        inside = row < cut
-        found[inside] = taken[row[inside]] == records[inside]
-        return Piece(piece.name, piece.start, piece.table.slice(0, cut)), np.where(found, row, -1)
-
-    @staticmethod
-    def _end(piece: Piece) -> int:
-        return int(piece.table.column("LOGRECNO")[len(piece) - 1].as_py())
-
-    def finish(self) -> None:
-        """Read on to the end of the file: what follows is checked too."""
-        for _ in self._pieces:
-            continue
-
-
-def _joined(pieces: list[Piece]) -> Piece:
-    tables = [piece.table for piece in pieces]
-    return Piece(pieces[0].name, pieces[0].start, pa.concat_tables(tables))
-
-
-def _piece(
-    workload: Workload, header: Header, part: slice, cursors: dict[int, _Segment]
-) -> PublishedTables:
-    """Return the tables of the records in one part of the header."""
-    records, level, code = header.record[part], header.level[part], header.code[part]
-    rows = {name: np.flatnonzero(level == i) for i, name in enumerate(header.levels)}
-    width = workload.schema.geography.width
-    geoids = {name: place_texts(digit_matrix(code[r], width(name))) for name, r in rows.items()}
-    counts: dict[tuple[str, str], IntArray] = {}
-    for cursor in cursors.values():
-        piece, row = cursor.take(records)
-        for (name, title), table in cursor.tables.items():
-            wanted = row[rows[name]]
-            if (wanted < 0).any():
-                missing = int(records[rows[name]][np.argmax(wanted < 0)])
-                raise DataError(
-                    f"{piece.name}: must have a row for record {missing} ({name}), got none; is "
-                    "the file whole?"
-                )
-            counts[name, title] = _counts(piece, table)[wanted]
-    return piece_of_tables(workload, geoids, counts)
-
-
-def _counts(piece: Piece, table: Table) -> IntArray:
-    """Return the counts of a table, rows by cells, and compare them with their total."""
-    first = cells.codebook()[table.name].column
-    columns = [str(first + number - 1) for number in cells.numbers(table)]
-    values = np.empty((len(piece), len(columns)), dtype=np.int64)
-    for place, column in enumerate(columns):
-        values[:, place] = piece.whole(column, 0, _LARGEST)
-    if cells.has_total(table):
-        total = piece.whole(str(first), 0, _LARGEST)
-        rule = f"the sum of the cells of {table.name}"
-        piece.check(str(first), total == values.sum(axis=1), rule)
-    return values

@@ -4,7 +4,8 @@ Rows are counted from 1, the header not among them.  Text stays text until a col
 whole numbers, so that no leading zero is lost.
 """
 
-from collections.abc import Callable, Collection, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -37,6 +38,7 @@ __all__ = [
 CHUNK = 2**18
 _BLOCK = 2**20  # bytes that the parser takes at a time
 _ASCII_ZERO = 48
+_OTHER_LENGTH = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Piece:
     name: str
     start: int
     table: pa.Table
+    places: IntArray | None = None  # of the rows after ``start``, where they are not all
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -53,8 +56,9 @@ class Piece:
     def fail(self, column: str, row: int, rule: str) -> DataError:
         """Return the error for a value that breaks ``rule``."""
         value = self.table.column(column)[row].as_py()
+        place = row if self.places is None else int(self.places[row])
         return DataError(
-            f"{self.name}: row {self.start + row + 1}, column {column!r}: must be {rule}, "
+            f"{self.name}: row {self.start + place + 1}, column {column!r}: must be {rule}, "
             f"got {shown(value)}"
         )
 
@@ -63,10 +67,10 @@ class Piece:
         if not good.all():
             raise self.fail(column, int(np.argmin(good)), rule)
 
-    def whole(self, column: str, low: int, high: int) -> IntArray:
-        """Return a column of whole numbers within bounds."""
+    def whole(self, column: str, low: int, high: int, *, rule: str | None = None) -> IntArray:
+        """Return a column of whole numbers within bounds; ``rule`` says them in messages."""
         values = self.table.column(column)
-        rule = f"a whole number in [{low}, {high}]"
+        rule = rule or f"a whole number in [{low}, {high}]"
         if values.null_count:
             raise self.fail(column, int(np.argmax(values.is_null().to_numpy())), rule)
         try:
@@ -101,12 +105,19 @@ class Piece:
         self.check(column, good, rule)
         return values
 
+    def take(self, rows: IntArray) -> "Piece":
+        """Return some of the rows; messages tell their own numbers."""
+        places = rows if self.places is None else self.places[rows]
+        return Piece(self.name, self.start, self.table.take(pa.array(rows)), places)
+
     def replace(self, column: str, values: pa.Array) -> "Piece":
         """Return the piece with a column changed or added."""
         if column in self.table.column_names:
             place = self.table.column_names.index(column)
-            return Piece(self.name, self.start, self.table.set_column(place, column, values))
-        return Piece(self.name, self.start, self.table.append_column(column, values))
+            table = self.table.set_column(place, column, values)
+        else:
+            table = self.table.append_column(column, values)
+        return Piece(self.name, self.start, table, self.places)
 
 
 def _first_unreadable(values: Any) -> int:
@@ -167,10 +178,14 @@ def csv_pieces(
     delimiter: str = ",",
     comment: str | None = None,
     skip: int = 0,
+    nulls: Sequence[str] = (),
+    quotes: bool = True,
+    text: Any = pa.string(),  # noqa: B008  (a type without state)
 ) -> Iterator[Piece]:
     """Yield the wanted columns, ``chunk`` rows at a time; at least one piece, if empty.
 
-    They are text, but for those in ``whole``, which are parsed as whole numbers at once.
+    They are text (or bytes, where ``text`` says so), but for those in ``whole``, which are parsed
+    as whole numbers at once, or are missing where the file has one of ``nulls``.
     """
     above = first_lines(source, comment)[0] + 1 if header else 0
     faults: list[str] = []
@@ -184,6 +199,8 @@ def csv_pieces(
         delimiter=delimiter,
         comment=comment,
         skip=skip,
+        nulls=nulls,
+        quotes=quotes,
     )
     options = {
         "read_options": pyarrow.csv.ReadOptions(
@@ -192,16 +209,19 @@ def csv_pieces(
             use_threads=False,
         ),
         "parse_options": pyarrow.csv.ParseOptions(
-            delimiter=delimiter, invalid_row_handler=_row_handler(source, comment, faults)
+            delimiter=delimiter,
+            quote_char='"' if quotes else False,
+            # Given text that is not UTF-8, it fails on standard error, before anything can be said.
+            invalid_row_handler=None if comment is None else _row_handler(source, comment, faults),
         ),
         "convert_options": pyarrow.csv.ConvertOptions(
-            column_types={n: pa.int64() if n in whole else pa.string() for n in wanted},
+            column_types={n: pa.int64() if n in whole else text for n in wanted},
             include_columns=wanted,
-            null_values=[],
+            null_values=list(nulls),
         ),
     }
-    schema = pa.schema([(n, pa.int64() if n in whole else pa.string()) for n in wanted])
-    with named(source.name), source.open() as stream, _located(faults, whole, again):
+    schema = pa.schema([(n, pa.int64() if n in whole else text) for n in wanted])
+    with named(source.name), source.open() as stream, _located(source, faults, whole, nulls, again):
         for _ in range(above + skip):
             stream.readline()
         batches = _batches(stream, options)
@@ -221,7 +241,11 @@ def csv_pieces(
 
 @contextmanager
 def _located(
-    faults: list[str], whole: Collection[str], again: Callable[[], Iterator[Piece]]
+    source: Source,
+    faults: list[str],
+    whole: Collection[str],
+    nulls: Sequence[str],
+    again: Callable[[], Iterator[Piece]],
 ) -> Iterator[None]:
     """Name the row of what the parser refuses; for a value, in a second pass as text."""
     try:
@@ -229,11 +253,18 @@ def _located(
     except pa.ArrowInvalid as error:
         if faults:
             raise DataError(faults[0]) from None
+        if found := _OTHER_LENGTH.search(str(error)):
+            number, expected, actual = found.groups()
+            place = "" if number is None else f" {number}"
+            raise DataError(
+                f"{source.name}: row{place}: must have {expected} columns, got {actual}"
+            ) from None
         if "conversion error" not in str(error):
             raise
         for piece in again():
             for name in whole:
-                piece.whole(name, -(2**63), 2**63 - 1)
+                there = ~np.isin(piece.table.column(name).to_numpy(), list(nulls))
+                piece.take(np.flatnonzero(there)).whole(name, -(2**63), 2**63 - 1)
         raise
 
 
@@ -247,11 +278,11 @@ def _batches(stream: Any, options: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     yield from reader
 
 
-def _row_handler(source: Source, comment: str | None, faults: list[str]) -> Callable[[Any], str]:
+def _row_handler(source: Source, comment: str, faults: list[str]) -> Callable[[Any], str]:
     """Skip comment lines; name the row that has another number of columns."""
 
     def handle(row: Any) -> str:
-        if comment is not None and row.text.startswith(comment):
+        if row.text.startswith(comment):
             return "skip"
         place = "" if row.number is None else f" {row.number}"
         # What is raised here gets lost in the parser: the message waits for its error.

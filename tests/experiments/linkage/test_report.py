@@ -59,6 +59,7 @@ def write(made, target, **changes):
         "attackers": {"all": made / "all.csv", "some": made / "some.parquet"},
         "truth": made / "truth.parquet",
         "seed": 3,
+        "dialect": "schema",
         **changes,
     }
     return write_reidentification(made / "out", target, **options)
@@ -224,7 +225,10 @@ def test_without_variability_the_statuses_say_what_is_proved(made, tmp_path):
     joint = tmp_path / "joint"
     run_reconstruction(made / "tables", joint, scope="tract", variability="tract-joint")
     assert set(_proved(read_reconstruction(joint))) >= set(unique)
-    options = {"attackers": {"a": made / "all.csv"}, "truth": made / "truth.parquet", "seed": 1}
+    options = {
+        "attackers": {"a": made / "all.csv"}, "truth": made / "truth.parquet", "seed": 1,
+        "dialect": "schema",
+    }  # fmt: skip
     write_reidentification(tmp_path / "out", tmp_path / "r", **options)
     write_reidentification(joint, tmp_path / "j", **options)
     for name in ("r", "j"):
@@ -249,7 +253,7 @@ def test_refusals_make_nothing(made, tmp_path, change, error, words):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda t: t.drop(columns="hisp"), "must have a column 'hisp'"),
+        (lambda t: t.drop(columns="hisp"), r"bad.parquet: .* lacks \['hisp'\]"),
         (lambda t: t.assign(age=t["age"].where(t.index != 4, 111)), "row 5, column 'age'"),
         (lambda t: t.assign(block="1"), "row 1, column 'block'"),
         (lambda t: t.assign(person=1), "row 2, column 'person'"),
@@ -271,7 +275,10 @@ def test_folders_are_refused(made, tmp_path):
     (tmp_path / "used" / "file").write_text("mine")
     with pytest.raises(OutputError, match="nothing was changed"):
         write(made, tmp_path / "used")
-    options = {"attackers": {"a": made / "all.csv"}, "truth": made / "truth.parquet", "seed": 1}
+    options = {
+        "attackers": {"a": made / "all.csv"}, "truth": made / "truth.parquet", "seed": 1,
+        "dialect": "schema",
+    }  # fmt: skip
     with pytest.raises(OutputError, match="holds no reconstruction"):
         write_reidentification(tmp_path, tmp_path / "r", **options)
     race = Workload.named("census-1940", levels=["enumdist"])
@@ -285,3 +292,48 @@ def test_folders_are_refused(made, tmp_path):
         write_reidentification(tmp_path / "out", tmp_path / "r", **options)
     with pytest.raises((OutputError, PartFileError)):
         write_reidentification(made / "tables", tmp_path / "r", **options)
+
+
+def coded(folder, people):
+    """Write the persons as the archive does: 1 for male, flags of races, its names of columns."""
+    flags = {
+        name: people["race"] // 2**place % 2
+        for place, name in enumerate(("white", "black", "aian", "asian", "nhopi", "sor"))
+    }
+    archive = people.assign(sex=1 - people["sex"], **flags).drop(columns="race")
+    archive = archive.rename(columns={"block": "geoid_block", "person": "pik"})
+    archive.to_csv(folder / "archive.csv", index=False)
+    words = archive.assign(sex=people["sex"].map({0: "male", 1: "female"}))
+    for name in (*flags, "hisp"):
+        words[name] = words[name].map({0: "N", 1: "Y"})
+    words.to_parquet(folder / "labels.parquet", index=False)
+    return folder / "archive.csv", folder / "labels.parquet"
+
+
+def test_the_same_persons_in_any_coding(made, tmp_path):
+    """The rates do not depend on the coding, once it is said; in the wrong one they do."""
+    archive, labels = coded(tmp_path, truth())
+    attackers = {"all": made / "all.csv"}
+    right = write(made, tmp_path / "r", attackers=attackers)["rates"]
+    coding = {"dialect": "archive", "truth_dialect": "labels"}
+    same = write(made, tmp_path / "s", attackers={"all": archive}, truth=labels, **coding)
+    assert same["rates"] == right
+    wrong = write(made, tmp_path / "w", attackers={"all": archive}, truth_dialect="schema")
+    assert wrong["rates"][0]["confirmed"] < right[0]["confirmed"]
+
+
+def test_codings_are_not_guessed(made, tmp_path):
+    archive, labels = coded(tmp_path, truth())
+    for file in (archive, labels, made / "truth.parquet"):
+        with pytest.raises(ArgumentError, match=rf"dialect must be said, .*{file.name} does not"):
+            write(made, tmp_path / "r", attackers={"a": file}, dialect=None)
+    with pytest.raises(DataError, match=r"archive.csv: row 1, column 'sex': must be one of male"):
+        write(made, tmp_path / "r", attackers={"a": archive}, dialect="labels")
+    with pytest.raises(DataError, match=r"labels.parquet: row 1, column 'sex': must be one of 0"):
+        write(made, tmp_path / "r", attackers={"a": labels}, dialect="archive")
+    with pytest.raises(ArgumentError, match="dialect must be one of schema, archive, pums, labels"):
+        write(made, tmp_path / "r", dialect="guess")
+    twice = pd.read_csv(archive, dtype=str).assign(block="010010201001000")
+    twice.to_csv(tmp_path / "twice.csv", index=False)
+    with pytest.raises(DataError, match=r"twice.csv: column 'block': must be there once"):
+        write(made, tmp_path / "r", attackers={"a": tmp_path / "twice.csv"}, dialect="archive")

@@ -25,6 +25,8 @@ VINTAGE,TABBLKST,TABBLKCOU,TABTRACT,TABBLKGRP,TABBLK,RTYPE,GQTYPE_PL,VOTING_AGE,
 """
 PERSONS = {
     "2010-demonstration": oracle.pl94_records,
+    "2020-05-27": oracle.pl94_records,
+    "2020-05-27-ages": lambda rng, n: oracle.person_records(rng, n, gq=rng.integers(0, 8, n)),
     "mdf-pl94": oracle.pl94_records,
     "mdf-dhc": lambda rng, n: oracle.person_records(rng, n, gq=rng.integers(0, 8, n)),
     "2020": lambda rng, n: oracle.person_records(rng, n, gq=rng.integers(0, 8, n)),
@@ -202,3 +204,52 @@ def test_wrong_writing(tmp_path):
     assert (tmp_path / "p.csv").read_text() == "mine"
     with pytest.raises(ArgumentError, match="chunk must be"):
         list(iter_ppmf(tmp_path / "p.csv", chunk=0))
+
+
+EARLY = """\
+TABBLKST,TABBLKCOU,TABTRACTCE,TABBLKGRPCE,TABBLK,RTYPE,GQTYPE_PL,VOTING_AGE,CENHISP,CENRACE
+01,001,020100,1,1000,3.0,0.0,2.0,1.0,1.0
+01,001,020100,1,1000,5,5.0,1.0,2.0,7.0
+72,153,750602,2,2011,3.0,0.0,1.0,2,63.00
+"""
+
+
+def test_files_of_may_2020(tmp_path):
+    """Without VINTAGE, and codes written as 3.0: the persons of the file of 2021."""
+    (tmp_path / "early.csv").write_text(EARLY)
+    (tmp_path / "later.csv").write_text(GOLDEN)
+    assert read_ppmf(tmp_path / "early.csv").table.equals(read_ppmf(tmp_path / "later.csv").table)
+    pieces = list(iter_ppmf(tmp_path / "early.csv", chunk=1))
+    assert [len(piece) for piece in pieces] == [1, 1, 1]
+    with_number = EARLY.replace("TABBLK,RTYPE", "TABBLK,EPNUM,RTYPE").replace("000,", "000,1,")
+    (tmp_path / "number.csv").write_text(with_number.replace("2011,", "2011,2,"))
+    assert read_ppmf(tmp_path / "number.csv").table.equals(read_ppmf(tmp_path / "early.csv").table)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("3.0,0.0", "3.5,0.0", "row 1, column 'RTYPE': must be a whole number in .3, 5., got '3.5"),
+        ("63.00", "64.0", "row 3, column 'CENRACE': must be a whole number in .1, 63., got '64'"),
+        ("2.0,7.0", "x,7.0", "row 2, column 'CENHISP': must be a whole number in .1, 2., got 'x'"),
+        ("1.0,1.0", ".0,1.0", "row 1, column 'CENHISP': must be a whole number in .1, 2., got ''"),
+        ("CENRACE", "COLOUR", "columns of a known vintage"),
+    ],
+)
+def test_bad_files_of_may_2020(old, new, message, tmp_path):
+    assert old in EARLY
+    (tmp_path / "p.csv").write_text(EARLY.replace(old, new, 1))
+    with pytest.raises(DataError, match=message):
+        read_ppmf(tmp_path / "p.csv")
+
+
+def test_2020_files_may_lack_a_geography(tmp_path):
+    """Columns that are not read may be others; those that are read are needed."""
+    people = PERSONS["2020"](np.random.default_rng(1), 20)
+    write_ppmf(people, tmp_path / "p.csv", vintage="2020")
+    lines = [line.split(",") for line in (tmp_path / "p.csv").read_text().splitlines()]
+    for name in ("ZCTA5CE", "EPNUM", "AREALAND"):
+        place = lines[0].index(name)
+        text = "\n".join(",".join(c for i, c in enumerate(line) if i != place) for line in lines)
+        (tmp_path / f"{name}.csv").write_text(text + "\n")
+        assert oracle.same(read_ppmf(tmp_path / f"{name}.csv"), people)

@@ -1,0 +1,119 @@
+"""Values of HUD's Picture of Subsidized Households: texts, numbers, and counts behind shares."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bayesrisk.readers.hud import _columns as known
+from bayesrisk.readers.text.columns import Piece, one_array
+
+__all__ = ["NO_COUNT", "counts", "numbers", "reasons", "share_bounds", "texts"]
+
+#: What is written for the code of a place that is not known.
+NO_PLACE = "X"
+# Why a value is missing, by position: not at all, blank, no whole count, then the codes.
+NO_COUNT = 2
+_TEXT_OF_REASON = np.array([None, "blank", "no whole count", *known.REASONS.values()], dtype=object)
+_CODES = pa.array([str(code) for code in known.REASONS])
+_BLANKS = pa.array(["", "NA", "."])
+
+
+def reasons(reason: NDArray[np.int8]) -> Any:
+    return pd.array(_TEXT_OF_REASON[reason], dtype="string")
+
+
+def texts(piece: Piece, usual: str, name: str, width: int) -> Any:
+    """Return a column of text; codes get their leading zeros back, missing ones are missing."""
+    values = one_array(piece.table.column(name))
+    missing = pc.equal(values, "")
+    if known.is_known(usual):
+        missing = pc.or_(missing, pc.is_in(values, _CODES))
+    digits = {"code": width, "sumlevel": 2, "stctytrt": 11}.get(usual)
+    if digits is not None and len(values):
+        good = pc.match_substring_regex(values, f"^[0-9]{{1,{digits}}}$")
+        if usual == "code":
+            place = pc.match_substring_regex(values, "^[0-9]*X+$")
+            whole = pc.equal(pc.utf8_length(values), digits)
+            place = pc.and_(place, pc.or_(whole, pc.equal(values, NO_PLACE)))
+            # A code is needed: only what is said to be missing is.
+            missing = pc.or_(pc.is_in(values, _CODES), place)
+        rule = f"at most {digits} digits"
+        rule += f", or such as {'01XXX'.ljust(digits, 'X')[:digits]}" if usual == "code" else ""
+        piece.check(name, pc.or_(good, missing).to_numpy(zero_copy_only=False), rule)
+        values = pc.utf8_lpad(values, digits, "0")
+    shown_values = pc.if_else(missing, pa.scalar(None, pa.string()), values)
+    return pd.array(shown_values.to_numpy(zero_copy_only=False), dtype="string")
+
+
+def numbers(
+    piece: Piece, usual: str, name: str, odd: Counter[str], *, share: bool
+) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    """Return numbers, NaN where missing, and why they are."""
+    column = one_array(piece.table.column(name))
+    blank = pc.is_in(column, _BLANKS)
+    hidden = blank.to_numpy(zero_copy_only=False)
+    values = _floats(pc.if_else(blank, pa.scalar(None, pa.string()), column))
+    piece.check(name, np.isfinite(values) | hidden, "a number")
+    reason = hidden.astype(np.int8)
+    if usual in ("latitude", "longitude"):  # negative numbers of their own
+        return values, reason
+    for place, code in enumerate(known.REASONS, NO_COUNT + 1):
+        reason[values == code] = place
+    values = np.where(reason == 0, values, np.nan)
+    below = values < 0
+    if usual == known.SIGNED:
+        _count_odd(odd, f"column {name!r} below 0", below)
+    else:
+        codes = ", ".join(str(code) for code in known.REASONS)
+        piece.check(name, ~below, f"a number >= 0 or one of {codes}")
+    if usual.startswith("pct_") and usual != "pct_median" and not share:
+        _count_odd(odd, f"column {name!r} above 100", values > 100)
+    return values, reason
+
+
+def _count_odd(odd: Counter[str], what: str, where: NDArray[np.bool_]) -> None:
+    if where.any():
+        odd[what] += int(where.sum())
+
+
+def _floats(column: pa.Array) -> NDArray[np.float64]:
+    """Return texts as numbers, NaN where they are none."""
+    try:
+        found = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:  # blanks around a number, or no number at all
+        series = pd.Series(column.to_pylist(), dtype=object)
+        found = pd.to_numeric(series, errors="coerce").to_numpy(dtype=float)
+    return np.array(found, dtype=np.float64)
+
+
+def counts(
+    piece: Piece, name: str, share: NDArray[np.float64], base: NDArray[np.float64]
+) -> tuple[Any, Any, NDArray[np.bool_]]:
+    """Return the bounds of the count behind a rounded percentage, and where no count is."""
+    there = np.isfinite(share) & np.isfinite(base)
+    whole = (np.rint(share) == share) | ~np.isfinite(share)
+    piece.check(name, whole & ~(share > 100), "a whole percentage up to 100")
+    n = np.where(there, np.rint(base), 0).astype(np.int64)
+    p = np.where(there, share, 0).astype(np.int64)
+    low, high = share_bounds(n, p)
+    none = there & (low > high)
+    hidden = ~there | none
+    return _integers(low, hidden), _integers(high, hidden), none
+
+
+def share_bounds(
+    n: NDArray[np.int64], p: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the least and largest count of ``n`` that is ``p`` percent once rounded."""
+    low = -(-n * (2 * p - 1) // 200)
+    high = n * (2 * p + 1) // 200
+    return np.maximum(low, 0), np.minimum(high, n)
+
+
+def _integers(values: NDArray[np.int64], hidden: NDArray[np.bool_]) -> Any:
+    return pd.arrays.IntegerArray(values.copy(), hidden.copy())
