@@ -13,6 +13,7 @@ import inspect
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -43,19 +44,21 @@ def _alarm(number: int, frame: Any) -> None:
 def child(seed: int, begin: int, end: int, only: str | None) -> None:
     """Make the calls begin..end-1: a line of JSON before each, and one for each finding."""
     import numpy as np
-    from fuzz.hostile import hostile
+    from fuzz.hostile import VALUES
     from fuzz.recipes import recipes
+    from writing_cases import quick_figures
 
     from bayesrisk import BayesRiskError
 
     faulthandler.enable(sys.stderr)
     every = [r for r in recipes() if only is None or r.name == only]
-    names = sorted(hostile())
+    names = sorted(VALUES)
     signal.signal(signal.SIGPROF, _alarm)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     out = os.fdopen(os.dup(1), "w", buffering=1)
     sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # what calls print
-    os.chdir(tempfile.mkdtemp(prefix="fuzz-calls-"))
+    work = Path(tempfile.mkdtemp(prefix="fuzz-calls-"))
+    os.chdir(work)
     warnings.simplefilter("ignore")
     for number in range(begin, end):
         rng = np.random.default_rng([seed, number])
@@ -72,17 +75,18 @@ def child(seed: int, begin: int, end: int, only: str | None) -> None:
         )
         values = {str(p): names[int(rng.integers(len(names)))] for p in chosen}
         out.write(json.dumps({"at": number, "call": recipe.name, "values": values}) + "\n")
-        pool = hostile()
         found = None
         began = time.monotonic()
         signal.setitimer(signal.ITIMER_PROF, HANG)
         try:
-            result = recipe.call({p: pool[v] for p, v in values.items()})
+            given = {p: VALUES[v]() for p, v in values.items()}
+            with quick_figures():
+                result = recipe.call(given)
             if inspect.isgenerator(result):
                 next(result, None)
         except BayesRiskError as error:
             text = str(error)
-            if not any(p in text for p in values):
+            if not any(p in text or _is_file(v, text) for p, v in given.items()):
                 found = {"kind": "unnamed", "detail": text[:200]}
         except Late:
             found = {"kind": "hang", "detail": f"> {HANG} s"}
@@ -96,6 +100,21 @@ def child(seed: int, begin: int, end: int, only: str | None) -> None:
         if found is not None:
             spent = round(time.monotonic() - began, 2)
             out.write(json.dumps({"number": number, "seconds": spent} | found) + "\n")
+        _clear(work)
+
+
+def _is_file(value: Any, text: str) -> bool:
+    """Whether a message names a file that was given."""
+    return isinstance(value, str) and len(value) > 1 and f"{value}: " in text
+
+
+def _clear(folder: Path) -> None:
+    """Every call finds an empty folder."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def _place(trace: Any) -> str:
