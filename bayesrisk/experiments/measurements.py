@@ -201,7 +201,10 @@ def _limits(exceeds: Any) -> list[float]:
     """Return the thresholds as numbers."""
     if isinstance(exceeds, (str, bytes)) or not isinstance(exceeds, Iterable):
         raise ArgumentTypeError(f"exceeds must be a sequence of numbers, got {shown(exceeds)}")
-    return [check.scalar(limit, "exceeds", lower=0.0, bounds="()") for limit in exceeds]
+    return [
+        check.scalar(limit, "exceeds", lower=0.0, bounds="()")
+        for limit in check.items(exceeds, "exceeds")
+    ]
 
 
 def noisy_measurement_risk(
@@ -279,11 +282,14 @@ def noisy_measurement_risk(
     p = check.scalar(check.probability(prior, "prior"), "prior")
     k = check.integer(known_count, "known_count", lower=0)
     limits = _limits(exceeds)
-    nmf = source if isinstance(source, NoisyMeasurements) else NoisyMeasurements.open(source)
+    check.function(progress, "progress")
+    check.text(query, "query")
+    path, nmf = check.path(output, "output"), source
+    if not isinstance(nmf, NoisyMeasurements):
+        nmf = NoisyMeasurements.open(check.path(nmf, "source"))
     check.choice(level, "level", nmf.levels)
     about = {"level": level, "query": query, "prior": p, "known_count": k, "version": __version__}
     tables = MeasurementTables(p, k)
-    path = Path(output)
     watch, units = _Watch(), 0
     with _whole_or_absent(path, about) as out:
         position = _Position(nmf.n_rows(level), progress)

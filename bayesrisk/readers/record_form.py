@@ -236,7 +236,7 @@ def write_record_form(records: Records | Iterable[Records], path: str | Path) ->
     ...     print(error)
     path must end in .csv or .parquet, got 'records.txt'
     """
-    target = Path(path)
+    target = check.path(path, "path")
     pieces = pieces_of(records, "sf1-person")
     if target.suffix.lower() == ".csv":
         _write_text(pieces, target)

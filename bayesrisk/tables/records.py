@@ -56,7 +56,7 @@ class Records:
 
     @classmethod
     def from_frame(
-        cls, frame: pd.DataFrame, *, schema: Schema, source: str = "records"
+        cls, frame: pd.DataFrame, *, schema: Schema, source: str = "frame of records"
     ) -> "Records":
         """Return the records of a data frame; its index is dropped."""
         check.frame(frame, "frame")

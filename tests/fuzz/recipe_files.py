@@ -42,7 +42,9 @@ def _readers(files: dict[str, list[Path]]) -> list[Call]:
         "nhgis": {"path": data, "workload": kinds.P1, "codebook": None, "state": None},
         "hud": {"path": hud, "level": "tract"},
     }
-    each = [(f"iter_{n}", getattr(readers, f"iter_{n}"), a | {"chunk": 5}) for n, a in plain.items()]
+    each = [
+        (f"iter_{n}", getattr(readers, f"iter_{n}"), a | {"chunk": 5}) for n, a in plain.items()
+    ]
     return [*each, *((f"read_{n}", getattr(readers, f"read_{n}"), a) for n, a in plain.items())]
 
 

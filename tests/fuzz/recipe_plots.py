@@ -41,9 +41,7 @@ def _laid_out(plot: Any) -> Any:
 
 def _levels() -> pd.DataFrame:
     columns = {"levels": [2, 1], "prior": 0.3}
-    return pd.DataFrame(
-        columns | {"marginal_posterior": [0.4, 0.35], "marginal_risk": [1.3, 1.2]}
-    )
+    return pd.DataFrame(columns | {"marginal_posterior": [0.4, 0.35], "marginal_risk": [1.3, 1.2]})
 
 
 def _of_blocks() -> dict[str, dict[str, Any]]:

@@ -101,20 +101,21 @@ def write_reidentification(
         If the reconstruction is not finished or was altered.
     """
     seed = check.integer(seed, "seed", lower=0)
-    if not attackers:
+    if not check.mapping(attackers, "attackers"):
         raise ArgumentError(
             f"attackers must map at least one name to a file, got {quoted(attackers)}"
         )
-    target = Path(output)
+    target, truth = check.path(output, "output"), check.path(truth, "truth")
+    files = {name: check.path(file, "attackers") for name, file in attackers.items()}
+    check.function(progress, "progress")
     with _files.explained(target):
         _files.new_folder(target)
     run = read_reconstruction(folder)
     missing = {"block", "sex", "age", "race", "hisp"} - set(run.records)
     if missing:
         raise DataError(f"{folder}: must hold records of persons, it lacks {sorted(missing)}")
-    files = {name: Path(file) for name, file in attackers.items()}
     persons = {name: _read(file, ("block", "sex", "age", "person")) for name, file in files.items()}
-    known = _read(Path(truth), ("block", "sex", "age", "race", "hisp", "person"))
+    known = _read(truth, ("block", "sex", "age", "race", "hisp", "person"))
     for name, file in persons.items():
         _check_places(run, file, f"{files[name]}: none of the {len(file)} known persons")
     _check_places(run, known, f"{truth}: none of the {len(known)} confidential records")

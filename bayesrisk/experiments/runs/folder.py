@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import read_json
+from bayesrisk._files.parse import named, read_json
 from bayesrisk._tasks import as_finished
 from bayesrisk.exceptions import OutputError, PartFileError
 from bayesrisk.experiments.runs.config import RunConfig
@@ -407,8 +407,9 @@ class PartFolder:
             If the folder holds no run of this kind, or a damaged one.
         """
         file = self.path / _CONFIG
-        if not file.exists():
-            raise OutputError(f"{self.path}: holds no {self.what} (no {_CONFIG})")
+        with named(str(file), OutputError):
+            if not file.exists():
+                raise OutputError(f"{self.path}: holds no {self.what} (no {_CONFIG})")
         return read_json(file, OutputError)
 
     def check_settings(self, config: RunConfig) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.distributions import CountLaw
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.inference.sampling import _tree_kernels as kernels
 from bayesrisk.inference.sampling.chains import (
     Samples,
@@ -329,7 +329,10 @@ def sample_tree(
     if not isinstance(pair_moves, bool):
         raise ArgumentTypeError(f"pair_moves must be True or False, got {shown(pair_moves)}")
     labels = tuple(tree.names if nodes is None else check.items(nodes, "nodes"))
-    keep = np.array([tree.index(name) for name in labels], dtype=np.int64)
+    try:
+        keep = np.array([tree.index(name) for name in labels], dtype=np.int64)
+    except DataError as error:
+        raise DataError(f"nodes: {error}") from error
     if not keep.size:
         raise ArgumentError("nodes must name at least one node, got none")
     leaves = _leaves(tree)

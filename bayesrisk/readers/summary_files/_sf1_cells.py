@@ -14,6 +14,7 @@ from importlib import resources
 
 import numpy as np
 
+from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables import Table, Workload
@@ -109,6 +110,7 @@ _LEAVES = {
 
 def check_workload(workload: Workload) -> None:
     """Refuse a workload that Summary File 1 does not hold."""
+    check.instance(workload, Workload, "workload")
     if workload.schema.geography.name != "census":
         raise ArgumentError(
             f"workload must be of the census geography, got {shown(workload.schema.geography.name)}"

@@ -108,6 +108,8 @@ def iter_nhgis(
     place = state_code(state)
     cells.check_workload(workload)
     level = _level(workload)
+    if codebook is not None:
+        check.path(codebook, "codebook")
     source = one_source(path, ".csv")
     codes = _codes(source, codebook)
     header = header_of(source)

@@ -67,10 +67,11 @@ def write_nhgis(tables: PublishedTables, path: str | Path, *, described: bool = 
     ...     print(error)
     path must end in .zip, got 'extract.csv'
     """
-    target = Path(path)
+    target = check.path(path, "path")
+    check.flag(described, "described")
     if target.suffix.lower() != ".zip":
         raise ArgumentError(f"path must end in .zip, got {shown(str(path))}")
-    work = tables.workload
+    work = check.instance(tables, PublishedTables, "tables").workload
     cells.check_workload(work)
     if any(matrix.nnz for matrix in tables.suppressed.values()) or tables.signed:
         raise ArgumentError("tables must have no suppressed and no negative count")

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import named
 from bayesrisk._files.text import MAX_COLUMNS
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import DataError
@@ -83,8 +84,10 @@ def iter_sf1(
     """
     rows = check.integer(chunk, "chunk", lower=1)
     cells.check_workload(workload)
-    if not Path(path).exists():
-        raise DataError(f"{path}: no such file")
+    place = check.path(path, "path")
+    with named(str(place)):
+        if not place.exists():
+            raise DataError(f"{path}: no such file")
     what = "geographic header (<st>geo2010.sf1)"
     source = find_source(path, lambda base: _GEOGRAPHY.fullmatch(base) is not None, what)
     state = source.base[:2]

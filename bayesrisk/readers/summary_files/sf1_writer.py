@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.readers.summary_files import _sf1_cells as cells
@@ -58,7 +59,7 @@ def write_sf1(tables: PublishedTables, path: str | Path) -> None:
     ...     print(error)
     tables must have places of one state, got 0
     """
-    work = tables.workload
+    work = check.instance(tables, PublishedTables, "tables").workload
     cells.check_workload(work)
     if any(matrix.nnz for matrix in tables.suppressed.values()) or tables.signed:
         raise ArgumentError("tables must have no suppressed and no negative count")

@@ -65,7 +65,8 @@ class MechanismQuestion:
     def __post_init__(self) -> None:
         if not isinstance(self.workload, Workload):
             raise ArgumentTypeError(f"workload must be a Workload, got {shown(self.workload)}")
-        if isinstance(self.alternatives, Mapping) or not isinstance(self.alternatives, Sequence):
+        named = isinstance(self.alternatives, (Mapping, str, bytes))
+        if named or not isinstance(self.alternatives, Sequence):
             raise ArgumentTypeError(
                 f"alternatives must be a sequence, got {shown(self.alternatives)}"
             )
