@@ -60,6 +60,7 @@ class Records:
     ) -> "Records":
         """Return the records of a data frame; its index is dropped."""
         check.frame(frame, "frame")
+        check.text(source, "source")
         for place, name in enumerate(frame.columns):
             _refuse_nested(frame.iloc[:, place], f"{source}: column {name!r}")
         try:

@@ -36,6 +36,15 @@ MEMORY = 6 * 2**30
 #: What is as it should be: call, argument and kind of the finding, and why.
 OTHERWISE = {
     ("compare_with_truth", "sources", "unnamed"): "baseline_from, which is named, is to be in them",
+    ("reidentify", "sources", "unnamed"): "baseline_from, which is named, is to be in them",
+    ("compare_mechanisms", "mechanisms", "unnamed"): "one of them, and what it is, is named",
+    **{
+        (f"DiscreteGaussian.{method}", argument, "nan"): "as in SciPy: what is no number stays so"
+        for method, argument in (
+            *((name, "x") for name in ("pmf", "logpmf", "cdf", "sf", "logcdf", "logsf")),
+            *((name, "q") for name in ("ppf", "isf")),
+        )
+    },
     (
         "simulated_likelihood",
         "simulate",
@@ -131,7 +140,7 @@ def _is_nan(value: Any) -> bool:
 def _is_called(value: Any, text: str) -> bool:
     """Whether a message begins with a name that was given: of a file, or of an item by name."""
     names = [value] if isinstance(value, str) else value if isinstance(value, Mapping) else ()
-    return any(text.startswith((f"{name}: ", f"{name} ")) for name in names)
+    return any(text.startswith((f"{name}: ", f"{name} ", f"{name}/")) for name in names)
 
 
 def _clear(folder: Path) -> None:
