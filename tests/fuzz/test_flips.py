@@ -8,7 +8,8 @@ import re
 
 import pytest
 from fuzz.flips import Subject, make, names
-from writing_cases import SWEEP, inputs, quick_figures
+from fuzz.quick import quick_results
+from writing_cases import SWEEP, inputs
 
 from bayesrisk.exceptions import DataError
 
@@ -30,7 +31,7 @@ def at(tmp_path_factory):
 )
 def test_a_flipped_bit_is_told_or_does_nothing(name, share, at, quick_path, request):
     seed, cases = request.config.getoption("--fuzz-seed"), range(share.start, share.stop)
-    with quick_figures():
+    with quick_results():
         subject = make(name, at, quick_path)
         found = [find for case in cases if (find := subject.flip(seed, case))]
     assert found == [], "\n".join([f"{name}: {dict(subject.counts)}", *found[:5]])

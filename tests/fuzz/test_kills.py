@@ -6,7 +6,8 @@ A find is printed with its command and point.
 
 import numpy as np
 import pytest
-from writing_cases import Case, commands, inputs, quick_figures
+from fuzz.quick import quick_results
+from writing_cases import Case, commands, inputs
 
 from bayesrisk import _files
 
@@ -49,7 +50,7 @@ def finds(case, points):
 )
 def test_a_kill_leaves_the_old_or_the_new(name, share, at, quick_path, request):
     seed, wanted = request.config.getoption("--fuzz-seed"), request.config.getoption("--fuzz-kills")
-    with quick_figures():
+    with quick_results():
         case = Case(commands(at)[name], quick_path)
         found = finds(case, chosen(case.points, wanted, seed)[share])
     assert found == [], "\n".join([f"{name}, --fuzz-seed {seed}", *found[:5]])
