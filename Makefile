@@ -28,7 +28,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(PYTEST) --fuzz-files 20000 --deselect tests/test_notebooks.py::test_notebooks_run
+	$(PYTEST) --fuzz-files 20000 --fuzz-calls 3000 --deselect tests/test_notebooks.py::test_notebooks_run
 	$(MAKE) bounds
 	$(MAKE) docs
 	$(BIN)/python -m pytest -n auto benchmarks -q --benchmark-disable
@@ -36,7 +36,8 @@ check: $(VENV)/.dev
 # Damaged files, hostile arguments, flipped bits of what a command stored, and kills at every change
 # of a file: many more of them than in the tests.
 fuzz: $(VENV)/.test
-	$(PYTEST) tests/fuzz --fuzz-files 200000 --fuzz-calls 50000 --fuzz-flips 2000 --fuzz-kills all
+	$(PYTEST) --dist worksteal tests/fuzz \
+	  --fuzz-files 200000 --fuzz-calls 50000 --fuzz-flips 2000 --fuzz-kills all
 
 # The compiled kernels once more, with every index checked (a cache of its own).
 bounds: $(VENV)/.dev
