@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from bayesrisk import _files, plotting
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import read_frame
-from bayesrisk._files.parse import named
+from bayesrisk._files.parse import all_of, named
 from bayesrisk._files.parse import shown as quoted
-from bayesrisk._files.text import open_text
+from bayesrisk._files.text import header_fields, open_text, text_tables
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.linkage.tables import THRESHOLDS, Results, report_tables, rounded, shown
 from bayesrisk.experiments.reconstruction.folder import ReconstructionOutput, read_reconstruction
@@ -163,14 +164,31 @@ def _read(file: Path, columns: tuple[str, ...]) -> Persons:
     if not file.is_file():
         raise DataError(f"{file}: is not a file")
     if file.suffix.lower() == ".csv":
-        with open_text(file) as lines, named(str(file), also=(OverflowError,)):
-            kinds = {"block": str, "person": str}
-            frame = pd.read_csv(lines, dtype=kinds, compression=None, low_memory=False)
+        frame = _from_csv(file, columns)
     else:
         frame = read_frame(file, dict.fromkeys(columns, ("number", "text")))
     checked = person_frame(frame, columns=columns, source=str(file))
     # Identifiers are names, whether a file stores them as numbers or as text.
     return Persons(checked.assign(person=checked["person"].astype("str")), str(file))
+
+
+def _from_csv(file: Path, columns: tuple[str, ...]) -> pd.DataFrame:
+    """Return the columns of a text file: blocks and identifiers as text, all others as numbers."""
+    with open_text(file) as lines, named(str(file), also=(pa.ArrowException,)):
+        names = header_fields(lines.readline(), str(file))
+        wanted = [name for name in columns if name in names]
+        pieces = (table.select(wanted) for table in text_tables(lines, names))
+        held = all_of(pieces, lambda piece: int(piece.nbytes), str(file))
+    schema = pa.schema([(name, pa.string()) for name in wanted])
+    frame: pd.DataFrame = pa.concat_tables([schema.empty_table(), *held]).to_pandas()
+    for name in wanted:
+        nothing = frame[name].str.strip() == ""
+        frame[name] = frame[name].mask(nothing)
+        if name not in ("block", "person"):
+            numbers = pd.to_numeric(frame[name], errors="coerce")
+            # What is no number stays a text: the message about it says so.
+            frame[name] = numbers if (numbers.notna() | nothing).all() else frame[name]
+    return frame
 
 
 def _check_places(run: ReconstructionOutput, persons: Persons, nobody: str) -> None:
