@@ -204,7 +204,8 @@ class DiscreteGaussian(LocatedLaw):
         ArgumentError
             If ``rho`` or ``sensitivity`` is not positive and finite.
         """
-        sigma2 = 0.5 / check.cell_precision(rho, None, sensitivity)
+        with np.errstate(over="ignore"):
+            sigma2 = 0.5 / check.cell_precision(rho, None, sensitivity)
         given = "sigma2 = sensitivity**2 / (2 rho)"
         return cls(check.real_array(sigma2, given, lower=_MIN_SIGMA2, upper=_MAX_SIGMA2), loc)
 

@@ -127,7 +127,8 @@ def _names(header: Iterable[str], source: Source) -> dict[str, str]:
         usual = _ALIASES.get(name.lower(), name.lower())
         if usual not in _ORDER or usual in found:
             raise DataError(
-                f"{source.name}: column {shown(name)}: must be one of {', '.join(_ORDER)}, each once"
+                f"{source.name}: column {shown(name)}: must be one of {', '.join(_ORDER)}, "
+                "each once"
             )
         found[usual] = name
     flags = [race for race in RACES if race in found]
