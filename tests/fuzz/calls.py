@@ -35,6 +35,19 @@ MEMORY = 6 * 2**30
 
 #: What is as it should be: call, argument and kind of the finding, and why.
 OTHERWISE = {
+    ("Histogram", "geoids", "unnamed"): "counts, which is named, has a row for each",
+    **{
+        (name, "progress", "raw"): "what the caller's function raises is the caller's"
+        for name in (
+            "compare_mechanisms",
+            "mechanism_risk",
+            "noisy_measurement_risk",
+            "release_utility",
+            "run",
+            "simulated_likelihood",
+            "write_reidentification",
+        )
+    },
     ("compare_with_truth", "sources", "unnamed"): "baseline_from, which is named, is to be in them",
     ("reidentify", "sources", "unnamed"): "baseline_from, which is named, is to be in them",
     ("compare_mechanisms", "mechanisms", "unnamed"): "one of them, and what it is, is named",

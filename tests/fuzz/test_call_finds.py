@@ -135,6 +135,9 @@ CALLS = {
         P1, observed=[("block", "P1")], alternatives="abc", prior=0.2)),
     "prior in itself": ("prior", lambda: risk.MechanismQuestion(
         P1, observed=[("block", "P1")], alternatives=[None], prior=[[1], [1, 2]])),
+    "error": ("error", lambda: br.Estimate.normal(
+        1.0, error=1e308, confidence=0.95, method="sampled")),
+    "factors": ("factors", lambda: br.tables.Table("sex", ("a", "b"), {1: 2})),
     "nodes": ("nodes", lambda: sample(nodes=[3])),
     "adults": ("adults", lambda: risk.race_ethnicity_counts(
         pd.DataFrame({"block": [], "race": [], "hisp": []}), adults=True)),
