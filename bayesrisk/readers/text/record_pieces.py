@@ -19,6 +19,8 @@ __all__ = ["extra_column", "joined", "pieces_of"]
 def pieces_of(records: Records | Iterable[Records], schema: str) -> Iterator[Records]:
     """Yield records one by one, each of the schema that a writer asks for."""
     try:
+        if not isinstance(records, Records | Iterable):
+            raise TypeError("neither")
         pieces = iter([records] if isinstance(records, Records) else records)
     except TypeError as error:
         raise ArgumentTypeError(f"records must be Records, got {shown(records)}") from error
