@@ -206,7 +206,7 @@ class DiscreteGaussian(LocatedLaw):
         """
         with np.errstate(over="ignore"):
             sigma2 = 0.5 / check.cell_precision(rho, None, sensitivity)
-        given = "sigma2 = sensitivity**2 / (2 rho)"
+        given = "sensitivity**2 / (2 rho) = sigma2"
         return cls(check.real_array(sigma2, given, lower=_MIN_SIGMA2, upper=_MAX_SIGMA2), loc)
 
     @property

@@ -94,7 +94,7 @@ class DiscreteLaplace(LocatedLaw):
         check.broadcast(epsilon=budget, sensitivity=delta)
         with np.errstate(over="ignore"):
             scale = delta / budget
-        given = "scale = sensitivity / epsilon"
+        given = "sensitivity / epsilon = scale"
         return cls(check.real_array(scale, given, lower=_MIN_SCALE, upper=_MAX_SCALE), loc)
 
     @property
