@@ -36,7 +36,7 @@ check: lint
 
 # What runs on a clean clone: also the slow tests, kernels with bounds checks, and each benchmark once.
 check-all: lint
-	$(PYTEST) --fuzz-files 20000 --deselect tests/test_notebooks.py::test_notebooks_run
+	$(PYTEST) --fuzz-files 20000 --fuzz-calls 3000 --deselect tests/test_notebooks.py::test_notebooks_run
 	$(MAKE) bounds
 	$(MAKE) docs
 	$(BIN)/python -m pytest -n auto benchmarks -q --benchmark-disable
@@ -44,7 +44,8 @@ check-all: lint
 # Damaged files, hostile arguments, flipped bits of what a command stored, and kills at every change
 # of a file: many more of them than in the tests.
 fuzz: $(VENV)/.test
-	$(PYTEST) tests/fuzz --fuzz-files 200000 --fuzz-calls 50000 --fuzz-flips 2000 --fuzz-kills all
+	$(PYTEST) --dist worksteal tests/fuzz \
+	  --fuzz-files 200000 --fuzz-calls 50000 --fuzz-flips 2000 --fuzz-kills all
 
 # The compiled kernels once more, with every index checked (a cache of its own).
 bounds: $(VENV)/.dev

@@ -351,6 +351,10 @@ def frame(value: Any, name: str, columns: Iterable[str] = ()) -> Any:
     return value
 
 
+#: What messages call a precision: whoever gave one of these must know which.
+NOISE = "noise (rho or sigma2, sensitivity)"
+
+
 def broadcast(**arrays: NDArray[Any]) -> tuple[int, ...]:
     """Return the common shape of the named arrays."""
     try:

@@ -196,7 +196,7 @@ class Estimate(NDArrayOperatorsMixin):
         value : array_like
             The estimate.
         error : array_like
-            Its standard error, >= 0.
+            Its standard error, in [0, 1e300].
         confidence : float
             Confidence of the interval, in (0, 1).
         method : str
@@ -218,7 +218,7 @@ class Estimate(NDArrayOperatorsMixin):
         """
         level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
         middle = check.real_array(value, "value")
-        spread = check.real_array(error, "error", lower=0.0)
+        spread = check.real_array(error, "error", lower=0.0, upper=1e300)
         check.broadcast(value=middle, error=spread)
         reach = NormalDist().inv_cdf(0.5 + 0.5 * level) * spread
         low, high = _limits(limits)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Kinds",
+    "check_footer",
     "check_kinds",
+    "check_together",
     "check_whole",
     "is_text",
     "opened",
@@ -40,6 +42,9 @@ MAX_PER_BYTE = 64
 #: Bytes of a table held whole, and how many for each byte of the file once there are many.
 MAX_TABLE = 2**27
 MAX_BYTES_PER_BYTE = 128
+#: Bytes of a footer, and of all pages before they were compressed.
+MAX_FOOTER = 2**22
+MAX_PAGES = 2**24
 #: Bytes of a text, and of all texts of a column on average once there are many.
 MAX_TEXT = 2**16
 MAX_MEAN_TEXT = 2**8
@@ -120,13 +125,34 @@ def opened(
             "buffer_size": _BUFFER,
             **options,
         }
+        check_footer(file, fault)
         with parquet.ParquetFile(file, **options) as source:
             schema = source.schema_arrow
             unique_names(schema, file, fault)
             _check_values(file, source.metadata, fault)
+            _check_pages(file, source.metadata, fault)
             found = [name for name in schema.names if is_text(schema.field(name).type)]
         with parquet.ParquetFile(file, read_dictionary=found, **options) as source:
             yield source, schema
+
+
+def check_footer(file: Path, fault: Fault = DataError) -> None:
+    """Refuse a file whose footer is too long: what is read of it takes ten times as much."""
+    with file.open("rb") as stream:
+        size = stream.seek(0, 2)
+        stream.seek(max(0, size - 8))
+        length, mark = int.from_bytes(stream.read(4), "little"), stream.read(4)
+    most = MAX_FOOTER + size // MAX_BYTES_PER_BYTE
+    if mark == b"PAR1" and length > most:
+        raise fault(f"{file}: the footer must be at most {most} bytes long, got {length}")
+
+
+def _check_pages(file: Path, about: Any, fault: Fault) -> None:
+    """Refuse pages that are far longer than their compressed form."""
+    sizes = [about.row_group(group).total_byte_size for group in range(about.num_row_groups)]
+    most = max(MAX_PAGES, MAX_BYTES_PER_BYTE * file.stat().st_size)
+    if min(sizes, default=0) < 0 or sum(sizes) > most:
+        raise fault(f"{file}: pages must be at most {most} bytes long, got {sum(sizes)}")
 
 
 def _check_values(file: Path, about: Any, fault: Fault) -> None:
@@ -152,8 +178,14 @@ def _check_whole(
     check_held(str(file), rows * width, _most(file), fault)
 
 
-def _most(file: Path) -> int:
-    return max(MAX_TABLE, MAX_BYTES_PER_BYTE * file.stat().st_size)
+def _most(*files: Path) -> int:
+    return max(MAX_TABLE, MAX_BYTES_PER_BYTE * sum(file.stat().st_size for file in files))
+
+
+def check_together(name: str, size: int, files: Sequence[Path], fault: Fault = DataError) -> None:
+    """Refuse files that each can be held, but all of them, of so many bytes, cannot."""
+    with named(name, fault):
+        check_held(name, size, _most(*files), fault)
 
 
 def _check_flat(schema: pa.Schema, file: Path, fault: Fault) -> None:

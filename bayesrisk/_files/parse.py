@@ -100,9 +100,12 @@ def read_bytes(
 ) -> bytes:
     """Return what a small file holds."""
     called = name or str(file)
-    with named(called, fault), file.open("rb") as stream:
-        raw = stream.read(most + 1)
-    if len(raw) > most:
+    with named(called, fault):
+        if (size := file.stat().st_size) > most:
+            raise fault(f"{called}: must be at most {most} bytes long, got {size}")
+        with file.open("rb") as stream:
+            raw = stream.read(most + 1)
+    if len(raw) > most:  # what is no plain file has no length
         raise fault(f"{called}: must be at most {most} bytes long, got more")
     return raw
 

@@ -51,6 +51,7 @@ def exact_number(value: Any, name: str = "value") -> Fraction:
     >>> exact_number("1/864"), exact_number(2.56)
     (Fraction(1, 864), Fraction(64, 25))
     """
+    check.text(name, "name")
     if isinstance(value, bool):
         raise ArgumentTypeError(f"{name} must be a number, got {shown(value)}")
     if isinstance(value, Rational):

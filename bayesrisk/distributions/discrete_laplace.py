@@ -15,6 +15,8 @@ from bayesrisk.distributions._base import LocatedLaw, whole_size
 
 __all__ = ["DiscreteLaplace"]
 
+_MIN_SCALE, _MAX_SCALE = 1e-12, 1e15
+
 
 class DiscreteLaplace(LocatedLaw):
     r"""Discrete Laplace law around an integer ``loc``.
@@ -51,7 +53,7 @@ class DiscreteLaplace(LocatedLaw):
     """
 
     def __init__(self, scale: ArrayLike | Fraction, loc: ArrayLike = 0) -> None:
-        self._scale = check.real_array(scale, "scale", lower=1e-12, upper=1e15)
+        self._scale = check.real_array(scale, "scale", lower=_MIN_SCALE, upper=_MAX_SCALE)
         self._loc = check.count_array(loc, "loc")
         self._shape = check.broadcast(scale=self._scale, loc=self._loc)
         self._rate = 1.0 / self._scale
@@ -91,7 +93,9 @@ class DiscreteLaplace(LocatedLaw):
         delta = check.real_array(sensitivity, "sensitivity", lower=0.0, bounds="()")
         check.broadcast(epsilon=budget, sensitivity=delta)
         with np.errstate(over="ignore"):
-            return cls(delta / budget, loc)
+            scale = delta / budget
+        given = "sensitivity / epsilon = scale"
+        return cls(check.real_array(scale, given, lower=_MIN_SCALE, upper=_MAX_SCALE), loc)
 
     @property
     def scale(self) -> FloatAnswer:

@@ -96,7 +96,10 @@ class TruncatedLaw(CountLaw):
         self._centre = np.asarray(law.median())  # neither tail beyond it exceeds one half
         self._log_mass = self._log_interval(self._low, self._high)
         if np.any(np.isneginf(self._log_mass)):
-            raise ArgumentError(f"[{lower!r}, {upper!r}] must have positive probability, got 0")
+            raise ArgumentError(
+                f"lower and upper must leave a positive probability, got none in "
+                f"[{shown(lower)}, {shown(upper)}]"
+            )
 
     @staticmethod
     def _bound(value: ArrayLike, name: str) -> NDArray[np.float64]:

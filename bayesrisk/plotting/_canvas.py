@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from bayesrisk import _files
+from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
 __all__ = [
@@ -115,11 +116,15 @@ def figure_of(drawn: Drawn) -> Figure:
     ArgumentTypeError
         If ``drawn`` is none of these.
     """
+    return _whole(drawn, "drawn")
+
+
+def _whole(drawn: Drawn, name: str) -> Figure:
     first = drawn.flat[0] if isinstance(drawn, np.ndarray) and drawn.size else drawn
     figure = first.get_figure(root=True) if isinstance(first, Axes) else first
     if not isinstance(figure, Figure):
         raise ArgumentTypeError(
-            f"figure must be a Figure, Axes or an array of Axes, got {type(drawn).__name__}"
+            f"{name} must be a Figure, Axes or an array of Axes, got {type(drawn).__name__}"
         )
     return figure
 
@@ -143,14 +148,16 @@ def label(value: float) -> str:
     return f"{value:.4g}"
 
 
-def require(frame: pd.DataFrame, columns: Iterable[str]) -> None:
+def require(frame: pd.DataFrame, columns: Iterable[str], name: str = "frame") -> None:
+    """Refuse what is no frame with rows and these columns."""
+    check.frame(frame, name)
     missing = [column for column in columns if column not in frame.columns]
     if missing:
         raise ArgumentError(
-            f"frame must have the columns {', '.join(columns)}; missing: {', '.join(missing)}"
+            f"{name} must have the columns {', '.join(columns)}; missing: {', '.join(missing)}"
         )
     if frame.empty:
-        raise ArgumentError("frame must have at least one row, got none")
+        raise ArgumentError(f"{name} must have at least one row, got none")
 
 
 def lines(
@@ -170,14 +177,16 @@ def lines(
         )
 
 
-def mark(axes: Axes, budgets: Mapping[str, float]) -> None:
+def mark(axes: Axes, budgets: Mapping[str, float] | None) -> None:
     """Mark chosen budgets by vertical lines, their names at the top, left of the line.
 
     A name goes on after a comma on a line of its own.  Where the next budget to the left is close
     the name goes to the right.
     """
+    named = check.mapping({} if budgets is None else budgets, "budgets")
+    at = {n: check.scalar(rho, "budgets", lower=0.0, bounds="()") for n, rho in named.items()}
     before = 0.0
-    for name, rho in sorted(budgets.items(), key=lambda item: item[1]):
+    for name, rho in sorted(at.items(), key=lambda item: item[1]):
         axes.axvline(rho, color="0.35", linewidth=1.0, linestyle=(0, (2, 2)), zorder=0)
         right = before > rho / 4.0
         axes.annotate(
@@ -217,7 +226,8 @@ def panels(
     The figure is made outside pyplot, which would keep it for ever.
     """
     if ax is not None:
-        given = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+        several = [ax] if isinstance(ax, Axes | str) else check.items(ax, "ax")
+        given = np.asarray(several, dtype=object).ravel()
         if given.size != n or not all(isinstance(axes, Axes) for axes in given):
             raise ArgumentError(f"ax must hold {n} Axes, one for each panel, got {given.size}")
         return given.view(Panels)
@@ -284,11 +294,12 @@ def save_figure(figure: Drawn, stem: str | Path, *, private: bool = False) -> li
     OutputError
         If a file cannot be written; each is whole or as before.
     """
-    whole = figure_of(figure)
+    whole, start = _whole(figure, "figure"), check.path(stem, "stem")
+    check.flag(private, "private")
     written = []
     with style():
         for ending, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
-            path = Path(f"{stem}.{ending}")
+            path = Path(f"{start}.{ending}")
             with _files.whole_file(path, private=private) as stream:
                 whole.savefig(stream, format=ending, dpi=200, metadata=metadata)
             written.append(path)

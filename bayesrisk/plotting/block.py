@@ -91,7 +91,7 @@ def plot_marginal_risk(
         lines(right, frame, "rho", "marginal_risk", markers=False)
         for axes in (left, right):
             axes.set(xscale="log", xlabel=r"$\rho$ of the count")
-            mark(axes, budgets or {})
+            mark(axes, budgets)
         left.set(ylabel="marginal posterior of the truth", ylim=(-0.02, 1.02))
         right.set(ylabel="marginal posterior / prior")
         ratio_axis(right, frame["marginal_risk"])
@@ -137,7 +137,7 @@ def plot_correct_decision(
             ylabel="probability of being found,\nif in the cell",
             ylim=(-0.02, 1.02),
         )
-        mark(axes, budgets or {})
+        mark(axes, budgets)
         legend(axes)
         return axes
 
@@ -178,7 +178,7 @@ def plot_decision_accuracy(
             left.axhline(baseline, color=line.get_color(), linewidth=1.0, linestyle=(0, (1, 1)))
         for axes in (left, right):
             axes.set(xscale="log", xlabel=r"$\rho$ of the count")
-            mark(axes, budgets or {})
+            mark(axes, budgets)
         left.set(ylabel="best guess is right\n(dotted: without a release)", ylim=(0.48, 1.02))
         right.set(ylabel="above always guessing\nthe more probable", ylim=(-0.01, None))
         legend(right)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where, panels, require, style
@@ -38,11 +39,11 @@ def plot_claims(
     ArgumentError
         If a column is missing, there is no row, or no prior.
     """
-    require(coverage, ("columns", "claims"))
-    if not priors:
+    require(coverage, ("columns", "claims"), "coverage")
+    if not check.mapping(priors, "priors"):
         raise ArgumentError("priors must have at least one frame, got none")
     for frame in priors.values():
-        require(frame, ("n_columns", "prior"))
+        require(frame, ("n_columns", "prior"), "priors")
     most = int(coverage["columns"].max())
     with style():
         left, *others = every = panels(ax, 1 + len(priors), (3.0 + 2.9 * len(priors), 3.2))

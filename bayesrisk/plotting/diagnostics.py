@@ -9,6 +9,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.inference.sampling.chains import Samples
 from bayesrisk.plotting import _canvas as canvas
@@ -27,7 +29,11 @@ def _variables(samples: Samples, labels: Sequence[Hashable] | None) -> dict[Hash
     if not isinstance(samples, Samples):
         raise ArgumentTypeError(f"samples must be Samples, got {type(samples).__name__}")
     target = {} if samples.target is None else {"target": samples.target}
-    wanted = (*target, *samples.labels) if labels is None else tuple(labels)
+    known = (*target, *samples.labels)
+    wanted = known if labels is None else check.items(labels, "labels")
+    for label in wanted:
+        if not isinstance(label, str) or label not in known:
+            raise ArgumentError(f"labels must be variables of the samples, got {shown(label)}")
     if not 1 <= len(wanted) <= _MOST:
         raise ArgumentError(f"labels must name 1 to {_MOST} variables to plot, got {len(wanted)}")
     return {

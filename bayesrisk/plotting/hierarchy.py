@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting._canvas import (
     Axes,
@@ -48,7 +50,13 @@ def _kinds(rows: pd.DataFrame) -> pd.Series:
     """Return what to colour each release by."""
     included = rows["decision"] > rows["decision"].groupby(rows["_map"]).transform("min")
     same = np.where(included, "with", "without")
-    return pd.Series(np.where(rows["change"] == "none", same, rows["change"]), index=rows.index)
+    kinds = pd.Series(np.where(rows["change"] == "none", same, rows["change"]), index=rows.index)
+    other = kinds[~kinds.isin(list(_KINDS))]
+    if len(other):
+        raise ArgumentError(
+            f"maps must have a change of none, gain, loss or tie, got {shown(other.iloc[0])}"
+        )
+    return kinds
 
 
 def _tiles(axes: Axes, rows: pd.DataFrame) -> None:
@@ -96,11 +104,11 @@ def plot_decision_map(
     ArgumentError
         If a column is missing, there is no row, or there are more than 8 noisy block counts.
     """
-    named = {"": maps} if isinstance(maps, pd.DataFrame) else dict(maps)
+    named = {"": maps} if isinstance(maps, pd.DataFrame) else dict(check.mapping(maps, "maps"))
     if not named:
         raise ArgumentError("maps must hold at least one frame, got none")
     for frame in named.values():
-        require(frame, _MAP)
+        require(frame, _MAP, "maps")
     rows = pd.concat([frame.assign(_map=name) for name, frame in named.items()], ignore_index=True)
     blocks = sorted(rows["block"].unique())
     if len(blocks) > _MAX_PANELS:
@@ -175,6 +183,7 @@ def plot_group_count(frame: pd.DataFrame, *, quantity: str = _FOUND, ax: Where =
         If a column is missing or there is no row.
     """
     require(frame, ("group_count", "value", "without_hierarchy"))
+    check.text(quantity, "quantity")
     groups = dict(list(frame.groupby("conditionals"))) if "conditionals" in frame else {"": frame}
     with style():
         every = panels(ax, len(groups), (1.6 + 3.0 * len(groups), 3.1), sharey=True)
@@ -243,6 +252,7 @@ def plot_group_budget(
         If a column is missing or there is no row.
     """
     require(frame, ("rho_group", "group_count", "value", "without_hierarchy"))
+    check.text(quantity, "quantity")
     groups = dict(list(frame.groupby("conditionals"))) if "conditionals" in frame else {"": frame}
     with style():
         every = panels(ax, len(groups), (1.6 + 3.2 * len(groups), 3.6), sharey=True)
@@ -258,7 +268,7 @@ def plot_group_budget(
                 xlabel=r"$\rho$ of the group's count",
                 title=str(name),
             )
-            mark(axes, budgets or {})
+            mark(axes, budgets)
         _name_lines(every, frame, "group_count", "true count of the group")
         return every
 

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesrisk._files.parse import shown
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk import _validation as check
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import (
     Axes,
@@ -120,11 +119,7 @@ def plot_mechanisms(
     ArgumentError
         If a column is missing, there is no row, or ``utility`` is not one of the two.
     """
-    if utility not in ("mean_absolute_error", "root_mean_square_error"):
-        raise ArgumentError(
-            f"utility must be one of mean_absolute_error, root_mean_square_error, "
-            f"got {shown(utility)}"
-        )
+    check.choice(utility, "utility", ("mean_absolute_error", "root_mean_square_error"))
     require(frame, (*_COLUMNS, utility, f"{utility}_error"))
     names = list(dict.fromkeys(frame["protection"].tolist()))
     with style():

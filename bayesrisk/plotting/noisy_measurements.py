@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayesrisk import _validation as check
 from bayesrisk.plotting._canvas import Axes, panel, require, style
 
 __all__ = ["plot_noisy_measurements"]
@@ -62,7 +63,9 @@ def plot_noisy_measurements(
     ArgumentError
         If a column is missing or there is no row.
     """
-    require(curve, _COLUMNS)
+    require(curve, _COLUMNS, "curve")
+    given = check.items(thresholds, "thresholds")
+    limits = [check.scalar(value, "thresholds", lower=0.0, bounds="()") for value in given]
     frame = curve.sort_values("risk_ratio")
     with style():
         axes = panel(ax, 5.4, 3.6)
@@ -76,7 +79,7 @@ def plot_noisy_measurements(
             color="black",
             label="this file",
         )
-        for value in thresholds:
+        for value in limits:
             axes.axvline(value, color="0.35", lw=1.0, ls=(0, (1, 1)), zorder=0)
         axes.set(
             xscale="log",

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import (
     Axes,
@@ -141,8 +142,9 @@ def plot_occupancy_linkage(
     require(frame, ("protection", "key", "unique", "k", *_CURVES, "baseline"))
     check.choice(key, "key", tuple(dict.fromkeys(frame["key"].tolist())))
     check.choice(against, "against", ("recall", "k"))
-    rows = frame[(frame["key"] == key) & (frame["unique"] == unique)]
-    require(rows, ("protection",))
+    rows = frame[(frame["key"] == key) & (frame["unique"] == check.flag(unique, "unique"))]
+    if rows.empty:
+        raise ArgumentError(f"frame must have a row with key {key!r} and unique {unique}, got none")
     names = list(dict.fromkeys(rows["protection"].tolist()))
     with style():
         left, right = both = pair(ax, height=3.4)

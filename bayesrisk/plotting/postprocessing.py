@@ -70,8 +70,8 @@ def plot_postprocessing(
     ArgumentError
         If a column is missing or there is no row.
     """
-    for frame in (by_rho, by_group_count):
-        require(frame, _COLUMNS)
+    require(by_rho, _COLUMNS, "by_rho")
+    require(by_group_count, _COLUMNS, "by_group_count")
     with style():
         left, right = both = pair(ax)
         lines(left, by_rho, "rho", "risk_after", markers=False, by="group_count")

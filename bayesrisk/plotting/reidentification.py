@@ -69,7 +69,7 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
     ArgumentError
         If a column is missing, there is no row, or there is more than one attacker.
     """
-    require(rates, (*_RATES, *_RATIO))
+    require(rates, (*_RATES, *_RATIO), "rates")
     if rates["attacker"].nunique() > 1:
         names = rates["attacker"].unique().tolist()
         raise ArgumentError(f"rates must be of one attacker, got {names}")
@@ -149,7 +149,7 @@ def plot_majority(curves: pd.DataFrame, *, ax: Where = None) -> Panels:
     ArgumentError
         If a column is missing or there is no row.
     """
-    require(curves, ("release", "threshold", "precision", "recall"))
+    require(curves, ("release", "threshold", "precision", "recall"), "curves")
     thresholds = sorted(curves["threshold"].unique().tolist())
     with style():
         size = (7.2, 2.9 * ((len(thresholds) + 1) // 2))
@@ -189,7 +189,7 @@ def plot_variability(quantiles: pd.DataFrame, *, ax: Axes | None = None) -> Axes
     ArgumentError
         If a column is missing or there is no row.
     """
-    require(quantiles, ("cumulative_percentage", "quantile_lower", "quantile_upper"))
+    require(quantiles, ("cumulative_percentage", "quantile_lower", "quantile_upper"), "quantiles")
     frame = quantiles if "scope" in quantiles else quantiles.assign(scope="")
     with style():
         axes = panel(ax, 4.6, 3.2)

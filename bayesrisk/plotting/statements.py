@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import pandas as pd
 
+from bayesrisk import _validation as check
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where, legend_outside, panels, require, style
 
@@ -48,16 +49,17 @@ def plot_statements(
         If a column is missing, no statement has a ratio that can be drawn, or ``ax`` holds
         not one Axes for each attack.
     """
-    require(statements, ("attack", "protection", "status", "ratio"))
+    require(statements, ("attack", "protection", "status", "ratio"), "statements")
     statements = _lines(statements)
-    same = comparable
-    if same is None:
+    if comparable is None:
         same = dict(statements.groupby("attack")["protection"].nunique() == 1)
+    else:
+        same = dict(check.mapping(comparable, "comparable"))
     drawn = statements["attack"].map(same).fillna(False).astype(bool)
     drawn |= statements["status"] == "proved"
     some = statements[statements["ratio"].notna()]
     known = some[drawn[some.index]]
-    require(known, ("ratio",))
+    require(known, ("ratio",), "statements")
     hidden = some[~drawn[some.index]].drop_duplicates(["attack", "protection"])
     attacks = list(dict.fromkeys(known["attack"].tolist()))
     protections = list(dict.fromkeys(known["protection"].tolist()))

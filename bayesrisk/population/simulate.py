@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from bayesrisk._random import Seed, generator
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.population._assemble import Arrays, make_arrays
-from bayesrisk.population.spec import PopulationSpec, population_spec
+from bayesrisk.population.spec import PopulationSpec, named_spec
 from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Schema
@@ -67,7 +67,7 @@ def simulate_population(spec: PopulationSpec | str, *, rng: Seed) -> Microdata:
     >>> population.persons.schema.name, population.households.schema.name, len(population.blocks)
     ('sf1-person', 'household-dhc', 153)
     """
-    settings = population_spec(spec) if isinstance(spec, str) else spec
+    settings = named_spec(spec, "spec") if isinstance(spec, str) else spec
     if not isinstance(settings, PopulationSpec):
         raise ArgumentTypeError(
             f"spec must be a PopulationSpec or the name of one, got {type(spec).__name__}"

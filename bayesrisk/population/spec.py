@@ -179,8 +179,18 @@ def population_spec(name: str, **changes: Any) -> PopulationSpec:
     >>> population_spec("county", n_blocks=200).n_blocks
     200
     """
-    check.choice(name, "name", tuple(_BLOCKS))
+    return replace(named_spec(name, "name"), **_known(changes))
+
+
+def named_spec(name: str, argument: str) -> PopulationSpec:
+    """Return ready settings by their name."""
+    check.choice(name, argument, tuple(_BLOCKS))
+    return replace(_NATION, n_blocks=_BLOCKS[name])
+
+
+def _known(changes: dict[str, Any]) -> dict[str, Any]:
+    """Refuse changes of what is no setting."""
     known = tuple(f.name for f in fields(PopulationSpec))
     for key in changes:
         check.choice(key, "field", known)
-    return replace(_NATION, **{"n_blocks": _BLOCKS[name], **changes})
+    return changes

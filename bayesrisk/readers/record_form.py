@@ -151,7 +151,8 @@ def _names(header: Iterable[str], source: Source) -> dict[str, str]:
         usual = ALIASES.get(name.lower(), name.lower())
         if usual not in _ORDER or usual in found:
             raise DataError(
-                f"{source.name}: column {name!r}: must be one of {', '.join(_ORDER)}, each once"
+                f"{source.name}: column {shown(name)}: must be one of {', '.join(_ORDER)}, "
+                "each once"
             )
         found[usual] = name
     flags = [race for race in RACES if race in found]
@@ -266,7 +267,7 @@ def write_record_form(
     ...     print(error)
     path must end in .csv or .parquet, got 'records.txt'
     """
-    target = Path(path)
+    target = check.path(path, "path")
     coding = named_dialect(dialect, "the file to be made")
     pieces = pieces_of(records, "sf1-person")
     if target.suffix.lower() == ".csv":

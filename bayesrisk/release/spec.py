@@ -194,7 +194,7 @@ class MechanismSpec:
         }
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any], *, source: str = "spec") -> Self:
+    def from_dict(cls, document: Mapping[str, Any], *, source: str = "spec document") -> Self:
         """Return the spec that :meth:`to_dict` wrote.
 
         Parameters
@@ -216,7 +216,7 @@ class MechanismSpec:
         """
         check.text(source, "source")
         if not isinstance(document, Mapping):
-            raise DataError(f"{source}: document must be an object, got {shown(document)}")
+            raise DataError(f"{source}: must be an object, got {shown(document)}")
         same_keys(document, _KEYS, source)
         try:
             tables: dict[Key, Likelihood] = {}

@@ -21,7 +21,9 @@ def parsed(values: Mapping[str, Any]) -> tuple[Schema, dict[Key, Table]]:
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         if isinstance(error, ArgumentError):
             raise
-        raise ArgumentError(f"workload must follow the grammar of tables: {error!r}") from error
+        raise ArgumentError(
+            f"workload, or measurements, must follow the grammar of tables: {error!r}"
+        ) from error
 
 
 def described(about: Schema, tables: Mapping[Key, Table]) -> list[dict[str, Any]]:

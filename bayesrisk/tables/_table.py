@@ -52,10 +52,12 @@ class Table:
             raise ArgumentError(f"cells of {self.name!r} must be named, each once")
         factors = {}
         for name, values in check.mapping(self.factors, "factors").items():
-            array = check.count_array(values, f"factor {name!r} of {self.name!r}", lower=0).copy()
+            array = check.count_array(
+                values, f"factors: factor {name!r} of {self.name!r}", lower=0
+            ).copy()
             if array.ndim != 2 or len(array) != len(cells):
                 raise ShapeError(
-                    f"factor {name!r} of {self.name!r} must be ({len(cells)}, codes), "
+                    f"factors: factor {name!r} of {self.name!r} must be ({len(cells)}, codes), "
                     f"got shape {array.shape}"
                 )
             array.setflags(write=False)
@@ -93,7 +95,7 @@ class Table:
             size = schema.attribute(name).size
             if values.shape[1] != size:
                 raise ShapeError(
-                    f"factor {name!r} of {self.name!r} must have {size} codes, "
+                    f"factors: factor {name!r} of {self.name!r} must have {size} codes, "
                     f"got {values.shape[1]}"
                 )
 

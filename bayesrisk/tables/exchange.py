@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _files
-from bayesrisk._files.parquet import read_table
+from bayesrisk._files.parquet import check_together, read_table
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 from bayesrisk.tables.workload import Workload
@@ -32,6 +32,7 @@ ROWS = pa.schema(
 PLACES = pa.schema([("level", pa.string()), ("geoid", pa.string())])
 _KEYS = {"format", "negative", "parts", "places", "workload"}
 _PART_ROWS = 2**22
+_ROW_BYTES = 24  # of a row that is read: its place, its cell and its count
 _SLICE = 2**20  # rows turned into text at a time
 
 Key = tuple[str, str]
@@ -177,6 +178,8 @@ def read(folder: Path) -> tuple[Workload, dict[str, Any], dict[Key, Any], dict[K
     if found != sorted(listed):
         other = sorted(set(found) ^ set(listed))
         raise DataError(f"{folder}: must hold the parts of its manifest, differs in {other[0]!r}")
+    rows = sum(part["rows"] for part in manifest["parts"])
+    check_together(str(folder), rows * _ROW_BYTES, [folder / name for name in listed])
     reader = _Reader(workload, places, negative=manifest["negative"])
     for part in manifest["parts"]:
         reader.add(folder / part["file"], part)

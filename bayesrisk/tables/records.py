@@ -57,10 +57,11 @@ class Records:
 
     @classmethod
     def from_frame(
-        cls, frame: pd.DataFrame, *, schema: Schema, source: str = "records"
+        cls, frame: pd.DataFrame, *, schema: Schema, source: str = "frame of records"
     ) -> "Records":
         """Return the records of a data frame; its index is dropped."""
         check.frame(frame, "frame")
+        check.text(source, "source")
         for place, name in enumerate(frame.columns):
             _refuse_nested(frame.iloc[:, place], f"{source}: column {name!r}")
         try:

@@ -13,6 +13,7 @@ import inspect
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,39 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 HANG = 10  # seconds of processor time that a call may take: other work on the machine is no hang
 DEAD = 120  # seconds after which a call that ignores its alarm is ended with its process
 MEMORY = 6 * 2**30
+
+
+#: What is as it should be: call, argument and kind of the finding, and why.
+OTHERWISE = {
+    ("Histogram", "geoids", "unnamed"): "counts, which is named, has a row for each",
+    **{
+        (name, "progress", "raw"): "what the caller's function raises is the caller's"
+        for name in (
+            "compare_mechanisms",
+            "mechanism_risk",
+            "noisy_measurement_risk",
+            "release_utility",
+            "run",
+            "simulated_likelihood",
+            "write_reidentification",
+        )
+    },
+    ("compare_with_truth", "sources", "unnamed"): "baseline_from, which is named, is to be in them",
+    ("reidentify", "sources", "unnamed"): "baseline_from, which is named, is to be in them",
+    ("compare_mechanisms", "mechanisms", "unnamed"): "one of them, and what it is, is named",
+    **{
+        (f"DiscreteGaussian.{method}", argument, "nan"): "as in SciPy: what is no number stays so"
+        for method, argument in (
+            *((name, "x") for name in ("pmf", "logpmf", "cdf", "sf", "logcdf", "logsf")),
+            *((name, "q") for name in ("ppf", "isf")),
+        )
+    },
+    (
+        "simulated_likelihood",
+        "simulate",
+        "raw",
+    ): "what the caller's function raises is the caller's",
+}
 
 
 class Late(BaseException):
@@ -43,19 +77,21 @@ def _alarm(number: int, frame: Any) -> None:
 def child(seed: int, begin: int, end: int, only: str | None) -> None:
     """Make the calls begin..end-1: a line of JSON before each, and one for each finding."""
     import numpy as np
-    from fuzz.hostile import hostile
+    from fuzz.hostile import VALUES
     from fuzz.recipes import recipes
+    from writing_cases import quick_figures
 
     from bayesrisk import BayesRiskError
 
     faulthandler.enable(sys.stderr)
     every = [r for r in recipes() if only is None or r.name == only]
-    names = sorted(hostile())
+    names = sorted(VALUES)
     signal.signal(signal.SIGPROF, _alarm)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     out = os.fdopen(os.dup(1), "w", buffering=1)
     sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # what calls print
-    os.chdir(tempfile.mkdtemp(prefix="fuzz-calls-"))
+    work = Path(tempfile.mkdtemp(prefix="fuzz-calls-"))
+    os.chdir(work)
     warnings.simplefilter("ignore")
     for number in range(begin, end):
         rng = np.random.default_rng([seed, number])
@@ -72,17 +108,20 @@ def child(seed: int, begin: int, end: int, only: str | None) -> None:
         )
         values = {str(p): names[int(rng.integers(len(names)))] for p in chosen}
         out.write(json.dumps({"at": number, "call": recipe.name, "values": values}) + "\n")
-        pool = hostile()
         found = None
         began = time.monotonic()
         signal.setitimer(signal.ITIMER_PROF, HANG)
         try:
-            result = recipe.call({p: pool[v] for p, v in values.items()})
+            given = {p: VALUES[v]() for p, v in values.items()}
+            with quick_figures():
+                result = recipe.call(given)
             if inspect.isgenerator(result):
                 next(result, None)
+            elif _is_nan(result):
+                found = {"kind": "nan", "detail": repr(result)[:200]}
         except BayesRiskError as error:
             text = str(error)
-            if not any(p in text for p in values):
+            if not any(p in text or _is_called(v, text) for p, v in given.items()):
                 found = {"kind": "unnamed", "detail": text[:200]}
         except Late:
             found = {"kind": "hang", "detail": f"> {HANG} s"}
@@ -93,9 +132,37 @@ def child(seed: int, begin: int, end: int, only: str | None) -> None:
             found = {"kind": "raw", "detail": detail}
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-        if found is not None:
+        sound = found and all((recipe.name, p, found["kind"]) in OTHERWISE for p in values)
+        if found is not None and not sound:
             spent = round(time.monotonic() - began, 2)
             out.write(json.dumps({"number": number, "seconds": spent} | found) + "\n")
+        _clear(work)
+
+
+def _is_nan(value: Any) -> bool:
+    """Whether a number or an array of them holds what is no number."""
+    import numpy as np
+
+    return (
+        isinstance(value, float | np.ndarray)
+        and np.asarray(value).dtype.kind == "f"
+        and bool(np.isnan(value).any())
+    )
+
+
+def _is_called(value: Any, text: str) -> bool:
+    """Whether a message begins with a name that was given: of a file, or of an item by name."""
+    names = [value] if isinstance(value, str) else value if isinstance(value, Mapping) else ()
+    return any(text.startswith((f"{name}: ", f"{name} ", f"{name}/")) for name in names)
+
+
+def _clear(folder: Path) -> None:
+    """Every call finds an empty folder."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def _place(trace: Any) -> str:
@@ -181,7 +248,7 @@ def main() -> None:
             if r["kind"] == kind and (r["detail"].startswith(place) or r["call"] == place)
         )
         about = f"{row['call']}{row['values']}: {row['detail'][:120]}"
-        print(f"{times:6} {kind:8} {place:60} {about}")  # noqa: T201
+        print(f"{times:6} {kind:8} {place:60} {about}".encode(errors="replace").decode())  # noqa: T201
     print(f"seed {given.seed}, {given.count} calls: {dict(kinds) or 'no finding'}")  # noqa: T201
     sys.exit(1 if set(kinds) - {"unnamed"} else 0)
 

@@ -16,12 +16,17 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from fuzz import recipe_files, recipe_plots
 
 import bayesrisk
+
+#: Examples that write into a folder of their own, and their place in that of a call.
+_OUTPUTS = {"noisy_measurement_risk": {"output": "risk.parquet"}, "write_nmf": {"folder": "nmf"}}
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,11 @@ def recipes() -> list[Recipe]:
                 warnings.simplefilter("ignore")
                 # The functions of an example are called again: they keep their names.
                 runner.run(example, out=lambda _: None, clear_globs=False)
+    files = recipe_files.calls(Path(tempfile.mkdtemp()))
+    found += [Recipe(*call) for call in [*files, *recipe_plots.calls()]]
     named = {recipe.name: recipe for recipe in [*found, *_constructors()]}
+    for name, change in _OUTPUTS.items():  # calls are made in a new folder, where nothing is yet
+        named[name].arguments.update(change)
     return [named[name] for name in sorted(named)]
 
 

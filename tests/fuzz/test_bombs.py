@@ -19,6 +19,7 @@ from bayesrisk.readers import write_nmf
 pytestmark = pytest.mark.slow
 
 MEGABYTES = 500
+ROWS = ("level", "geoid", "table", "cell", "count")
 ZEROS = 2**30
 # The answer is the longest time in milliseconds; anything but an error of our own ends the process.
 READ = """
@@ -266,3 +267,81 @@ def test_manifest_of_many_cells(tmp_path):
         (folder / file.name).write_text(json.dumps(document))
         cases.append((folder, "tables"))
     assert refused(*cases)
+
+
+def test_gzip_of_many_members(tmp_path):
+    """Of nothing, and of a byte each: what is read of them is one text."""
+    for name, text in (("nothing", b""), ("bytes", b"x")):
+        file = tmp_path / f"{name}.csv.gz"
+        file.write_bytes(gzip.compress(text) * 100_000)
+    assert refused(*((file, "iter_record_form") for file in sorted(tmp_path.iterdir())))
+
+
+def test_a_million_columns(tmp_path):
+    file = tmp_path / "wide.csv"
+    names = b"block,sex,age,race,hisp,person"
+    file.write_bytes(names + b",a" * 10**6 + b"\n" + b"1" + b",1" * (10**6 + 5) + b"\n")
+    narrow = tmp_path / "below.csv"  # only in the rows
+    narrow.write_bytes(names + b"\n" + b"1" + b",1" * 10**6 + b"\n")
+    readers = ["iter_record_form", "iter_ppmf", "iter_ipums_1940", "hud", "records", "releases"]
+    assert refused(*((one, how) for one in (file, narrow) for how in [*readers, "known"]))
+
+
+def test_documents_of_half_a_gigabyte(tmp_path):
+    """They are refused by their size, before anything of them is read."""
+    cases = []
+    for name, how in (("tables", "tables"), ("sweep.toml", "sweep")):
+        file = tmp_path / name
+        if how == "tables":
+            file.mkdir()
+        document = file / "_manifest.json" if how == "tables" else file
+        with document.open("wb") as stream:
+            stream.truncate(500 * 10**6)
+        cases.append((file, how))
+    milliseconds, kilobytes = run_and_measure(READ, *(f"{how}:{file}" for file, how in cases))
+    nothing = run_and_measure(READ)[1]
+    assert milliseconds < 20_000
+    assert kilobytes - nothing < 50_000
+
+
+def test_footer_and_dictionary_of_a_parquet_file(tmp_path):
+    """Metadata of 50 MB; many columns in many pieces; and one page of long texts, well packed."""
+    people = {name: pa.array([1], pa.int8()) for name in ("sex", "age", "race", "hisp")}
+    table = pa.table({"block": ["1" * 15], **people})
+    said = table.replace_schema_metadata({"a": "x" * (20 * 10**6)})
+    parquet.write_table(said, tmp_path / "said.parquet")
+    wide = pa.table({f"a{i}": pa.array(np.zeros(300, np.int8)) for i in range(300)})
+    parquet.write_table(wide, tmp_path / "pieces.parquet", row_group_size=1)
+    texts = pa.array([f"{i:04}" + "x" * 2**20 for i in range(300)])
+    page = {"block": texts, **{name: pa.array(np.ones(300, np.int8)) for name in people}}
+    parquet.write_table(
+        pa.table(page), tmp_path / "page.parquet", dictionary_pagesize_limit=2**30,
+        compression="zstd",
+    )  # fmt: skip
+    names = ("said.parquet", "pieces.parquet", "page.parquet")
+    readers = ("records", "iter_record_form", "releases", "known")
+    assert refused(*((tmp_path / n, how) for n in names for how in readers))
+
+
+def test_tables_in_many_parts(tmp_path):
+    """Each part is small enough to be held, and all of them together are not."""
+    made = exchange(tmp_path)
+    folder = made.files[0].parent
+    manifest = json.loads((folder / "_manifest.json").read_text())
+    manifest.pop("seal", None)
+    first = manifest["parts"][0]
+    first.pop("sha256", None)
+    table = parquet.read_table(folder / first["file"]).slice(0, 1)
+    rows = 10**6
+    many = pa.table({name: table.column(name).take(np.zeros(rows, int)) for name in ROWS})
+    manifest["parts"] = []
+    for number in range(40):
+        name = f"part-{number:05d}.parquet"
+        if number:
+            (folder / name).write_bytes((folder / "part-00000.parquet").read_bytes())
+        else:
+            parquet.write_table(many, folder / name, compression="zstd")
+        manifest["parts"].append({"file": name, "rows": rows})
+    (folder / "_manifest.json").write_text(json.dumps(manifest))
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 10**6
+    assert refused((folder, "tables"))

@@ -16,15 +16,14 @@ from fuzz.file_kinds import KINDS
 from fuzz.files import Bench
 
 SEED = 1
-SHARDS = 4
+SHARES = ("--fuzz-files", 5000, 2)
 TESTS = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("shard", range(SHARDS))
-def test_damaged_files(shard, request):
-    count = request.config.getoption("--fuzz-files") // SHARDS
+def test_damaged_files(share):
+    count = share.stop - share.start
     command = [sys.executable, "-m", "fuzz.files", "--seed", str(SEED)]
-    command += ["--first", str(shard * count), "--count", str(count)]
+    command += ["--first", str(share.start), "--count", str(count)]
     path = {"PYTHONPATH": f"{TESTS.parent}:{TESTS}"}
     run = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=TESTS, env={**os.environ, **path}

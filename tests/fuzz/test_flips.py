@@ -8,30 +8,35 @@ import re
 
 import pytest
 from fuzz.flips import Subject, make, names
-from writing_cases import inputs, quick_figures
+from fuzz.quick import quick_results
+from writing_cases import SWEEP, inputs
 
 from bayesrisk.exceptions import DataError
 
-_LONG = ("chain-reidentify", "resume-sweep", "resume-occupancy-study", "report-sweep")
+_LONG = ("resume-sweep", "resume-occupancy-study", "report-sweep")
+SHARES = ("--fuzz-flips", 500, 1)
 
 
 @pytest.fixture(scope="module")
 def at(tmp_path_factory):
-    return inputs(tmp_path_factory.mktemp("inputs"))
+    folder = inputs(tmp_path_factory.mktemp("inputs"))
+    few = 'quantities = ["posterior", "marginal_risk"]\nsettings_per_shard'  # and few panels
+    (folder / "sweep.toml").write_text(SWEEP.replace("settings_per_shard", few))
+    return folder
 
 
 @pytest.mark.parametrize(
     "name",
     [pytest.param(n, marks=[pytest.mark.slow] if n in _LONG else []) for n in names()],
 )
-def test_a_flipped_bit_is_told_or_does_nothing(name, at, tmp_path, request):
-    seed, count = request.config.getoption("--fuzz-seed"), request.config.getoption("--fuzz-flips")
-    with quick_figures():
-        subject = make(name, at, tmp_path)
-        found = [find for case in range(count) if (find := subject.flip(seed, case))]
+def test_a_flipped_bit_is_told_or_does_nothing(name, share, at, quick_path, request):
+    seed, cases = request.config.getoption("--fuzz-seed"), range(share.start, share.stop)
+    with quick_results():
+        subject = make(name, at, quick_path)
+        found = [find for case in cases if (find := subject.flip(seed, case))]
     assert found == [], "\n".join([f"{name}: {dict(subject.counts)}", *found[:5]])
     assert subject.counts["errors"] > 0
-    assert subject.counts.total() == count
+    assert subject.counts.total() == len(cases)
 
 
 def test_a_reader_that_trusts_its_files_is_found(at, tmp_path, monkeypatch):

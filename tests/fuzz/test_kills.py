@@ -6,11 +6,15 @@ A find is printed with its command and point.
 
 import numpy as np
 import pytest
-from writing_cases import Case, commands, inputs, quick_figures
+from fuzz.quick import quick_results
+from writing_cases import Case, commands, inputs
 
 from bayesrisk import _files
 
 _LONG = ("occupancy-study", "occupancy-figures", "reidentify", "sweep")
+
+
+SHARES = ("--fuzz-kills", 4, 1)
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +48,11 @@ def finds(case, points):
         for name in commands(_files.writing.Path())
     ],
 )
-def test_a_kill_leaves_the_old_or_the_new(name, at, tmp_path, request):
+def test_a_kill_leaves_the_old_or_the_new(name, share, at, quick_path, request):
     seed, wanted = request.config.getoption("--fuzz-seed"), request.config.getoption("--fuzz-kills")
-    with quick_figures():
-        case = Case(commands(at)[name], tmp_path)
-        found = finds(case, chosen(case.points, wanted, seed))
+    with quick_results():
+        case = Case(commands(at)[name], quick_path)
+        found = finds(case, chosen(case.points, wanted, seed)[share])
     assert found == [], "\n".join([f"{name}, --fuzz-seed {seed}", *found[:5]])
 
 

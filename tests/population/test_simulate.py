@@ -45,7 +45,7 @@ def test_rng_must_be_given(rng):
 def test_spec_must_be_settings():
     with pytest.raises(ArgumentTypeError, match=r"spec must be a PopulationSpec .* got dict"):
         simulate_population({}, rng=1)
-    with pytest.raises(ArgumentError, match="name must be one of tract, county, state, got 'x'"):
+    with pytest.raises(ArgumentError, match="spec must be one of tract, county, state, got 'x'"):
         simulate_population("x", rng=1)
 
 

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from bayesrisk import _files, plotting
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_frame
-from bayesrisk._files.parse import named
+from bayesrisk._files.parse import all_of, named
 from bayesrisk._files.parse import shown as quoted
-from bayesrisk._files.text import open_text
+from bayesrisk._files.text import header_fields, open_text, text_tables
 from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.linkage.tables import THRESHOLDS, Results, report_tables, shown
@@ -173,20 +174,21 @@ def write_reidentification(
         If the reconstruction is not finished or was altered.
     """
     seed = check.integer(seed, "seed", lower=0)
-    if not attackers:
+    if not check.mapping(attackers, "attackers"):
         raise ArgumentError(
             f"attackers must map at least one name to a file, got {quoted(attackers)}"
         )
-    target = Path(output)
+    target, truth = check.path(output, "output"), check.path(truth, "truth")
+    files = {name: check.path(file, "attackers") for name, file in attackers.items()}
+    check.function(progress, "progress")
     with _files.explained(target):
         _files.new_folder(target)
     run = read_reconstruction(folder)
     missing = {"block", "sex", "age", "race", "hisp"} - set(run.records)
     if missing:
         raise DataError(f"{folder}: must hold records of persons, it lacks {sorted(missing)}")
-    files = {name: Path(file) for name, file in attackers.items()}
     persons = {name: _read(file, _KNOWN, dialect) for name, file in files.items()}
-    known = _read(Path(truth), _TRUE, dialect if truth_dialect is None else truth_dialect)
+    known = _read(truth, _TRUE, dialect if truth_dialect is None else truth_dialect)
     for name, file in persons.items():
         _check_places(run, file, f"{files[name]}: none of the {len(file)} known persons")
     _check_places(run, known, f"{truth}: none of the {len(known)} confidential records")
@@ -229,12 +231,7 @@ def _read(file: Path, columns: tuple[str, ...], dialect: str | None) -> Persons:
         raise DataError(f"{file}: is not a file")
     coding = named_dialect(dialect, str(file), said_by_file(file))
     if file.suffix.lower() == ".csv":
-        with open_text(file) as lines, named(str(file), also=(OverflowError,)):
-            texts = dict.fromkeys(("block", "geoid_block", "person", "pik"), str)
-            frame = pd.read_csv(
-                lines, dtype=texts, compression=None, low_memory=False, na_values=[""],
-                keep_default_na=False,
-            )  # fmt: skip
+        frame = _from_csv(file)
     else:
         with opened(file) as (_, schema):
             names = schema.names
@@ -244,6 +241,28 @@ def _read(file: Path, columns: tuple[str, ...], dialect: str | None) -> Persons:
     checked = person_frame(frame, columns=columns, source=str(file))
     # Identifiers are names, whether a file stores them as numbers or as text.
     return Persons(checked.assign(person=checked["person"].astype("str")), str(file))
+
+
+_TEXTS = ("block", "geoid_block", "person", "pik")  # whatever they look like
+
+
+def _from_csv(file: Path) -> pd.DataFrame:
+    """Return the columns of a text file: blocks and identifiers as text, all others as numbers."""
+    with open_text(file) as lines, named(str(file), also=(pa.ArrowException,)):
+        names = header_fields(lines.readline(), str(file))
+        wanted = [name for name in names if is_person_column(name)]
+        pieces = (table.select(wanted) for table in text_tables(lines, names))
+        held = all_of(pieces, lambda piece: int(piece.nbytes), str(file))
+    schema = pa.schema([(name, pa.string()) for name in wanted])
+    frame: pd.DataFrame = pa.concat_tables([schema.empty_table(), *held]).to_pandas()
+    for name in wanted:
+        nothing = frame[name].str.strip() == ""
+        frame[name] = frame[name].mask(nothing)
+        if name not in _TEXTS:
+            numbers = pd.to_numeric(frame[name], errors="coerce")
+            # What is no number stays a text: the message about it says so.
+            frame[name] = numbers if (numbers.notna() | nothing).all() else frame[name]
+    return frame
 
 
 def _check_places(run: ReconstructionOutput, persons: Persons, nobody: str) -> None:

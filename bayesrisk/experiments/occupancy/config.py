@@ -127,6 +127,8 @@ class OccupancyConfig(RunSettings):
         check.scalar(self.scale, "scale", lower=0.0, upper=100.0, bounds="(]")
         check.scalar(self.smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]")
         check.scalar(self.sampling_rate, "sampling_rate", lower=0.0, upper=1.0, bounds="(]")
+        if not 0 <= exact_number(self.swap_rate, "swap_rate") <= 1:
+            raise ArgumentError(f"swap_rate must be in [0, 1], got {shown(self.swap_rate)}")
         check.scalar(self.confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
         check.choice(self.hud, "hud", ("counts", "percentages"))
         if self.time_limit is not None:

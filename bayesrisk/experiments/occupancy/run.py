@@ -129,9 +129,15 @@ class OccupancyStudy(Study[OccupancySummary]):
         """Households of the blocks that are looked at, by population: not for workers."""
         return {}
 
+    @functools.cached_property
+    def _pools(self) -> dict[str, OccupancyResults]:
+        """What was made into files, by folder, for the summary: not for workers."""
+        return {}
+
     def __getstate__(self) -> dict[str, Any]:
         """Return what a worker is sent."""
-        return {name: value for name, value in self.__dict__.items() if name != "_truths"}
+        own = {"_truths", "_pools"}
+        return {name: value for name, value in self.__dict__.items() if name not in own}
 
     def open(self, folder: str | Path) -> OccupancyFolder:
         """Return the folder of a study."""
@@ -145,12 +151,15 @@ class OccupancyStudy(Study[OccupancySummary]):
 
     def results(self, folder: PartFolder) -> dict[str, bytes]:
         """Return the frames as files."""
-        return self._pooled(folder).files()
+        self._pools[str(folder.path)] = pooled = self._pooled(folder)
+        return pooled.files()
 
     def summary(self, folder: PartFolder, outcome: Outcome) -> OccupancySummary:
         """Return what was done."""
-        results = self._pooled(folder) if outcome.complete else None
-        return OccupancySummary(str(folder.path), *outcome, results)
+        if not outcome.complete:
+            return OccupancySummary(str(folder.path), *outcome, None)
+        results = self._pools.pop(str(folder.path), None)
+        return OccupancySummary(str(folder.path), *outcome, results or self._pooled(folder))
 
     def _pooled(self, folder: PartFolder) -> OccupancyResults:
         parts = [

@@ -128,7 +128,8 @@ def some_executor(executor: str | Executor | None, workers: int) -> Iterator[Exe
     if isinstance(executor, Executor):
         yield executor
         return
-    pool = make_executor(executor or ("serial" if workers == 1 else "processes"), workers)
+    default = "serial" if workers == 1 else "processes"
+    pool = make_executor(default if executor is None else executor, workers)
     try:
         yield pool
     finally:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import read_json
+from bayesrisk._files.parse import named, read_json
 from bayesrisk._tasks import as_finished
 from bayesrisk.exceptions import ConfigError, OutputError, PartFileError
 from bayesrisk.experiments.runs.config import RunConfig, RunSettings
@@ -414,8 +414,9 @@ class PartFolder:
             the key, the bound and the value.
         """
         file = self.path / _CONFIG
-        if not file.exists():
-            raise OutputError(f"{self.path}: holds no {self.what} (no {_CONFIG})")
+        with named(str(file), OutputError):
+            if not file.exists():
+                raise OutputError(f"{self.path}: holds no {self.what} (no {_CONFIG})")
         values = read_json(file, OutputError)
         try:
             return kind.from_dict(

@@ -70,7 +70,7 @@ def load_config(path: str | Path, *, seed: int | None = None) -> SweepConfig:
 def parse_config(
     document: Mapping[str, Any],
     *,
-    source: str = "config",
+    source: str = "config document",
     folder: str | Path = ".",
     seed: int | None = None,
 ) -> SweepConfig:
@@ -80,7 +80,7 @@ def parse_config(
     ----------
     document : mapping
         As TOML would give it.
-    source : str, default "config"
+    source : str, default "config document"
         How messages call it.
     folder : path-like, default "."
         Where relative paths start.
@@ -107,7 +107,7 @@ def parse_config(
     check.text(source, "source")
     check.path(folder, "folder")
     if not isinstance(document, Mapping):
-        raise ConfigError(f"{source}: document must be a mapping, got {shown(document)}")
+        raise ConfigError(f"{source}: must be a mapping, got {shown(document)}")
     try:
         read = Document.model_validate(document if seed is None else {**document, "seed": seed})
     except ValidationError as error:

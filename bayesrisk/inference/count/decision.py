@@ -77,12 +77,12 @@ def decision_threshold(
     precision = check.cell_precision(rho, sigma2, sensitivity)
     p = check.probability(prior, "prior")
     k = check.count_array(known_count, "known_count", lower=0)
-    check.broadcast(rho=precision, prior=p, known_count=k)
+    check.broadcast(prior=p, known_count=k, **{check.NOISE: precision})
     offset = threshold_offset(precision, p)
     if np.any(np.abs(offset) > 2.0**62):
         raise ArgumentError(
             f"the threshold must fit in 62 bits, got {offset.flat[np.abs(offset).argmax()]:g}; "
-            "rho is too small for this prior"
+            "rho / sensitivity**2 is too small for this prior"
         )
     return (k + offset.astype(np.int64))[()]
 
@@ -141,5 +141,5 @@ def bayes_decision(
     p = check.probability(prior, "prior")
     k = check.count_array(known_count, "known_count", lower=0)
     y = check.count_array(noisy_count, "noisy_count")
-    check.broadcast(noisy_count=y, rho=precision, prior=p, known_count=k)
+    check.broadcast(noisy_count=y, prior=p, known_count=k, **{check.NOISE: precision})
     return (k + ((y - k) >= threshold_offset(precision, p)))[()]

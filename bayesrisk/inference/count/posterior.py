@@ -61,7 +61,7 @@ def _one_count(
     k = check.count_array(known_count, "known_count", lower=0)
     p = check.probability(prior, "prior")
     out: NDArray[np.float64] = np.empty(
-        check.broadcast(noisy_count=y, known_count=k, prior=p, rho=precision)
+        check.broadcast(noisy_count=y, known_count=k, prior=p, **{check.NOISE: precision})
     )
     one = k.size == p.size == precision.size == 1 and y.size == out.size
     if one and k.item() < check.MAX_COUNT:  # a half more is exact

@@ -15,7 +15,7 @@ from bayesrisk._files.parse import shown
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.log_table import LogTable, log_table
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.inference.sampling import _tree_kernels as kernels
 from bayesrisk.inference.sampling.chains import (
     OVERDISPERSION,
@@ -325,7 +325,10 @@ def sample_tree(
     if not isinstance(pair_moves, bool):
         raise ArgumentTypeError(f"pair_moves must be True or False, got {shown(pair_moves)}")
     labels = tuple(tree.names if nodes is None else check.items(nodes, "nodes"))
-    keep = np.array([tree.index(name) for name in labels], dtype=np.int64)
+    try:
+        keep = np.array([tree.index(name) for name in labels], dtype=np.int64)
+    except DataError as error:
+        raise DataError(f"nodes: {error}") from error
     if not keep.size:
         raise ArgumentError("nodes must name at least one node, got none")
     if np.any(tree.exact >= 0):

@@ -298,7 +298,8 @@ def read_path(
     totals = check.count_array(siblings, "siblings")
     if totals.shape != (above,):
         raise ShapeError(
-            f"siblings must have one total for each of the {above} levels above the block, "
+            f"siblings must have one total for each of the {above} levels above the block in "
+            f"noisy_counts, "
             f"got shape {totals.shape}"
         )
     delta = check.scalar(sensitivity, "sensitivity", lower=1e-100, upper=1e100)

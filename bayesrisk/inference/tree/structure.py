@@ -319,7 +319,7 @@ def _whole_column(
 
 def _precisions(frame: pd.DataFrame, names: pd.Index, sensitivity: Number) -> NDArray[np.float64]:
     """Return 1 / (2 sigma2) of each row's noise; 0 for no release."""
-    delta = check.scalar(sensitivity, "sensitivity", lower=0.0, bounds="()")
+    delta = check.scalar(sensitivity, "sensitivity", lower=1e-100, upper=1e100)
     column = "rho" if "rho" in frame.columns else "sigma2"
     values, present = _numbers(frame, column, names)
     if column == "rho":

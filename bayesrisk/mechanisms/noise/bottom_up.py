@@ -139,7 +139,7 @@ class BottomUp(BaseMechanism):
             raise ArgumentError(
                 f"exactly one of allocation and budget must be given, "
                 f"got allocation={shown(allocation)}"
-                f" and budget={budget!r}"
+                f" and budget={shown(budget)}"
             )
         if allocation is not None:
             check.choice(allocation, "allocation", _ALLOCATIONS)
@@ -151,7 +151,7 @@ class BottomUp(BaseMechanism):
         self._allocation = allocation
         self._rho = None if rho is None else _positive(rho, "rho")
         self._budget = None if budget is None else _budget(budget)
-        self._universe = universe
+        self._universe = None if universe is None else check.text(universe, "universe")
         self._exact = None if exact is None else _names(exact)
         self._bounds = None if bounds is None else _bounds(bounds)
         given: dict[str, Any] = {

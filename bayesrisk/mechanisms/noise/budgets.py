@@ -119,6 +119,9 @@ def _census(allocation: Any, total: Any) -> Budgets:
     if "product" not in choice:
         raise ArgumentError("allocation must name its product, pl94 or dhc")
     product = choice.pop("product")
-    frame = census_2020_budget(product, total_rho=total, **choice)
+    try:
+        frame = census_2020_budget(product, total_rho=total, **choice)
+    except ArgumentError as error:
+        raise type(error)(f"allocation: {error}") from error
     rows = zip(frame["level"], frame["query"], frame["rho"], strict=True)
     return {(CENSUS_LEVELS[level], str(query)): rho for level, query, rho in rows}

@@ -126,7 +126,9 @@ def _narrow(system: _System) -> None:
         or np.any(bottom > system.row_high)
         or np.any(top < system.row_low)
     ):
-        raise DataError(f"{_CONTRADICT}: they do not add up")
+        raise DataError(
+            f"{_CONTRADICT}, or what is assumed of hidden ones (least, most): they do not add up"
+        )
     system.row_low = np.maximum(system.row_low, bottom)
     system.row_high = np.minimum(system.row_high, top)
 

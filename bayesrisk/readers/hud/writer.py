@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
+from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.readers.hud import _columns as known
@@ -43,9 +44,11 @@ def write_hud(frame: pd.DataFrame | Iterable[pd.DataFrame], path: str | Path) ->
     ...     print(error)
     path must end in .csv, got 'TRACT_2020.xlsx'
     """
-    if Path(path).suffix.lower() != ".csv":
+    if check.path(path, "path").suffix.lower() != ".csv":
         raise ArgumentError(f"path must end in .csv, got {shown(str(path))}")
-    frames = [frame] if isinstance(frame, pd.DataFrame) else list(frame)
+    frames = [frame] if isinstance(frame, pd.DataFrame) else check.items(frame, "frame")
+    for piece in frames:
+        check.frame(piece, "frame")
     if not frames:
         raise ArgumentError("frame must be at least one data frame, got none")
     names = [name for name in frames[0].columns if not known.is_derived(name)]

@@ -122,6 +122,8 @@ def iter_ipums_1940(
     no-such-file.dat: no such file
     """
     rows = check.integer(chunk, "chunk", lower=1)
+    if ddi is not None:
+        check.path(ddi, "ddi")
     source = one_source(path, ".dat", ".csv")
     if source.base.endswith(".csv"):
         if ddi is not None:

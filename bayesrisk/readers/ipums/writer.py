@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError
@@ -62,7 +63,9 @@ def write_ipums_1940(
     ...     print(error)
     path must end in .csv or .dat, got 'usa.txt'
     """
-    target = Path(path)
+    target = check.path(path, "path")
+    if ddi is not None:
+        check.path(ddi, "ddi")
     if target.suffix.lower() not in (".csv", ".dat"):
         raise ArgumentError(f"path must end in .csv or .dat, got {shown(str(path))}")
     if target.suffix.lower() == ".csv" and ddi is not None:

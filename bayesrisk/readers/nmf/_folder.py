@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrisk._files.parse import shown
+from bayesrisk._files.parse import named, shown
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers.geocodes import SPINE_WIDTHS, first_fault
 from bayesrisk.readers.nmf._rows import Rows, batches, opened
@@ -31,8 +31,9 @@ _SUFFIX = 16  # characters of a block's geocode that are published geography
 
 def levels_of(folder: Path) -> tuple[str, ...]:
     """Return the levels that a product's folder has, coarse to fine."""
-    if not folder.is_dir():
-        raise DataError(f"{folder}: must be a folder of noisy measurements, but is none")
+    with named(str(folder)):
+        if not folder.is_dir():
+            raise DataError(f"{folder}: must be a folder of noisy measurements, but is none")
     present = {p.name.removesuffix(".parquet") for p in folder.glob("*.parquet") if p.is_dir()}
     levels = tuple(level for level in _LEVELS if level in present)
     if unknown := sorted(present - set(levels)):

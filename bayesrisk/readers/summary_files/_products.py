@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.readers.summary_files import _sf1_cells as cells
@@ -77,6 +78,7 @@ class Product:
 
     def check_workload(self, workload: Workload) -> None:
         """Refuse a workload that the file does not hold."""
+        check.instance(workload, Workload, "workload")
         if workload.schema.geography.name != "census":
             raise ArgumentError(
                 "workload must be of the census geography, got "

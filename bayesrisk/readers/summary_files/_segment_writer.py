@@ -26,7 +26,7 @@ def write_segments(product: Product, tables: PublishedTables, path: str | Path) 
     """Write published tables of one state: a geographic header and segments in a ZIP archive."""
     if check.path(path, "path").suffix.lower() != ".zip":
         raise ArgumentError(f"path must end in .zip, got {shown(str(path))}")
-    work = tables.workload
+    work = check.instance(tables, PublishedTables, "tables").workload
     product.check_workload(work)
     if any(matrix.nnz for matrix in tables.suppressed.values()) or tables.signed:
         raise ArgumentError("tables must have no suppressed and no negative count")

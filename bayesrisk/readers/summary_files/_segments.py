@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import named
 from bayesrisk._files.text import MAX_COLUMNS
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import DataError
@@ -39,8 +40,10 @@ def iter_segments(
     """Read tables of a state's summary file, some places at a time."""
     rows = check.integer(chunk, "chunk", lower=1)
     product.check_workload(workload)
-    if not Path(path).exists():
-        raise DataError(f"{path}: no such file")
+    place = check.path(path, "path")
+    with named(str(place)):
+        if not place.exists():
+            raise DataError(f"{path}: no such file")
     what = f"geographic header (<st>geo{product.year}.{product.ending})"
     source = find_source(path, lambda base: product.geography.fullmatch(base) is not None, what)
     state = source.base[:2]

@@ -112,6 +112,8 @@ def iter_nhgis(
     place = state_code(state)
     dataset = None if dataset is None else check.text(dataset, "dataset")
     _check_workload(workload)
+    if codebook is not None:
+        check.path(codebook, "codebook")
     candidates = files.candidates_of(path, codebook)
     for level in workload.levels:
         chosen = files.files_of(candidates, workload.at(level), level, dataset, codebook)
@@ -248,6 +250,7 @@ def _check_once(codes: list[NDArray[np.int64]], start: int, extract: files.Extra
 
 def _check_workload(workload: Workload) -> None:
     """Refuse a workload that no data set holds."""
+    check.instance(workload, Workload, "workload")
     faults = []
     for product in PRODUCTS:
         try:

@@ -75,11 +75,12 @@ def write_nhgis(
     ...     print(error)
     path must end in .zip, got 'extract.csv'
     """
-    target = Path(path)
+    target = check.path(path, "path")
+    check.flag(described, "described")
     if target.suffix.lower() != ".zip":
         raise ArgumentError(f"path must end in .zip, got {shown(str(path))}")
     about = _product(dataset)
-    work = tables.workload
+    work = check.instance(tables, PublishedTables, "tables").workload
     about.check_workload(work)
     if any(matrix.nnz for matrix in tables.suppressed.values()) or tables.signed:
         raise ArgumentError("tables must have no suppressed and no negative count")

@@ -27,7 +27,7 @@ _WIDTHS = (2, 3, 6, 4)  # state, county, tract, block
 
 def state_code(state: str | None) -> str | None:
     """Return the FIPS code of a state given by code or postal abbreviation."""
-    if state is None or state in STATES.values():
+    if state is None or (isinstance(state, str) and state in STATES.values()):
         return state
     if isinstance(state, str) and state.upper() in STATES:
         return STATES[state.upper()]

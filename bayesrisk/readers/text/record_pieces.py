@@ -18,7 +18,11 @@ __all__ = ["extra_column", "joined", "pieces_of"]
 
 def pieces_of(records: Records | Iterable[Records], schema: str) -> Iterator[Records]:
     """Yield records one by one, each of the schema that a writer asks for."""
-    for piece in [records] if isinstance(records, Records) else records:
+    try:
+        pieces = iter([records] if isinstance(records, Records) else records)
+    except TypeError as error:
+        raise ArgumentTypeError(f"records must be Records, got {shown(records)}") from error
+    for piece in pieces:
         if not isinstance(piece, Records):
             raise ArgumentTypeError(f"records must be Records, got {type(piece).__name__}")
         if piece.schema.name != schema:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from bayesrisk import _validation as check
 from bayesrisk._files.parse import check_held, named
 from bayesrisk._files.text import TextStream, check_ratio
 from bayesrisk.exceptions import DataError
@@ -141,7 +142,7 @@ def _member(archive: zipfile.ZipFile, member: str, name: str) -> zipfile.ZipInfo
 
 def list_sources(path: str | Path) -> list[Source]:
     """Return the files of a folder, the members of an archive, or the file itself."""
-    place = Path(path)
+    place = check.path(path, "path")
     with named(str(place)):
         if place.is_dir():
             return [Source(file) for file in sorted(place.iterdir()) if file.is_file()]
@@ -160,7 +161,7 @@ def check_length(path: str | Path) -> None:
     Of what is compressed by itself only the shortest length is known, its own; what is not there,
     or is a folder, is for others to look at.
     """
-    place = Path(path)
+    place = check.path(path, "path")
     with named(str(place)):
         if not place.is_file():
             return
@@ -183,8 +184,10 @@ def find_source(path: str | Path, match: Callable[[str], bool], what: str) -> So
 
 def one_source(path: str | Path, *endings: str) -> Source:
     """Return a file as it is, or the only member of an archive or folder with such an ending."""
-    place = Path(path)
-    if place.is_dir() or place.suffix.lower() == ".zip":
+    place = check.path(path, "path")
+    with named(str(place)):
+        several = place.is_dir() or place.suffix.lower() == ".zip"
+    if several:
         return find_source(place, lambda base: base.endswith(endings), " or ".join(endings))
     return list_sources(place)[0]
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bayesrisk import _validation as check
 from bayesrisk._files.parse import all_of
 from bayesrisk.exceptions import DataError
 from bayesrisk.tables import PublishedTables, Workload
@@ -42,7 +43,7 @@ def combined(
     pieces: Iterable[PublishedTables], workload: Workload, path: str | Path
 ) -> PublishedTables:
     """Return the tables of all pieces of a file; no place may be in two of them."""
-    held = all_of(pieces, _bytes, str(path))
+    held = all_of(pieces, _bytes, str(check.path(path, "path")))
     geoids, counts = {}, {}
     for level in workload.levels:
         places = np.concatenate([piece.geoids[level] for piece in held])

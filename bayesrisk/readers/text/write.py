@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from bayesrisk import _files
+from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError
 
 __all__ = ["new_file", "write_rows", "write_table"]
@@ -16,7 +17,7 @@ __all__ = ["new_file", "write_rows", "write_table"]
 
 def new_file(path: str | Path) -> AbstractContextManager[BinaryIO]:
     """Open a file that takes its name only once all is written."""
-    return _files.whole_file(path, new=True)
+    return _files.whole_file(check.path(path, "path"), new=True)
 
 
 def write_rows(stream: BinaryIO, table: Any, *, delimiter: str = ",", quotes: bool = False) -> None:

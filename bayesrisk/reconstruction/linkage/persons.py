@@ -54,7 +54,7 @@ class Persons:
     source: str
 
     def __post_init__(self) -> None:
-        check.frame(self.frame, self.source)
+        check.frame(self.frame, f"{check.text(self.source, 'source')}: frame")
         found: dict[str, Any] = {}
         for name in _NAMES:
             if name not in self.frame:

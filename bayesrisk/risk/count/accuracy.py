@@ -127,7 +127,7 @@ def decision_accuracy(
     """
     precision = check.cell_precision(rho, sigma2, sensitivity)
     p = check.probability(prior, "prior")
-    check.broadcast(rho=precision, prior=p)
-    noise, threshold = DiscreteGaussian(0.5 / precision), threshold_offset(precision, p)
+    check.broadcast(prior=p, **{check.NOISE: precision})
+    noise, threshold = DiscreteGaussian.from_rho(precision), threshold_offset(precision, p)
     found, cleared = noise.sf(threshold - 2.0), noise.cdf(threshold - 1.0)
     return combine(p, np.asarray(found), np.asarray(cleared))

@@ -82,7 +82,7 @@ def marginal_risk(
     """
     precision = check.cell_precision(rho, sigma2, sensitivity)
     p = check.probability(prior, "prior")
-    check.broadcast(rho=precision, prior=p)
+    check.broadcast(prior=p, **{check.NOISE: precision})
     # Beyond these the ratio is 1, or 1 / p, in double precision.
     return check.answer(_kernels.marginal_ratio(np.clip(precision, 1e-200, 1e100), p))
 
@@ -185,8 +185,8 @@ def correct_decision_probability(
     """
     precision = check.cell_precision(rho, sigma2, sensitivity)
     p = check.probability(prior, "prior")
-    check.broadcast(rho=precision, prior=p)
-    return DiscreteGaussian(0.5 / precision).sf(threshold_offset(precision, p) - 2.0)
+    check.broadcast(prior=p, **{check.NOISE: precision})
+    return DiscreteGaussian.from_rho(precision).sf(threshold_offset(precision, p) - 2.0)
 
 
 def compose_risk(*risks: ArrayLike) -> FloatAnswer:

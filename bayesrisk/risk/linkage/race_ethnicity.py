@@ -80,7 +80,7 @@ def _counted(
     records: pd.DataFrame | Persons, *, adults: bool
 ) -> tuple[list[str], NDArray[np.int64]]:
     columns = ("block", *(("age",) if adults else ()), "race", "hisp")
-    frame = person_frame(records, columns=columns, source="source")
+    frame = person_frame(records, columns=columns, source="source" + ", adults" * adults)
     # A block where only children live stays in the list of places, with counts of zero.
     block, blocks = pd.factorize(frame["block"], sort=True)
     cells = block * CELLS + race_ethnicity(frame)

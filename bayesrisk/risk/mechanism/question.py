@@ -17,6 +17,8 @@ from bayesrisk.tables import Workload
 __all__ = ["MechanismOptions", "MechanismQuestion"]
 
 METHODS = ("auto", "closed-form", "simulated")
+#: Releases that are drawn in one go: the error of a mean of so many is a thousandth of one's.
+MAX_RELEASES = 10**6
 Alternative = Mapping[str, Any] | None
 
 
@@ -65,10 +67,16 @@ class MechanismQuestion:
     def __post_init__(self) -> None:
         if not isinstance(self.workload, Workload):
             raise ArgumentTypeError(f"workload must be a Workload, got {shown(self.workload)}")
-        if isinstance(self.alternatives, Mapping) or not isinstance(self.alternatives, Sequence):
+        named = isinstance(self.alternatives, (Mapping, str, bytes))
+        if named or not isinstance(self.alternatives, Sequence):
             raise ArgumentTypeError(
                 f"alternatives must be a sequence, got {shown(self.alternatives)}"
             )
+        for one in self.alternatives:
+            if one is not None and not isinstance(one, Mapping):
+                raise ArgumentTypeError(
+                    f"alternatives must be None (absent) or columns with values, got {shown(one)}"
+                )
         if not self.alternatives:
             raise ArgumentError("alternatives must have at least one hypothesis, got none")
         self.tables()
@@ -127,7 +135,8 @@ class MechanismQuestion:
             If there are not as many beliefs as hypotheses.
         """
         alternatives = len(self.alternatives)
-        if np.ndim(self.prior) == 0:
+        given = check.real_array(self.prior, "prior")
+        if given.ndim == 0:
             p = float(check.probability(self.prior, "prior"))
             if alternatives != 1:
                 raise ShapeError(
@@ -182,7 +191,7 @@ class MechanismOptions:
 
     def __post_init__(self) -> None:
         check.choice(self.method, "method", METHODS)
-        check.integer(self.utility_draws, "utility_draws", lower=2)
+        check.integer(self.utility_draws, "utility_draws", lower=2, upper=MAX_RELEASES)
         check.scalar(self.confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
         check.scalar(self.smoothing, "smoothing", lower=0.0, bounds="()")
         check.function(self.progress, "progress")

@@ -14,6 +14,7 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.mechanism._simulation import Drawing
+from bayesrisk.risk.mechanism.question import MAX_RELEASES
 from bayesrisk.tables import (
     Microdata,
     PublishedTables,
@@ -57,7 +58,7 @@ def release_utility(
     workload : Workload
         Published tables.
     draws : int
-        Releases, at least 2.
+        Releases, 2 to 1,000,000.
     rng : Generator or int
         Source of randomness; release i has stream i of one seed taken from it.
     progress : callable, optional
@@ -115,7 +116,7 @@ def utility_and_spec(
         raise ArgumentTypeError(f"mechanism must have spec and release(), got {shown(mechanism)}")
     if not isinstance(workload, Workload):
         raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
-    draws = check.integer(draws, "draws", lower=2)
+    draws = check.integer(draws, "draws", lower=2, upper=MAX_RELEASES)
     check.function(progress, "progress")
     seed = int(generator(rng).integers(2**63))
     data = read_microdata(population, "population")

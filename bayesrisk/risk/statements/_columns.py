@@ -41,7 +41,7 @@ def ratio_of(posterior: NDArray[np.float64], prior: NDArray[np.float64]) -> NDAr
 
 def checked(statements: pd.DataFrame) -> pd.DataFrame:
     """Return statements with all columns in their order and types, every value in range."""
-    check.frame(statements, "statements", REQUIRED)
+    check.frame(statements, "frame of statements", REQUIRED)
     if not statements.columns.is_unique:
         twice = statements.columns[statements.columns.duplicated()][0]
         raise DataError(f"statements: column {shown(twice)}: must be there once")

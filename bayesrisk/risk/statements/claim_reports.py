@@ -49,7 +49,7 @@ def claim_examples(found: Claims, *, n: int = 5, readable: str | None = "here") 
     """
     if not isinstance(found, Claims):
         raise ArgumentTypeError(f"found must be Claims, got {type(found).__name__}")
-    check.integer(n, "n", lower=1)
+    n = check.integer(n, "n", lower=1)
     single = found.to_frame(readable=readable)
     single = single[single["multiplicity"] == 1]
     order = single.sort_values(["n_columns", "n_needed"], ascending=False, kind="stable")

@@ -1,0 +1,175 @@
+"""What hostile calls did before: each cause once, by the argument that the error names now."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from fuzz.calls import _is_called, _is_nan
+from fuzz.file_kinds import P1, people, tables
+
+import bayesrisk as br
+from bayesrisk import experiments, mechanisms, plotting, readers, risk
+from bayesrisk.readers.text.places import state_code
+
+FRAME = pd.DataFrame({"levels": [2, 1], "prior": 0.3, "marginal_posterior": 0.4}).assign(
+    marginal_risk=1.2
+)
+BY_RHO = br.block_risk(1, rho=[0.1, 0.2], prior=0.5).to_frame().assign(rho=[0.1, 0.2])
+CURVES = pd.DataFrame({"k": [1], "precision": 1.0, "recall": 1.0, "match_rate": 0.5}).assign(
+    protection="none", key="hud", unique=True, baseline=0.1
+)
+MAPS = pd.DataFrame({"block": [0], "group": 0, "siblings": 0, "decision": 1}).assign(
+    decision_without=0, change="elsewhere"
+)
+GROUPS = pd.DataFrame({"group_count": [1], "value": 0.5, "without_hierarchy": 0.5})
+COVERAGE = pd.DataFrame({"columns": [1], "claims": 1})
+RATIOS = pd.DataFrame({"attack": ["a"], "protection": "b", "status": "proved", "ratio": 2.0})
+NOISY = pd.DataFrame({"risk_ratio": [1.0, 2.0], "cells": [2, 1]}).assign(
+    expected_known=1.0, error_known=1.0, expected_one_more=1.0, error_one_more=1.0
+)
+TREE = br.Tree.from_frame(
+    pd.DataFrame({"node": ["g"], "parent": [""], "noisy_count": [3], "rho": [0.1]})
+)
+LONG = "9" * 100_000
+ARRAY = np.ma.masked_array([1, 2, 3], mask=[0, 1, 0])
+
+
+def sample(**changes):
+    return br.sample_tree(
+        TREE, **{"leaf_prior": "flat", "rng": 1, "draws": 4, "warmup": 1, "chains": 1} | changes
+    )
+
+
+def linked(**changes):
+    given = {"attackers": {"a": "known.csv"}, "truth": "truth.csv", "seed": 1} | changes
+    return experiments.write_reidentification("records", given.pop("output", "out"), **given)
+
+
+def measured(**changes):
+    given = {"source": "nmf", "output": "risk.parquet", "prior": 0.5} | changes
+    return experiments.noisy_measurement_risk(given.pop("source"), given.pop("output"), **given)
+
+
+#: What the message must name, and the call.
+CALLS = {
+    # Figures: what is no frame, no mapping, no sequence.
+    "frame of a figure": ("frame", lambda: plotting.plot_levels(0.5)),
+    "frame by its name": ("curves", lambda: plotting.plot_majority([1])),
+    "a column of it": ("by_rho", lambda: plotting.plot_postprocessing(FRAME, FRAME)),
+    "axes of any length": (
+        "ax",
+        lambda: plotting.plot_levels(FRAME, ax=np.broadcast_to(0.5, (2**20, 2**20))),
+    ),
+    "budgets": ("budgets", lambda: plotting.plot_marginal_risk(BY_RHO, budgets=[1])),
+    "a budget": ("budgets", lambda: plotting.plot_marginal_risk(BY_RHO, budgets={"a": "x"})),
+    "maps": ("maps", lambda: plotting.plot_decision_map(3)),
+    "a change that is none": ("maps", lambda: plotting.plot_decision_map(MAPS)),
+    "quantity": ("quantity", lambda: plotting.plot_group_count(GROUPS, quantity=[[1]])),
+    "priors": ("priors", lambda: plotting.plot_claims(COVERAGE, 3)),
+    "comparable": ("comparable", lambda: plotting.plot_statements(RATIOS, comparable=3.0)),
+    "utility": ("utility", lambda: plotting.plot_mechanisms(FRAME, utility=np.ones((2, 3)))),
+    "thresholds": ("thresholds", lambda: plotting.plot_noisy_measurements(NOISY, slice(None))),
+    "unique": (
+        "unique",
+        lambda: plotting.plot_occupancy_linkage(CURVES, key="hud", unique=np.array([1, "a"])),
+    ),
+    "labels": ("labels", lambda: plotting.plot_trace(sample(), labels=[[1]])),
+    "labels without end": ("labels", lambda: plotting.plot_trace(sample(), labels=iter(int, 1))),
+    "private": (
+        "private",
+        lambda: plotting.save_figure(plotting.plot_levels(FRAME), "a", private=ARRAY),
+    ),
+    "drawn": ("drawn", lambda: plotting.figure_of(3)),
+    # Readers and writers.
+    "path of a reader": ("path", lambda: readers.read_ppmf([None])),
+    "path of a folder": ("path", lambda: list(readers.iter_sf1(1j, workload=P1))),
+    "path in the message": ("path", lambda: readers.read_sf1([[]], workload=P1)),
+    "path too long": (f"{LONG}: cannot", lambda: list(readers.iter_record_form(LONG))),
+    "folder too long": ("cannot be read", lambda: experiments.read_results(LONG)),
+    "noisy folder too long": ("cannot be read", lambda: readers.NoisyMeasurements.open(LONG)),
+    "ddi": ("ddi", lambda: list(readers.iter_ipums_1940("a.dat", ddi=range(3)))),
+    "codebook": ("codebook", lambda: readers.read_nhgis("a.csv", workload=P1, codebook=1)),
+    "state": ("state", lambda: state_code(ARRAY)),
+    "workload of a reader": ("workload", lambda: readers.read_nhgis("a.csv", workload=3)),
+    "path of a writer": ("path", lambda: readers.write_ppmf(people(), 1.5, vintage="2020")),
+    "path with a zero": ("path", lambda: readers.write_sf1(tables(), "a\0b")),
+    "records of a writer": ("records", lambda: readers.write_record_form(np.array(1), "a.csv")),
+    "tables of a writer": ("tables", lambda: readers.write_nhgis({}, "a.zip")),
+    "described": ("described", lambda: readers.write_nhgis(tables(), "a.zip", described=ARRAY)),
+    "frame of a writer": ("frame", lambda: readers.write_hud(3.5, "a.csv")),
+    "pieces of a writer": ("frame", lambda: readers.write_hud([1], "a.csv")),
+    # Studies.
+    "output": ("output", lambda: measured(output=1j)),
+    "source": ("source", lambda: measured(source=np.ones(1))),
+    "exceeds": ("exceeds", lambda: measured(exceeds=np.array(1))),
+    "progress": ("progress", lambda: measured(progress=re)),
+    "query": ("query", lambda: measured(query=pd.NaT)),
+    "output of a report": ("output", lambda: linked(output=[])),
+    "attackers": ("attackers", lambda: linked(attackers=FRAME)),
+    "truth": ("truth", lambda: linked(truth=np.ones(2))),
+    "swap_rate": ("swap_rate", lambda: experiments.OccupancyConfig((1,), swap_rate=10**400)),
+    "config": ("config document", lambda: experiments.parse_config({"a": 1})),
+    # Numbers, and what they are made of.
+    "sensitivity of a tree": (
+        "sensitivity",
+        lambda: br.Tree.from_frame(pd.DataFrame({"node": ["g"], "parent": "", "rho": 0.1}).assign(
+            noisy_count=1), sensitivity=1e308),
+    ),
+    "shapes": ("sensitivity", lambda: br.inference.decision_threshold(
+        rho=0.1, prior=[0.5, 0.1], sensitivity=np.ones((2, 3)))),
+    "scale": ("sensitivity", lambda: br.DiscreteLaplace.from_epsilon(1, sensitivity=1e308)),
+    "sigma2": ("rho", lambda: br.DiscreteGaussian.from_rho(1e-320)),
+    "too little noise": ("sensitivity", lambda: br.correct_decision_probability(
+        rho=1.0, prior=0.5, sensitivity=2**63 - 1)),
+    "name of a number": ("name", lambda: br.accounting.exact_number("x", name=["a"])),
+    "bounds of a law": ("lower", lambda: br.distributions.TruncatedLaw(
+        br.DiscreteGaussian(1.0), float("inf"), float("inf"))),
+    "spec": ("spec", lambda: br.simulate_population("x", rng=1)),
+    "document": ("document", lambda: br.MechanismSpec.from_dict({})),
+    "universe": ("universe", lambda: mechanisms.BottomUp(
+        sensitivity="add-remove", allocation="das-2020", universe=3)),
+    "allocation": ("allocation", lambda: br.make_mechanism(
+        "discrete-gaussian", sensitivity="add-remove", allocation="x")),
+    "alternatives": ("alternatives", lambda: risk.MechanismQuestion(
+        P1, observed=[("block", "P1")], alternatives="abc", prior=0.2)),
+    "prior in itself": ("prior", lambda: risk.MechanismQuestion(
+        P1, observed=[("block", "P1")], alternatives=[None], prior=[[1], [1, 2]])),
+    "error": ("error", lambda: br.Estimate.normal(
+        1.0, error=1e308, confidence=0.95, method="sampled")),
+    "factors": ("factors", lambda: br.tables.Table("sex", ("a", "b"), {1: 2})),
+    "nodes": ("nodes", lambda: sample(nodes=[3])),
+    "adults": ("adults", lambda: risk.race_ethnicity_counts(
+        pd.DataFrame({"block": [], "race": [], "hisp": []}), adults=True)),
+    "releases without number": ("utility_draws", lambda: risk.MechanismOptions(
+        utility_draws=2**31)),
+    "source of records": ("source", lambda: br.Records.from_frame(
+        people().to_frame(), schema=people().schema, source=[[]])),
+    "statements": ("frame", lambda: br.Statements(3)),
+    "persons": ("frame", lambda: br.reconstruction.Persons(3, "my file")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_is_refused_is_named(name):
+    argument, call = CALLS[name]
+    with pytest.raises(br.BayesRiskError) as caught:
+        call()
+    assert argument in str(caught.value)
+
+
+def test_numbers_of_examples_may_be_of_any_whole_type():
+    release = br.Identity().release(people(), workload=br.Workload.named("sf1-block"), rng=1)
+    found = br.reconstruction.make_attack("claims", columns=["sex", "age"]).run(release)
+    expected = risk.claim_examples(found, n=1)
+    pd.testing.assert_frame_equal(risk.claim_examples(found, n=np.array(1)), expected)
+
+
+def test_answers_to_calls_are_judged():
+    assert _is_called("x", "x: no such file")
+    assert _is_called({"a": 1}, "a must be a DataFrame")
+    assert not _is_called("x", "rho must be 1")
+    assert _is_nan(float("nan"))
+    assert _is_nan(np.array([1.0, np.nan]))
+    assert not _is_nan(np.array([1.0]))
+    assert not _is_nan("nan")
