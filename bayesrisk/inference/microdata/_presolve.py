@@ -61,8 +61,8 @@ class SmallSystem:
         return np.array([p.size - 1 for p in self.priors], np.int64)
 
 
-def presolve(system: MicrodataSystem) -> SmallSystem:
-    """Return the small system.
+def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem, sp.csr_array]:
+    """Return the small system, and functions of the unknowns (functions, unknowns) over groups.
 
     Raises
     ------
@@ -78,7 +78,8 @@ def presolve(system: MicrodataSystem) -> SmallSystem:
     zero = rows.hard & (rows.given == 0)
     alive = mass > 0.0
     alive[np.unique(rows.matrix[np.flatnonzero(zero), :].indices)] = False
-    group, first = _equal_columns(rows.matrix, alive)
+    both = sp.csr_array(sp.vstack([rows.matrix, asked], format="csr"))
+    group, first = _equal_columns(both, alive)
     total = np.bincount(group[alive], mass[alive], minlength=first.size)
     weight = np.zeros(mass.size)
     weight[alive] = mass[alive] / total[group[alive]]
@@ -107,9 +108,10 @@ def presolve(system: MicrodataSystem) -> SmallSystem:
         log_prior(m, int(t), dirichlet=prior.concentration is not None)
         for m, t in zip(total, top, strict=True)
     )
-    return SmallSystem(
+    small = SmallSystem(
         group, weight, rows.matrix, rows.hard, rows.given, tuple(soft), priors, total, constant
     )
+    return small, sp.csr_array(sp.csc_array(asked)[:, first], dtype=np.int64)
 
 
 def log_prior(mass: float, top: int, *, dirichlet: bool) -> FloatArray:

@@ -8,7 +8,7 @@ a weighted sum of unknowns.  A row is *hard* where the release states the sum, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -221,7 +221,13 @@ class Rows:
 
 
 def system_of(
-    release: Release, *, level: str, place: str, prior: RecordPrior, finest: str | None = None
+    release: Release,
+    *,
+    level: str,
+    place: str,
+    prior: RecordPrior,
+    finest: str | None = None,
+    apart: Sequence[Table] = (),
 ) -> MicrodataSystem:
     """Return the system of a place: what its tables, and those of the places inside, say.
 
@@ -235,6 +241,8 @@ def system_of(
         Prior of the records of every finest place.
     finest : str, optional
         Level of the finest places; by default the finest level that has a table.
+    apart : sequence of Table
+        Tables that are not published, whose cells the classes shall tell apart all the same.
 
     Returns
     -------
@@ -268,7 +276,8 @@ def system_of(
         if geography.rank(level) <= geography.rank(other) <= geography.rank(bottom)
     ]
     places = _inside(tables.geoids[bottom], place)
-    classes = classes_of(schema, [t for other in levels for t in workload.at(other).values()])
+    told = [t for other in levels for t in workload.at(other).values()]
+    classes = classes_of(schema, [*told, *apart])
     if classes.size * len(places) > MAX_UNKNOWNS:
         raise ArgumentError(
             f"place must have at most {MAX_UNKNOWNS} unknown counts, got "

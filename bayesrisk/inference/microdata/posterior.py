@@ -1,0 +1,374 @@
+"""The law of the records of a place given a release, and answers to questions about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from bayesrisk import _validation as check
+from bayesrisk._random import Seed
+from bayesrisk._show import displayed
+from bayesrisk._types import FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.inference.microdata import _people, _people_kernels
+from bayesrisk.inference.microdata._exact import TooManyPoints, weigh
+from bayesrisk.inference.microdata._lattice_chain import LatticeChain
+from bayesrisk.inference.microdata._presolve import presolve
+from bayesrisk.inference.microdata.prior import RecordPrior
+from bayesrisk.inference.microdata.questions import Question, of_classes
+from bayesrisk.inference.microdata.system import MicrodataSystem, system_of
+from bayesrisk.inference.sampling.arviz_io import chain_numbers
+from bayesrisk.inference.sampling.chains import Samples, run_chains, spawn, standard_error
+from bayesrisk.release import Release
+
+__all__ = ["MicrodataPosterior", "microdata_posterior"]
+
+ENGINES = ("auto", "exact", "people", "lattice")
+_MAX_POINTS = 10**7
+_MAX_EXACT = 2**16
+_ESS, _RHAT = 400.0, 1.01
+
+
+@displayed
+@dataclass(frozen=True)
+class MicrodataPosterior:
+    """What a release says about the records of a place.
+
+    Attributes
+    ----------
+    answers : pandas.DataFrame
+        One row for each question: ``question``, ``prior``, ``posterior``, ``error`` (0 where it
+        is exact), ``lower``, ``upper`` (the 95 % interval of the Monte Carlo error), ``status``
+        (``exact``, ``sampled``, or ``undecided`` where chains do not agree: there is no posterior
+        then), ``r_hat`` and ``ess``.
+    expected : pandas.DataFrame
+        One row for each class of records that may be there: ``place``, a column for each
+        attribute (its codes, ``a-b`` for a range), and ``expected``, the posterior mean of their
+        number.
+    engine : str
+        ``exact``, ``people`` or ``lattice``.
+    reason : str
+        Why this engine.
+    points : int
+        Points that were weighed, of an exact law; 0 else.
+    samples : Samples or None
+        Draws of the numbers that questions are about, for ArviZ; None where the law is exact.
+    """
+
+    answers: pd.DataFrame
+    expected: pd.DataFrame
+    engine: str
+    reason: str
+    points: int
+    samples: Samples | None
+
+    def _answer(self) -> list[str]:
+        lines = [f"{len(self.answers)} questions answered, {self.engine}: {self.reason}."]
+        for row in self.answers.head(6).itertuples():
+            lines.append(f"{row.question}: {row.posterior:.4g} ({row.status}), before {row.prior:.4g}")
+        return lines
+
+
+def microdata_posterior(
+    release: Release,
+    questions: Sequence[Question],
+    *,
+    level: str,
+    place: str,
+    prior: RecordPrior,
+    engine: str = "auto",
+    rng: Seed | None = None,
+    draws: int = 1000,
+    chains: int = 4,
+) -> MicrodataPosterior:
+    r"""Return what a release says about the records of a place.
+
+    The unknown counts x of all kinds of records in the finest places have the law
+
+    .. math:: P(x \mid R) \propto P(x) \prod_q L_q(R_q \mid (A x)_q),
+
+    with the prior of :class:`RecordPrior` and, for each published cell q, the likelihood that the
+    spec of the release names: true counts, independent noise or rounding.  A withheld count says
+    nothing here.
+
+    Parameters
+    ----------
+    release : Release
+        Tables with their likelihoods.
+    questions : sequence of Question
+        What is asked.
+    level, place : str
+        The place; its own tables and those of the places inside are used.
+    prior : RecordPrior
+        Prior of the records of every finest place.
+    engine : {"auto", "exact", "people", "lattice"}
+        ``exact`` visits every x that has a weight.  ``people`` is a chain over lists of people,
+        for noisy counts; ``lattice`` one on the x that agree with exact counts.  ``auto`` takes
+        the first that can do it.
+    rng : Generator, int or other seed, optional
+        For the chains.
+    draws, chains : int
+        Draws kept of each chain, after as many that are discarded; number of chains, >= 2.
+
+    Returns
+    -------
+    MicrodataPosterior
+        Answers with their errors.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, or a table has no likelihood in closed form.
+    DataError
+        If the prior forbids what was released, or the tables contradict each other.
+
+    Notes
+    -----
+    Errors: exact laws to about 1e-12, relative.  Draws are thinned by about one proposal for each
+    person (or one step for each move), so that the error of a mean of draws is its Monte Carlo
+    standard error, from the effective number of draws.  An answer has status ``undecided`` unless
+    the rank-normalised R-hat is at most 1.01 and bulk and tail effective sizes are at least 400.
+    """
+    asked = check.instances(questions, Question, "questions")
+    check.instance(release, Release, "release")
+    check.instance(prior, RecordPrior, "prior")
+    check.choice(engine, "engine", ENGINES)
+    apart = [t for q in asked for t in q.tables(prior.schema)]
+    system = system_of(release, level=level, place=place, prior=prior, apart=apart)
+    functions = _functions(asked, system)
+    if engine == "exact" or (engine == "auto" and _may_be_exact(system)):
+        try:
+            return _exact(system, asked, functions)
+        except TooManyPoints:
+            if engine == "exact":
+                raise ArgumentError(
+                    f"engine must be another for this place: more than {_MAX_POINTS} points"
+                ) from None
+    check.integer(chains, "chains", lower=2, upper=2**10)
+    check.integer(draws, "draws", lower=4, upper=10**7)
+    if rng is None:
+        raise ArgumentError("rng must be given: this place needs a chain")
+    people = _people.suits(system)
+    if engine == "people" and not people:
+        raise ArgumentError("engine 'people' must have no exact counts but numbers of people")
+    use = _people_chains if engine == "people" or (engine == "auto" and people) else _lattice_chains
+    return use(system, asked, functions, rng, draws, chains)
+
+
+def _functions(asked: Sequence[Question], system: MicrodataSystem) -> sp.csr_array:
+    """Return two linear functions of the unknowns for each question: what it counts, among what."""
+    places = [str(p) for p in system.places]
+    rows = []
+    for question in asked:
+        where = of_classes(question.where, system.classes)
+        group = of_classes(question.among or {}, system.classes)
+        member = np.ones(len(places), np.int64)
+        if question.place is not None:
+            check.choice(question.place, "place", tuple(places))
+            member = np.array([p == question.place for p in places], np.int64)
+        for values in (where * group, group):
+            rows.append(sp.csr_array(np.kron(member, values)[None, :]))
+    return sp.csr_array(sp.vstack(rows, format="csr"), dtype=np.int64)
+
+
+def _may_be_exact(system: MicrodataSystem) -> bool:
+    """Return whether a search is worth a try: a wide system with noisy counts never ends."""
+    return system.size <= _MAX_EXACT
+
+
+def _exact(
+    system: MicrodataSystem, asked: Sequence[Question], functions: sp.csr_array
+) -> MicrodataPosterior:
+    small, over_groups = presolve(system, functions)
+    law = weigh(small, over_groups, _MAX_POINTS)
+    means = np.array([np.arange(p.size) @ p for p in law.answers])
+    values = []
+    for i, question in enumerate(asked):
+        pmf = law.answers[2 * i]
+        if question.at_least is not None:
+            values.append(float(pmf[question.at_least :].sum()))
+        elif question.among is not None:
+            values.append(_ratio(means[2 * i], means[2 * i + 1], question))
+        else:
+            values.append(float(means[2 * i]))
+    group_mean = np.array([np.arange(p.size) @ p for p in law.laws])
+    expected = np.where(small.group >= 0, small.weight * group_mean[small.group], 0.0)
+    answers = pd.DataFrame(
+        {
+            "question": [str(q) for q in asked],
+            "prior": [_prior_of(q, system) for q in asked],
+            "posterior": values,
+            "error": 0.0,
+            "lower": values,
+            "upper": values,
+            "status": "exact",
+            "r_hat": np.nan,
+            "ess": np.nan,
+        }
+    )
+    reason = f"all {law.points:,} points were weighed"
+    return MicrodataPosterior(
+        answers, _expected(system, expected), "exact", reason, law.points, None
+    )
+
+
+def _ratio(part: float, whole: float, question: Question) -> float:
+    if not whole > 0.0:
+        raise ArgumentError(f"among must leave somebody, got nobody for {question}")
+    return float(part / whole)
+
+
+def _people_chains(
+    system: MicrodataSystem,
+    asked: Sequence[Question],
+    functions: sp.csr_array,
+    rng: Seed,
+    draws: int,
+    chains: int,
+) -> MicrodataPosterior:
+    of = _people.people_model(system)
+    thin = max(100, int(of.likely.sum()))
+    generators, origin = spawn(rng, chains)
+    counts = np.empty((chains, draws, functions.shape[0]), np.int64)
+    means = np.zeros((chains, system.size))
+
+    def begin(chain: int) -> Any:
+        own = generators[chain]
+        state = _people.first_state(of, own)
+
+        def step(discard: int, out: IntArray) -> None:
+            _people_kernels.go(own, of.model, state, discard * thin)
+            for row in out:
+                _people_kernels.go(own, of.model, state, thin)
+                flat = state.x.ravel()
+                row[:] = functions @ flat
+                means[chain] += flat
+
+        return step
+
+    run_chains(begin, counts, draws, None)
+    reason = "counts are noisy"
+    return _sampled(system, asked, counts, means / draws, "people", reason, origin)
+
+
+def _lattice_chains(
+    system: MicrodataSystem,
+    asked: Sequence[Question],
+    functions: sp.csr_array,
+    rng: Seed,
+    draws: int,
+    chains: int,
+) -> MicrodataPosterior:
+    small, over_groups = presolve(system, functions)
+    generators, origin = spawn(rng, chains + 1)
+    chain_of = LatticeChain(small, chains, generators[-1])
+    identity = sp.csr_array(sp.eye_array(small.matrix.shape[1], dtype=np.int64))
+    everything = sp.csr_array(sp.vstack([over_groups, identity], format="csr"))
+    counts = np.empty((chains, draws, everything.shape[0]), np.int64)
+    run_chains(lambda c: chain_of.step(c, generators[c], everything), counts, draws, None)
+    n = functions.shape[0]
+    groups = counts[:, :, n:].mean(axis=1)
+    means = np.where(small.group >= 0, small.weight * groups[:, small.group], 0.0)
+    reason = "some counts are exact, and there are too many points to visit"
+    return _sampled(system, asked, counts[:, :, :n].copy(), means, "lattice", reason, origin)
+
+
+def _sampled(
+    system: MicrodataSystem,
+    asked: Sequence[Question],
+    counts: IntArray,
+    means: FloatArray,
+    engine: str,
+    reason: str,
+    origin: Any,
+) -> MicrodataPosterior:
+    """Return the answers of draws: those that chains disagree about are undecided."""
+    rows = []
+    labels = []
+    tracked = []
+    for i, question in enumerate(asked):
+        part, whole = counts[:, :, 2 * i], counts[:, :, 2 * i + 1]
+        if question.at_least is not None:
+            value, draws = float(np.mean(part >= question.at_least)), part >= question.at_least
+        elif question.among is not None:
+            value = _ratio(float(part.mean()), float(whole.mean()), question)
+            # Linearised: the error of a ratio of means is that of these draws.
+            draws = value + (part - value * whole) / whole.mean()
+        else:
+            value, draws = float(part.mean()), part
+        tracked.append((np.asarray(draws, float), value))
+        labels.append(str(question))
+        rows.append(value)
+    frame = _diagnosed(tracked)
+    frame.insert(0, "question", labels)
+    frame.insert(1, "prior", [_prior_of(q, system) for q in asked])
+    samples = Samples(
+        counts=counts,
+        target=None,
+        labels=tuple(f"{label}{end}" for label in labels for end in ("", " (of)")),
+        dimension="question",
+        sampler=f"{engine} chain of records",
+        warmup=counts.shape[1],
+        spec={"questions": labels},
+        seed=origin,
+    )
+    return MicrodataPosterior(
+        frame, _expected(system, means.mean(axis=0)), engine, reason, 0, samples
+    )
+
+
+def _diagnosed(tracked: list[tuple[FloatArray, float]]) -> pd.DataFrame:
+    """Return value, error, interval, status, R-hat and effective size of draws."""
+    rows = []
+    for draws, value in tracked:
+        if np.all(draws == draws.flat[0]):
+            # Every chain, from its own start, said the same at every draw.
+            rows.append((value, 0.0, value, value, "sampled", np.nan, np.nan))
+            continue
+        found = chain_numbers(draws)
+        good = found.r_hat <= _RHAT and min(found.bulk, found.tail) >= _ESS
+        if not good:
+            rows.append((np.nan, np.nan, np.nan, np.nan, "undecided", found.r_hat, found.bulk))
+            continue
+        error = float(standard_error(draws))
+        low, high = value - 1.96 * error, value + 1.96 * error
+        rows.append((value, error, max(low, 0.0), high, "sampled", found.r_hat, found.bulk))
+    names = ["posterior", "error", "lower", "upper", "status", "r_hat", "ess"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _prior_of(question: Question, system: MicrodataSystem) -> float:
+    """Return the answer before the release: NaN for numbers of records nobody has stated."""
+    of, prior = system.classes, system.prior
+    mass = of.mass(prior.shares)
+    where, group = of_classes(question.where, of), of_classes(question.among or {}, of)
+    if question.among is None:
+        return float("nan")
+    return float((where * group) @ mass / (group @ mass))
+
+
+def _expected(system: MicrodataSystem, expected: FloatArray) -> pd.DataFrame:
+    """Return one row for each class that may be there."""
+    of = system.classes
+    kept = np.flatnonzero(expected > 0.0)
+    place, cls = np.divmod(kept, of.size)
+    frame = pd.DataFrame({"place": system.places[place]})
+    for name, bins in zip(of.schema.names, np.unravel_index(cls, of.shape), strict=True):
+        frame[name] = np.array(_codes(of, name))[bins]
+    return frame.assign(expected=expected[kept])
+
+
+def _codes(of: Any, name: str) -> list[str]:
+    """Return the codes of every bin of an attribute."""
+    attribute = of.schema.attribute(name)
+    told = []
+    for b in range(int(of.bins[name].max()) + 1):
+        codes = np.flatnonzero(of.bins[name] == b) + attribute.first
+        runs = np.split(codes, np.flatnonzero(np.diff(codes) > 1) + 1)
+        told.append(",".join(str(r[0]) if r.size == 1 else f"{r[0]}-{r[-1]}" for r in runs))
+    return told
