@@ -14,6 +14,7 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.inference.microdata import _lattice_kernels as kernels
 from bayesrisk.inference.microdata._lattice import kernel_basis, lattice, moves_of
 from bayesrisk.inference.microdata._presolve import SmallSystem
+from bayesrisk.inference.microdata._watch import Watch
 
 __all__ = ["LatticeChain"]
 
@@ -47,24 +48,26 @@ class LatticeChain:
         self._lattice = lattice(system, self.moves)
         longest = max((p.size for p in system.priors), default=1)
         self._work = longest + 1
+        self._soft = np.flatnonzero(~system.hard)
         self.thin = max(1, len(self.moves))
 
     def step(
-        self, chain: int, rng: np.random.Generator, asked: sp.csr_array
+        self, chain: int, rng: np.random.Generator, asked: sp.csr_array, watch: Watch
     ) -> Callable[[int, IntArray], None]:
         """Return what goes on with a chain: discards sweeps, then fills rows with answers."""
         x = self.starts[chain].copy()
         sums = np.asarray(self._system.matrix @ x, np.int64)
         work, tally = np.zeros(self._work), np.zeros(2, np.int64)
+        of = self._lattice
 
         def go(discard: int, out: IntArray) -> None:
-            if not len(self.moves):
-                out[:] = asked @ x
-                return
-            kernels.go(rng, self._lattice, x, sums, work, tally, discard * self.thin)
+            kernels.go(rng, of, x, sums, work, tally, discard * self.thin)
             for row in out:
-                kernels.go(rng, self._lattice, x, sums, work, tally, self.thin)
+                kernels.go(rng, of, x, sums, work, tally, self.thin)
                 row[:] = asked @ x
+                density = of.prior[of.prior_ptr[:-1] + x].sum()
+                density += of.soft[of.soft_ptr[self._soft] + sums[self._soft]].sum()
+                watch.note(chain, x, float(density))
 
         return go
 

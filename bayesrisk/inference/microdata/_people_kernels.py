@@ -326,6 +326,8 @@ def _exchange(rng: Any, of: Any, at: Any, one: int, two: int) -> bool:
 def go(rng: Any, of: Model, at: State, proposals: int) -> None:
     """Make so many proposals."""
     slots = of.slot_place.size
+    if slots == 0:
+        return
     for _ in range(proposals):
         u = rng.random()
         kind = 0

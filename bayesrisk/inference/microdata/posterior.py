@@ -22,7 +22,8 @@ from bayesrisk.inference.microdata._presolve import presolve
 from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.inference.microdata.questions import Question, of_classes
 from bayesrisk.inference.microdata.system import MicrodataSystem, system_of
-from bayesrisk.inference.sampling.arviz_io import chain_numbers
+from bayesrisk.inference.microdata._watch import Watch
+from bayesrisk.inference.sampling.arviz_io import ChainNumbers, chain_numbers
 from bayesrisk.inference.sampling.chains import Samples, run_chains, spawn, standard_error
 from bayesrisk.release import Release
 
@@ -193,10 +194,10 @@ def _exact(
         if question.at_least is not None:
             values.append(float(pmf[question.at_least :].sum()))
         elif question.among is not None:
-            values.append(_ratio(means[2 * i], means[2 * i + 1], question))
+            values.append(_ratio(means[2 * i], means[2 * i + 1]))
         else:
             values.append(float(means[2 * i]))
-    group_mean = np.array([np.arange(p.size) @ p for p in law.laws])
+    group_mean = np.array([*(np.arange(p.size) @ p for p in law.laws), 0.0])
     expected = np.where(small.group >= 0, small.weight * group_mean[small.group], 0.0)
     answers = pd.DataFrame(
         {
@@ -217,10 +218,9 @@ def _exact(
     )
 
 
-def _ratio(part: float, whole: float, question: Question) -> float:
-    if not whole > 0.0:
-        raise ArgumentError(f"among must leave somebody, got nobody for {question}")
-    return float(part / whole)
+def _ratio(part: float, whole: float) -> float:
+    """Return the share of a target's kind; NaN if nobody can be the target."""
+    return float(part / whole) if whole > 0.0 else float("nan")
 
 
 def _people_chains(
@@ -236,6 +236,7 @@ def _people_chains(
     generators, origin = spawn(rng, chains)
     counts = np.empty((chains, draws, functions.shape[0]), np.int64)
     means = np.zeros((chains, system.size))
+    watch = Watch(chains, draws, system.size, np.random.default_rng(0))
 
     def begin(chain: int) -> Any:
         own = generators[chain]
@@ -248,12 +249,13 @@ def _people_chains(
                 flat = state.x.ravel()
                 row[:] = functions @ flat
                 means[chain] += flat
+                watch.note(chain, flat, float(state.density[0]))
 
         return step
 
     run_chains(begin, counts, draws, None)
     reason = "counts are noisy"
-    return _sampled(system, asked, counts, means / draws, "people", reason, origin)
+    return _sampled(system, asked, counts, means / draws, watch, "people", reason, origin)
 
 
 def _lattice_chains(
@@ -265,17 +267,26 @@ def _lattice_chains(
     chains: int,
 ) -> MicrodataPosterior:
     small, over_groups = presolve(system, functions)
+    if not small.matrix.shape[1]:
+        return _exact(system, asked, functions)
     generators, origin = spawn(rng, chains + 1)
     chain_of = LatticeChain(small, chains, generators[-1])
+    if not len(chain_of.moves):  # the exact counts leave one point
+        return _exact(system, asked, functions)
     identity = sp.csr_array(sp.eye_array(small.matrix.shape[1], dtype=np.int64))
     everything = sp.csr_array(sp.vstack([over_groups, identity], format="csr"))
     counts = np.empty((chains, draws, everything.shape[0]), np.int64)
-    run_chains(lambda c: chain_of.step(c, generators[c], everything), counts, draws, None)
+    watch = Watch(chains, draws, small.matrix.shape[1], np.random.default_rng(0))
+    run_chains(
+        lambda c: chain_of.step(c, generators[c], everything, watch), counts, draws, None
+    )
     n = functions.shape[0]
     groups = counts[:, :, n:].mean(axis=1)
     means = np.where(small.group >= 0, small.weight * groups[:, small.group], 0.0)
     reason = "some counts are exact, and there are too many points to visit"
-    return _sampled(system, asked, counts[:, :, :n].copy(), means, "lattice", reason, origin)
+    return _sampled(
+        system, asked, counts[:, :, :n].copy(), means, watch, "lattice", reason, origin
+    )
 
 
 def _sampled(
@@ -283,6 +294,7 @@ def _sampled(
     asked: Sequence[Question],
     counts: IntArray,
     means: FloatArray,
+    watch: Watch,
     engine: str,
     reason: str,
     origin: Any,
@@ -296,15 +308,17 @@ def _sampled(
         if question.at_least is not None:
             value, draws = float(np.mean(part >= question.at_least)), part >= question.at_least
         elif question.among is not None:
-            value = _ratio(float(part.mean()), float(whole.mean()), question)
+            value = _ratio(float(part.mean()), float(whole.mean()))
             # Linearised: the error of a ratio of means is that of these draws.
-            draws = value + (part - value * whole) / whole.mean()
+            draws = value + (part - value * whole) / max(whole.mean(), 1e-300)
         else:
             value, draws = float(part.mean()), part
-        tracked.append((np.asarray(draws, float), value))
+        about = 1.0 if question.among is None else float(np.mean(whole > 0))
+        draws = np.zeros(part.shape) if np.isnan(value) else draws
+        tracked.append((np.asarray(draws, float), value, about))
         labels.append(str(question))
         rows.append(value)
-    frame = _diagnosed(tracked)
+    frame = _diagnosed(tracked, watch)
     frame.insert(0, "question", labels)
     frame.insert(1, "prior", [_prior_of(q, system) for q in asked])
     samples = Samples(
@@ -322,24 +336,33 @@ def _sampled(
     )
 
 
-def _diagnosed(tracked: list[tuple[FloatArray, float]]) -> pd.DataFrame:
+def _diagnosed(tracked: list[tuple[FloatArray, float, float]], watch: Watch) -> pd.DataFrame:
     """Return value, error, interval, status, R-hat and effective size of draws."""
+    seen = [chain_numbers(v) for v in watch.variables]
+    # Where nothing was seen to move, nothing is known.
+    agreed = bool(seen) and all(_good(n) for n in seen)
+    fewest = min((min(n.bulk, n.tail) for n in seen), default=0.0)
+    worst = max((n.r_hat for n in seen), default=np.nan)
     rows = []
-    for draws, value in tracked:
-        if np.all(draws == draws.flat[0]):
-            # Every chain, from its own start, said the same at every draw.
-            rows.append((value, 0.0, value, value, "sampled", np.nan, np.nan))
-            continue
-        found = chain_numbers(draws)
-        good = found.r_hat <= _RHAT and min(found.bulk, found.tail) >= _ESS
-        if not good:
-            rows.append((np.nan, np.nan, np.nan, np.nan, "undecided", found.r_hat, found.bulk))
-            continue
-        error = float(standard_error(draws))
-        low, high = value - 1.96 * error, value + 1.96 * error
-        rows.append((value, error, max(low, 0.0), high, "sampled", found.r_hat, found.bulk))
+    for draws, value, about in tracked:  # a share of the draws is about the question at all
+        moved = not np.all(draws == draws.flat[0])
+        found = chain_numbers(draws) if moved and np.isfinite(value) else None
+        r_hat, ess = (found.r_hat, found.bulk) if found else (worst, about * fewest)
+        if not agreed or not ess >= _ESS or (found and not _good(found)):
+            rows.append((np.nan, np.nan, np.nan, np.nan, "undecided", r_hat, ess))
+        elif found:
+            error = float(standard_error(draws))
+            low, high = max(value - 1.96 * error, 0.0), value + 1.96 * error
+            rows.append((value, error, low, high, "sampled", r_hat, ess))
+        else:  # so many effective draws, and none of them otherwise
+            rest = float(-np.expm1(np.log(0.05) / ess))
+            rows.append((value, 0.0, max(value - rest, 0.0), value + rest, "sampled", r_hat, ess))
     names = ["posterior", "error", "lower", "upper", "status", "r_hat", "ess"]
     return pd.DataFrame(rows, columns=names)
+
+
+def _good(numbers: ChainNumbers) -> bool:
+    return numbers.r_hat <= _RHAT and min(numbers.bulk, numbers.tail) >= _ESS
 
 
 def _prior_of(question: Question, system: MicrodataSystem) -> float:
