@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesrisk import MechanismSpec, PublishedTables, Release, Schema, Workload
-from bayesrisk.inference.microdata import RecordPrior
+from bayesrisk.inference import RecordPrior, RecordQuestion
 from bayesrisk.release import NoiseSpec, RoundingSpec, SuppressedCounts, TrueCounts
 from bayesrisk.tables import Attribute, Geography, Table
 
@@ -123,3 +123,29 @@ def _log_likelihood(law, released):
 
         return random
     return lambda s: 0.0 if s == released else -math.inf
+
+
+def questions(schema, n_places):
+    names = schema.names
+    where = {names[0]: [1]}
+    both = {names[0]: [0], names[-1]: [schema.attribute(names[-1]).last]}
+    asked = [
+        RecordQuestion(where),
+        RecordQuestion(both, at_least=1),
+        RecordQuestion({}, at_least=2),
+    ]
+    asked.append(RecordQuestion(where, among={names[-1]: [0, 1]}))
+    if n_places > 1:
+        asked += [RecordQuestion(where, place="101"), RecordQuestion(both, place="100", at_least=1)]
+    return asked
+
+
+def one_block(law, released, weights, most):
+    """Return a release of one table of one block, and the flat prior of up to ``most`` people."""
+    schema = Schema("people", (Attribute("kind", 3),), Geography("towns", ("block",), (1,)))
+    table = Table("T", tuple(f"T{q}" for q in range(len(weights))), {"kind": weights})
+    workload = Workload(schema, {("block", "T"): table})
+    tables = PublishedTables(workload, {"block": ["1"]}, {("block", "T"): np.array([released])})
+    size = np.full(most + 1, 1.0 / (most + 1))
+    prior = RecordPrior.uniform_data_sets(schema, size=size)
+    return Release(MechanismSpec("one", {}, {}, others=law), tables), prior

@@ -33,20 +33,20 @@ def log_prior(x, shares, concentration, size):
 
 
 def posterior(places, n_cells, shares, concentration, size, cells):
-    """Return [(weight, histograms of the places)], the weights with sum 1.
+    """Return pairs (weight, histograms of the places), the weights with sum 1.
 
     ``cells`` are published cells: (places that it covers, weight of a record of each schema cell,
     log likelihood of a true count).
     """
-    alone = [(x, log_prior(x, shares, concentration, size)) for x in histograms(n_cells, len(size) - 1)]
+    alone = [
+        (x, log_prior(x, shares, concentration, size)) for x in histograms(n_cells, len(size) - 1)
+    ]
     alone = [(x, value) for x, value in alone if value > -math.inf]
     found = []
     for chosen in itertools.product(alone, repeat=places):
         value = math.fsum(v for _, v in chosen)
         for covered, weights, log_likelihood in cells:
-            count = sum(
-                w * x for p in covered for w, x in zip(weights, chosen[p][0], strict=True)
-            )
+            count = sum(w * x for p in covered for w, x in zip(weights, chosen[p][0], strict=True))
             value += log_likelihood(count)
             if value == -math.inf:
                 break
@@ -55,4 +55,4 @@ def posterior(places, n_cells, shares, concentration, size, cells):
     best = max(value for value, _ in found)
     total = math.fsum(math.exp(value - best) for value, _ in found)
     log_evidence = best + math.log(total)
-    return [(math.exp(value - log_evidence), x) for value, x in found], log_evidence
+    return [(math.exp(value - log_evidence), x) for value, x in found]

@@ -81,22 +81,36 @@ def search(of: Component, at: Search, budget: int) -> bool:
     """
     # Arrays by name: to reach into a tuple inside the loop costs more than the loop's own work.
     top, prior_ptr, prior, ptr, row, coef = (
-        of.top, of.prior_ptr, of.prior, of.ptr, of.row, of.coef
+        of.top,
+        of.prior_ptr,
+        of.prior,
+        of.ptr,
+        of.row,
+        of.coef,
     )
     after, last, hard, most, soft_ptr, soft = (
-        of.after, of.last, of.hard, of.most, of.soft_ptr, of.soft
+        of.after,
+        of.last,
+        of.hard,
+        of.most,
+        of.soft_ptr,
+        of.soft,
     )
     asked_ptr, asked, asked_coef = of.asked_ptr, of.asked, of.asked_coef
     x, high, path, below, sums, answers = at.x, at.high, at.path, at.below, at.sums, at.answers
     law_ptr, law, answer_ptr, answer_law, scale = (
-        at.law_ptr, at.law, at.answer_ptr, at.answer_law, at.scale
+        at.law_ptr,
+        at.law,
+        at.answer_ptr,
+        at.answer_law,
+        at.scale,
     )
     n = top.size
     depth, points, nodes = at.number[0], at.number[1], np.int64(0)
     enter = at.number[3] == 1
     reference, total = scale[0], scale[1]
     while nodes < budget:
-        step = 1
+        step = np.int64(1)
         if enter:  # which values do the rows leave here?
             low, up = np.int64(0), top[depth]
             for k in range(ptr[depth], ptr[depth + 1]):

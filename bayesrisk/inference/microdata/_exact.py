@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,12 +15,12 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.inference.microdata._enumeration import Component, Search, search
 from bayesrisk.inference.microdata._presolve import SmallSystem
 
-__all__ = ["ExactLaw", "TooManyPoints", "weigh"]
+__all__ = ["ExactLaw", "TooManyPointsError", "weigh"]
 
 _NODES = 2**22  # visited before the search comes back to Python, some tenths of a second
 
 
-class TooManyPoints(Exception):
+class TooManyPointsError(Exception):
     """There are more points than may be visited."""
 
 
@@ -59,27 +60,28 @@ def weigh(system: SmallSystem, asked: sp.csr_array, max_points: int) -> ExactLaw
 
     Raises
     ------
-    TooManyPoints
+    TooManyPointsError
         If there are more.
     DataError
         If there is no point.
     """
-    n_rows, n_groups = system.matrix.shape
+    n_groups = system.matrix.shape[1]
     laws: list[FloatArray] = [np.ones(1)] * n_groups
     answers: list[FloatArray] = [np.ones(1)] * asked.shape[0]
-    graph = sp.bmat([[None, system.matrix.T], [system.matrix, None]])
+    blocks: Any = [[None, system.matrix.T], [system.matrix, None]]
+    graph = sp.block_array(blocks)
     _, label = connected_components(graph, directed=False)
     label = label[:n_groups]
     columns, of_rows = sp.csc_array(system.matrix), system.matrix
     points, evidence = 0, system.constant
     for part in np.unique(label):
         members = np.flatnonzero(label == part)
-        rows = np.unique(columns[:, members].indices)
+        rows = np.unique(columns[:, members].indices).astype(np.int64)
         order = members[_order(of_rows[rows, :][:, members], system, rows)]
         component, state = _prepared(system, order, rows, asked)
         while not search(component, state, _NODES):
             if points + int(state.number[1]) > max_points:
-                raise TooManyPoints
+                raise TooManyPointsError
         points += int(state.number[1])
         total = float(state.scale[1])
         if not total > 0.0:
@@ -129,9 +131,7 @@ def _prepared(
     top = system.top[order]
     small = sp.csc_array(system.matrix[rows, :][:, order])
     small.sort_indices()
-    ptr, row, coef = (
-        a.astype(np.int64) for a in (small.indptr, small.indices, small.data)
-    )
+    ptr, row, coef = (a.astype(np.int64) for a in (small.indptr, small.indices, small.data))
     after = np.zeros(row.size, np.int64)
     last = np.zeros(row.size, np.bool_)
     rest, seen = np.zeros(rows.size, np.int64), np.zeros(rows.size, np.bool_)
@@ -156,7 +156,9 @@ def _prepared(
         after=after,
         last=last,
         hard=system.hard[rows].copy(),
-        most=np.array([system.given[r] if system.hard[r] else system.soft[r].size - 1 for r in rows]),
+        most=np.array(
+            [system.given[r] if system.hard[r] else system.soft[r].size - 1 for r in rows]
+        ),
         soft_ptr=_starts([s.size for s in soft]),
         soft=np.concatenate([*soft, np.zeros(1)]),
         asked_ptr=chosen.indptr.astype(np.int64),

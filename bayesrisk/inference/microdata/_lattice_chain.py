@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from bayesrisk._types import FloatArray, IntArray
-from bayesrisk.exceptions import DataError
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.microdata import _lattice_kernels as kernels
-from bayesrisk.inference.microdata._lattice import kernel_basis, lattice, moves_of
+from bayesrisk.inference.microdata._lattice import MAX_GROUPS, kernel_basis, lattice, moves_of
 from bayesrisk.inference.microdata._presolve import SmallSystem
 from bayesrisk.inference.microdata._watch import Watch
 
@@ -38,6 +38,11 @@ class LatticeChain:
 
     def __init__(self, system: SmallSystem, chains: int, rng: np.random.Generator) -> None:
         self._system = system
+        if system.matrix.shape[1] > MAX_GROUPS:
+            raise ArgumentError(
+                f"place must have at most {MAX_GROUPS} kinds of records that its exact counts tell "
+                f"apart, got {system.matrix.shape[1]}"
+            )
         hard = system.matrix[np.flatnonzero(system.hard), :].toarray().astype(np.int64)
         self.basis = kernel_basis(hard)
         self.starts = _far_apart(system, chains, rng)
@@ -81,7 +86,7 @@ def _far_apart(system: SmallSystem, count: int, rng: np.random.Generator) -> lis
         answer: Any = milp(
             rng.normal(size=system.matrix.shape[1]),
             constraints=rows,
-            integrality=np.ones(system.matrix.shape[1]),
+            integrality=np.ones(system.matrix.shape[1], np.int64),
             bounds=Bounds(0, system.top),
             options={"time_limit": _SOLVER_SECONDS},
         )

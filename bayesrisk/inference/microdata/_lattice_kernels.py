@@ -29,7 +29,7 @@ class Lattice(NamedTuple):
 
 
 @kernel
-def _reach(of: Any, x: Any, sums: Any, move: int) -> tuple[int, int]:
+def _reach(of: Any, x: Any, sums: Any, move: Any) -> tuple[Any, Any]:
     """Return how far one can go back and forth along a move."""
     low, high = np.int64(-(2**62)), np.int64(2**62)
     for k in range(of.ptr[move], of.ptr[move + 1]):

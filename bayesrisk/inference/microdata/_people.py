@@ -12,12 +12,10 @@ from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.microdata import _people_kernels as kernels
 from bayesrisk.inference.microdata.system import MAX_SUM, Layer, MicrodataSystem
-from bayesrisk.release import Likelihood, NoiseSpec, RoundingSpec
+from bayesrisk.release import Likelihood, NoiseSpec
 
 __all__ = ["PeopleModel", "first_state", "people_model", "suits"]
 
-# Log weight of a sum that is one off what rounding allows: a chain may begin there, and walks out.
-_PENALTY = 1e4
 _ROOM, _MORE = 1.5, 8  # slots for every person that a place is thought to have, and some more
 _CHANCES = (0.5, 0.1, 0.1, 0.15, 0.15)  # of the kinds of move
 
@@ -48,14 +46,18 @@ class PeopleModel:
 
 
 def suits(system: MicrodataSystem) -> bool:
-    """Return whether the chain can run: all that is exact are numbers of people of places."""
-    return all(
-        not layer.exact[c] or _counts_all(layer, c)
-        for layer in system.layers
-        for c in range(layer.exact.size)
-    ) and not any(
-        layer.exact.any() and layer.geoids.size < len(system.places) for layer in system.layers
-    )
+    """Return whether the chain can run: counts are noisy, or are numbers of people of places.
+
+    Any step then has a chance.  Rounded counts forbid some sums, and steps of one or two people
+    may not lead around them.
+    """
+    for layer in system.layers:
+        if layer.exact.any() and layer.geoids.size < len(system.places):
+            return False
+        for cell, law in enumerate(layer.likelihoods):
+            if not isinstance(law, NoiseSpec) and not (law.exact and _counts_all(layer, cell)):
+                return False
+    return True
 
 
 def _counts_all(layer: Layer, cell: int) -> bool:
@@ -187,9 +189,7 @@ def _likely_sizes(system: MicrodataSystem) -> IntArray:
 
 
 def _variance(law: Likelihood) -> float:
-    if isinstance(law, NoiseSpec):
-        return float(law.to_law().var())
-    return float(law.base**2) / 4.0 if isinstance(law, RoundingSpec) else 1e-6
+    return float(law.to_law().var()) if isinstance(law, NoiseSpec) else 1e-6
 
 
 def _layout(layers: tuple[Layer, ...], n_classes: int) -> tuple[Any, ...]:
@@ -228,9 +228,10 @@ def _tables(layers: tuple[Layer, ...], people: int) -> tuple[IntArray, FloatArra
         raise ArgumentError(f"release must have counts of at most {MAX_SUM}, got {low}")
     differences = np.arange(-low, high + 1)  # sum less published count
     places: dict[Likelihood | None, int] = {}
-    tables, offsets = [], []
+    tables: list[FloatArray] = []
+    offsets: list[IntArray] = []
     for layer in layers:
-        for cell, law in enumerate(layer.likelihoods):
+        for law in layer.likelihoods:
             for hidden in (False, True):
                 key = None if hidden else law
                 if key not in places:
@@ -248,13 +249,9 @@ def _log_weights(law: Likelihood | None, differences: IntArray) -> FloatArray:
         return np.zeros(differences.size)
     if isinstance(law, NoiseSpec):
         return np.asarray(law.to_law().logpmf(-differences), dtype=float)
-    if law.exact:  # the number of people of a place, which no move changes
-        return np.where(differences == 0, 0.0, -_PENALTY * np.abs(differences))
-    found = np.asarray(law.probability(0, differences), dtype=float)
-    inside = np.flatnonzero(found > 0.0)
-    far = np.maximum(differences[inside[0]] - differences, differences - differences[inside[-1]])
-    with np.errstate(divide="ignore"):
-        return np.where(found > 0.0, np.log(found), -_PENALTY * np.maximum(far, 1))
+    if law.exact:  # the number of people of a place, which no step changes
+        return np.where(differences == 0, 0.0, -np.inf)
+    raise ArgumentError(f"release must have noisy counts for this chain, got {law.kind}")
 
 
 def _alias(shares: FloatArray) -> tuple[FloatArray, IntArray]:

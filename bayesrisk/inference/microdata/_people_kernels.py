@@ -46,7 +46,7 @@ class State(NamedTuple):
     """What does."""
 
     who: IntArray  # class in every slot, occupied ones of a place first
-    count: IntArray  # people of every place
+    people: IntArray  # in every place
     x: IntArray  # (places, classes)
     sums: IntArray  # of every row
     tally: IntArray  # (kinds, 2): proposed, accepted
@@ -54,7 +54,7 @@ class State(NamedTuple):
 
 
 @kernel
-def _part(of: Any, at: Any, level: int, place: int, cls: int, by: int) -> float:
+def _part(of: Any, at: Any, level: Any, place: Any, cls: Any, by: Any) -> float:
     """Add a class to the rows of one place at one level; return the change of the likelihood."""
     change = 0.0
     base, off, table, sums = of.base[level, place], of.off, of.table, at.sums
@@ -68,13 +68,20 @@ def _part(of: Any, at: Any, level: int, place: int, cls: int, by: int) -> float:
 
 
 @kernel
-def _turn(of: Any, at: Any, level: int, place: int, old: int, new: int) -> float:
+def _turn(of: Any, at: Any, level: Any, place: Any, old: Any, new: Any) -> float:
     """Return the change of the likelihood if one person of a place has another class.
 
     The rows of a class stand in order, so that rows of both are seen and passed over.
     """
     change = 0.0
-    base, off, table, sums, q, coef = of.base[level, place], of.off, of.table, at.sums, of.q, of.coef
+    base, off, table, sums, q, coef = (
+        of.base[level, place],
+        of.off,
+        of.table,
+        at.sums,
+        of.q,
+        of.coef,
+    )
     i, i_end = of.ptr[level, old], of.ptr[level, old + 1]
     j, j_end = of.ptr[level, new], of.ptr[level, new + 1]
     while i < i_end or j < j_end:
@@ -96,14 +103,14 @@ def _turn(of: Any, at: Any, level: int, place: int, old: int, new: int) -> float
 
 
 @kernel
-def _apply(of: Any, at: Any, level: int, place: int, cls: int, by: int) -> None:
+def _apply(of: Any, at: Any, level: Any, place: Any, cls: Any, by: Any) -> None:
     base = of.base[level, place]
     for k in range(of.ptr[level, cls], of.ptr[level, cls + 1]):
         at.sums[base + of.q[k]] += by * of.coef[k]
 
 
 @kernel
-def _draw_share(rng: Any, of: Any) -> int:
+def _draw_share(rng: Any, of: Any) -> Any:
     """Draw a class from the shares."""
     u = rng.random() * of.keep.size
     i = np.int64(u)
@@ -114,11 +121,11 @@ def _draw_share(rng: Any, of: Any) -> int:
 
 
 @kernel
-def _predict(rng: Any, of: Any, at: Any, place: int, without: int) -> int:
+def _predict(rng: Any, of: Any, at: Any, place: Any, without: Any) -> Any:
     """Draw a class of one more person of a place, the person in slot ``without`` (or -1) apart."""
     if of.concentration == 0.0:
         return _draw_share(rng, of)
-    others = at.count[place] - (1 if without >= 0 else 0)
+    others = at.people[place] - (1 if without >= 0 else 0)
     if rng.random() * (of.concentration + others) < of.concentration:
         return _draw_share(rng, of)
     slot = of.first[place] + np.int64(rng.random() * others)
@@ -129,7 +136,7 @@ def _predict(rng: Any, of: Any, at: Any, place: int, without: int) -> int:
 
 
 @kernel
-def _weight(of: Any, cls: int, count: int) -> float:
+def _weight(of: Any, cls: Any, count: Any) -> float:
     """Return the factor that one more person of a class brings to the prior of a list."""
     if of.concentration == 0.0:
         weight: float = of.mass[cls]
@@ -139,7 +146,7 @@ def _weight(of: Any, cls: int, count: int) -> float:
 
 
 @kernel
-def _redraw(rng: Any, of: Any, at: Any, slot: int) -> bool:
+def _redraw(rng: Any, of: Any, at: Any, slot: Any) -> bool:
     """Give a person a class that its place predicts."""
     place, old = of.slot_place[slot], at.who[slot]
     new = _predict(rng, of, at, place, slot)
@@ -161,26 +168,26 @@ def _redraw(rng: Any, of: Any, at: Any, slot: int) -> bool:
 
 
 @kernel
-def _leave(of: Any, at: Any, slot: int) -> None:
+def _leave(of: Any, at: Any, slot: Any) -> None:
     """Take a person out of the list of its place."""
     place = of.slot_place[slot]
     at.x[place, at.who[slot]] -= 1
-    at.count[place] -= 1
-    at.who[slot] = at.who[of.first[place] + at.count[place]]
+    at.people[place] -= 1
+    at.who[slot] = at.who[of.first[place] + at.people[place]]
 
 
 @kernel
-def _join(of: Any, at: Any, place: int, cls: int) -> None:
-    at.who[of.first[place] + at.count[place]] = cls
+def _join(of: Any, at: Any, place: Any, cls: Any) -> None:
+    at.who[of.first[place] + at.people[place]] = cls
     at.x[place, cls] += 1
-    at.count[place] += 1
+    at.people[place] += 1
 
 
 @kernel
-def _move(rng: Any, of: Any, at: Any, slot: int, to: int) -> bool:
+def _move(rng: Any, of: Any, at: Any, slot: Any, to: Any) -> bool:
     """Move a person, class and all, to another place that has a free slot."""
     here, cls = of.slot_place[slot], at.who[slot]
-    n, m = at.count[here], at.count[to]
+    n, m = at.people[here], at.people[to]
     room, free = of.first[here + 1] - of.first[here] - n, of.first[to + 1] - of.first[to] - m
     ratio = of.log_size[n - 1] + of.log_size[m + 1] - of.log_size[n] - of.log_size[m]
     ratio += math.log((m + 1) * (room + 1) / (n * free))
@@ -206,9 +213,9 @@ def _move(rng: Any, of: Any, at: Any, slot: int, to: int) -> bool:
 
 
 @kernel
-def _birth(rng: Any, of: Any, at: Any, place: int) -> bool:
+def _birth(rng: Any, of: Any, at: Any, place: Any) -> bool:
     """Let a predicted person come into a free slot."""
-    n = at.count[place]
+    n = at.people[place]
     free = of.first[place + 1] - of.first[place] - n
     cls = _predict(rng, of, at, place, -1)
     change = 0.0
@@ -225,10 +232,10 @@ def _birth(rng: Any, of: Any, at: Any, place: int) -> bool:
 
 
 @kernel
-def _death(rng: Any, of: Any, at: Any, slot: int) -> bool:
+def _death(rng: Any, of: Any, at: Any, slot: Any) -> bool:
     """Let a person go."""
     place, cls = of.slot_place[slot], at.who[slot]
-    n = at.count[place]
+    n = at.people[place]
     free = of.first[place + 1] - of.first[place] - n
     change = 0.0
     for level in range(of.base.shape[0]):
@@ -244,7 +251,7 @@ def _death(rng: Any, of: Any, at: Any, slot: int) -> bool:
 
 
 @kernel
-def _prior_step(of: Any, at: Any, place: int, cls: int, by: int) -> float:
+def _prior_step(of: Any, at: Any, place: Any, cls: Any, by: Any) -> float:
     """Take a person of a class out of a place's counts, or put one in; return the log factor."""
     if by < 0:
         at.x[place, cls] -= 1
@@ -255,7 +262,7 @@ def _prior_step(of: Any, at: Any, place: int, cls: int, by: int) -> float:
 
 
 @kernel
-def _swap(rng: Any, of: Any, at: Any, one: int, two: int) -> bool:
+def _swap(rng: Any, of: Any, at: Any, one: Any, two: Any) -> bool:
     """Let two people of different places change classes: rows of both places stay."""
     here, there = of.slot_place[one], of.slot_place[two]
     old, new = at.who[one], at.who[two]
@@ -286,7 +293,7 @@ def _swap(rng: Any, of: Any, at: Any, one: int, two: int) -> bool:
 
 
 @kernel
-def _exchange(rng: Any, of: Any, at: Any, one: int, two: int) -> bool:
+def _exchange(rng: Any, of: Any, at: Any, one: Any, two: Any) -> bool:
     """Let two people of one place change the values of some attributes: one-way sums stay."""
     place = of.slot_place[one]
     a, b = at.who[one], at.who[two]
@@ -335,29 +342,24 @@ def go(rng: Any, of: Model, at: State, proposals: int) -> None:
             kind += 1
         one = np.int64(rng.random() * slots)
         place = of.slot_place[one]
-        taken = one - of.first[place] < at.count[place]
+        taken = one - of.first[place] < at.people[place]
         accepted = False
         if kind == REDRAW:
             if taken:
                 accepted = _redraw(rng, of, at, one)
         elif kind == BIRTH:
-            if taken:
-                accepted = _death(rng, of, at, one)
-            else:
-                accepted = _birth(rng, of, at, place)
+            accepted = _death(rng, of, at, one) if taken else _birth(rng, of, at, place)
         elif taken:
             if kind == EXCHANGE:  # with another person of the place
-                n = at.count[place]
+                n = at.people[place]
                 two = of.first[place] + np.int64(rng.random() * n)
                 if two != one:
                     accepted = _exchange(rng, of, at, one, two)
             else:
                 two = np.int64(rng.random() * slots)
                 to = of.slot_place[two]
-                both = two - of.first[to] < at.count[to]
+                both = two - of.first[to] < at.people[to]
                 if to != place and both == (kind == SWAP):
-                    accepted = (
-                        _swap(rng, of, at, one, two) if both else _move(rng, of, at, one, to)
-                    )
+                    accepted = _swap(rng, of, at, one, two) if both else _move(rng, of, at, one, to)
         at.tally[kind, 0] += 1
         at.tally[kind, 1] += accepted

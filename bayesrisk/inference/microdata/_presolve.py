@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from bayesrisk._types import FloatArray, IntArray
@@ -80,7 +81,7 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
     alive[np.unique(rows.matrix[np.flatnonzero(zero), :].indices)] = False
     both = sp.csr_array(sp.vstack([rows.matrix, asked], format="csr"))
     group, first = _equal_columns(both, alive)
-    total = np.bincount(group[alive], mass[alive], minlength=first.size)
+    total = np.bincount(group[alive], mass[alive], minlength=first.size).astype(float)
     weight = np.zeros(mass.size)
     weight[alive] = mass[alive] / total[group[alive]]
     rows.matrix = sp.csr_array(sp.csc_array(rows.matrix)[:, first])
@@ -111,7 +112,7 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
     small = SmallSystem(
         group, weight, rows.matrix, rows.hard, rows.given, tuple(soft), priors, total, constant
     )
-    return small, sp.csr_array(sp.csc_array(asked)[:, first], dtype=np.int64)
+    return small, sp.csr_array(sp.csc_array(asked)[:, first].astype(np.int64))
 
 
 def log_prior(mass: float, top: int, *, dirichlet: bool) -> FloatArray:
@@ -137,19 +138,19 @@ def _all_rows(system: MicrodataSystem) -> Rows:
     )
 
 
-def _equal_columns(matrix: sp.csr_array, alive: IntArray) -> tuple[IntArray, IntArray]:
+def _equal_columns(matrix: sp.csr_array, alive: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
     """Return the group of every living unknown, and one unknown of each group."""
     columns = sp.csc_array(matrix)
     columns.sort_indices()
     group = np.full(columns.shape[1], -1, np.int64)
     seen: dict[bytes, int] = {}
-    first = []
+    first: list[int] = []
     for at in np.flatnonzero(alive):
         part = slice(columns.indptr[at], columns.indptr[at + 1])
         key = columns.indices[part].tobytes() + b"|" + columns.data[part].tobytes()
         label = seen.setdefault(key, len(first))
         if label == len(first):
-            first.append(at)
+            first.append(int(at))
         group[at] = label
     return group, np.array(first, np.int64)
 
@@ -285,19 +286,22 @@ def _log_weight(rows: Rows, r: int, sums: IntArray, prior: RecordPrior) -> Float
         return np.asarray(law.to_law().logpmf(int(rows.given[r]) - sums), dtype=float)
     found = law.probability(int(rows.given[r]), sums)
     with np.errstate(divide="ignore"):
-        return np.log(np.asarray(found, dtype=float))
+        weights: FloatArray = np.log(np.asarray(found, dtype=float))
+    return weights
 
 
 def log_size(n: IntArray, prior: RecordPrior) -> FloatArray:
     """Return log of P(n) n!, times Gamma(A) / Gamma(A + n) where the shares are unknown."""
     size, a = prior.size, prior.concentration
-    value: FloatArray = gammaln(n + 1.0)
+    value: FloatArray = np.asarray(gammaln(n + 1.0), dtype=float)
     if a is not None:
         steps = np.concatenate([[0.0], np.cumsum(np.log(a + np.arange(int(n.max()))))])
         value = value - steps[n]
     if size is not None:
         with np.errstate(divide="ignore"):
-            value = value + np.where(n < size.size, np.log(size[np.minimum(n, size.size - 1)]), -np.inf)
+            value = value + np.where(
+                n < size.size, np.log(size[np.minimum(n, size.size - 1)]), -np.inf
+            )
     return value
 
 

@@ -36,7 +36,7 @@ class Watch:
 
     @property
     def variables(self) -> list[FloatArray]:
-        """What was seen, draws (chains, draws), without what never changed by more than rounding."""
+        """What was seen, (chains, draws) each, but for what changed by no more than rounding."""
         spread = np.ptp(self._seen, axis=(1, 2))
         size = np.abs(self._seen).max(axis=(1, 2))
         return [v for v, s, m in zip(self._seen, spread, size, strict=True) if s > 1e-9 * (1 + m)]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from scipy.stats import betabinom, binom
 
 from bayesrisk import _validation as check
 from bayesrisk._random import Seed
@@ -16,15 +17,21 @@ from bayesrisk._show import displayed
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.microdata import _people, _people_kernels
-from bayesrisk.inference.microdata._exact import TooManyPoints, weigh
+from bayesrisk.inference.microdata._exact import TooManyPointsError, weigh
 from bayesrisk.inference.microdata._lattice_chain import LatticeChain
 from bayesrisk.inference.microdata._presolve import presolve
-from bayesrisk.inference.microdata.prior import RecordPrior
-from bayesrisk.inference.microdata.questions import Question, of_classes
-from bayesrisk.inference.microdata.system import MicrodataSystem, system_of
 from bayesrisk.inference.microdata._watch import Watch
+from bayesrisk.inference.microdata.prior import RecordPrior
+from bayesrisk.inference.microdata.questions import RecordQuestion, of_classes
+from bayesrisk.inference.microdata.system import MicrodataSystem, system_of
 from bayesrisk.inference.sampling.arviz_io import ChainNumbers, chain_numbers
-from bayesrisk.inference.sampling.chains import Samples, run_chains, spawn, standard_error
+from bayesrisk.inference.sampling.chains import (
+    Samples,
+    room_for,
+    run_chains,
+    spawn,
+    standard_error,
+)
 from bayesrisk.release import Release
 
 __all__ = ["MicrodataPosterior", "microdata_posterior"]
@@ -32,6 +39,7 @@ __all__ = ["MicrodataPosterior", "microdata_posterior"]
 ENGINES = ("auto", "exact", "people", "lattice")
 _MAX_POINTS = 10**7
 _MAX_EXACT = 2**16
+_FEWEST = 1000  # proposals between draws: to come back to Python costs about so many
 _ESS, _RHAT = 400.0, 1.01
 
 
@@ -71,13 +79,15 @@ class MicrodataPosterior:
     def _answer(self) -> list[str]:
         lines = [f"{len(self.answers)} questions answered, {self.engine}: {self.reason}."]
         for row in self.answers.head(6).itertuples():
-            lines.append(f"{row.question}: {row.posterior:.4g} ({row.status}), before {row.prior:.4g}")
+            lines.append(
+                f"{row.question}: {row.posterior:.4g} ({row.status}), before {row.prior:.4g}"
+            )
         return lines
 
 
 def microdata_posterior(
     release: Release,
-    questions: Sequence[Question],
+    questions: Sequence[RecordQuestion],
     *,
     level: str,
     place: str,
@@ -101,7 +111,7 @@ def microdata_posterior(
     ----------
     release : Release
         Tables with their likelihoods.
-    questions : sequence of Question
+    questions : sequence of RecordQuestion
         What is asked.
     level, place : str
         The place; its own tables and those of the places inside are used.
@@ -119,7 +129,8 @@ def microdata_posterior(
     Returns
     -------
     MicrodataPosterior
-        Answers with their errors.
+        Answers with their errors.  ``prior`` is NaN for numbers of records where the prior does
+        not say how many there are.
 
     Raises
     ------
@@ -133,9 +144,32 @@ def microdata_posterior(
     Errors: exact laws to about 1e-12, relative.  Draws are thinned by about one proposal for each
     person (or one step for each move), so that the error of a mean of draws is its Monte Carlo
     standard error, from the effective number of draws.  An answer has status ``undecided`` unless
-    the rank-normalised R-hat is at most 1.01 and bulk and tail effective sizes are at least 400.
+    the rank-normalised R-hat is at most 1.01 and bulk and tail effective sizes are at least 400,
+    for the answer's own draws and for the log density and two random projections of the state.
+
+    Examples
+    --------
+    Two of five people are women, four are of age group 0, and who is what is not published:
+
+    >>> import pandas as pd
+    >>> from bayesrisk import MechanismSpec, Records, Release, Schema, Workload, tabulate
+    >>> from bayesrisk.release import TrueCounts
+    >>> from bayesrisk.tables import Attribute, Geography, Table
+    >>> schema = Schema("town", (Attribute("sex", 2), Attribute("age", 2)),
+    ...                 Geography("blocks", ("block",), (1,)))
+    >>> one_way = {("block", a): Table(a, ("0", "1"), {a: [[1, 0], [0, 1]]})
+    ...            for a in ("sex", "age")}
+    >>> people = pd.DataFrame({"block": list("77777"), "sex": [0, 0, 0, 1, 1],
+    ...                        "age": [0, 0, 1, 0, 0]})
+    >>> tables = tabulate(Records.from_frame(people, schema=schema), Workload(schema, one_way))
+    >>> release = Release(MechanismSpec("identity", others=TrueCounts()), tables)
+    >>> young_woman = RecordQuestion({"age": [0]}, among={"sex": [1]})
+    >>> found = microdata_posterior(release, [young_woman], level="block", place="7",
+    ...                             prior=RecordPrior.uniform_data_sets(schema))
+    >>> float(found.answers["posterior"][0])
+    0.8
     """
-    asked = check.instances(questions, Question, "questions")
+    asked = check.instances(questions, RecordQuestion, "questions")
     check.instance(release, Release, "release")
     check.instance(prior, RecordPrior, "prior")
     check.choice(engine, "engine", ENGINES)
@@ -145,7 +179,7 @@ def microdata_posterior(
     if engine == "exact" or (engine == "auto" and _may_be_exact(system)):
         try:
             return _exact(system, asked, functions)
-        except TooManyPoints:
+        except TooManyPointsError:
             if engine == "exact":
                 raise ArgumentError(
                     f"engine must be another for this place: more than {_MAX_POINTS} points"
@@ -156,12 +190,14 @@ def microdata_posterior(
         raise ArgumentError("rng must be given: this place needs a chain")
     people = _people.suits(system)
     if engine == "people" and not people:
-        raise ArgumentError("engine 'people' must have no exact counts but numbers of people")
+        raise ArgumentError(
+            "engine 'people' must have noisy counts, and none that are exact but numbers of people"
+        )
     use = _people_chains if engine == "people" or (engine == "auto" and people) else _lattice_chains
     return use(system, asked, functions, rng, draws, chains)
 
 
-def _functions(asked: Sequence[Question], system: MicrodataSystem) -> sp.csr_array:
+def _functions(asked: Sequence[RecordQuestion], system: MicrodataSystem) -> sp.csr_array:
     """Return two linear functions of the unknowns for each question: what it counts, among what."""
     places = [str(p) for p in system.places]
     rows = []
@@ -183,7 +219,7 @@ def _may_be_exact(system: MicrodataSystem) -> bool:
 
 
 def _exact(
-    system: MicrodataSystem, asked: Sequence[Question], functions: sp.csr_array
+    system: MicrodataSystem, asked: Sequence[RecordQuestion], functions: sp.csr_array
 ) -> MicrodataPosterior:
     small, over_groups = presolve(system, functions)
     law = weigh(small, over_groups, _MAX_POINTS)
@@ -225,16 +261,16 @@ def _ratio(part: float, whole: float) -> float:
 
 def _people_chains(
     system: MicrodataSystem,
-    asked: Sequence[Question],
+    asked: Sequence[RecordQuestion],
     functions: sp.csr_array,
     rng: Seed,
     draws: int,
     chains: int,
 ) -> MicrodataPosterior:
     of = _people.people_model(system)
-    thin = max(100, int(of.likely.sum()))
+    thin = max(_FEWEST, int(of.likely.sum()))
     generators, origin = spawn(rng, chains)
-    counts = np.empty((chains, draws, functions.shape[0]), np.int64)
+    counts = room_for(draws, chains, functions.shape[0])
     means = np.zeros((chains, system.size))
     watch = Watch(chains, draws, system.size, np.random.default_rng(0))
 
@@ -260,7 +296,7 @@ def _people_chains(
 
 def _lattice_chains(
     system: MicrodataSystem,
-    asked: Sequence[Question],
+    asked: Sequence[RecordQuestion],
     functions: sp.csr_array,
     rng: Seed,
     draws: int,
@@ -275,23 +311,19 @@ def _lattice_chains(
         return _exact(system, asked, functions)
     identity = sp.csr_array(sp.eye_array(small.matrix.shape[1], dtype=np.int64))
     everything = sp.csr_array(sp.vstack([over_groups, identity], format="csr"))
-    counts = np.empty((chains, draws, everything.shape[0]), np.int64)
+    counts = room_for(draws, chains, everything.shape[0])
     watch = Watch(chains, draws, small.matrix.shape[1], np.random.default_rng(0))
-    run_chains(
-        lambda c: chain_of.step(c, generators[c], everything, watch), counts, draws, None
-    )
+    run_chains(lambda c: chain_of.step(c, generators[c], everything, watch), counts, draws, None)
     n = functions.shape[0]
     groups = counts[:, :, n:].mean(axis=1)
     means = np.where(small.group >= 0, small.weight * groups[:, small.group], 0.0)
     reason = "some counts are exact, and there are too many points to visit"
-    return _sampled(
-        system, asked, counts[:, :, :n].copy(), means, watch, "lattice", reason, origin
-    )
+    return _sampled(system, asked, counts[:, :, :n].copy(), means, watch, "lattice", reason, origin)
 
 
 def _sampled(
     system: MicrodataSystem,
-    asked: Sequence[Question],
+    asked: Sequence[RecordQuestion],
     counts: IntArray,
     means: FloatArray,
     watch: Watch,
@@ -300,24 +332,19 @@ def _sampled(
     origin: Any,
 ) -> MicrodataPosterior:
     """Return the answers of draws: those that chains disagree about are undecided."""
-    rows = []
-    labels = []
-    tracked = []
+    tracked: list[tuple[FloatArray, float, float]] = []
     for i, question in enumerate(asked):
         part, whole = counts[:, :, 2 * i], counts[:, :, 2 * i + 1]
+        draws: FloatArray = part.astype(float)
         if question.at_least is not None:
-            value, draws = float(np.mean(part >= question.at_least)), part >= question.at_least
-        elif question.among is not None:
-            value = _ratio(float(part.mean()), float(whole.mean()))
+            draws = (part >= question.at_least).astype(float)
+        value, about = float(draws.mean()), 1.0
+        if question.among is not None:
+            value, about = _ratio(value, float(whole.mean())), float(np.mean(whole > 0))
             # Linearised: the error of a ratio of means is that of these draws.
-            draws = value + (part - value * whole) / max(whole.mean(), 1e-300)
-        else:
-            value, draws = float(part.mean()), part
-        about = 1.0 if question.among is None else float(np.mean(whole > 0))
-        draws = np.zeros(part.shape) if np.isnan(value) else draws
-        tracked.append((np.asarray(draws, float), value, about))
-        labels.append(str(question))
-        rows.append(value)
+            draws = value + (part - value * whole) / whole.mean() if about else 0.0 * draws
+        tracked.append((draws, value, about))
+    labels = [str(question) for question in asked]
     frame = _diagnosed(tracked, watch)
     frame.insert(0, "question", labels)
     frame.insert(1, "prior", [_prior_of(q, system) for q in asked])
@@ -365,14 +392,30 @@ def _good(numbers: ChainNumbers) -> bool:
     return numbers.r_hat <= _RHAT and min(numbers.bulk, numbers.tail) >= _ESS
 
 
-def _prior_of(question: Question, system: MicrodataSystem) -> float:
-    """Return the answer before the release: NaN for numbers of records nobody has stated."""
+def _prior_of(question: RecordQuestion, system: MicrodataSystem) -> float:
+    """Return the answer before the release; NaN where the prior does not say how many there are."""
     of, prior = system.classes, system.prior
     mass = of.mass(prior.shares)
-    where, group = of_classes(question.where, of), of_classes(question.among or {}, of)
-    if question.among is None:
+    where = of_classes(question.where, of)
+    if question.among is not None:
+        group = of_classes(question.among, of)
+        return float((where * group) @ mass / (group @ mass))
+    if prior.size is None:
         return float("nan")
-    return float((where * group) @ mass / (group @ mass))
+    part, n = min(float(where @ mass), 1.0), np.arange(prior.size.size)
+    places = len(system.places) if question.place is None else 1
+    if question.at_least is None:
+        return float(places * part * (n @ prior.size))
+    if prior.concentration is None or part in (0.0, 1.0):
+        one = [binom.pmf(n, m, part) for m in n]
+    else:
+        a = prior.concentration
+        one = [betabinom.pmf(n, m, a * part, a * (1.0 - part)) for m in n]
+    law = prior.size @ np.array(one)
+    every = np.ones(1)
+    for _ in range(places):  # no more than the question needs
+        every = np.convolve(every, law)[: question.at_least]
+    return float(max(0.0, 1.0 - every.sum()))
 
 
 def _expected(system: MicrodataSystem, expected: FloatArray) -> pd.DataFrame:

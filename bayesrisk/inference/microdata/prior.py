@@ -233,9 +233,9 @@ def _composition(shares: ArrayLike, schema: Schema) -> FloatArray:
         raise ShapeError(f"shares must have shape ({schema.size},), got {found.shape}")
     if abs(float(found.sum()) - 1.0) > 1e-9:
         raise ArgumentError(f"shares must have sum 1, got {shown(float(found.sum()))}")
-    found = found / found.sum()
-    found.setflags(write=False)
-    return found
+    shared: FloatArray = found / found.sum()
+    shared.setflags(write=False)
+    return shared
 
 
 def _size(size: ArrayLike | None) -> FloatArray | None:

@@ -14,14 +14,14 @@ from bayesrisk.inference.microdata.system import Classes
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Table
 
-__all__ = ["Question"]
+__all__ = ["RecordQuestion"]
 
 #: Codes of each attribute that a record may have; an attribute that is not named does not matter.
 Condition = Mapping[str, Iterable[int]]
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class RecordQuestion:
     r"""A question about the records of a place: one of three, by what is given.
 
     - ``among``: is the target, known to be one of the records that fulfil ``among``, one of those

@@ -171,7 +171,8 @@ class MicrodataSystem:
 
     def rows(self) -> Rows:
         """Return every published cell as a row over the unknowns."""
-        matrices, hard, given, laws, names = [], [], [], [], []
+        matrices, hard, given, names = [], [], [], []
+        laws: list[Likelihood | None] = []
         for layer in self.layers:
             for i, geoid in enumerate(layer.geoids):
                 member = sp.csr_array((layer.belongs == i).astype(np.int64)[None, :])
@@ -287,9 +288,7 @@ def system_of(
     return MicrodataSystem(classes, places, prior, layers)
 
 
-def _layer(
-    release: Release, level: str, place: str, places: TextArray, classes: Classes
-) -> Layer:
+def _layer(release: Release, level: str, place: str, places: TextArray, classes: Classes) -> Layer:
     """Return the published cells of a level."""
     tables, schema = release.tables, classes.schema
     geoids = _inside(tables.geoids[level], place)
