@@ -48,7 +48,7 @@ ROOMS = {
     "experiments": (
         "runs | hierarchy measurements | reconstruction sweep | claims linkage occupancy | schemas"
     ),
-    "inference": "count simulated | two_levels | tree | sampling",
+    "inference": "count simulated | two_levels | tree | sampling | microdata",
     "mechanisms": "base registry tabulation | topdown identity noise rounding suppression swapping",
     "plotting": (
         "_canvas | block claims diagnostics hierarchy mechanisms noisy_measurements occupancy"

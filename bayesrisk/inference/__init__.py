@@ -14,6 +14,9 @@ from bayesrisk.inference.count.postprocessed import (
     postprocess,
     postprocessed_posterior,
 )
+from bayesrisk.inference.microdata.posterior import MicrodataPosterior, microdata_posterior
+from bayesrisk.inference.microdata.prior import RecordPrior, fit_concentration
+from bayesrisk.inference.microdata.questions import RecordQuestion
 from bayesrisk.inference.sampling.arviz_io import Diagnosis, diagnose, to_arviz
 from bayesrisk.inference.sampling.chains import Samples
 from bayesrisk.inference.sampling.path import sample_path
@@ -38,7 +41,10 @@ __all__ = [
     "Diagnosis",
     "HierarchicalPosterior",
     "LeafPrior",
+    "MicrodataPosterior",
     "PathPosterior",
+    "RecordPrior",
+    "RecordQuestion",
     "Samples",
     "SimulatedLikelihood",
     "SimulatedPosterior",
@@ -49,7 +55,9 @@ __all__ = [
     "count_posterior",
     "decision_threshold",
     "diagnose",
+    "fit_concentration",
     "hierarchical_posterior",
+    "microdata_posterior",
     "multilevel_posterior",
     "path_posterior",
     "posterior_probability",

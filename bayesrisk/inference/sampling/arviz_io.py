@@ -11,7 +11,7 @@ import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -229,6 +229,21 @@ def _numbers(arviz: _ArviZ, draws: NDArray[Any]) -> tuple[float, ...]:
         arviz.statistic("ess", draws, method="bulk"),
         arviz.statistic("ess", draws, method="tail", prob=_TAILS),
     )
+
+
+class ChainNumbers(NamedTuple):
+    """Diagnostics of one variable."""
+
+    mean: float
+    mcse: float
+    r_hat: float
+    bulk: float
+    tail: float
+
+
+def chain_numbers(draws: NDArray[Any]) -> ChainNumbers:
+    """Return mean, MCSE, R-hat, bulk and tail ESS of one variable, draws (chains, draws)."""
+    return ChainNumbers(*_numbers(_arviz(), draws))
 
 
 def _stuck_chains(arviz: _ArviZ, draws: NDArray[Any]) -> list[int]:

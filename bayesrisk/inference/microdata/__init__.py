@@ -1,0 +1,1 @@
+"""The law of the records of a place given a release: exact, or by chains."""

@@ -1,0 +1,242 @@
+"""What an adversary believes about the records of a place before a release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import minimize_scalar
+from scipy.special import gammaln
+
+from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
+from bayesrisk._types import FloatArray
+from bayesrisk.exceptions import ArgumentError, ShapeError
+from bayesrisk.tables.schema import Schema
+
+__all__ = ["RecordPrior"]
+
+_MAX_CELLS = 2**24
+_MAX_SIZE = 2**24
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class RecordPrior:
+    r"""Prior of the counts x of the cells of one place, given how many records there are.
+
+    Without a concentration, the n records are drawn independently with the shares theta of a
+    composition, P(x | n) = n! prod theta_c**x_c / x_c!.  With a concentration A, the shares are
+    themselves unknown, Dirichlet with parameters A theta_c, and integrated out: records of one
+    place are then alike.  Places are independent.
+
+    Attributes
+    ----------
+    schema : Schema
+        What the records are.
+    shares : ndarray of float, shape (cells of the schema,), or None
+        The composition, with sum 1; None for equal shares.
+    concentration : float or None
+        Concentration A > 0; None where the shares are known.
+    size : ndarray of float, or None
+        Probability of n = 0, 1, ... records, where no table says how many there are; None gives
+        every number the same weight.
+    name : str
+        How the prior is called in results.
+    """
+
+    schema: Schema
+    shares: FloatArray | None = None
+    concentration: float | None = None
+    size: FloatArray | None = None
+    name: str = "uniform on data sets"
+
+    def __post_init__(self) -> None:
+        check.instance(self.schema, Schema, "schema")
+        check.text(self.name, "name")
+        if self.shares is not None:
+            object.__setattr__(self, "shares", _composition(self.shares, self.schema))
+        if self.concentration is not None:
+            value = check.scalar(self.concentration, "concentration", lower=0.0, bounds="(]")
+            object.__setattr__(self, "concentration", value)
+        if self.size is not None:
+            size = check.probability_vector(self.size, "size")
+            if size.size > _MAX_SIZE:
+                raise ArgumentError(f"size must have at most {_MAX_SIZE} entries, got {size.size}")
+            object.__setattr__(self, "size", size)
+
+    @classmethod
+    def uniform_data_sets(cls, schema: Schema, *, size: ArrayLike | None = None) -> Self:
+        """Return the prior under which every list of n records is equally probable.
+
+        Parameters
+        ----------
+        schema : Schema
+            What the records are.
+        size : array_like of float, optional
+            Probability of n = 0, 1, ... records.
+
+        Returns
+        -------
+        RecordPrior
+            Independent records with equal shares.
+        """
+        return cls(schema, size=_size(size))
+
+    @classmethod
+    def uniform_histograms(cls, schema: Schema, *, size: ArrayLike | None = None) -> Self:
+        """Return the prior under which every histogram of n records is equally probable.
+
+        Parameters
+        ----------
+        schema : Schema
+            What the records are.
+        size : array_like of float, optional
+            Probability of n = 0, 1, ... records.
+
+        Returns
+        -------
+        RecordPrior
+            Concentration 1 for every cell of the schema.
+        """
+        return cls(
+            schema,
+            concentration=float(schema.size),
+            size=_size(size),
+            name="uniform on histograms",
+        )
+
+    @classmethod
+    def composition(
+        cls,
+        schema: Schema,
+        counts: ArrayLike,
+        *,
+        concentration: float | None = None,
+        more: float = 0.0,
+        size: ArrayLike | None = None,
+        name: str = "composition",
+    ) -> Self:
+        """Return the prior with the composition of a larger place or of a public sample.
+
+        Parameters
+        ----------
+        schema : Schema
+            What the records are.
+        counts : array_like of float, shape (cells of the schema,)
+            Counts or shares, >= 0, not all 0.
+        concentration : float, optional
+            Concentration A > 0, in records: with n records a share has the variance of
+            n A / (n + A) independent ones.
+        more : float, default 0
+            Number of records that are added in equal parts to all cells: with 0, a record that
+            the counts do not have is impossible.
+        size : array_like of float, optional
+            Probability of n = 0, 1, ... records.
+        name : str, default "composition"
+            How the prior is called in results.
+
+        Returns
+        -------
+        RecordPrior
+            Shares proportional to ``counts + more / cells``.
+
+        Raises
+        ------
+        ArgumentError
+            If a count is negative, or all are 0.
+        ShapeError
+            If there is not one count for each cell of the schema.
+        """
+        extra = check.scalar(more, "more", lower=0.0)
+        given = check.real_array(counts, "counts", lower=0.0)
+        if given.shape != (check.instance(schema, Schema, "schema").size,):
+            raise ShapeError(f"counts must have shape ({schema.size},), got {given.shape}")
+        total = float(given.sum()) + extra
+        if not total > 0.0:
+            raise ArgumentError("counts must not all be 0")
+        shares = (given + extra / schema.size) / total
+        return cls(schema, shares, concentration, _size(size), name)
+
+    @property
+    def dirichlet(self) -> FloatArray | None:
+        """Parameters of the Dirichlet law, one for each cell; None where the shares are known."""
+        if self.concentration is None:
+            return None
+        return self.concentration * self.shares_of_cells
+
+    @property
+    def shares_of_cells(self) -> FloatArray:
+        """The composition, written out."""
+        if self.shares is not None:
+            return self.shares
+        if self.schema.size > _MAX_CELLS:
+            raise ArgumentError(
+                f"schema must have at most {_MAX_CELLS} cells for this, got {self.schema.size}"
+            )
+        return np.full(self.schema.size, 1.0 / self.schema.size)
+
+
+def fit_concentration(counts: ArrayLike, shares: ArrayLike) -> float:
+    r"""Return the concentration under which histograms of several places are most probable.
+
+    Maximises sum over places of log Dirichlet-multinomial(x_p | n_p, A theta) over A in
+    (1e-3, 1e9); the largest value stands for independent records.
+
+    Parameters
+    ----------
+    counts : array_like of int, shape (places, cells)
+        Public counts of places, such as block groups.
+    shares : array_like of float, shape (cells,)
+        The composition theta around them, > 0 where a count is.
+
+    Returns
+    -------
+    float
+        Concentration A, to about six digits.
+
+    Raises
+    ------
+    ArgumentError
+        If a cell that is counted has no share.
+    ShapeError
+        If the shapes do not fit.
+    """
+    x = check.count_array(counts, "counts", lower=0).astype(np.float64)
+    theta = check.real_array(shares, "shares", lower=0.0)
+    if x.ndim != 2 or theta.shape != x.shape[1:]:
+        raise ShapeError(
+            f"counts and shares must be (places, cells) and (cells,), got {x.shape} and "
+            f"{theta.shape}"
+        )
+    if np.any((theta == 0.0) & (x.sum(axis=0) > 0)):
+        raise ArgumentError("shares must be > 0 for every cell that is counted")
+    kept = theta > 0.0
+    x, theta = x[:, kept], theta[kept] / theta.sum()
+    n = x.sum(axis=1)
+
+    def loss(log_a: float) -> float:
+        a = float(np.exp(log_a))
+        rise = gammaln(a * theta + x) - gammaln(a * theta)
+        return -float(rise.sum() + np.sum(gammaln(a) - gammaln(a + n)))
+
+    found = minimize_scalar(loss, bounds=(np.log(1e-3), np.log(1e9)), method="bounded")
+    return float(np.exp(found.x))
+
+
+def _composition(shares: ArrayLike, schema: Schema) -> FloatArray:
+    found = check.real_array(shares, "shares", lower=0.0, upper=1.0)
+    if found.shape != (schema.size,):
+        raise ShapeError(f"shares must have shape ({schema.size},), got {found.shape}")
+    if abs(float(found.sum()) - 1.0) > 1e-9:
+        raise ArgumentError(f"shares must have sum 1, got {shown(float(found.sum()))}")
+    shared: FloatArray = found / found.sum()
+    shared.setflags(write=False)
+    return shared
+
+
+def _size(size: ArrayLike | None) -> FloatArray | None:
+    return None if size is None else check.probability_vector(size, "size")

@@ -1,0 +1,112 @@
+"""The two chains against the exact law; what they cannot settle, they do not answer."""
+
+import numpy as np
+import pytest
+from random_places import one_block, place, questions
+
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.inference import RecordQuestion, microdata_posterior
+from bayesrisk.release import NoiseSpec, RoundingSpec, TrueCounts
+
+
+def both(seed, kind, engine, n_places):
+    """Return the answers of a chain and of the exact law."""
+    release, prior, _, _ = place(seed, kind, n_places)
+    level = "block" if n_places == 1 else "tract"
+    common = {"level": level, "place": release.tables.geoids[level][0], "prior": prior}
+    asked = questions(prior.schema, n_places)
+    exact = microdata_posterior(release, asked, **common, engine="exact").answers
+    sampled = microdata_posterior(release, asked, **common, engine=engine, rng=seed)
+    return sampled, exact
+
+
+def surprises(pairs):
+    """Return standardised differences; a constant answer must have the truth in its interval."""
+    found = []
+    for sampled, exact in pairs:
+        for a, b in zip(sampled.answers.itertuples(), exact.itertuples(), strict=True):
+            if a.status != "sampled":
+                continue
+            if a.error > 0.0:
+                found.append((a.posterior - b.posterior) / a.error)
+            else:
+                assert a.lower - 1e-9 <= b.posterior <= a.upper + 1e-9
+    return np.array(found)
+
+
+@pytest.mark.parametrize("n_places", [1, 2])
+@pytest.mark.parametrize("engine", ["people", "lattice"])
+def test_chains_agree_with_the_exact_law_of_noisy_counts(engine, n_places):
+    pairs = [both(seed, "noisy", engine, n_places) for seed in range(4)]
+    assert {sampled.engine for sampled, _ in pairs} == {engine}
+    z = surprises(pairs)
+    assert z.size >= 5
+    assert np.abs(z).max() < 4.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["exact", "noisy", "rounded", "withheld", "mixed"])
+def test_lattice_chains_agree_with_the_exact_law(kind):
+    pairs = [both(seed, kind, "lattice", n) for n in (1, 2) for seed in range(40, 55)]
+    z = surprises(pairs)
+    assert z.size >= 10
+    assert np.abs(z).max() < 4.5
+    assert np.mean(z**2) < 2.0
+
+
+def test_a_chain_over_people_is_not_asked_to_cross_what_rounding_forbids():
+    # Two kinds weigh 6 and 10: a sum of 30 is five of one or three of the other.
+    release, prior = one_block(RoundingSpec(2, "nearest"), [30], np.array([[6, 10, 0]]), 6)
+    asked = [RecordQuestion({"kind": [0]}, at_least=5)]
+    common = {"level": "block", "place": "1", "prior": prior}
+    with pytest.raises(ArgumentError, match="engine 'people' must have noisy"):
+        microdata_posterior(release, asked, **common, engine="people", rng=1)
+    exact = microdata_posterior(release, asked, **common).answers["posterior"][0]
+    assert 0.001 < exact < 0.999
+    found = microdata_posterior(release, asked, **common, engine="lattice", rng=1).answers
+    if found["status"][0] == "sampled":
+        assert abs(found["posterior"][0] - exact) < 4.5 * found["error"][0]
+    else:
+        assert np.isnan(found["posterior"][0])
+
+
+def test_the_same_seed_gives_the_same_draws():
+    release, prior, _, _ = place(3, "noisy", 2)
+    common = {"level": "tract", "place": "1", "prior": prior, "engine": "people"}
+    asked = questions(prior.schema, 2)
+    one, two, other = (
+        microdata_posterior(release, asked, **common, rng=seed).samples.counts for seed in (5, 5, 6)
+    )
+    np.testing.assert_array_equal(one, two)
+    assert np.any(one != other)
+
+
+def test_exact_counts_that_leave_one_point_need_no_chain():
+    release, prior = one_block(TrueCounts(), [2, 0, 1], np.eye(3, dtype=np.int64), 6)
+    asked = [RecordQuestion({"kind": [0]}, among={})]
+    found = microdata_posterior(
+        release, asked, level="block", place="1", prior=prior, engine="lattice", rng=1
+    )
+    assert found.engine == "exact"
+    assert found.answers["posterior"][0] == pytest.approx(2 / 3, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"engine": "quick"}, "engine must be one of auto, exact, people, lattice"),
+        ({"engine": "people", "rng": None}, "rng must be given"),
+        ({"engine": "people", "rng": 1, "chains": 1}, "chains must be >= 2"),
+        ({"place": "7"}, "geoid must be a place"),
+        ({"level": "county"}, "level must be one of block"),
+        ({"questions": [RecordQuestion({"age": [1]})]}, "attribute must be one of kind"),
+        ({"questions": [RecordQuestion({"kind": [3]})]}, "kind must be from 0 to 2, got 3"),
+        ({"questions": [RecordQuestion({}, place="5")]}, "place must be one of 1"),
+    ],
+)
+def test_bad_questions_are_refused(change, match):
+    law = NoiseSpec("discrete-gaussian", 1)
+    release, prior = one_block(law, [2, 0, 1], np.eye(3, dtype=np.int64), 6)
+    given = {"questions": [RecordQuestion({})], "level": "block", "place": "1", "prior": prior}
+    with pytest.raises(ValueError, match=match):
+        microdata_posterior(release, **(given | change))

@@ -1,0 +1,58 @@
+"""The law of the records of a place by complete enumeration: every histogram, weighed by itself."""
+
+import itertools
+import math
+
+
+def histograms(n_cells, most):
+    """Yield every histogram of at most ``most`` records."""
+    for n in range(most + 1):
+        for bars in itertools.combinations(range(n + n_cells - 1), n_cells - 1):
+            edges = (-1, *bars, n + n_cells - 1)
+            yield tuple(b - a - 1 for a, b in itertools.pairwise(edges))
+
+
+def log_prior(x, shares, concentration, size):
+    """Return log P(x): multinomial, or Dirichlet-multinomial, times the law of the size."""
+    n = sum(x)
+    if n >= len(size) or size[n] == 0:
+        return -math.inf
+    value = math.log(size[n]) + math.lgamma(n + 1)
+    if concentration is not None:
+        value += math.lgamma(concentration) - math.lgamma(concentration + n)
+    for count, share in zip(x, shares, strict=True):
+        if count and not share:
+            return -math.inf
+        if count and concentration is None:
+            value += count * math.log(share)
+        elif count:
+            value += math.lgamma(concentration * share + count)
+            value -= math.lgamma(concentration * share)
+        value -= math.lgamma(count + 1)
+    return value
+
+
+def posterior(places, n_cells, shares, concentration, size, cells):
+    """Return pairs (weight, histograms of the places), the weights with sum 1.
+
+    ``cells`` are published cells: (places that it covers, weight of a record of each schema cell,
+    log likelihood of a true count).
+    """
+    alone = [
+        (x, log_prior(x, shares, concentration, size)) for x in histograms(n_cells, len(size) - 1)
+    ]
+    alone = [(x, value) for x, value in alone if value > -math.inf]
+    found = []
+    for chosen in itertools.product(alone, repeat=places):
+        value = math.fsum(v for _, v in chosen)
+        for covered, weights, log_likelihood in cells:
+            count = sum(w * x for p in covered for w, x in zip(weights, chosen[p][0], strict=True))
+            value += log_likelihood(count)
+            if value == -math.inf:
+                break
+        if value > -math.inf:
+            found.append((value, tuple(x for x, _ in chosen)))
+    best = max(value for value, _ in found)
+    total = math.fsum(math.exp(value - best) for value, _ in found)
+    log_evidence = best + math.log(total)
+    return [(math.exp(value - log_evidence), x) for value, x in found]

@@ -1,0 +1,151 @@
+"""Random small places with exact, noisy, rounded and withheld counts, and their oracle's terms."""
+
+import math
+
+import numpy as np
+import scipy.sparse as sp
+
+from bayesrisk import MechanismSpec, PublishedTables, Release, Schema, Workload
+from bayesrisk.inference import RecordPrior, RecordQuestion
+from bayesrisk.release import NoiseSpec, RoundingSpec, SuppressedCounts, TrueCounts
+from bayesrisk.tables import Attribute, Geography, Table
+
+GEOGRAPHY = Geography("towns", ("tract", "block"), (1, 3))
+KINDS = ("exact", "noisy", "rounded", "withheld", "mixed")
+
+
+def place(seed, kind, n_places=1):
+    """Return a release of one tract, its prior, what the oracle needs, and the truth."""
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    sizes = [(2, 2), (2, 3), (4,), (2, 2, 2)][int(rng.integers(4 if n_places == 1 else 3))]
+    n_cells = math.prod(sizes)
+    names = ("sex", "age", "race")[: len(sizes)]
+    schema = Schema(
+        "people", tuple(Attribute(a, s) for a, s in zip(names, sizes, strict=True)), GEOGRAPHY
+    )
+    most = 4 if n_places == 1 else 2
+    size = rng.dirichlet(np.ones(most + 1))
+    shares = rng.dirichlet(np.ones(n_cells))
+    if n_cells > 3:
+        shares[int(rng.integers(n_cells))] = 0.0  # a structural zero
+        shares /= shares.sum()
+    concentration = [None, 0.7, 30.0][int(rng.integers(3))]
+    prior = RecordPrior(schema, shares, concentration, size, name="random")
+    truth = []
+    for _ in range(n_places):
+        p = shares if concentration is None else rng.dirichlet(concentration * shares + 1e-300)
+        truth.append(rng.multinomial(int(rng.choice(most + 1, p=size)), p / p.sum()))
+    tables, geoids, counts, hidden, laws, terms = {}, {}, {}, {}, {}, []
+    geoids["block"] = np.array([f"1{i:02d}" for i in range(n_places)])
+    levels = ("block",) if n_places == 1 else ("tract", "block")
+    if n_places > 1:
+        geoids["tract"] = np.array(["1"])
+    for level in levels:
+        for number in range(int(rng.integers(1, 4))):
+            table, weights = _table(rng, schema, sizes, f"T{number}")
+            law = _law(rng, kind)
+            covered = [[p] for p in range(n_places)] if level == "block" else [range(n_places)]
+            true = np.array([weights @ sum(truth[p] for p in c) for c in covered])
+            out, withheld = _publish(rng, law, true)
+            tables[level, table.name], laws[level, table.name] = table, law
+            counts[level, table.name] = sp.csr_array(out)
+            hidden[level, table.name] = sp.csr_array(withheld)
+            for i, c in enumerate(covered):
+                for q in range(len(weights)):
+                    if not withheld[i, q]:
+                        terms.append((c, weights[q].tolist(), _log_likelihood(law, out[i, q])))
+    workload = Workload(schema, tables)
+    published = PublishedTables(workload, geoids, counts, hidden)
+    release = Release(MechanismSpec("random", {}, laws), published)
+    return release, prior, (n_places, n_cells, shares, concentration, size, terms), truth
+
+
+def _table(rng, schema, sizes, name):
+    """Return a random table: a margin, or arbitrary sums with weights."""
+    chosen = [a for a in range(len(sizes)) if rng.random() < 0.6]
+    index = np.indices(sizes).reshape(len(sizes), -1)
+    shape = [sizes[a] for a in chosen]
+    cells = np.indices(shape).reshape(len(chosen), -1) if chosen else np.zeros((0, 1), int)
+    n = cells.shape[1]
+    factors, weights = {}, np.ones((n, index.shape[1]), np.int64)
+    for i, a in enumerate(chosen):
+        factor = (cells[i][:, None] == np.arange(sizes[a])).astype(np.int64)
+        if rng.random() < 0.2:
+            factor *= 2  # a weighted count, such as people of a household
+        factors[schema.attributes[a].name] = factor
+        weights *= factor[:, index[a]]
+    return Table(name, tuple(f"{name}-{q}" for q in range(n)), factors), weights
+
+
+def _law(rng, kind):
+    if kind == "mixed":
+        kind = ("exact", "noisy", "rounded", "withheld")[int(rng.integers(4))]
+    if kind == "noisy":
+        law = ("discrete-gaussian", "discrete-laplace")[int(rng.integers(2))]
+        return NoiseSpec(law, [1, 2, "1/2"][int(rng.integers(3))])
+    if kind == "rounded":
+        return RoundingSpec(int(rng.integers(2, 5)), ("nearest", "random")[int(rng.integers(2))])
+    return SuppressedCounts() if kind == "withheld" else TrueCounts()
+
+
+def _publish(rng, law, true):
+    withheld = np.zeros(true.shape, np.bool_)
+    if isinstance(law, NoiseSpec):
+        return true + law.to_law().rvs(true.shape, random_state=rng), withheld
+    if isinstance(law, RoundingSpec):
+        below = true // law.base * law.base
+        if law.method == "nearest":
+            return (2 * true + law.base) // (2 * law.base) * law.base, withheld
+        return below + law.base * (rng.random(true.shape) < (true - below) / law.base), withheld
+    if isinstance(law, SuppressedCounts):
+        withheld = rng.random(true.shape) < 0.4
+    return np.where(withheld, 0, true), withheld
+
+
+def _log_likelihood(law, released):
+    """Return log L of a true count, from the definitions and not from the package's laws."""
+    released = int(released)
+    if isinstance(law, NoiseSpec):
+        scale = float(law.scale)
+        if law.law == "discrete-gaussian":
+            weights = [math.exp(-(k**2) / (2 * scale)) for k in range(-60, 61)]
+            return lambda s: -((released - s) ** 2) / (2 * scale) - math.log(math.fsum(weights))
+        norm = math.log(math.tanh(1 / (2 * scale)))
+        return lambda s: -abs(released - s) / scale + norm
+    if isinstance(law, RoundingSpec):
+        base = law.base
+        if law.method == "nearest":
+            return lambda s: 0.0 if (2 * s + base) // (2 * base) * base == released else -math.inf
+
+        def random(s):
+            gap = abs(s - released)
+            return math.log(1 - gap / base) if gap < base else -math.inf
+
+        return random
+    return lambda s: 0.0 if s == released else -math.inf
+
+
+def questions(schema, n_places):
+    names = schema.names
+    where = {names[0]: [1]}
+    both = {names[0]: [0], names[-1]: [schema.attribute(names[-1]).last]}
+    asked = [
+        RecordQuestion(where),
+        RecordQuestion(both, at_least=1),
+        RecordQuestion({}, at_least=2),
+    ]
+    asked.append(RecordQuestion(where, among={names[-1]: [0, 1]}))
+    if n_places > 1:
+        asked += [RecordQuestion(where, place="101"), RecordQuestion(both, place="100", at_least=1)]
+    return asked
+
+
+def one_block(law, released, weights, most):
+    """Return a release of one table of one block, and the flat prior of up to ``most`` people."""
+    schema = Schema("people", (Attribute("kind", 3),), Geography("towns", ("block",), (1,)))
+    table = Table("T", tuple(f"T{q}" for q in range(len(weights))), {"kind": weights})
+    workload = Workload(schema, {("block", "T"): table})
+    tables = PublishedTables(workload, {"block": ["1"]}, {("block", "T"): np.array([released])})
+    size = np.full(most + 1, 1.0 / (most + 1))
+    prior = RecordPrior.uniform_data_sets(schema, size=size)
+    return Release(MechanismSpec("one", {}, {}, others=law), tables), prior
