@@ -413,7 +413,7 @@ def test_the_table_of_options_is_that_of_the_commands():
 
 
 def test_what_takes_seconds_can_be_told_to_be_quiet():
-    quick = {"risk", "hierarchy", "convert"}
+    quick = {"risk", "hierarchy", "convert", "first-look"}
     for words, command in commands().items():
         assert ("quiet" in options_of(command)) == (words not in quick), words
 

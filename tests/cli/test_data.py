@@ -29,10 +29,10 @@ def run(monkeypatch, capsys):
 
 
 def test_measurements(run, tmp_path):
-    out = tmp_path / "risk.parquet"
+    out = tmp_path / "risk"
     done = run("measurements", "sample:noisy-measurements", "--prior", "0.1", "-o", out, "-q")
     assert (done[0], done[2]) == (0, "")
-    assert len(pd.read_parquet(out)) > 0
+    assert len(pd.read_parquet(out / "risk.parquet")) > 0
     with measurement_folder(tmp_path) as folder:
         assert folder == tmp_path
 
@@ -53,7 +53,7 @@ def test_microdata(run, tmp_path):
 
 COMMANDS = [
     (
-        ("measurements", "--prior", "0.1", "-o", "x.parquet"),
+        ("measurements", "--prior", "0.1", "-o", "x"),
         "noisy measurements",
         "noisy-measurements",
     ),

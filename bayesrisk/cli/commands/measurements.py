@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk.cli.data import measurement_folder
 from bayesrisk.cli.options import RunOptions, number
 from bayesrisk.cli.output import print_json, print_shards, print_table
@@ -65,7 +65,10 @@ def measurements(
     ] = None,
 ) -> None:
     """Risk of every unit and cell of a noisy measurement file, or posterior of its counts."""
-    check.choice(which.posterior, "posterior", _POSTERIORS)
+    if which.posterior not in _POSTERIORS:
+        raise ArgumentError(
+            f"--posterior must be one of {', '.join(_POSTERIORS)}, got {shown(which.posterior)}"
+        )
     if output.suffix == ".parquet":
         raise ArgumentError(f"output must be a folder, got {str(output)!r}")
     with measurement_folder(folder) as place:
