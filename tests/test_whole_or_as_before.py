@@ -126,7 +126,7 @@ def test_confidential_results_are_their_owners_alone(at, tmp_path):
     assert {"confidential/blocks.csv", "confidential/curves.csv"} <= private
     public = {name for name in set(study) - private if "." in name}
     assert public == {
-        *("config.json", "manifest.json", "table.csv", "seeds.csv", "ends.csv"),
+        *("config.json", "manifest.json", "table.csv", "seeds.csv", "ends.csv", "report.html"),
         *("figures/blocks.png", "figures/blocks.svg"),
     }
     report = modes(tmp_path / "reidentify")

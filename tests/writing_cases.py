@@ -110,7 +110,8 @@ def commands(at):
             ("release", at / "people.parquet", "--mechanism", "identity", "--tables", "sf1-block")
         ),
         "convert-file": Command(
-            ("convert-file", at / "people.parquet", "--from", "records", "-q"),
+            ("convert-file", at / "people.parquet", "--from", "records", "--dialect", "schema",
+             "-q"),
             name="out.parquet",
             folder=False,
         ),
@@ -131,7 +132,7 @@ def commands(at):
         ),
         "reidentify": Command(
             ("reidentify", at / "records", "--attacker", at / "known.parquet", "--truth",
-             at / "truth.parquet", "-q")
+             at / "truth.parquet", "--dialect", "schema", "-q")
         ),
         "occupancy-attack": Command(
             ("occupancy", "attack", at / "occupancy-tables", "-q"), resume=True

@@ -33,7 +33,8 @@ def _variables(samples: Samples, labels: Sequence[Hashable] | None) -> dict[Hash
     wanted = known if labels is None else check.items(labels, "labels")
     for label in wanted:
         if not isinstance(label, str) or label not in known:
-            raise ArgumentError(f"labels must be variables of the samples, got {shown(label)}")
+            some = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
+            raise ArgumentError(f"labels must be among {some}, got {shown(label)}")
     if not 1 <= len(wanted) <= _MOST:
         raise ArgumentError(f"labels must name 1 to {_MOST} variables to plot, got {len(wanted)}")
     return {

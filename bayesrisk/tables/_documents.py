@@ -191,7 +191,9 @@ def _of_column(column: pd.Series, name: str) -> dict[str, Any]:
         labels.sort()
     _few(len(labels), name)
     if problem := ambiguous(labels, 0):
-        raise DataError(f"frame: column {name!r}: labels must be {problem[0]}, got {problem[1]!r}")
+        raise DataError(
+            f"frame: column {name!r}: labels must be {problem[0]}, got {shown(problem[1])}"
+        )
     return {"name": name, "size": max(len(labels), 1), "labels": labels}
 
 

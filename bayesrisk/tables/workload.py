@@ -361,7 +361,7 @@ class Workload:
         Examples
         --------
         >>> Workload.available()[-2:]
-        ['sf1-block', 'sf1-tract']
+        ['sf1-tract', 'sf1-tract-tables']
         """
         return sorted(_homes())
 

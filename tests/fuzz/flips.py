@@ -123,7 +123,16 @@ CHAINS = {
     "occupancy-release": ("occupancy-release", ("occupancy", "attack", "{}", "-q")),
     "reidentify": (
         "records",
-        ("reidentify", "{}", "--attacker", "known.parquet", "--truth", "truth.parquet"),
+        (
+            "reidentify",
+            "{}",
+            "--attacker",
+            "known.parquet",
+            "--truth",
+            "truth.parquet",
+            "--dialect",
+            "schema",
+        ),
     ),
 }
 #: Commands that go on from their own folder.

@@ -47,8 +47,13 @@ def linked(**changes):
 
 
 def measured(**changes):
-    given = {"source": "nmf", "output": "risk.parquet", "prior": 0.5} | changes
-    return experiments.noisy_measurement_risk(given.pop("source"), given.pop("output"), **given)
+    given = {"measurements": "nmf", "prior": 0.5} | changes
+    how = {name: given.pop(name) for name in ("folder", "progress") if name in given}
+    return experiments.run(experiments.MeasurementsStudy(**given), **({"folder": "risk"} | how))
+
+
+def write_records(records):
+    return readers.write_record_form(records, "a.csv", dialect="schema")
 
 
 #: What the message must name, and the call.
@@ -94,14 +99,15 @@ CALLS = {
     "workload of a reader": ("workload", lambda: readers.read_nhgis("a.csv", workload=3)),
     "path of a writer": ("path", lambda: readers.write_ppmf(people(), 1.5, vintage="2020")),
     "path with a zero": ("path", lambda: readers.write_sf1(tables(), "a\0b")),
-    "records of a writer": ("records", lambda: readers.write_record_form(np.array(1), "a.csv")),
+    "records of a writer": ("records", lambda: write_records(np.array(1))),
     "tables of a writer": ("tables", lambda: readers.write_nhgis({}, "a.zip")),
     "described": ("described", lambda: readers.write_nhgis(tables(), "a.zip", described=ARRAY)),
     "frame of a writer": ("frame", lambda: readers.write_hud(3.5, "a.csv")),
     "pieces of a writer": ("frame", lambda: readers.write_hud([1], "a.csv")),
     # Studies.
-    "output": ("output", lambda: measured(output=1j)),
-    "source": ("source", lambda: measured(source=np.ones(1))),
+    "folder": ("folder", lambda: measured(folder=1j)),
+    "measurements": ("measurements", lambda: measured(measurements=np.ones(1))),
+    "level": ("level", lambda: measured(level=np.ones(2))),
     "exceeds": ("exceeds", lambda: measured(exceeds=np.array(1))),
     "progress": ("progress", lambda: measured(progress=re)),
     "query": ("query", lambda: measured(query=pd.NaT)),

@@ -60,7 +60,7 @@ def test_two_tracts_from_tables_to_confirmed_links(tmp_path, workers):
     assert (made.variability["upper"] == 0.0).all()
     printed = run(
         "reidentify", out, "--attacker", tmp_path / "known.parquet",
-        "--truth", tmp_path / "truth.parquet", "-o", report,
+        "--truth", tmp_path / "truth.parquet", "--dialect", "schema", "-o", report,
     )  # fmt: skip
     assert f"{len(truth)} putative of {len(truth)} persons" in printed
     rates = pd.read_csv(report / "rates.csv")

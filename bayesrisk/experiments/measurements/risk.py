@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,9 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
-from bayesrisk.exceptions import ArgumentTypeError, DataError
+from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.measurements.cells import cells_of
 from bayesrisk.experiments.measurements.config import MeasurementsConfig
 from bayesrisk.experiments.measurements.evidence import around
@@ -117,9 +116,8 @@ class MeasurementsFolder(PartFolder):
 
 def limits_of(exceeds: Any) -> tuple[float, ...]:
     """Return the thresholds as numbers."""
-    if isinstance(exceeds, (str, bytes)) or not isinstance(exceeds, Iterable):
-        raise ArgumentTypeError(f"exceeds must be a sequence of numbers, got {shown(exceeds)}")
-    return tuple(check.scalar(limit, "exceeds", lower=0.0, bounds="()") for limit in exceeds)
+    limits = check.items(exceeds, "exceeds")
+    return tuple(check.scalar(limit, "exceeds", lower=0.0, bounds="()") for limit in limits)
 
 
 def ranges_of(source: Source, units_per_shard: int) -> tuple[tuple[str, str], ...]:
@@ -224,6 +222,9 @@ class MeasurementsStudy(Study[MeasurementsSummary]):
         prior = check.scalar(check.probability(self.prior, "prior"), "prior")
         known = check.integer(self.known_count, "known_count", lower=0)
         limits = limits_of(self.exceeds)
+        check.text(self.level, "level")
+        if self.query is not None:
+            check.text(self.query, "query")
         if self.budget is not None:
             check.choice(self.budget, "budget", BUDGETS)
         if self.units_per_shard is not None:

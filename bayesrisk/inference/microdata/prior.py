@@ -204,6 +204,12 @@ def fit_concentration(counts: ArrayLike, shares: ArrayLike) -> float:
         If a cell that is counted has no share.
     ShapeError
         If the shapes do not fit.
+
+    Examples
+    --------
+    >>> counts = [[9, 1], [2, 8], [7, 3], [1, 9]]
+    >>> round(fit_concentration(counts, [0.5, 0.5]), 2)
+    2.18
     """
     x = check.count_array(counts, "counts", lower=0).astype(np.float64)
     theta = check.real_array(shares, "shares", lower=0.0)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed, number
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
@@ -164,7 +165,7 @@ def repeated_microdata(
     }
     if target is not None:
         if check.text(target, "target") in names:
-            raise ArgumentError(f"target must be none of the keys, got {target!r}")
+            raise ArgumentError(f"target must be none of the keys, got {shown(target)}")
         both = classes([key, coded([original, protected], [target], list(pair))[0]])[0]
         cell = np.unique(both, return_inverse=True)[1].reshape(-1).astype(np.int64)
         dt, st = _by_class(cell, n)

@@ -314,12 +314,12 @@ def test_the_same_persons_in_any_coding(made, tmp_path):
     """The rates do not depend on the coding, once it is said; in the wrong one they do."""
     archive, labels = coded(tmp_path, truth())
     attackers = {"all": made / "all.csv"}
-    right = write(made, tmp_path / "r", attackers=attackers)["rates"]
+    right = write(made, tmp_path / "r", attackers=attackers).rates
     coding = {"dialect": "archive", "truth_dialect": "labels"}
     same = write(made, tmp_path / "s", attackers={"all": archive}, truth=labels, **coding)
-    assert same["rates"] == right
+    pd.testing.assert_frame_equal(same.rates, right)
     wrong = write(made, tmp_path / "w", attackers={"all": archive}, truth_dialect="schema")
-    assert wrong["rates"][0]["confirmed"] < right[0]["confirmed"]
+    assert wrong.rates["confirmed"][0] < right["confirmed"][0]
 
 
 def test_codings_are_not_guessed(made, tmp_path):

@@ -105,7 +105,7 @@ def test_whatever_is_observed_and_believed(changes):
 def simulated():
     """Return a small tract with persons and households, and a workload of race by ethnicity."""
     everything = simulate_population(
-        population_spec("tract", n_blocks=14, blocks_per_group=7), rng=3
+        population_spec("tract", n_blocks=14, blocks_per_group=7), rng=5
     )
     schema = Schema(
         "race-by-ethnicity",
