@@ -13,6 +13,8 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._validation import Number
 from bayesrisk.exceptions import ArgumentTypeError, DataError
+from bayesrisk.inference.tree._release import frame_of_release
+from bayesrisk.release import Release
 
 __all__ = ["Tree"]
 
@@ -203,6 +205,46 @@ class Tree:
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
         return tree
+
+    @classmethod
+    def from_release(
+        cls, release: Release, *, table: str, cell: str, place: str | None = None
+    ) -> Tree:
+        """Build the tree of one published cell: a node for each place of every level.
+
+        Parameters
+        ----------
+        release : Release
+            Tables, with the likelihood of each.
+        table, cell : str
+            Name of a table, and of one of its cells.  Levels without the table have no nodes.
+        place : str, optional
+            Code of the place at the top; needed where several stand there.
+
+        Returns
+        -------
+        Tree
+            Nodes are codes of places, or the name of the level where a code is empty.  Counts
+            with Gaussian noise are releases, true ones ``exact_count``, withheld ones nothing.
+
+        Raises
+        ------
+        ArgumentError
+            If the table, cell or place is unknown, no one place stands at the top, or a count has
+            another likelihood.
+
+        Examples
+        --------
+        >>> from bayesrisk import DiscreteGaussianMechanism, Workload, simulate_population
+        >>> work = Workload.named("pl94").select(levels=["tract", "block"], tables=["total"])
+        >>> noisy = DiscreteGaussianMechanism(rho=1).release(
+        ...     simulate_population("tract", rng=1), workload=work, rng=2
+        ... )
+        >>> tree = Tree.from_release(noisy, table="total", cell=work.at("tract")["total"].cells[0])
+        >>> tree.depth.max(), int((tree.precision > 0).sum()) == tree.n_nodes
+        (1, True)
+        """
+        return cls.from_frame(frame_of_release(release, table, cell, place))
 
 
 def _require_columns(frame: pd.DataFrame) -> None:
