@@ -56,12 +56,15 @@ def frame_of_release(release: Release, table: str, cell: str, place: str | None)
         told = ~published.hidden(level, table)[rows, :][:, [at]].toarray()[:, 0]
         codes = geoids[rows].astype(object)
         names_here = np.where(codes == "", level, codes)
-        parents = [None] * rows.size if above is None else geography.ancestors(geoids[rows], above)
+        parents: list[str | None] = [None] * rows.size
+        if above is not None:
+            around = geography.ancestors(geoids[rows], above)
+            parents = [str(code) or above for code in around]
         pieces.append(
             pd.DataFrame(
                 {
                     "node": names_here,
-                    "parent": [above if p == "" else p for p in parents],
+                    "parent": parents,
                     "noisy_count": np.where(told & (not known), counts, np.nan),
                     "sigma2": float(law.scale) if isinstance(law, NoiseSpec) else np.nan,
                     "exact_count": np.where(told & known, counts, np.nan),
