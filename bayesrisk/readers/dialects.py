@@ -4,7 +4,7 @@ The same numbers mean different things in different files, so that a coding is s
 by whoever reads the file, or by the file itself, where this package wrote it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -198,6 +198,14 @@ def said_by_file(file: Path) -> str | None:
 def is_person_column(name: str) -> bool:
     """Return whether a column is one of records of persons, by whatever name."""
     return _usual(name) in ("block", "sex", "age", "race", *RACES, "hisp", "person")
+
+
+def missing_columns(names: Iterable[str], columns: Sequence[str]) -> list[str]:
+    """Return which columns of records of persons are there by no name, nor as flags of races."""
+    there = {_usual(name) for name in names}
+    if there >= set(RACES):
+        there.add("race")
+    return [name for name in columns if name not in there]
 
 
 def _usual(name: str) -> str:

@@ -26,7 +26,7 @@ from fuzz import recipe_files, recipe_plots
 import bayesrisk
 
 #: Examples that write into a folder of their own, and their place in that of a call.
-_OUTPUTS = {"noisy_measurement_risk": {"output": "risk.parquet"}, "write_nmf": {"folder": "nmf"}}
+_OUTPUTS = {"write_nmf": {"folder": "nmf"}}
 
 
 @dataclass(frozen=True)

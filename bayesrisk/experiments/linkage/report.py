@@ -24,6 +24,7 @@ from bayesrisk.experiments.runs import html
 from bayesrisk.readers.dialects import (
     decoded_persons,
     is_person_column,
+    missing_columns,
     named_dialect,
     said_by_file,
 )
@@ -235,6 +236,8 @@ def _read(file: Path, columns: tuple[str, ...], dialect: str | None) -> Persons:
     else:
         with opened(file) as (_, schema):
             names = schema.names
+        lacking = missing_columns(names, columns)  # nothing need be read to say so
+        check.frame(pd.DataFrame(columns=list({*columns} - {*lacking})), str(file), columns)
         kinds = dict.fromkeys((n for n in names if is_person_column(n)), ("number", "text"))
         frame = read_frame(file, kinds)
     frame = decoded_persons(frame, coding, columns=columns, source=str(file))

@@ -70,7 +70,7 @@ def residual_risk(
     Notes
     -----
     Intervals of success are Clopper and Pearson's, for the effective number of statements where
-    there are units (:mod:`bayesrisk.risk.intervals`).  The residual risk rises with s and falls
+    there are units (the intervals of clustered rates).  The residual risk rises with s and falls
     with c, so that ends taken from intervals of both at ``(1 + confidence) / 2`` hold it with at
     least the confidence, whatever the dependence of the two groups: it is wider than need be where
     both are of the same few units.  It compares groups: who is
