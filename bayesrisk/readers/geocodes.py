@@ -270,6 +270,8 @@ def spine_ancestor(
     >>> spine_ancestor(["057100011000101"], "County").tolist()
     ['057100011']
     """
+    for name, size in check.mapping(widths, "widths").items():
+        check.integer(size, f"widths[{check.text(name, 'widths')!r}]", lower=0)
     width = widths[check.choice(level, "level", tuple(name for name in widths if name != "US"))]
     codes = _codes(geocodes, "geocodes", "any")
     short = np.char.str_len(codes) < width

@@ -16,7 +16,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
 from bayesrisk._types import TextArray
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.tables import exchange as _exchange
 from bayesrisk.tables.histogram import Histogram, checked_matrix, compact, pieces_of
 from bayesrisk.tables.microdata import Microdata
@@ -132,6 +132,8 @@ class PublishedTables:
         """Return the position of a place at its level."""
         check.choice(level, "level", tuple(self.geoids))
         places = self.geoids[level]
+        if not isinstance(geoid, str):
+            raise ArgumentTypeError(f"geoid must be a text, got {shown(geoid)}")
         row = int(np.searchsorted(places, geoid))
         if row == len(places) or places[row] != geoid:
             raise ArgumentError(f"geoid must be a place of level {level!r}, got {shown(geoid)}")

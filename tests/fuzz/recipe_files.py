@@ -36,7 +36,7 @@ def _readers(files: dict[str, list[Path]]) -> list[Call]:
     plain = {
         "ppmf": {"path": people, "state": None},
         "ppmf_units": {"path": units, "state": None},
-        "record_form": {"path": form, "state": None},
+        "record_form": {"path": form, "state": None, "dialect": "schema"},
         "ipums_1940": {"path": fixed, "ddi": book},
         "sf1": {"path": sf1, "workload": kinds.P1},
         "nhgis": {"path": data, "workload": kinds.P1, "codebook": None, "state": None},
@@ -55,7 +55,7 @@ def _writers() -> list[Call]:
     given: dict[str, dict[str, Any]] = {
         "ppmf": {"records": oracle.pl94_records(rng, 6), "vintage": "2010-demonstration"},
         "ppmf_units": {"records": units, "vintage": "2020"},
-        "record_form": {"records": people},
+        "record_form": {"records": people, "dialect": "schema"},
         "ipums_1940": {"records": oracle.records_1940(rng, 4), "ddi": "book.xml"},
         "sf1": {"tables": kinds.tables()},
         "nhgis": {"tables": kinds.tables(), "described": True},
@@ -102,7 +102,7 @@ def _studies(at: Path, files: dict[str, list[Path]]) -> list[Call]:
         ("write_report", experiments.write_report, {"folder": ran}),
         ("write_reidentification", experiments.write_reidentification, {
             "folder": at / "records", "output": "linked", "attackers": known,
-            "truth": at / "truth.parquet", "seed": 1, "confidence": 0.95}),
+            "truth": at / "truth.parquet", "seed": 1, "confidence": 0.95, "dialect": "schema"}),
         ("PopulationSpec", population.PopulationSpec, dict(vars(made))),
         ("path", br.datasets.path, {"name": "dare-county-sweep"}),
         ("source", br.datasets.source, {"name": "dare-county-sweep"}),

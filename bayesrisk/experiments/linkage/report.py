@@ -22,6 +22,7 @@ from bayesrisk.experiments.linkage.tables import THRESHOLDS, Results, report_tab
 from bayesrisk.experiments.reconstruction.folder import ReconstructionOutput, read_reconstruction
 from bayesrisk.experiments.runs import html
 from bayesrisk.readers.dialects import (
+    DIALECTS,
     decoded_persons,
     is_person_column,
     missing_columns,
@@ -107,6 +108,9 @@ class _Steps:
 
     def __init__(self, progress: Callable[[int, int], None] | None) -> None:
         check.function(progress, "progress")
+
+    if truth_dialect is not None:
+        check.choice(truth_dialect, "truth_dialect", tuple(DIALECTS))
         self._progress, self._done = progress, 0
 
     def done(self) -> None:
@@ -228,8 +232,9 @@ def write_reidentification(
 
 def _read(file: Path, columns: tuple[str, ...], dialect: str | None) -> Persons:
     """Return the persons of a file, checked once; a fault is named with the file."""
-    if not file.is_file():
-        raise DataError(f"{file}: is not a file")
+    with named(str(file)):
+        if not file.is_file():
+            raise DataError(f"{file}: is not a file")
     coding = named_dialect(dialect, str(file), said_by_file(file))
     if file.suffix.lower() == ".csv":
         frame = _from_csv(file)

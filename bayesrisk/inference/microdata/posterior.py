@@ -12,10 +12,11 @@ import scipy.sparse as sp
 from scipy.stats import betabinom, binom
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk._random import Seed
 from bayesrisk._show import displayed
 from bayesrisk._types import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.inference.microdata import _people, _people_kernels
 from bayesrisk.inference.microdata._exact import TooManyPointsError, weigh
 from bayesrisk.inference.microdata._lattice_chain import LatticeChain
@@ -173,6 +174,11 @@ def microdata_posterior(
     check.instance(release, Release, "release")
     check.instance(prior, RecordPrior, "prior")
     check.choice(engine, "engine", ENGINES)
+    for name, code in (("level", level), ("place", place)):
+        if not isinstance(code, str):  # the code of a nation is empty
+            raise ArgumentTypeError(f"{name} must be a text, got {shown(code)}")
+    if place not in release.tables.geoids.get(level, place):
+        raise ArgumentError(f"place must be one of level {level!r}, got {shown(place)}")
     apart = [t for q in asked for t in q.tables(prior.schema)]
     system = system_of(release, level=level, place=place, prior=prior, apart=apart)
     functions = _functions(asked, system)

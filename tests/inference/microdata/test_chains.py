@@ -27,7 +27,10 @@ def surprises(pairs):
         for a, b in zip(sampled.answers.itertuples(), exact.itertuples(), strict=True):
             if a.status != "sampled":
                 continue
-            if a.error > 0.0:
+            rare = b.posterior <= 1.0 and min(b.posterior, 1.0 - b.posterior) * a.ess < 30
+            if a.error > 0.0 and rare:  # too few events for a normal law: Poisson, within 1e-6
+                assert abs(a.posterior - b.posterior) * a.ess < 60
+            elif a.error > 0.0:
                 found.append((a.posterior - b.posterior) / a.error)
             else:
                 # So many draws that all say the same miss more than this once in 100,000 times.
@@ -99,7 +102,7 @@ def test_exact_counts_that_leave_one_point_need_no_chain():
         ({"engine": "quick"}, "engine must be one of auto, exact, people, lattice"),
         ({"engine": "people", "rng": None}, "rng must be given"),
         ({"engine": "people", "rng": 1, "chains": 1}, "chains must be >= 2"),
-        ({"place": "7"}, "geoid must be a place"),
+        ({"place": "7"}, "place must be one of level 'block'"),
         ({"level": "county"}, "level must be one of block"),
         ({"questions": [RecordQuestion({"age": [1]})]}, "attribute must be one of kind"),
         ({"questions": [RecordQuestion({"kind": [3]})]}, "kind must be from 0 to 2, got 3"),
