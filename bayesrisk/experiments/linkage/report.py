@@ -108,9 +108,6 @@ class _Steps:
 
     def __init__(self, progress: Callable[[int, int], None] | None) -> None:
         check.function(progress, "progress")
-
-    if truth_dialect is not None:
-        check.choice(truth_dialect, "truth_dialect", tuple(DIALECTS))
         self._progress, self._done = progress, 0
 
     def done(self) -> None:
@@ -183,6 +180,8 @@ def write_reidentification(
         raise ArgumentError(
             f"attackers must map at least one name to a file, got {quoted(attackers)}"
         )
+    if truth_dialect is not None:
+        check.choice(truth_dialect, "truth_dialect", tuple(DIALECTS))
     target, truth = check.path(output, "output"), check.path(truth, "truth")
     files = {name: check.path(file, "attackers") for name, file in attackers.items()}
     check.function(progress, "progress")
