@@ -28,13 +28,14 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Before each commit that others will see: everything but what takes long to say little more.  The
-# documentation executes the notebooks, and fails where one does: once is enough.
+# What runs on a clean clone: everything but what takes long to say little more.  The documentation
+# executes the notebooks, and fails where one does: once is enough.
 check: lint
 	$(PYTEST) -m "not slow" --fuzz-files 20000
 	$(MAKE) docs
 
-# What runs on a clean clone: also the slow tests, kernels with bounds checks, and each benchmark once.
+# Once a week, and before a release: also the slow tests, kernels with bounds checks, and each
+# benchmark once.
 check-all: lint
 	$(PYTEST) --fuzz-files 20000 --fuzz-calls 3000 --deselect tests/test_notebooks.py::test_notebooks_run
 	$(MAKE) bounds
