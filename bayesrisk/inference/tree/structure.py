@@ -235,13 +235,14 @@ class Tree:
 
         Examples
         --------
-        >>> from bayesrisk import DiscreteGaussianMechanism, Workload, simulate_population
+        >>> from bayesrisk import MechanismSpec, Workload, simulate_population, tabulate
+        >>> from bayesrisk.release import NoiseSpec
         >>> work = Workload.named("pl94").select(levels=["tract", "block"], tables=["total"])
-        >>> noisy = DiscreteGaussianMechanism(rho=1).release(
-        ...     simulate_population("tract", rng=1), workload=work, rng=2
-        ... )
+        >>> tables = tabulate(simulate_population("tract", rng=1), work)
+        >>> spec = MechanismSpec("mine", others=NoiseSpec("discrete-gaussian", 5))
+        >>> noisy = Release(spec, tables)
         >>> tree = Tree.from_release(noisy, table="total", cell=work.at("tract")["total"].cells[0])
-        >>> tree.depth.max(), int((tree.precision > 0).sum()) == tree.n_nodes
+        >>> int(tree.depth.max()), int((tree.precision > 0).sum()) == tree.n_nodes
         (1, True)
         """
         return cls.from_frame(frame_of_release(release, table, cell, place))
