@@ -23,7 +23,8 @@ from bayesrisk.risk.intervals import binomial_interval
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
+
+    from bayesrisk.plotting import Axes
 
 __all__ = ["TradeOffCurve", "rho_for_advantage", "simulated_tradeoff", "tradeoff_curve"]
 

@@ -137,17 +137,21 @@ def test_it_prints_draws_and_tabulates():
 
 @pytest.mark.parametrize("prior", NOT_PRIORS)
 def test_priors_are_checked(prior):
-    refuses(lambda bad: risk_distribution(noise=Noise(rho=1.0), prior=bad), "prior", prior)
+    assert refuses(lambda bad: risk_distribution(noise=Noise(rho=1.0), prior=bad), "prior", prior)
 
 
 def test_arguments_are_checked():
     noise = Noise(rho=0.1)
-    refuses(lambda bad: risk_distribution(noise=noise, prior=0.1, given=bad), "given", "truth")
-    refuses(lambda bad: risk_distribution(noise=noise, prior=0.1, left_out=bad), "left_out", 0.01)
-    refuses(lambda bad: risk_distribution(noise=bad, prior=0.1), "noise", 0.1)
+    assert refuses(
+        lambda bad: risk_distribution(noise=noise, prior=0.1, given=bad), "given", "truth"
+    )
+    assert refuses(
+        lambda bad: risk_distribution(noise=noise, prior=0.1, left_out=bad), "left_out", 0.01
+    )
+    assert refuses(lambda bad: risk_distribution(noise=bad, prior=0.1), "noise", 0.1)
     law = risk_distribution(noise=noise, prior=0.1)
-    refuses(law.exceeds, "ratio", -1.0)
-    refuses(law.quantile, "probability", 1.0)
+    assert refuses(law.exceeds, "ratio", -1.0)
+    assert refuses(law.quantile, "probability", 1.0)
     with pytest.raises(ShapeError, match="noise must be one number or a list"):
         risk_distribution(noise=Noise(rho=[[0.1]]), prior=0.1)
     for rho in (1e-20, np.linspace(0.001, 0.002, 8)):

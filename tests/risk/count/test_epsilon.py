@@ -122,14 +122,14 @@ def test_decisions_by_hand():
 
 
 def test_arguments_are_checked():
-    refuses(implied_epsilon, "belief", 0.5)
+    assert refuses(implied_epsilon, "belief", 0.5)
     with pytest.raises(ArgumentError, match="prior must be > 0"):
         implied_epsilon(Belief(0.0, 0.5))
-    refuses(lambda bad: decision_epsilon(found=bad, cleared=0.5), "found", 1.5)
-    refuses(lambda bad: decision_epsilon(found=0.5, cleared=bad), "cleared", -0.5)
-    refuses(lambda bad: decision_epsilon(found=0.5, cleared=0.5, delta=bad), "delta", 1.0)
-    refuses(lambda bad: attainable_epsilon(noise=Noise(rho=0.1), delta=bad), "delta", 1e-13)
-    refuses(lambda bad: attainable_epsilon(noise=bad, delta=1e-6), "noise", 0.1)
+    assert refuses(lambda bad: decision_epsilon(found=bad, cleared=0.5), "found", 1.5)
+    assert refuses(lambda bad: decision_epsilon(found=0.5, cleared=bad), "cleared", -0.5)
+    assert refuses(lambda bad: decision_epsilon(found=0.5, cleared=0.5, delta=bad), "delta", 1.0)
+    assert refuses(lambda bad: attainable_epsilon(noise=Noise(rho=0.1), delta=bad), "delta", 1e-13)
+    assert refuses(lambda bad: attainable_epsilon(noise=bad, delta=1e-6), "noise", 0.1)
     with pytest.raises(ArgumentError, match="<= 1000, got 2000"):
         attainable_epsilon(noise=Noise(rho=2000.0), delta=1e-6)
     with pytest.raises(ShapeError, match="list of levels"):

@@ -113,12 +113,12 @@ def test_sensitivity_changes_the_cost_and_not_the_noise():
 
 @pytest.mark.parametrize("bad", NOT_PRIORS)
 def test_priors_are_checked(bad):
-    refuses(lambda p: rho_for_risk(1.5, prior=p), "prior", bad)
+    assert refuses(lambda p: rho_for_risk(1.5, prior=p), "prior", bad)
 
 
 @pytest.mark.parametrize("bad", [*NOT_POSITIVE, 1.0, 0.5])
 def test_limits_are_checked(bad):
-    refuses(lambda limit: rho_for_risk(limit, prior=0.1), "limit", bad)
+    assert refuses(lambda limit: rho_for_risk(limit, prior=0.1), "limit", bad)
 
 
 @pytest.mark.parametrize(

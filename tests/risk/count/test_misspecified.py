@@ -169,7 +169,7 @@ def test_certainty_that_is_wrong_costs_without_bound():
 @pytest.mark.parametrize("bad", NOT_PRIORS)
 def test_priors_are_checked(bad):
     noise = Noise(rho=0.1)
-    refuses(
+    assert refuses(
         lambda p: misspecified_risk(true_noise=noise, believed_noise=noise, prior=p), "prior", bad
     )
 

@@ -214,4 +214,4 @@ def test_another_level_never_spoils_the_accuracy(rho, prior):
 def test_decisions_check_their_arguments():
     with pytest.raises(ShapeError, match="axis of levels"):
         multilevel_decision_accuracy(noise=Noise(rho=0.1), prior=0.1)
-    refuses(lambda bad: multilevel_decision_accuracy(noise=bad, prior=0.1), "noise", 0.1)
+    assert refuses(lambda bad: multilevel_decision_accuracy(noise=bad, prior=0.1), "noise", 0.1)
