@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened
+from bayesrisk._files.parse import shown
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers.text.columns import Piece
@@ -171,7 +172,7 @@ def named_dialect(name: str | None, file: str, said: str | None = None) -> Diale
         check.choice(name, "dialect", tuple(DIALECTS))
         if said is not None and said != name:
             raise ArgumentError(
-                f"dialect must be {said!r}, which {file} says of itself, got {name!r}"
+                f"dialect must be {said!r}, which {file} says of itself, got {shown(name)}"
             )
         return DIALECTS[name]
     if said is None:
@@ -240,7 +241,7 @@ def decoded_persons(
     again = [name for name in taken if sum(usual[n] == usual[name] for n in taken) > 1]
     if again:
         raise DataError(
-            f"{source}: column {again[1]!r}: must be there once, got it beside {again[0]!r}"
+            f"{source}: column {again[1]!r}: must be there once, got it beside {shown(again[0])}"
         )
     frame = frame[taken].rename(columns=usual)
     flags = [race for race in RACES if race in frame]

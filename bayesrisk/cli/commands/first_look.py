@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bayesrisk._files.parse import shown
 from bayesrisk.cli.data import record_path, schema_of
 from bayesrisk.cli.options import JsonOption, names
 from bayesrisk.cli.output import print_json
@@ -97,7 +98,7 @@ def _frame(file: Path) -> "pd.DataFrame":
         held: pd.DataFrame = read_table(file).to_pandas()
         return held
     if file.suffix.lower() != ".csv":
-        raise ArgumentError(f"records must end in .parquet or .csv, got {str(file)!r}")
+        raise ArgumentError(f"records must end in .parquet or .csv, got {shown(str(file))}")
     with named(str(file), also=(pa.ArrowException,)), open_text(file) as lines:
         check_held(str(file), file.stat().st_size)
         columns = header_fields(lines.readline(), str(file))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.cli.data import measurement_folder
 from bayesrisk.cli.options import RunOptions, number
@@ -65,12 +66,9 @@ def measurements(
     ] = None,
 ) -> None:
     """Risk of every unit and cell of a noisy measurement file, or posterior of its counts."""
-    if which.posterior not in _POSTERIORS:
-        raise ArgumentError(
-            f"--posterior must be one of {', '.join(_POSTERIORS)}, got {shown(which.posterior)}"
-        )
+    check.choice(which.posterior, "posterior", _POSTERIORS)
     if output.suffix == ".parquet":
-        raise ArgumentError(f"output must be a folder, got {str(output)!r}")
+        raise ArgumentError(f"output must be a folder, got {shown(str(output))}")
     with measurement_folder(folder) as place:
         if which.posterior == "counts":
             _counts(place, output, which, risk, how, top)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk._validation import MAX_COUNT
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.exceptions import ArgumentError, DataError
@@ -172,7 +173,7 @@ def read_source(folder: str, level: str, query: str | None, budget: str | None) 
     name = finest(nmf, asked, level) if query is None else query
     if name not in asked:
         raise ArgumentError(
-            f"query must be one of {'; '.join(asked) or 'none'} at level {level}, got {name!r}"
+            f"query must be one of {'; '.join(asked) or 'none'} at level {level}, got {shown(name)}"
             + check.did_you_mean(name, asked)
         )
     target = cell_labels(nmf.universe, asked[name])

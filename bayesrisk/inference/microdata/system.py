@@ -270,7 +270,7 @@ def system_of(
     if finest is not None:
         bottom = check.choice(finest, "finest", workload.levels)
     if geography.rank(bottom) < geography.rank(level):
-        raise ArgumentError(f"finest must not be coarser than level {level!r}, got {bottom!r}")
+        raise ArgumentError(f"finest must not be coarser than level {level!r}, got {shown(bottom)}")
     levels = [
         other
         for other in workload.levels

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
@@ -227,7 +228,7 @@ def first_look(
     distinct = None
     if sensitive is not None:
         if check.text(sensitive, "sensitive") in names:
-            raise ArgumentError(f"sensitive must be none of the keys, got {sensitive!r}")
+            raise ArgumentError(f"sensitive must be none of the keys, got {shown(sensitive)}")
         distinct = _distinct(whole, coded([records], [sensitive], ["records"])[0])
     return FirstLook(tuple(names), counts[whole], minimal, sensitive, distinct)
 

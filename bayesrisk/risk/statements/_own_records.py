@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction import Reconstruction, record_form
 from bayesrisk.reconstruction.status import Status
@@ -94,7 +95,7 @@ def _as_told_apart(found: Reconstruction, truth: Records) -> pd.DataFrame:
     space = found.problem.space
     if truth.schema != space.schema:
         raise ArgumentError(
-            f"truth must be of schema {space.schema.name!r}, got {truth.schema.name!r}"
+            f"truth must be of schema {space.schema.name!r}, got {shown(truth.schema.name)}"
         )
     columns: dict[str, NDArray[Any]] = {space.schema.geography.finest: truth.geoids}
     for name in space.schema.names:
