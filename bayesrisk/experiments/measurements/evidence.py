@@ -116,7 +116,7 @@ def around(source: Source, state: str, combine: bool) -> Around:
             inside = units[units.astype(f"U{width}") == lost[0]]
             raise DataError(
                 f"{source.nmf.folder}: unit {inside[0]} of level {source.level} must lie in a "
-                f"{level} that the constraints list, got none {str(lost[0])!r}"
+                f"{level} that the constraints list, got none {shown(str(lost[0]))}"
             )
         empty = np.setdiff1d(found, mine)
         broken = np.unique(np.concatenate([broken.astype(f"U{width}"), empty]))

@@ -79,7 +79,7 @@ class Spine:
         if lost.size:
             raise DataError(
                 f"{self.source.nmf.folder}: unit {units[lost[0]]} of level {level} must lie in a "
-                f"{above} of the folder, got none {str(codes[lost[0]])!r}"
+                f"{above} of the folder, got none {shown(str(codes[lost[0]]))}"
             )
         return codes.astype(object)
 

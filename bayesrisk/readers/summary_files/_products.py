@@ -96,7 +96,7 @@ class Product:
             if name not in book or name != table.name or number > book[name].cells:
                 raise ArgumentError(
                     f"workload must have tables of counts of {self.title} "
-                    f"({', '.join(book)}), got {shown(cell)} in {table.name!r}"
+                    f"({', '.join(book)}), got {shown(cell)} in {shown(table.name)}"
                 )
             found.append(number)
         return np.array(found, dtype=np.int64)
