@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.measurements.source import Source
 from bayesrisk.readers.nmf.axes import cell_labels
