@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from scipy import special
 from scipy.stats import betabinom, binom
 
 from bayesrisk import _validation as check
@@ -338,7 +339,7 @@ def _sampled(
     origin: Any,
 ) -> MicrodataPosterior:
     """Return the answers of draws: those that chains disagree about are undecided."""
-    tracked: list[tuple[FloatArray, float, float]] = []
+    tracked: list[tuple[FloatArray, float, float, bool]] = []
     for i, question in enumerate(asked):
         part, whole = counts[:, :, 2 * i], counts[:, :, 2 * i + 1]
         draws: FloatArray = part.astype(float)
@@ -349,7 +350,8 @@ def _sampled(
             value, about = _ratio(value, float(whole.mean())), float(np.mean(whole > 0))
             # Linearised: the error of a ratio of means is that of these draws.
             draws = value + (part - value * whole) / whole.mean() if about else 0.0 * draws
-        tracked.append((draws, value, about))
+        share = question.at_least is not None or question.among is not None
+        tracked.append((draws, value, about, share))
     labels = [str(question) for question in asked]
     frame = _diagnosed(tracked, watch)
     frame.insert(0, "question", labels)
@@ -369,7 +371,7 @@ def _sampled(
     )
 
 
-def _diagnosed(tracked: list[tuple[FloatArray, float, float]], watch: Watch) -> pd.DataFrame:
+def _diagnosed(tracked: list[tuple[FloatArray, float, float, bool]], watch: Watch) -> pd.DataFrame:
     """Return value, error, interval, status, R-hat and effective size of draws."""
     seen = [chain_numbers(v) for v in watch.variables]
     # Where nothing was seen to move, nothing is known.
@@ -377,21 +379,43 @@ def _diagnosed(tracked: list[tuple[FloatArray, float, float]], watch: Watch) -> 
     fewest = min((min(n.bulk, n.tail) for n in seen), default=0.0)
     worst = max((n.r_hat for n in seen), default=np.nan)
     rows = []
-    for draws, value, about in tracked:  # a share of the draws is about the question at all
+    for draws, value, about, share in tracked:  # part of the draws is about the question at all
         moved = not np.all(draws == draws.flat[0])
         found = chain_numbers(draws) if moved and np.isfinite(value) else None
         r_hat, ess = (found.r_hat, found.bulk) if found else (worst, about * fewest)
         if not agreed or not ess >= _ESS or (found and not _good(found)):
             rows.append((np.nan, np.nan, np.nan, np.nan, "undecided", r_hat, ess))
-        elif found:
-            error = float(standard_error(draws))
-            low, high = max(value - 1.96 * error, 0.0), value + 1.96 * error
-            rows.append((value, error, low, high, "sampled", r_hat, ess))
-        else:  # so many effective draws, and none of them otherwise
-            rest = float(-np.expm1(np.log(0.05) / ess))
-            rows.append((value, 0.0, max(value - rest, 0.0), value + rest, "sampled", r_hat, ess))
+            continue
+        error = float(standard_error(draws)) if found else 0.0
+        low, high = answer_interval(value, error, ess, share=share)
+        rows.append((value, error, low, high, "sampled", r_hat, ess))
     names = ["posterior", "error", "lower", "upper", "status", "r_hat", "ess"]
     return pd.DataFrame(rows, columns=names)
+
+
+def answer_interval(
+    value: float, error: float, ess: float, *, share: bool, level: float = 0.95
+) -> tuple[float, float]:
+    """Return the interval of an answer from ``ess`` effective draws with a standard error.
+
+    That of a share is Clopper and Pearson's for the trials that would have this error, which
+    are the effective draws where every draw says 0 or 1: a normal law is wrong for rare events.
+    Draws that all say the same leave at most the share of a run of so many trials without one
+    event.
+    """
+    tail = 0.5 * (1.0 - level)
+    if error == 0.0:
+        rest = float(-np.expm1(np.log(tail) / ess))
+        return max(value - rest, 0.0), min(value + rest, 1.0) if share else value + rest
+    if not share:
+        reach = float(-special.ndtri(tail)) * error
+        return max(value - reach, 0.0), value + reach
+    p = min(value, 1.0)
+    trials = p * (1.0 - p) / error**2
+    events, others = p * trials, (1.0 - p) * trials
+    low = float(special.betaincinv(events, others + 1.0, tail)) if events else 0.0
+    high = float(special.betaincinv(events + 1.0, others, 1.0 - tail)) if others else 1.0
+    return low, high
 
 
 def _good(numbers: ChainNumbers) -> bool:
