@@ -55,9 +55,8 @@ class MicrodataPosterior:
     answers : pandas.DataFrame
         One row for each question: ``question``, ``prior``, ``posterior``, ``error`` (0 where it
         is exact), ``lower``, ``upper`` (the 95 % interval of the Monte Carlo error, Clopper and
-        Pearson's for probabilities), ``status`` (``exact``, ``sampled``, or ``undecided`` where chains do not
-        agree: there is no posterior
-        then), ``r_hat`` and ``ess``.
+        Pearson's for probabilities), ``status`` (``exact``, ``sampled``, or ``undecided`` where
+        chains do not agree: there is no posterior then), ``r_hat`` and ``ess``.
     expected : pandas.DataFrame
         One row for each class of records that may be there: ``place``, a column for each
         attribute (its codes, ``a-b`` for a range), and ``expected``, the posterior mean of their
