@@ -34,9 +34,13 @@ class LatticeChain:
         Number of starts.
     rng : Generator
         For the moves and the starts.
+    thin : int
+        Sweeps between draws.
     """
 
-    def __init__(self, system: SmallSystem, chains: int, rng: np.random.Generator) -> None:
+    def __init__(
+        self, system: SmallSystem, chains: int, rng: np.random.Generator, thin: int = 1
+    ) -> None:
         self._system = system
         if system.matrix.shape[1] > MAX_GROUPS:
             raise ArgumentError(
@@ -54,7 +58,7 @@ class LatticeChain:
         longest = max((p.size for p in system.priors), default=1)
         self._work = longest + 1
         self._soft = np.flatnonzero(~system.hard)
-        self.thin = max(1, len(self.moves))
+        self.thin = thin * max(1, len(self.moves))
 
     def step(
         self, chain: int, rng: np.random.Generator, asked: sp.csr_array, watch: Watch
