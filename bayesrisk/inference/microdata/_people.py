@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
@@ -107,7 +105,7 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
             f"{system.classes.size} classes of {len(strata)} groups of people"
         )
     place = np.array([s.place for s in strata], np.int64)
-    base, ptr, q, coef = _layout(system.layers, system.classes.size)
+    base, cell, coef = _layout(system.layers, system.classes.size)
     people = int(first[-1] + system.known.people.sum())
     spot, table = _tables(system.layers, people)
     law, mass = _laws(strata, fixed)
@@ -123,8 +121,7 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
         chance[kernels.SWAP] = 0.0
     model = kernels.Model(
         base=np.ascontiguousarray(base[:, place]),
-        ptr=ptr,
-        q=q,
+        cell=cell,
         coef=coef,
         table=table,
         part_of=np.repeat(np.arange(len(strata)), capacity),
@@ -143,8 +140,7 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
         bins=np.array(shape, np.int64),
         chance=np.cumsum(chance / chance.sum()),
     )
-    for row, at in _sums(model, np.arange(len(place)), _settled(system, others, len(strata))):
-        spot[row] += at
+    _put(model, spot, _settled(system, others, len(strata)))
     return PeopleModel(model, tuple(strata), system.classes.size, likely, spot)
 
 
@@ -161,25 +157,19 @@ def first_state(of: PeopleModel, rng: np.random.Generator) -> kernels.State:
             drawn = rng.choice(of.classes, size=int(n), p=mass / mass.sum())
             who[model.first[part] : model.first[part] + n] = drawn
             x[part] = np.bincount(drawn, minlength=of.classes)
-    for row, at in _sums(model, np.arange(len(count)), x):
-        spot[row] += at
+    _put(model, spot, x)
     density = np.array([float(model.table[spot].sum())])
     return kernels.State(who, count, x, spot, np.zeros((len(kernels.KINDS), 2), np.int64), density)
 
 
-def _sums(
-    model: kernels.Model, parts: IntArray, x: IntArray
-) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield rows, each once, and what the people of some parts add to them."""
+def _put(model: kernels.Model, spot: IntArray, x: IntArray) -> None:
+    """Add the people of every part to the rows."""
+    part, cls = np.nonzero(x)
     for level in range(model.base.shape[0]):
-        part = slice(model.ptr[level, 0], model.ptr[level, -1])
-        weights = sp.csc_array(
-            (model.coef[part], model.q[part], model.ptr[level] - model.ptr[level, 0]),
-            shape=(int(model.q[part].max(initial=-1)) + 1, x.shape[1]),
-        )
-        for i in parts:
-            found = np.asarray(weights @ x[i], np.int64)
-            yield model.base[level, i] + np.arange(found.size), found
+        cell = model.cell[level, cls, :]
+        row = model.base[level, part][:, None] + cell
+        more = model.coef[level, cls, :] * x[part, cls][:, None]
+        np.add.at(spot, row[cell >= 0], more[cell >= 0])
 
 
 def _settled(system: MicrodataSystem, others: IntArray, parts: int) -> IntArray:
@@ -290,24 +280,38 @@ def _variance(law: Likelihood) -> float:
 
 
 def _layout(layers: tuple[Layer, ...], n_classes: int) -> tuple[Any, ...]:
-    """Return the rows of every class at every level, and where the rows of places begin."""
-    base, ptr, q, coef = [], [], [], []
-    start = entry = 0
+    """Return where the rows of places begin, and the cell of every class in every track."""
+    base, tracks, start = [], [], 0
     for layer in layers:
-        columns = sp.csc_array(layer.weights)
-        columns.sort_indices()
-        base.append(start + layer.belongs * columns.shape[0])
-        ptr.append(entry + columns.indptr.astype(np.int64))
-        q.append(columns.indices.astype(np.int64))
-        coef.append(columns.data.astype(np.int64))
+        base.append(start + layer.belongs * layer.weights.shape[0])
         start += layer.given.size
-        entry += columns.nnz
-    return (
-        np.array(base, np.int64),
-        np.array(ptr, np.int64).reshape(len(layers), n_classes + 1),
-        np.concatenate(q),
-        np.concatenate(coef),
-    )
+        tracks.append(_tracks(layer))
+    cell = np.full((len(layers), n_classes, max(map(len, tracks), default=0)), -1, np.int32)
+    coef = np.zeros(cell.shape, np.int32)
+    for level, (layer, own) in enumerate(zip(layers, tracks, strict=True)):
+        for k, rows in enumerate(own):
+            for q in rows:
+                part = slice(layer.weights.indptr[q], layer.weights.indptr[q + 1])
+                cell[level, layer.weights.indices[part], k] = q
+                coef[level, layer.weights.indices[part], k] = layer.weights.data[part]
+    return np.array(base, np.int64), cell, coef
+
+
+def _tracks(layer: Layer) -> list[list[int]]:
+    """Deal the cells to tracks: to the first of its table that has none of its classes yet."""
+    rows: list[list[int]] = []
+    taken: list[tuple[str, IntArray]] = []
+    for q, (name, _) in enumerate(layer.names):
+        part = slice(layer.weights.indptr[q], layer.weights.indptr[q + 1])
+        classes = layer.weights.indices[part]
+        free = (k for k, (table, _) in enumerate(taken) if table == name)
+        at = next((k for k in free if not taken[k][1][classes].any()), len(rows))
+        if at == len(rows):
+            rows.append([])
+            taken.append((name, np.zeros(layer.weights.shape[1], np.bool_)))
+        rows[at].append(q)
+        taken[at][1][classes] = True
+    return rows
 
 
 def _tables(layers: tuple[Layer, ...], people: int) -> tuple[IntArray, FloatArray]:

@@ -5,8 +5,9 @@ knowledge a place has one part.  Every part has slots, some of them empty in the
 place; an occupied slot holds the class of a person.  The prior of the list of one part is that of
 its counts, divided over the orders of the list.  A *level* is a layer of rows: row
 ``base[level, part] + q`` is the q-th published cell of the place at that level in which the part
-lies, and ``ptr, q, coef`` list the cells of every class.  The log likelihood of row r stands at
-``table[spot[r]]``: the spot moves with the sum, one entry for one person.
+lies.  The cells of a level are dealt to *tracks* such that a class has one cell of each at most:
+``cell[level, class, track]``, with the weight ``coef`` there, or -1.  The log likelihood of row r
+stands at ``table[spot[r]]``: the spot moves with the sum, one entry for one person.
 
 Nothing here checks its arguments.
 """
@@ -28,9 +29,8 @@ class Model(NamedTuple):
     """What does not change."""
 
     base: IntArray  # (levels, parts)
-    ptr: IntArray  # (levels, classes + 1)
-    q: IntArray
-    coef: IntArray
+    cell: Any  # (levels, classes, tracks), int32
+    coef: Any
     table: FloatArray
     part_of: IntArray  # part of every slot
     first: IntArray  # first slot of every part, and the end
@@ -64,48 +64,58 @@ class State(NamedTuple):
 def _add(of: Any, at: Any, level: Any, part: Any, cls: Any, by: Any) -> float:
     """Add a class to the rows of one part at one level; return the change of the likelihood."""
     change = 0.0
-    base, table, spot, q, coef = of.base[level, part], of.table, at.spot, of.q, of.coef
-    for k in range(of.ptr[level, cls], of.ptr[level, cls + 1]):
-        r = base + q[k]
-        old = spot[r]
-        new = old + by * coef[k]
-        change += table[new] - table[old]
-        spot[r] = new
+    base, table, spot, cell, coef = of.base[level, part], of.table, at.spot, of.cell, of.coef
+    for k in range(cell.shape[2]):
+        c = cell[level, cls, k]
+        if c >= 0:
+            old = spot[base + c]
+            new = old + by * coef[level, cls, k]
+            change += table[new] - table[old]
+            spot[base + c] = new
     return change
 
 
 @kernel
 def _turn(of: Any, at: Any, level: Any, part: Any, old: Any, new: Any) -> float:
-    """Return the change of the likelihood if one person of a part has another class.
-
-    The rows of a class stand in order, so that rows of both are seen and passed over.
-    """
+    """Return the change of the likelihood if one person of a part has another class."""
     change = 0.0
-    base, table, spot, q, coef = of.base[level, part], of.table, at.spot, of.q, of.coef
-    i, i_end = of.ptr[level, old], of.ptr[level, old + 1]
-    j, j_end = of.ptr[level, new], of.ptr[level, new + 1]
-    while i < i_end or j < j_end:
-        if j == j_end or (i < i_end and q[i] < q[j]):
-            r, step = base + q[i], -coef[i]
-            i += 1
-        elif i == i_end or q[j] < q[i]:
-            r, step = base + q[j], coef[j]
-            j += 1
-        else:
-            r, step = base + q[i], coef[j] - coef[i]
-            i += 1
-            j += 1
-            if step == 0:
-                continue
-        change += table[spot[r] + step] - table[spot[r]]
+    base, table, spot, cell, coef = of.base[level, part], of.table, at.spot, of.cell, of.coef
+    for k in range(cell.shape[2]):
+        i, j = cell[level, old, k], cell[level, new, k]
+        if i == j:
+            step = coef[level, new, k] - coef[level, old, k]
+            if i >= 0 and step != 0:
+                s = spot[base + i]
+                change += table[s + step] - table[s]
+            continue
+        if i >= 0:
+            s = spot[base + i]
+            change += table[s - coef[level, old, k]] - table[s]
+        if j >= 0:
+            s = spot[base + j]
+            change += table[s + coef[level, new, k]] - table[s]
     return change
 
 
 @kernel
+def _turned(of: Any, at: Any, level: Any, part: Any, old: Any, new: Any) -> None:
+    """Let one person of a part have another class, in the rows."""
+    base, spot, cell, coef = of.base[level, part], at.spot, of.cell, of.coef
+    for k in range(cell.shape[2]):
+        i, j = cell[level, old, k], cell[level, new, k]
+        if i >= 0:
+            spot[base + i] -= coef[level, old, k]
+        if j >= 0:
+            spot[base + j] += coef[level, new, k]
+
+
+@kernel
 def _apply(of: Any, at: Any, level: Any, part: Any, cls: Any, by: Any) -> None:
-    base, spot, q, coef = of.base[level, part], at.spot, of.q, of.coef
-    for k in range(of.ptr[level, cls], of.ptr[level, cls + 1]):
-        spot[base + q[k]] += by * coef[k]
+    base, spot, cell, coef = of.base[level, part], at.spot, of.cell, of.coef
+    for k in range(cell.shape[2]):
+        c = cell[level, cls, k]
+        if c >= 0:
+            spot[base + c] += by * coef[level, cls, k]
 
 
 @kernel
@@ -159,8 +169,7 @@ def _redraw(rng: Any, of: Any, at: Any, slot: Any) -> bool:
     if change < 0.0 and rng.random() >= math.exp(change):
         return False
     for level in range(of.base.shape[0]):
-        _apply(of, at, level, part, old, -1)
-        _apply(of, at, level, part, new, 1)
+        _turned(of, at, level, part, old, new)
     at.who[slot] = new
     at.x[part, old] -= 1
     at.x[part, new] += 1
@@ -313,10 +322,8 @@ def _swap(rng: Any, of: Any, at: Any, one: Any, two: Any) -> bool:
         return False
     for level in range(of.base.shape[0]):
         if of.base[level, here] != of.base[level, there]:
-            _apply(of, at, level, here, old, -1)
-            _apply(of, at, level, here, new, 1)
-            _apply(of, at, level, there, new, -1)
-            _apply(of, at, level, there, old, 1)
+            _turned(of, at, level, here, old, new)
+            _turned(of, at, level, there, new, old)
     at.who[one], at.who[two] = new, old
     at.density[0] += change
     return True

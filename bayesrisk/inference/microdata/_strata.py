@@ -54,7 +54,7 @@ class Stratum:
         r = np.arange(most + 1)
         u, s = r + self.held, float(self.mass.sum())
         value: FloatArray = np.zeros(r.size)
-        if self.held:
+        if self.held or abs(s - total) > 1e-12 * total:  # else these terms are 0
             value += gammaln(u + 1.0) - gammaln(r + 1.0)
             if prior.concentration is None:
                 value += r * np.log(s / total) if s > 0.0 else np.where(r > 0, -np.inf, 0.0)

@@ -202,10 +202,11 @@ def microdata_posterior(
     Notes
     -----
     Errors: exact laws to about 1e-12, relative.  A sweep is about one proposal for each person (or
-    one step for each move); draws are ``thin`` sweeps apart, and the error
-    of a mean of draws is its Monte Carlo standard error, from the effective number of draws.  An answer has status ``undecided`` unless
-    the rank-normalised R-hat is at most 1.01 and bulk and tail effective sizes are at least 400,
-    for the answer's own draws and for the log density and two random projections of the state.
+    one step for each move); draws are ``thin`` sweeps apart, and the error of a mean of draws is
+    its Monte Carlo standard error, from the effective number of draws.  An answer has status
+    ``undecided`` unless the rank-normalised R-hat is at most 1.01 and bulk and tail effective sizes
+    are at least 400, for the answer's own draws and for the log density and two random projections
+    of the state.
 
     Examples
     --------
