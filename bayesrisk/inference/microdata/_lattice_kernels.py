@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import kernel
+from bayesrisk._numba import lean_kernel
 from bayesrisk._types import FloatArray, IntArray
 
 
@@ -28,7 +28,7 @@ class Lattice(NamedTuple):
     soft: FloatArray
 
 
-@kernel
+@lean_kernel
 def _reach(of: Any, x: Any, sums: Any, move: Any) -> tuple[Any, Any]:
     """Return how far one can go back and forth along a move."""
     low, high = np.int64(-(2**62)), np.int64(2**62)
@@ -49,7 +49,7 @@ def _reach(of: Any, x: Any, sums: Any, move: Any) -> tuple[Any, Any]:
     return low, high
 
 
-@kernel
+@lean_kernel
 def go(rng: Any, of: Lattice, x: Any, sums: Any, work: Any, tally: Any, steps: int) -> None:
     """Make so many steps; ``work`` has room for the longest line."""
     ptr, group, coef, prior_ptr, prior = of.ptr, of.group, of.coef, of.prior_ptr, of.prior

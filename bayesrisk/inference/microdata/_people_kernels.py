@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import kernel
+from bayesrisk._numba import lean_kernel
 from bayesrisk._types import FloatArray, IntArray
 
 REDRAW, MOVE, BIRTH, SWAP, EXCHANGE = range(5)
@@ -60,7 +60,7 @@ class State(NamedTuple):
     density: FloatArray  # log likelihood, so far
 
 
-@kernel
+@lean_kernel
 def _add(of: Any, at: Any, level: Any, part: Any, cls: Any, by: Any) -> float:
     """Add a class to the rows of one part at one level; return the change of the likelihood."""
     change = 0.0
@@ -75,7 +75,7 @@ def _add(of: Any, at: Any, level: Any, part: Any, cls: Any, by: Any) -> float:
     return change
 
 
-@kernel
+@lean_kernel
 def _turn(of: Any, at: Any, level: Any, part: Any, old: Any, new: Any) -> float:
     """Return the change of the likelihood if one person of a part has another class."""
     change = 0.0
@@ -97,7 +97,7 @@ def _turn(of: Any, at: Any, level: Any, part: Any, old: Any, new: Any) -> float:
     return change
 
 
-@kernel
+@lean_kernel
 def _turned(of: Any, at: Any, level: Any, part: Any, old: Any, new: Any) -> None:
     """Let one person of a part have another class, in the rows."""
     base, spot, cell, coef = of.base[level, part], at.spot, of.cell, of.coef
@@ -109,7 +109,7 @@ def _turned(of: Any, at: Any, level: Any, part: Any, old: Any, new: Any) -> None
             spot[base + j] += coef[level, new, k]
 
 
-@kernel
+@lean_kernel
 def _apply(of: Any, at: Any, level: Any, part: Any, cls: Any, by: Any) -> None:
     base, spot, cell, coef = of.base[level, part], at.spot, of.cell, of.coef
     for k in range(cell.shape[2]):
@@ -118,7 +118,7 @@ def _apply(of: Any, at: Any, level: Any, part: Any, cls: Any, by: Any) -> None:
             spot[base + c] += by * coef[level, cls, k]
 
 
-@kernel
+@lean_kernel
 def _draw_share(rng: Any, of: Any, law: Any) -> Any:
     """Draw a class from the shares."""
     u = rng.random() * of.keep.shape[1]
@@ -129,7 +129,7 @@ def _draw_share(rng: Any, of: Any, law: Any) -> Any:
     return chosen
 
 
-@kernel
+@lean_kernel
 def _predict(rng: Any, of: Any, at: Any, part: Any, without: Any) -> Any:
     """Draw a class of one more person of a part, the person in slot ``without`` (or -1) apart."""
     law = of.law[part]
@@ -146,7 +146,7 @@ def _predict(rng: Any, of: Any, at: Any, part: Any, without: Any) -> Any:
     return chosen
 
 
-@kernel
+@lean_kernel
 def _weight(of: Any, law: Any, cls: Any, count: Any) -> float:
     """Return the factor that one more person of a class brings to the prior of a list."""
     if of.concentration[law] == 0.0:
@@ -156,7 +156,7 @@ def _weight(of: Any, law: Any, cls: Any, count: Any) -> float:
     return more
 
 
-@kernel
+@lean_kernel
 def _redraw(rng: Any, of: Any, at: Any, slot: Any) -> bool:
     """Give a person a class that its place predicts."""
     part, old = of.part_of[slot], at.who[slot]
@@ -177,7 +177,7 @@ def _redraw(rng: Any, of: Any, at: Any, slot: Any) -> bool:
     return True
 
 
-@kernel
+@lean_kernel
 def _leave(of: Any, at: Any, slot: Any) -> None:
     """Take a person out of the list of its part."""
     part = of.part_of[slot]
@@ -186,14 +186,14 @@ def _leave(of: Any, at: Any, slot: Any) -> None:
     at.who[slot] = at.who[of.first[part] + at.people[part]]
 
 
-@kernel
+@lean_kernel
 def _join(of: Any, at: Any, part: Any, cls: Any) -> None:
     at.who[of.first[part] + at.people[part]] = cls
     at.x[part, cls] += 1
     at.people[part] += 1
 
 
-@kernel
+@lean_kernel
 def _resize(of: Any, part: Any, n: Any, by: Any) -> float:
     """Return the change of the log prior of the number of people of a part."""
     at = of.size_ptr[part] + n
@@ -201,7 +201,7 @@ def _resize(of: Any, part: Any, n: Any, by: Any) -> float:
     return change
 
 
-@kernel
+@lean_kernel
 def _move(rng: Any, of: Any, at: Any, slot: Any, to: Any) -> bool:
     """Move a person, class and all, to another part that has a free slot."""
     here, cls = of.part_of[slot], at.who[slot]
@@ -236,7 +236,7 @@ def _move(rng: Any, of: Any, at: Any, slot: Any, to: Any) -> bool:
     return True
 
 
-@kernel
+@lean_kernel
 def _birth(rng: Any, of: Any, at: Any, part: Any) -> bool:
     """Let a predicted person come into a free slot."""
     n = at.people[part]
@@ -255,7 +255,7 @@ def _birth(rng: Any, of: Any, at: Any, part: Any) -> bool:
     return True
 
 
-@kernel
+@lean_kernel
 def _death(rng: Any, of: Any, at: Any, slot: Any) -> bool:
     """Let a person go."""
     part, cls = of.part_of[slot], at.who[slot]
@@ -274,7 +274,7 @@ def _death(rng: Any, of: Any, at: Any, slot: Any) -> bool:
     return True
 
 
-@kernel
+@lean_kernel
 def _prior_step(of: Any, at: Any, part: Any, cls: Any, by: Any) -> float:
     """Take a person of a class out of a part's counts, or put one in; return the log factor."""
     law = of.law[part]
@@ -286,7 +286,7 @@ def _prior_step(of: Any, at: Any, part: Any, cls: Any, by: Any) -> float:
     return factor
 
 
-@kernel
+@lean_kernel
 def _trade_prior(of: Any, at: Any, here: Any, there: Any, a: Any, b: Any, c: Any, d: Any) -> float:
     """Let a person a of one part be c, and b of another part d; return the log prior ratio."""
     ratio = _prior_step(of, at, here, a, -1) + _prior_step(of, at, there, b, -1)
@@ -294,7 +294,7 @@ def _trade_prior(of: Any, at: Any, here: Any, there: Any, a: Any, b: Any, c: Any
     return ratio
 
 
-@kernel
+@lean_kernel
 def _trade_back(at: Any, here: Any, there: Any, a: Any, b: Any, c: Any, d: Any) -> None:
     at.x[here, a] += 1
     at.x[there, b] += 1
@@ -302,7 +302,7 @@ def _trade_back(at: Any, here: Any, there: Any, a: Any, b: Any, c: Any, d: Any) 
     at.x[there, d] -= 1
 
 
-@kernel
+@lean_kernel
 def _swap(rng: Any, of: Any, at: Any, one: Any, two: Any) -> bool:
     """Let two people of different parts change classes: rows of both places stay."""
     here, there = of.part_of[one], of.part_of[two]
@@ -329,7 +329,7 @@ def _swap(rng: Any, of: Any, at: Any, one: Any, two: Any) -> bool:
     return True
 
 
-@kernel
+@lean_kernel
 def _exchange(rng: Any, of: Any, at: Any, one: Any, two: Any) -> bool:
     """Let two people of one place change the values of some attributes: one-way sums stay."""
     here, there = of.part_of[one], of.part_of[two]
@@ -362,7 +362,7 @@ def _exchange(rng: Any, of: Any, at: Any, one: Any, two: Any) -> bool:
     return True
 
 
-@kernel
+@lean_kernel
 def _somebody(rng: Any, of: Any, at: Any) -> Any:
     """Return the slot of a random person, or -1 if several tries found empty ones only."""
     for _ in range(_TRIES):
@@ -373,7 +373,7 @@ def _somebody(rng: Any, of: Any, at: Any) -> Any:
     return np.int64(-1)
 
 
-@kernel
+@lean_kernel
 def _of_two(rng: Any, of: Any, at: Any, kind: Any) -> bool:
     """Make a proposal that changes nobody's coming or going; everybody is as likely to be asked."""
     one = _somebody(rng, of, at)
@@ -391,7 +391,7 @@ def _of_two(rng: Any, of: Any, at: Any, kind: Any) -> bool:
     return two >= 0 and of.part_of[two] != part and _swap(rng, of, at, one, two)
 
 
-@kernel
+@lean_kernel
 def go(rng: Any, of: Model, at: State, proposals: int) -> None:
     """Make so many proposals."""
     slots = of.part_of.size
