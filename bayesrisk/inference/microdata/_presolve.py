@@ -15,10 +15,15 @@ from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.inference.microdata.system import MAX_SUM, TAIL, MicrodataSystem, Rows
 from bayesrisk.release import NoiseSpec, RoundingSpec
 
-__all__ = ["SmallSystem", "log_prior", "presolve"]
+__all__ = ["SmallSystem", "TooLargeError", "log_prior", "presolve"]
 
 _DENOMINATORS = 12
 _NO_BOUND = np.iinfo(np.int64).max
+_MAX_ENTRIES = 2**26  # of rows by groups, written out: half a GiB
+
+
+class TooLargeError(ArgumentError):
+    """A place has too many counts for the engines that solve its system."""
 
 
 @dataclass(frozen=True)
@@ -202,6 +207,11 @@ def _equal_columns(matrix: sp.csr_array, alive: NDArray[np.bool_]) -> tuple[IntA
 
 def _without_implied(rows: Rows, prior: RecordPrior) -> tuple[Rows, float]:
     """Remove rows whose sum the hard rows fix, and return the log weight of those sums."""
+    if np.prod(rows.matrix.shape, dtype=float) > _MAX_ENTRIES:
+        raise TooLargeError(
+            f"place must have at most {_MAX_ENTRIES} pairs of a published count and a kind of "
+            f"record, got {rows.matrix.shape[0]} * {rows.matrix.shape[1]}"
+        )
     dense = rows.matrix.toarray()
     sizes = np.diff(rows.matrix.indptr)
     order = np.lexsort((sizes, ~rows.hard))

@@ -19,11 +19,17 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.inference.microdata import _people, _people_kernels
 from bayesrisk.inference.microdata._asked import Asked, asked_of, before
 from bayesrisk.inference.microdata._exact import TooManyPointsError, weigh
-from bayesrisk.inference.microdata._lattice_chain import LatticeChain
-from bayesrisk.inference.microdata._presolve import SmallSystem, presolve
-from bayesrisk.inference.microdata._records import GroupLaws, Ranking, Tally, expected_of, ranked
+from bayesrisk.inference.microdata._lattice import LatticeChain
+from bayesrisk.inference.microdata._presolve import SmallSystem, TooLargeError, presolve
+from bayesrisk.inference.microdata._records import (
+    GroupLaws,
+    Ranking,
+    Tally,
+    Watch,
+    expected_of,
+    ranked,
+)
 from bayesrisk.inference.microdata._strata import strata_of
-from bayesrisk.inference.microdata._watch import Watch
 from bayesrisk.inference.microdata.knowledge import KnownRecords
 from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.inference.microdata.questions import RecordQuestion
@@ -246,6 +252,9 @@ def microdata_posterior(
     if engine == "exact" or (engine == "auto" and _may_be_exact(system)):
         try:
             return _exact(system, asked, functions)
+        except TooLargeError:
+            if engine == "exact" or not _people.suits(system):
+                raise
         except TooManyPointsError:
             if engine == "exact":
                 raise ArgumentError(
