@@ -35,9 +35,8 @@ def lean_kernel(function: _F) -> _F:
 
 def _kernel(function: _F, **options: bool) -> _F:
     def compile_(cache: bool) -> _F:
-        made: Any = numba.njit(
-            cache=cache, nogil=True, fastmath=False, error_model="numpy", **options
-        )
+        njit: Any = numba.njit
+        made = njit(cache=cache, nogil=True, fastmath=False, error_model="numpy", **options)
         compiled = made(function)
         if hasattr(compiled, "_cache"):  # not where Numba is switched off
             _keep_if_possible(compiled)
