@@ -8,7 +8,7 @@ a weighted sum of unknowns.  A row is *hard* where the release states the sum, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,14 +16,15 @@ import scipy.sparse as sp
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
-from bayesrisk._types import FloatArray, IntArray, TextArray
+from bayesrisk._types import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.inference.microdata.classes import Classes, classes_of
+from bayesrisk.inference.microdata.knowledge import Knowledge, KnownRecords, knowledge_of
 from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.release import Likelihood, Release
-from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Table
 
-__all__ = ["Classes", "Layer", "MicrodataSystem", "Rows", "classes_of", "system_of"]
+__all__ = ["Layer", "MicrodataSystem", "Rows", "system_of"]
 
 #: Most unknowns, and most values of a sum whose weights are kept.
 MAX_UNKNOWNS = 2**22
@@ -31,75 +32,6 @@ MAX_SUM = 2**24
 # A noisy total is taken to be right up to errors of this probability, where nothing else bounds
 # the number of records.
 TAIL = 1e-15
-
-
-@dataclass(frozen=True)
-class Classes:
-    """Cells of a schema that no published cell tells apart.
-
-    Attributes
-    ----------
-    schema : Schema
-        What the records are.
-    bins : mapping of str to ndarray
-        For each attribute the bin of every code, numbered from 0.
-    """
-
-    schema: Schema
-    bins: Mapping[str, IntArray]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of bins of each attribute."""
-        return tuple(int(self.bins[name].max()) + 1 for name in self.schema.names)
-
-    @property
-    def size(self) -> int:
-        """Number of classes."""
-        return int(np.prod(self.shape))
-
-    def representatives(self) -> IntArray:
-        """Return a cell of the schema in each class."""
-        first = [np.unique(self.bins[name], return_index=True)[1] for name in self.schema.names]
-        grid = np.meshgrid(*first, indexing="ij")
-        cells = np.zeros(self.size, np.int64)
-        for part, size in zip(grid, self.schema.shape, strict=True):
-            cells = cells * size + part.ravel()
-        return cells
-
-    def of_cells(self, cells: IntArray) -> IntArray:
-        """Return the class of cells of the schema."""
-        index = self.schema.indices(cells)
-        found = np.zeros(cells.shape, np.int64)
-        for name, size in zip(self.schema.names, self.shape, strict=True):
-            found = found * size + self.bins[name][index[name]]
-        return found
-
-    def mass(self, values: FloatArray | None) -> FloatArray:
-        """Return the sum of the values of the cells of each class; of equal shares without any."""
-        if values is None:
-            mass = np.ones(1)
-            for name in self.schema.names:
-                part = np.bincount(self.bins[name]) / self.bins[name].size
-                mass = np.multiply.outer(mass, part).ravel()
-            return mass
-        table = values.reshape(self.schema.shape)
-        for axis, name in enumerate(self.schema.names):
-            order = np.argsort(self.bins[name], kind="stable")
-            starts = np.searchsorted(self.bins[name][order], np.arange(self.shape[axis]))
-            table = np.add.reduceat(np.take(table, order, axis), starts, axis)
-        return np.ascontiguousarray(table.ravel())
-
-
-def classes_of(schema: Schema, tables: list[Table]) -> Classes:
-    """Return the coarsest classes on which every cell of the tables is constant."""
-    bins = {}
-    for attribute in schema.attributes:
-        used = [t.factors[attribute.name] for t in tables if attribute.name in t.factors]
-        columns = np.concatenate([*used, np.ones((1, attribute.size), np.int64)])
-        _, first, label = np.unique(columns, axis=1, return_index=True, return_inverse=True)
-        bins[attribute.name] = np.argsort(np.argsort(first))[label.ravel()].astype(np.int64)
-    return Classes(schema, bins)
 
 
 @dataclass(frozen=True)
@@ -145,7 +77,9 @@ class Layer:
 class MicrodataSystem:
     """What is unknown, and what is published about it.
 
-    Unknown ``p * classes.size + c`` is the number of records of class c in place p.
+    Unknown ``p * classes.size + c`` is the number of records of class c in place p, but for people
+    who are known.  After these stand the numbers of each class among the people of every group
+    that is known in part.
 
     Attributes
     ----------
@@ -157,17 +91,41 @@ class MicrodataSystem:
         Prior of each of these places.
     layers : tuple of Layer
         The published cells, level by level from the coarsest.
+    known : Knowledge
+        What is known beyond them.
     """
 
     classes: Classes
     places: TextArray
     prior: RecordPrior
     layers: tuple[Layer, ...]
+    known: Knowledge
+
+    @property
+    def cells(self) -> int:
+        """Number of classes in all places."""
+        return len(self.places) * self.classes.size
 
     @property
     def size(self) -> int:
         """Number of unknowns."""
-        return len(self.places) * self.classes.size
+        return self.cells + sum(group.classes.size for group in self.known.partly)
+
+    @property
+    def cell_of(self) -> IntArray:
+        """Place and class of every unknown, as ``p * classes.size + c``."""
+        parts = [g.place * self.classes.size + g.classes for g in self.known.partly]
+        return np.concatenate([np.arange(self.cells), *parts])
+
+    def over_unknowns(self, cells: sp.csr_array) -> sp.csr_array:
+        """Return functions of the counts of all classes as functions of the unknowns."""
+        if not self.known.partly:
+            return cells
+        return sp.csr_array(sp.csc_array(cells)[:, self.cell_of])
+
+    def settled(self, cells: sp.csr_array) -> IntArray:
+        """Return what known people of a known class add to functions of the counts."""
+        return np.asarray(cells @ self.known.settled.toarray().ravel(), np.int64)
 
     def rows(self) -> Rows:
         """Return every published cell as a row over the unknowns."""
@@ -183,7 +141,15 @@ class MicrodataSystem:
                 laws += [layer.likelihoods[c] for c in told]
                 names += [" ".join((layer.level, str(geoid), *layer.names[c])) for c in told]
         matrix = sp.csr_array(sp.vstack(matrices, format="csr"), dtype=np.int64)
-        return Rows(matrix, np.concatenate(hard), np.concatenate(given), laws, names)
+        known = self.settled(matrix)
+        return Rows(
+            self.over_unknowns(matrix),
+            np.concatenate(hard),
+            np.concatenate(given),
+            known,
+            laws,
+            names,
+        )
 
 
 @dataclass
@@ -198,6 +164,8 @@ class Rows:
         Whether the sum is given.
     given : ndarray of int64
         The published count.
+    known : ndarray of int64
+        What known people add to the sum of the unknowns.
     laws : list of Likelihood or None
         What it says about the sum; None for the number of records of a place, which has a prior.
     names : list of str
@@ -207,6 +175,7 @@ class Rows:
     matrix: sp.csr_array
     hard: IntArray
     given: IntArray
+    known: IntArray
     laws: list[Likelihood | None]
     names: list[str]
 
@@ -216,6 +185,7 @@ class Rows:
             sp.csr_array(self.matrix[rows, :]),
             self.hard[rows],
             self.given[rows],
+            self.known[rows],
             [self.laws[r] for r in rows],
             [self.names[r] for r in rows],
         )
@@ -229,6 +199,7 @@ def system_of(
     prior: RecordPrior,
     finest: str | None = None,
     apart: Sequence[Table] = (),
+    known: Sequence[KnownRecords] = (),
 ) -> MicrodataSystem:
     """Return the system of a place: what its tables, and those of the places inside, say.
 
@@ -244,6 +215,8 @@ def system_of(
         Level of the finest places; by default the finest level that has a table.
     apart : sequence of Table
         Tables that are not published, whose cells the classes shall tell apart all the same.
+    known : sequence of KnownRecords
+        What is known beyond the release.
 
     Returns
     -------
@@ -278,6 +251,7 @@ def system_of(
     ]
     places = _inside(tables.geoids[bottom], place)
     told = [t for other in levels for t in workload.at(other).values()]
+    apart = [*apart, *(t for item in known for t in item.tables(schema))]
     classes = classes_of(schema, [*told, *apart])
     if classes.size * len(places) > MAX_UNKNOWNS:
         raise ArgumentError(
@@ -285,7 +259,8 @@ def system_of(
             f"{classes.size} classes in {len(places)} places"
         )
     layers = tuple(_layer(release, other, place, places, classes) for other in levels)
-    return MicrodataSystem(classes, places, prior, layers)
+    knowledge = knowledge_of(known, classes, places, prior)
+    return MicrodataSystem(classes, places, prior, layers, knowledge)
 
 
 def _layer(release: Release, level: str, place: str, places: TextArray, classes: Classes) -> Layer:
