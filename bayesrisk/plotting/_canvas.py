@@ -201,6 +201,7 @@ def mark(axes: Axes, budgets: Mapping[str, float] | None) -> None:
             rotation=90,
             fontsize=7.5,
             color="0.25",
+            zorder=1.9,  # over the grid, never over a line
             bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
         )
         before = rho
