@@ -18,13 +18,20 @@ __all__ = ["NO_COUNT", "counts", "numbers", "reasons", "share_bounds", "texts"]
 NO_PLACE = "X"
 # Why a value is missing, by position: not at all, blank, no whole count, then the codes.
 NO_COUNT = 2
-_TEXT_OF_REASON = np.array([None, "blank", "no whole count", *known.REASONS.values()], dtype=object)
+_TEXT_OF_REASON = pa.array(
+    [None, "blank", "no whole count", *known.REASONS.values()], pa.large_string()
+)
 _CODES = pa.array([str(code) for code in known.REASONS])
 _BLANKS = pa.array(["", "NA", "."])
 
 
 def reasons(reason: NDArray[np.int8]) -> Any:
-    return pd.array(_TEXT_OF_REASON[reason], dtype="string")
+    return _as_text(_TEXT_OF_REASON.take(pa.array(reason)))
+
+
+def _as_text(values: pa.Array) -> Any:
+    """Return texts as pandas holds them, without an object for each."""
+    return pd.arrays.ArrowStringArray(pa.chunked_array([values.cast(pa.large_string())]))
 
 
 def texts(piece: Piece, usual: str, name: str, width: int) -> Any:
@@ -47,7 +54,7 @@ def texts(piece: Piece, usual: str, name: str, width: int) -> Any:
         piece.check(name, pc.or_(good, missing).to_numpy(zero_copy_only=False), rule)
         values = pc.utf8_lpad(values, digits, "0")
     shown_values = pc.if_else(missing, pa.scalar(None, pa.string()), values)
-    return pd.array(shown_values.to_numpy(zero_copy_only=False), dtype="string")
+    return _as_text(shown_values)
 
 
 def numbers(
