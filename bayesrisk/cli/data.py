@@ -148,9 +148,7 @@ def check_folder_names_its_own(schema: str | None, dialect: str | None) -> None:
     """Refuse options that say what a folder of microdata says itself."""
     for option, value in (("--schema", schema), ("--dialect", dialect)):
         if value is not None:
-            raise ArgumentError(
-                f"{option} goes with a file of records; microdata names its own"
-            )
+            raise ArgumentError(f"{option} goes with a file of records; microdata names its own")
 
 
 def _of_kind(kind: str) -> list[str]:

@@ -281,12 +281,9 @@ def test_codings_of_a_file_of_persons(run, tmp_path):
     assert run(tmp_path / "b.parquet", *how, "-o", tmp_path / "b")[0] == 0
     assert Release.read(tmp_path / "a") == Release.read(tmp_path / "b")
     (tmp_path / "release.toml").write_text(
-        'mechanism = "identity"\ntables = ["sf1-block"]\n'
-        'dialect = "archive"\n'
+        'mechanism = "identity"\ntables = ["sf1-block"]\ndialect = "archive"\n'
     )
-    by_file = run(
-        tmp_path / "a.csv", "--config", tmp_path / "release.toml", "-o", tmp_path / "c"
-    )
+    by_file = run(tmp_path / "a.csv", "--config", tmp_path / "release.toml", "-o", tmp_path / "c")
     assert by_file[0] == 0
     assert Release.read(tmp_path / "c") == Release.read(tmp_path / "b")
     Microdata(persons).write(tmp_path / "m")
