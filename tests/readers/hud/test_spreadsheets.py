@@ -7,7 +7,9 @@ import pytest
 from bayesrisk import DataError
 from bayesrisk.readers import read_hud
 
-PLAIN = "code,name,total_units,hh_income,number_reported,pct_bed1\n35013,Doña Ana,1234,12345.5,60,45\n"
+PLAIN = (
+    "code,name,total_units,hh_income,number_reported,pct_bed1\n35013,Doña Ana,1234,12345.5,60,45\n"
+)
 WORKBOOK = [
     ["Picture of Subsidized Households"],
     [],
@@ -70,7 +72,11 @@ def test_marks_where_none_can_be(value, column, tmp_path):
 @pytest.mark.parametrize(
     ("name", "data", "words"),
     [
-        ("COUNTY_2009.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), r"save it as .xlsx or"),
+        (
+            "COUNTY_2009.xls",
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99),
+            r"save it as .xlsx or",
+        ),
         ("COUNTY_2019.csv", b"PK\x03\x04" + bytes(99), "its name must end in .zip or .xlsx"),
         ("COUNTY_2019.csv", PLAIN.encode("utf-16"), "UTF-16: save it as CSV UTF-8"),
         ("a.csv", PLAIN.replace("45\n", "45,9\n").encode(), "row 1: must have 6 columns, got 7"),
