@@ -62,9 +62,7 @@ def rows_for(make, kind, megabytes):
 
 def main():
     makers = {kind: make for kind, (make, _, _) in MAKERS.items()} | MORE | WHOLE
-    print(
-        "| form | MB | rows | peak MB | rows a second of processor | pyarrow: peak MB, rows a second |"
-    )
+    print("| form | MB | rows | peak MB | rows a second | pyarrow: peak MB, rows a second |")
     print("|---|---|---|---|---|---|")
     for kind in ARGUMENTS.kinds or makers:
         for megabytes in ARGUMENTS.megabytes:

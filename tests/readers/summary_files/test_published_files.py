@@ -354,5 +354,5 @@ def test_empty_lines_of_a_header(tmp_path):
     header.write_bytes(whole + b"\n\n")
     assert read_sf1(folder, workload=P12) == straight
     header.write_bytes(whole.replace(b"\n", b"\n\n", 1))
-    with pytest.raises(DataError, match="vtgeo2010.sf1: line 2: must have at least 25 characters"):
+    with pytest.raises(DataError, match=r"vtgeo2010.sf1: line 2: must have at least 25 characters"):
         read_sf1(folder, workload=P12)
