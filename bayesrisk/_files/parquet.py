@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
+    "CODING",
     "Kinds",
     "check_footer",
     "check_kinds",
@@ -36,6 +37,8 @@ __all__ = [
     "unique_names",
 ]
 
+#: Key of a file's metadata under which this package says what the codes of persons mean.
+CODING = b"bayesrisk.dialect"
 #: Values of a file, and how many for each byte of it once there are many.
 MAX_VALUES = 2**25
 MAX_PER_BYTE = 64

@@ -152,12 +152,22 @@ def split_line(line: str, name: str, delimiter: str = ",") -> list[str]:
 
 
 def header_fields(
-    line: bytes, name: str, delimiter: str = ",", *, errors: str = "strict"
+    line: bytes,
+    name: str,
+    delimiter: str = ",",
+    *,
+    errors: str = "strict",
+    without_blank: bool = False,
 ) -> list[str]:
-    """Return the names of columns in a header line, each there once."""
+    """Return the names of columns in a header line, each there once.
+
+    ``without_blank`` leaves out those at the end that have no name.
+    """
     with named(name):
         text = line.decode("utf-8-sig", errors=errors)
     names = split_line(text.rstrip("\n"), name, delimiter)
+    while without_blank and names and not names[-1].strip():
+        names.pop()
     if not names:
         raise DataError(f"{name}: must have a header line, got an empty one")
     again = [field for field, times in Counter(names).items() if times > 1]

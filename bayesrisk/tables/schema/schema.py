@@ -256,7 +256,9 @@ class Schema:
         ----------
         frame : pandas.DataFrame
             Records.  A column of whole numbers has the codes from its smallest to its largest; one
-            of text has its values as labels, sorted; a categorical one its categories, in order.
+            of text has its values as labels, sorted; a categorical one its categories, in order:
+            groups of ``pandas.cut`` as they are shown, ``[18, 40)``; a logical one "False" and
+            "True".
         name : str, default "records"
             Name of the schema.
         columns : sequence of str, optional
