@@ -28,6 +28,7 @@ __all__ = [
     "Panels",
     "Where",
     "as_text",
+    "colour_and_marker",
     "figure_of",
     "label",
     "legend",
@@ -216,6 +217,11 @@ def ratio_axis(axes: Axes, values: pd.Series) -> None:
         axes.yaxis.set_major_locator(LogLocator(subs=subs))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def colour_and_marker(number: int) -> tuple[str, str]:
+    """Return the colour and the marker of the line of a number."""
+    return _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
 
 
 def panels(

@@ -22,7 +22,7 @@ from bayesrisk.inference.sampling.chains import room_for, spawn
 __all__ = ["RecordLaw", "record_law"]
 
 _FEWEST = 500  # proposals between draws: to come back to Python costs about so many
-_MOST_DOUBLINGS = 3
+_MOST_DOUBLINGS = 5
 _ESS, _RHAT = 400.0, 1.01
 _POINTS = 300_000
 _CERTAIN = 1.0 - 1e-9
@@ -88,7 +88,7 @@ def record_law(
     rng : Generator, int or other seed, optional
         For the chains.
     draws, chains : int
-        Draws kept of each chain at first: twice as many are taken, up to three times, while the
+        Draws kept of each chain at first: twice as many are taken, up to five times, while the
         chains do not agree.
     max_points : int
         Most points that an exact law may have.

@@ -14,6 +14,7 @@ from bayesrisk.inference.microdata.system import Classes
 
 __all__ = ["Asked", "Belief", "after", "before", "without", "without_by_weights"]
 
+_WORTH = 0.2  # of the draws, for weights to be used
 _BATCHES = 20  # of all chains together at least, for the Monte Carlo error
 
 
@@ -120,7 +121,7 @@ def without_by_weights(
     prior: RecordPrior,
     asked: Asked,
     record: int,
-) -> Belief:
+) -> Belief | None:
     r"""Return the same from draws of the law *with* the record, where released counts are sums.
 
     If what is released of the others is R less the record's part, the law of the others is that of
@@ -139,13 +140,18 @@ def without_by_weights(
         As for :func:`without`.
     record : int
         Class of the record.
+
+    Returns
+    -------
+    Belief or None
+        None without draws, and where so few of them have such a record that their weights, worth
+        less than a fifth of the draws, say little: there the law of the others must be found.
     """
     if prior.concentration is None:
         return before(prior, asked)
-    assert law.draws is not None
     group = int(law.group[place * len(shares) + record])
-    if group < 0:
-        return Belief.exact(np.zeros(asked.values))
+    if law.draws is None or group < 0:
+        return None
     of = _by_group(law, place, shares)
     x, mass, more = law.draws[..., group], law.mass[group], prior.concentration
     n = law.draws @ _by_group(law, place, np.ones((len(shares), 1)))[:, 0]
@@ -157,6 +163,8 @@ def without_by_weights(
         last = size.size - 1
         fewer, now = size[np.minimum(whole - 1, last)], size[np.minimum(whole, last)]
         weight *= np.divide(fewer, now, out=np.zeros(n.shape), where=now > 0)
+    if not weight.sum() ** 2 >= _WORTH * weight.size * (weight**2).sum():
+        return None
     base = more * asked.sums(prior.shares_of_cells)
     rest = law.draws @ of - of[group]
     return _ratio(base + rest, weight / (more + n - 1.0))

@@ -26,7 +26,7 @@ from bayesrisk.risk.audit.readings import Reading
 
 __all__ = ["Place", "Target", "Told", "tell"]
 
-UNDECIDED = "undecided"
+UNDECIDED, UNSTATED = "undecided", "unstated"
 #: What a posterior is, by the engine that found it.
 STATUS = {"exact": "calculated", "people": "sampled", "lattice": "sampled"}
 
@@ -98,15 +98,14 @@ class Told:
 
 
 def tell(place: Place, targets: Iterable[Target]) -> Iterator[Told]:
-    """Yield what is believed of each target, in their order; laws that they share are found once."""
+    """Yield what is believed of each target, in order; laws that they share are found once."""
     of = Laws(place)
     for target in targets:
         try:
             yield of.told(target)
         except DataError:  # the release, as it is read, cannot be of such records
-            nothing = Belief.exact(np.zeros(target.asked.values))
             start = before(of.prior_of(target), target.asked)
-            yield Told(target.row, start, nothing, nothing, "none", UNDECIDED)
+            yield Told(target.row, start, start, start, "none", UNSTATED)
 
 
 class Laws:
@@ -171,9 +170,10 @@ class Laws:
         shares: FloatArray,
     ) -> tuple[RecordLaw, Belief]:
         record = int(system.classes.of_cells(np.array([target.cell]))[0])
-        if self._place.additive and law.draws is not None:
+        if self._place.additive:
             found = without_by_weights(law, self._at, shares, prior, target.asked, record)
-            return law, found
+            if found is not None:
+                return law, found
         key = (target.others.tobytes(), record if self._place.additive else ~target.row)
         if key not in self._less:
             self._less[key] = self._found(self._counterfactual(target, system, record), 1)
