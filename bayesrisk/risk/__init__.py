@@ -3,6 +3,14 @@
 May import everything to its left (laws, accounting, inference); nothing there may import it.
 """
 
+from bayesrisk.risk.audit import (
+    Adversary,
+    AuditedPopulation,
+    AuditQuestion,
+    audit_calibration,
+    audit_summary,
+    audit_targets,
+)
 from bayesrisk.risk.count.accuracy import DecisionAccuracy, decision_accuracy
 from bayesrisk.risk.count.averages import (
     compose_risk,
@@ -77,6 +85,12 @@ from bayesrisk.risk.two_levels.gain import HierarchicalGain
 from bayesrisk.risk.two_levels.question import TwoLevels
 
 __all__ = [
+    "Adversary",
+    "AuditQuestion",
+    "AuditedPopulation",
+    "audit_calibration",
+    "audit_summary",
+    "audit_targets",
     "MATCH_KEYS",
     "SCENARIOS",
     "Agreement",
