@@ -77,6 +77,20 @@ class Registry(Generic[T]):
             )
         return made
 
+    def parameters(self, name: str) -> dict[str, bool]:
+        """Return the parameters that a name takes, and whether each must be given."""
+        check.choice(name, f"name of the {self.kind}", tuple(self.available()))
+        try:
+            signature = inspect.signature(self._find(name))
+        except ValueError:
+            return {}
+        several = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        return {
+            n: p.default is p.empty
+            for n, p in signature.parameters.items()
+            if p.kind not in several
+        }
+
     def _find(self, name: str) -> Callable[..., T]:
         """Return the factory: the package's own first, then registered ones, then plug-ins."""
         found: Callable[..., T] | None

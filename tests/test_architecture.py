@@ -46,12 +46,13 @@ ROOMS = {
         " | gaussian_sums log_table noise truncated | sums"
     ),
     "experiments": (
-        "runs | hierarchy measurements | reconstruction sweep | claims linkage occupancy | schemas"
+        "runs | hierarchy measurements | reconstruction sweep | audit claims linkage occupancy"
+        " | schemas"
     ),
     "inference": "count simulated | two_levels | tree | sampling | microdata",
     "mechanisms": "base registry tabulation | topdown identity noise rounding suppression swapping",
     "plotting": (
-        "_canvas | block claims diagnostics hierarchy mechanisms noisy_measurements occupancy"
+        "_canvas | audit block claims diagnostics hierarchy mechanisms noisy_measurements occupancy"
         " postprocessing reidentification statements tradeoff"
     ),
     "population": (
@@ -65,7 +66,7 @@ ROOMS = {
     "release": "_folder | likelihoods | spec | release",
     "risk": (
         "intervals | count mechanism membership microdata | linkage two_levels | occupancy"
-        " | statements"
+        " | statements | audit"
     ),
     "tables": (
         "_documents | schema | _columns _grammar household | _table records"

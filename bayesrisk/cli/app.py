@@ -12,6 +12,7 @@ import typer
 
 from bayesrisk._version import __version__
 from bayesrisk.cli._app import Command, Commands
+from bayesrisk.cli.commands.audit import audit
 from bayesrisk.cli.commands.claims import claims
 from bayesrisk.cli.commands.convert import convert
 from bayesrisk.cli.commands.convert_file import convert_file
@@ -86,6 +87,13 @@ _add(
     "Risk",
     first_look,
     "bayesrisk first-look sample:hospital --keys region,age --sensitive diagnosis",
+)
+_add(
+    app,
+    "Risk",
+    audit,
+    "bayesrisk audit sample:synthetic-county -o audit --protection identity "
+    "--protection swapping:rate=0.05 --targets 40",
 )
 _add(
     app,

@@ -3,6 +3,14 @@
 May import everything but ``cli``; writes only inside the folder it is given.
 """
 
+from bayesrisk.experiments.audit import (
+    AuditConfig,
+    AuditStudy,
+    AuditSummary,
+    Protection,
+    parse_protection,
+    read_audit,
+)
 from bayesrisk.experiments.claims import ClaimsConfig, ClaimsStudy, ClaimsSummary
 from bayesrisk.experiments.linkage.report import ReidentificationReport, write_reidentification
 from bayesrisk.experiments.measurements.config import MeasurementCountsConfig, MeasurementsConfig
@@ -36,6 +44,9 @@ from bayesrisk.experiments.sweep.report import write_report
 from bayesrisk.experiments.sweep.run import SweepStudy, SweepSummary, read_results
 
 __all__ = [
+    "AuditConfig",
+    "AuditStudy",
+    "AuditSummary",
     "ClaimsConfig",
     "ClaimsStudy",
     "ClaimsSummary",
@@ -52,6 +63,7 @@ __all__ = [
     "OccupancyStudy",
     "OccupancySummary",
     "Outcome",
+    "Protection",
     "ReconstructionConfig",
     "ReconstructionOutput",
     "ReconstructionStudy",
@@ -64,6 +76,8 @@ __all__ = [
     "load_config",
     "measurement_posterior",
     "parse_config",
+    "parse_protection",
+    "read_audit",
     "read_reconstruction",
     "read_results",
     "run",

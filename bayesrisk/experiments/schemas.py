@@ -7,6 +7,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from bayesrisk.experiments.audit.config import AuditConfig
 from bayesrisk.experiments.claims import ClaimsConfig
 from bayesrisk.experiments.occupancy.attack import OccupancyAttackConfig
 from bayesrisk.experiments.occupancy.config import OccupancyConfig
@@ -18,6 +19,7 @@ __all__ = ["CONFIGS", "runs_schema"]
 
 #: Configurations of the studies, by the command that runs them.
 CONFIGS: dict[str, type[RunSettings]] = {
+    "audit": AuditConfig,
     "claims": ClaimsConfig,
     "occupancy attack": OccupancyAttackConfig,
     "occupancy study": OccupancyConfig,

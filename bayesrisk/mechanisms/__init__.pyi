@@ -9,6 +9,7 @@ from .noise.mechanism import DiscreteGaussianMechanism as DiscreteGaussianMechan
 from .noise.mechanism import DiscreteLaplaceMechanism as DiscreteLaplaceMechanism
 from .registry import available_mechanisms as available_mechanisms
 from .registry import make_mechanism as make_mechanism
+from .registry import mechanism_parameters as mechanism_parameters
 from .registry import register_mechanism as register_mechanism
 from .rounding import Rounding as Rounding
 from .suppression.audit import ProtectionRanges as ProtectionRanges

@@ -11,7 +11,12 @@ from typing import Any
 from bayesrisk._plugins import Registry
 from bayesrisk.interfaces import Mechanism
 
-__all__ = ["available_mechanisms", "make_mechanism", "register_mechanism"]
+__all__ = [
+    "available_mechanisms",
+    "make_mechanism",
+    "mechanism_parameters",
+    "register_mechanism",
+]
 
 _OWN = {
     "identity": "bayesrisk.mechanisms.identity:Identity",
@@ -98,3 +103,29 @@ def make_mechanism(name: str, /, **parameters: Any) -> Mechanism:
     {'base': 5, 'method': 'nearest'}
     """
     return REGISTRY.make(name, **parameters)
+
+
+def mechanism_parameters(name: str) -> dict[str, bool]:
+    """Return the parameters of a mechanism.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`available_mechanisms`.
+
+    Returns
+    -------
+    dict of str to bool
+        Whether each parameter must be given.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no mechanism of this name, or it cannot be loaded.
+
+    Examples
+    --------
+    >>> mechanism_parameters("rounding")
+    {'base': True, 'method': True}
+    """
+    return REGISTRY.parameters(name)

@@ -9,6 +9,7 @@ from bayesrisk.plotting._canvas import Axes as Axes
 from bayesrisk.plotting._canvas import Panels as Panels
 from bayesrisk.plotting._canvas import Where as Where
 from bayesrisk.plotting._canvas import figure_of, save_figure
+from bayesrisk.plotting.audit import plot_audit, plot_beliefs
 from bayesrisk.plotting.block import (
     plot_correct_decision,
     plot_decision_accuracy,
@@ -45,7 +46,9 @@ from bayesrisk.plotting.tradeoff import plot_tradeoff
 
 __all__ = [
     "figure_of",
+    "plot_audit",
     "plot_autocorr",
+    "plot_beliefs",
     "plot_claims",
     "plot_correct_decision",
     "plot_decision_accuracy",

@@ -28,6 +28,7 @@ __all__ = [
     "Panels",
     "Where",
     "as_text",
+    "colour_and_marker",
     "figure_of",
     "label",
     "legend",
@@ -242,6 +243,11 @@ def logarithmic(axes: Axes, *values: pd.Series) -> None:
         inside = ticks[(ticks >= low) & (ticks <= high)]
     axes.set_xticks(inside, [f"{tick:g}" for tick in inside])
     axes.set_xticks([], minor=True)
+
+
+def colour_and_marker(number: int) -> tuple[str, str]:
+    """Return the colour and the marker of the line of a number."""
+    return _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
 
 
 def panels(

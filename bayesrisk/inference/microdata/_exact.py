@@ -175,6 +175,7 @@ def search(of: Component, at: Search, budget: int) -> bool:
 
 
 _NODES = 2**22  # visited before the search comes back to Python, some tenths of a second
+_NODES_A_POINT = 64  # that are visited at most: a search may find little and never end
 
 
 class TooManyPointsError(Exception):
@@ -218,7 +219,7 @@ def weigh(system: SmallSystem, asked: sp.csr_array, max_points: int) -> ExactLaw
     Raises
     ------
     TooManyPointsError
-        If there are more.
+        If there are more, or the search visits 64 times as many nodes of its tree.
     DataError
         If there is no point.
     """
@@ -230,16 +231,18 @@ def weigh(system: SmallSystem, asked: sp.csr_array, max_points: int) -> ExactLaw
     _, label = connected_components(graph, directed=False)
     label = label[:n_groups]
     columns, of_rows = sp.csc_array(system.matrix), system.matrix
-    points, evidence = 0, system.constant
+    points, nodes, evidence = 0, 0, system.constant
+    most_nodes = max(_NODES, _NODES_A_POINT * max_points)
     for part in np.unique(label):
         members = np.flatnonzero(label == part)
         rows = np.unique(columns[:, members].indices).astype(np.int64)
         order = members[_order(of_rows[rows, :][:, members], system, rows)]
         component, state = _prepared(system, order, rows, asked)
         while not search(component, state, _NODES):
-            if points + int(state.number[1]) > max_points:
+            nodes_now = nodes + int(state.number[2])
+            if points + int(state.number[1]) > max_points or nodes_now > most_nodes:
                 raise TooManyPointsError
-        points += int(state.number[1])
+        points, nodes = points + int(state.number[1]), nodes + int(state.number[2])
         total = float(state.scale[1])
         if not total > 0.0:
             raise DataError(

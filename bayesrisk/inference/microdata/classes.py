@@ -19,7 +19,7 @@ __all__ = ["Classes", "Condition", "classes_of", "codes_of", "condition_factors"
 Condition = Mapping[str, Iterable[int]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Classes:
     """Cells of a schema that no published cell tells apart.
 

@@ -9,7 +9,8 @@ a weighted sum of unknowns.  A row is *hard* where the release states the sum, a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +23,7 @@ from bayesrisk.inference.microdata.classes import Classes, classes_of
 from bayesrisk.inference.microdata.knowledge import Knowledge, KnownRecords, knowledge_of
 from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.release import Likelihood, Release
-from bayesrisk.tables.workload import Table
+from bayesrisk.tables.workload import Table, Workload
 
 __all__ = ["Layer", "MicrodataSystem", "Rows", "system_of"]
 
@@ -126,6 +127,29 @@ class MicrodataSystem:
     def settled(self, cells: sp.csr_array) -> IntArray:
         """Return what known people of a known class add to functions of the counts."""
         return np.asarray(cells @ self.known.settled.toarray().ravel(), np.int64)
+
+    def less(self, place: int, records: IntArray) -> MicrodataSystem:
+        """Return the system of the other records, some being known: their counts are taken off.
+
+        Parameters
+        ----------
+        place : int
+            Position of a finest place.
+        records : ndarray of int64, shape (classes,)
+            Known records there, by class.
+
+        Raises
+        ------
+        DataError
+            If a count that is published as true is smaller than that of the known records.
+        """
+        layers = []
+        for layer in self.layers:
+            given = layer.given.copy()
+            given[layer.belongs[place]] -= layer.weights @ records
+            _check_true(given, layer)
+            layers.append(replace(layer, given=given))
+        return replace(self, layers=tuple(layers))
 
     def rows(self) -> Rows:
         """Return every published cell as a row over the unknowns."""
@@ -250,26 +274,67 @@ def system_of(
         if geography.rank(level) <= geography.rank(other) <= geography.rank(bottom)
     ]
     places = _inside(tables.geoids[bottom], place)
-    told = [t for other in levels for t in workload.at(other).values()]
+    shared = _Shared(workload)
     apart = [*apart, *(t for item in known for t in item.tables(schema))]
-    classes = classes_of(schema, [*told, *apart])
+    if apart:
+        told = [t for other in levels for t in workload.at(other).values()]
+        classes = classes_of(schema, [*told, *apart])
+    else:
+        classes = _classes(shared, tuple(levels))
     if classes.size * len(places) > MAX_UNKNOWNS:
         raise ArgumentError(
             f"place must have at most {MAX_UNKNOWNS} unknown counts, got "
             f"{classes.size} classes in {len(places)} places"
         )
-    layers = tuple(_layer(release, other, place, places, classes) for other in levels)
+    layers = []
+    for other in levels:
+        weights = (
+            _weights(workload, other, classes) if apart else _known_weights(shared, other, classes)
+        )
+        layers.append(_layer(release, other, place, places, weights))
     knowledge = knowledge_of(known, classes, places, prior)
-    return MicrodataSystem(classes, places, prior, layers, knowledge)
+    return MicrodataSystem(classes, places, prior, tuple(layers), knowledge)
 
 
-def _layer(release: Release, level: str, place: str, places: TextArray, classes: Classes) -> Layer:
+@dataclass(frozen=True, eq=False)
+class _Shared:
+    """A workload, the same only as itself: what depends on nothing else is made once."""
+
+    workload: Workload
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Shared) and self.workload is other.workload
+
+    def __hash__(self) -> int:
+        return id(self.workload)
+
+
+@lru_cache(maxsize=16)
+def _classes(of: _Shared, levels: tuple[str, ...]) -> Classes:
+    told = [t for level in levels for t in of.workload.at(level).values()]
+    return classes_of(of.workload.schema, told)
+
+
+@lru_cache(maxsize=16)
+def _known_weights(of: _Shared, level: str, classes: Classes) -> sp.csr_array:
+    return _weights(of.workload, level, classes)
+
+
+def _weights(workload: Workload, level: str, classes: Classes) -> sp.csr_array:
+    """Return the weight of a record of every class in every cell of a level."""
+    cells = classes.representatives()
+    parts = [table.incidence(classes.schema, cells) for table in workload.at(level).values()]
+    return sp.csr_array(sp.vstack(parts, format="csr"), dtype=np.int64)
+
+
+def _layer(
+    release: Release, level: str, place: str, places: TextArray, weights: sp.csr_array
+) -> Layer:
     """Return the published cells of a level."""
-    tables, schema = release.tables, classes.schema
+    tables, schema = release.tables, release.tables.workload.schema
     geoids = _inside(tables.geoids[level], place)
     at = np.searchsorted(tables.geoids[level], geoids)
-    cells = classes.representatives()
-    weights, given, hidden, laws, names = [], [], [], [], []
+    given, hidden, laws, names = [], [], [], []
     for name, table in tables.workload.at(level).items():
         law = release.spec.likelihood(level, name)
         if not law.exact and law.probability(0, 0) is None:
@@ -277,30 +342,34 @@ def _layer(release: Release, level: str, place: str, places: TextArray, classes:
                 f"release must have a likelihood in closed form for every table, got "
                 f"{law.kind!r} for table {name!r} at level {level!r}"
             )
-        weights.append(table.incidence(schema, cells))
         given.append(tables.counts[level, name][at, :].toarray())
         hidden.append(tables.hidden(level, name)[at, :].toarray())
         laws += [law] * len(table.cells)
         names += [(name, cell) for cell in table.cells]
-    counts = np.concatenate(given, axis=1).astype(np.int64)
-    exact = np.array([law.exact for law in laws], np.bool_)
-    bad = np.argwhere((counts < 0) & exact)
-    if bad.size:
-        i, c = bad[0]
-        raise DataError(
-            f"release states {counts[i, c]} as the true count of {names[c][1]} of table "
-            f"{names[c][0]!r} at {level} {geoids[i]}"
-        )
-    return Layer(
+    layer = Layer(
         level,
         geoids,
         np.searchsorted(geoids, schema.geography.ancestors(places, level)).astype(np.int64),
-        sp.csr_array(sp.vstack(weights, format="csr"), dtype=np.int64),
-        counts,
+        weights,
+        np.concatenate(given, axis=1).astype(np.int64),
         np.concatenate(hidden, axis=1),
         tuple(laws),
         tuple(names),
     )
+    _check_true(layer.given, layer)
+    return layer
+
+
+def _check_true(counts: IntArray, layer: Layer) -> None:
+    """Refuse counts below 0 where they are published as true."""
+    bad = np.argwhere((counts < 0) & layer.exact & ~layer.hidden)
+    if bad.size:
+        i, c = bad[0]
+        table, cell = layer.names[c]
+        raise DataError(
+            f"release states {counts[i, c]} as the true count of {cell} of table {table!r} at "
+            f"{layer.level} {layer.geoids[i]}"
+        )
 
 
 def _inside(geoids: TextArray, place: str) -> TextArray:

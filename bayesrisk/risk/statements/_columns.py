@@ -8,7 +8,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import DataError
 
-__all__ = ["COLUMNS", "STATUS", "checked", "ratio_of"]
+__all__ = ["COLUMNS", "OPEN", "STATUS", "checked", "ratio_of"]
 
 TEXTS = ("attack", "adversary", "protection", "target", "statement")
 REQUIRED = (*TEXTS, "people", "prior", "posterior", "status")
@@ -26,8 +26,14 @@ COLUMNS = (
     "status",
 )
 #: What a posterior is: proved, an estimate, not there; of statements about given people also the
-#: belief of who takes records at their word, or the prior because nothing was stated.
-STATUS = ("proved", "estimated", "unverified", "believed", "unstated")
+#: belief of who takes records at their word, or the prior because nothing was stated; of the law
+#: of the records calculated, or sampled by chains, or undecided because they do not agree.
+STATUS = (
+    *("proved", "estimated", "unverified", "believed", "unstated"),
+    *("calculated", "sampled", "undecided"),
+)
+#: Statements without a posterior.
+OPEN = ("unverified", "undecided")
 #: Bounds and ratios that were stored in other forms of the same number.
 _ROUNDING = 1e-9
 
@@ -68,7 +74,7 @@ def _check_ranges(frame: pd.DataFrame) -> None:
         frame, "status", ~frame["status"].isin(STATUS).to_numpy(), f"one of {', '.join(STATUS)}"
     )
     _refuse(frame, "people", frame["people"].to_numpy() < 0, ">= 0")
-    has = (frame["status"] != "unverified").to_numpy()
+    has = ~frame["status"].isin(OPEN).to_numpy()
     everywhere = np.ones(len(frame), np.bool_)
     value = {name: frame[name].to_numpy(np.float64) for name in COLUMNS[6:12]}
     for name, needed in (
@@ -81,7 +87,7 @@ def _check_ranges(frame: pd.DataFrame) -> None:
         _refuse(frame, name, needed & ~((value[name] >= 0) & (value[name] <= 1)), "in [0, 1]")
     for name in ("posterior", "ratio"):
         wrong = ~has & ~np.isnan(value[name])
-        _refuse(frame, name, wrong, "missing where the status is unverified")
+        _refuse(frame, name, wrong, "missing where the status is unverified or undecided")
     low = has & (value["lower"] > value["posterior"] + _ROUNDING)
     _refuse(frame, "lower", low, "at most the posterior")
     high = has & (value["upper"] < value["posterior"] - _ROUNDING)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.risk.statements._columns import STATUS
+from bayesrisk.risk.statements._columns import OPEN, STATUS
 
 __all__ = ["GROUP", "comparable_statements", "summarised"]
 
@@ -59,7 +59,7 @@ def _counts(rows: pd.DataFrame) -> dict[str, int]:
 
 
 def _measures(rows: pd.DataFrame, marks: list[float], same: bool) -> dict[str, float | bool]:
-    known = rows[rows["status"] != "unverified"]
+    known = rows[~rows["status"].isin(OPEN)]
     judged = known if same else known[known["status"] == "proved"]
     ratio = np.sort(judged["ratio"].dropna().to_numpy(np.float64))
     found: dict[str, float | bool] = {

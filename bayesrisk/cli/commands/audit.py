@@ -1,0 +1,174 @@
+"""``bayesrisk audit``: protections of a population judged on one scale."""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesrisk.cli.data import record_path, schema_of, workload_of
+from bayesrisk.cli.options import SEED, RunOptions, called, names, optional_number
+from bayesrisk.cli.output import print_json, print_shards
+from bayesrisk.exceptions import ArgumentError
+
+if TYPE_CHECKING:
+    from bayesrisk.experiments import AuditStudy, Protection
+    from bayesrisk.risk.audit import Adversary
+    from bayesrisk.tables import Workload
+
+__all__ = ["audit"]
+
+_TOML = ".toml"
+_ATTACKS = ("outsider", "linker", "knows-all-but-one")
+#: What is published, known and stated where nothing is said: redistricting tables of persons.
+_TABLES, _ONLY = "sf1-block", ("P8", "P9", "P10", "P11")
+_KNOWN, _STATED = ("sex", "age"), ("race", "hisp")
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """What is published under which protection, and who asks what of whom."""
+
+    protection: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="MECHANISM or MECHANISM:KEY=VALUE,KEY=VALUE, such as swapping:rate=0.05; may be "
+            "repeated [identity]."
+        ),
+    ] = None
+    attack: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="outsider, linker, insider or knows-all-but-one; may be repeated "
+            "[all but insider]."
+        ),
+    ] = None
+    known: Annotated[
+        list[str] | None,
+        typer.Option(help="Attribute that a linker knows of the target [sex,age]."),
+    ] = None
+    stated: Annotated[
+        list[str] | None,
+        typer.Option(help="Attribute that is to be learned [race,hisp; all that are not known]."),
+    ] = None
+    tables: Annotated[
+        list[str] | None,
+        typer.Option(help="Workload to publish, a name or a .toml file [sf1-block, only P8-P11]."),
+    ] = None
+    only: Annotated[list[str] | None, typer.Option(help="Table to publish [all].")] = None
+    schema: Annotated[
+        str | None,
+        typer.Option(help="Schema of a file of records, a name or a .toml file [the tables' own]."),
+    ] = None
+    targets: Annotated[
+        int | None, typer.Option(help="People who are asked about, drawn at random [200].")
+    ] = None
+    concentration: Annotated[
+        str | None, typer.Option(help="How alike people of one place are, in records [fitted].")
+    ] = None
+    seed: Annotated[int | None, SEED] = None
+
+
+def audit(
+    population: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder of microdata, file of records (Parquet, CSV), sample:NAME, or a TOML file "
+            "with these settings."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")],
+    what: AuditOptions,
+    how: RunOptions,
+) -> None:
+    """Judge protections: what adversaries learn, and how much of it from people's own records."""
+    document = {k: v for k, v in dataclasses.asdict(what).items() if v is not None}
+    if population.suffix.lower() == _TOML:
+        from bayesrisk.cli.commands._audit_file import read_audit_file  # slow to import
+
+        settings = read_audit_file(population)
+        if "population" not in settings:
+            raise ArgumentError(f"{population}: population must be given")
+        population = Path(settings.pop("population"))
+        document = settings | document
+    study = _study(record_path(population), document)
+    summary = how.run(study, output, "audit")
+    if how.as_json:
+        print_json(dataclasses.asdict(summary))
+        return
+    for sentence in summary.answers:
+        typer.echo(sentence)
+    print_shards(summary)
+    if summary.complete:
+        typer.echo(f"{summary.statements} statements; report: {output / 'report.html'}")
+
+
+def _study(path: Path, document: dict[str, Any]) -> "AuditStudy":
+    from bayesrisk.experiments import AuditStudy
+
+    workload = _workload(document)
+    attributes = workload.schema.names
+    known = document.get("known")
+    stated = document.get("stated")
+    known = names(known) if known else [a for a in _KNOWN if a in attributes]
+    if stated:
+        stated = names(stated)
+    else:
+        stated = [a for a in _STATED if a in attributes] or [
+            a for a in attributes if a not in known
+        ]
+    schema = None
+    if document.get("schema"):
+        with called("name", "--schema"):
+            schema = schema_of(document["schema"])
+    return AuditStudy(
+        path,
+        workload,
+        protections=_protections(document.get("protection")),
+        adversaries=_adversaries(document.get("attack"), known),
+        stated=stated,
+        schema=schema,
+        targets=document.get("targets", 200),
+        concentration=optional_number(document.get("concentration"), "concentration"),
+        seed=document.get("seed", 1),
+    )
+
+
+def _workload(document: dict[str, Any]) -> "Workload":
+    tables = names(document.get("tables"))
+    only = names(document.get("only"))
+    if not tables:
+        tables, only = [_TABLES], only or list(_ONLY)
+    with called("name", "--tables"):
+        parts = [workload_of(name) for name in tables]
+    whole = parts[0].union(*parts[1:])
+    with called("tables", "--only"):
+        return whole.select(tables=only) if only else whole
+
+
+def _protections(given: Any) -> list["Protection"]:
+    from bayesrisk.experiments import Protection, parse_protection
+
+    found = []
+    for one in given or ["identity"]:
+        if isinstance(one, str):
+            found.append(parse_protection(one))
+        else:
+            found.append(
+                Protection(
+                    one.get("name") or one["mechanism"], one["mechanism"], one.get("parameters", {})
+                )
+            )
+    return found
+
+
+def _adversaries(given: Any, known: list[str]) -> list["Adversary"]:
+    from bayesrisk.risk.audit import Adversary
+
+    found = []
+    for name in names(given) or list(_ATTACKS):
+        with called("adversary", "--attack"):
+            knows = known if name == "linker" else ()
+            found.append(Adversary.named(name, known=knows))
+    return found

@@ -1,0 +1,14 @@
+"""Audits: protections, adversaries and attacks on one scale, in shards, with a report."""
+
+from bayesrisk.experiments.audit.config import AuditConfig
+from bayesrisk.experiments.audit.protections import Protection, parse_protection
+from bayesrisk.experiments.audit.study import AuditStudy, AuditSummary, read_audit
+
+__all__ = [
+    "AuditConfig",
+    "AuditStudy",
+    "AuditSummary",
+    "Protection",
+    "parse_protection",
+    "read_audit",
+]

@@ -1,0 +1,55 @@
+"""What an audit is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bayesrisk._files.limits import Count, Positive, Seed
+from bayesrisk._version import __version__
+from bayesrisk.experiments.runs.config import RunSettings
+
+__all__ = ["AuditConfig"]
+
+
+@dataclass(frozen=True)
+class AuditConfig(RunSettings):
+    """What a run does, and to which population.
+
+    Attributes
+    ----------
+    population : str
+        Digest of the file or folder of records.
+    workload : str
+        Digest of the published tables' definition.
+    stated : tuple of str
+        Attributes that statements give.
+    protections : tuple of dict
+        ``name``, ``mechanism`` and ``parameters`` of each.
+    adversaries : tuple of dict
+        ``name``, ``known`` and ``neighbours`` of each.
+    targets : int or None
+        Number of targets; None for everybody.
+    concentration : float or None
+        Of the prior; None where it is fitted.
+    seed : int
+        Of releases, targets and chains.
+    targets_per_shard : int
+        About so many targets are one shard.
+    shards : int
+        Number of shards.
+    version : str
+        Version of bayesrisk.
+    """
+
+    population: str
+    workload: str
+    stated: tuple[str, ...]
+    protections: tuple[dict[str, Any], ...]
+    adversaries: tuple[dict[str, Any], ...]
+    targets: Count | None
+    concentration: Positive | None
+    seed: Seed
+    targets_per_shard: Count
+    shards: Count
+    version: str = __version__

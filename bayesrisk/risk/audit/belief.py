@@ -1,0 +1,198 @@
+"""What is believed of one target: before a release, after it, and after one without its record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrisk._types import FloatArray, IntArray
+from bayesrisk.inference import RecordPrior
+from bayesrisk.inference.microdata.classes import Classes
+from bayesrisk.inference.microdata.law import RecordLaw
+
+__all__ = ["Asked", "Belief", "after", "before", "without", "without_by_weights"]
+
+_WORTH = 0.2  # of the draws, for weights to be used
+_BATCHES = 20  # of all chains together at least, for the Monte Carlo error
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a target.
+
+    Attributes
+    ----------
+    possible : ndarray of bool, shape (cells of the schema,)
+        Cells that agree with what is known of the target.
+    value : ndarray of int64, shape (cells of the schema,)
+        Which statement, 0, 1, ..., is true of a record of the cell.
+    values : int
+        Number of statements.
+    """
+
+    possible: NDArray[np.bool_]
+    value: IntArray
+    values: int
+
+    def sums(self, cells: FloatArray) -> FloatArray:
+        """Return the sums over the possible cells of every value."""
+        found: FloatArray = np.bincount(
+            self.value[self.possible], cells[self.possible], minlength=self.values
+        )
+        return found
+
+    def shares(self, classes: Classes, cells: FloatArray) -> FloatArray:
+        """Return (classes, values): how many records of a class are of a value, on average."""
+        of = classes.of_cells(np.flatnonzero(self.possible))
+        flat = of * self.values + self.value[self.possible]
+        parts = np.bincount(flat, cells[self.possible], minlength=classes.size * self.values)
+        whole = classes.mass(cells)[:, None]
+        table = parts.reshape(classes.size, self.values)
+        found: FloatArray = np.divide(table, whole, out=np.zeros_like(table), where=whole > 0)
+        return found
+
+
+@dataclass(frozen=True)
+class Belief:
+    """Probabilities of all statements about a target, with their Monte Carlo standard errors."""
+
+    probability: FloatArray
+    error: FloatArray
+
+    @classmethod
+    def exact(cls, parts: FloatArray) -> Belief:
+        """Return probabilities proportional to parts; NaN where there is nothing to share."""
+        whole = parts.sum()
+        value = parts / whole if whole > 0 else np.full(parts.shape, np.nan)
+        return cls(value, np.zeros(parts.shape))
+
+
+def before(prior: RecordPrior, asked: Asked) -> Belief:
+    """Return what is believed of a target of a place before anything is released."""
+    return Belief.exact(asked.sums(prior.shares_of_cells))
+
+
+def after(law: RecordLaw, place: int, shares: FloatArray) -> Belief:
+    r"""Return what is believed of a target who is one of the records, E[X_r] / E[G]."""
+    of = _by_group(law, place, shares)
+    if law.draws is None:
+        return Belief.exact(law.mean @ of)
+    return _ratio(law.draws @ of, np.ones(law.draws.shape[:2]))
+
+
+def without(
+    law: RecordLaw, place: int, shares: FloatArray, prior: RecordPrior, asked: Asked
+) -> Belief:
+    r"""Return what is believed of somebody who is none of the records of a law.
+
+    .. math:: P(r) \propto E[(A \theta_r + x_r) / (A + n)],
+
+    the predictive probability of one more record.
+
+    Parameters
+    ----------
+    law : RecordLaw
+        Law of the other records.
+    place : int
+        Position of the place.
+    shares : ndarray of float, shape (classes, values)
+        Records of every value in a record of a class.
+    prior : RecordPrior
+        Of the place; without a concentration other records say nothing.
+    asked : Asked
+        What is asked.
+    """
+    if prior.concentration is None:
+        return before(prior, asked)
+    base = prior.concentration * asked.sums(prior.shares_of_cells)
+    of = _by_group(law, place, shares)
+    if law.draws is None:
+        return Belief.exact(base + law.mean @ of)
+    n = law.draws @ _by_group(law, place, np.ones((len(shares), 1)))
+    return _ratio(base + law.draws @ of, 1.0 / (prior.concentration + n[..., 0]))
+
+
+def without_by_weights(
+    law: RecordLaw,
+    place: int,
+    shares: FloatArray,
+    prior: RecordPrior,
+    asked: Asked,
+    record: int,
+) -> Belief | None:
+    r"""Return the same from draws of the law *with* the record, where released counts are sums.
+
+    If what is released of the others is R less the record's part, the law of the others is that of
+    all with the record taken off and weights
+
+    .. math:: w(x) = \frac{P(n - 1)}{P(n)} \, \frac{A + n - 1}{n} \,
+        \frac{x_t}{A \theta_t + x_t - 1},
+
+    where t is the group of the record: 0 where there is no such record.
+
+    Parameters
+    ----------
+    law : RecordLaw
+        Law of all records, with draws.
+    place, shares, prior, asked : object
+        As for :func:`without`.
+    record : int
+        Class of the record.
+
+    Returns
+    -------
+    Belief or None
+        None without draws, and where so few of them have such a record that their weights, worth
+        less than a fifth of the draws, say little: there the law of the others must be found.
+    """
+    if prior.concentration is None:
+        return before(prior, asked)
+    group = int(law.group[place * len(shares) + record])
+    if law.draws is None or group < 0:
+        return None
+    of = _by_group(law, place, shares)
+    x, mass, more = law.draws[..., group], law.mass[group], prior.concentration
+    n = law.draws @ _by_group(law, place, np.ones((len(shares), 1)))[:, 0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = np.where(x > 0, x / (mass + x - 1.0) * (more + n - 1.0) / n, 0.0)
+    if prior.size is not None:
+        whole = np.rint(n).astype(np.int64)
+        size = np.append(prior.size, 0.0)
+        last = size.size - 1
+        fewer, now = size[np.minimum(whole - 1, last)], size[np.minimum(whole, last)]
+        weight *= np.divide(fewer, now, out=np.zeros(n.shape), where=now > 0)
+    if not weight.sum() ** 2 >= _WORTH * weight.size * (weight**2).sum():
+        return None
+    base = more * asked.sums(prior.shares_of_cells)
+    rest = law.draws @ of - of[group]
+    return _ratio(base + rest, weight / (more + n - 1.0))
+
+
+def _by_group(law: RecordLaw, place: int, values: FloatArray) -> FloatArray:
+    """Return values of the classes (classes, columns) in a place, by groups of the law."""
+    start = place * len(values)
+    group = law.group[start : start + len(values)]
+    weight = law.weight[start : start + len(values)]
+    there = group >= 0
+    found = np.zeros((law.mean.size, values.shape[1]))
+    np.add.at(found, group[there], weight[there, None] * values[there])
+    return found
+
+
+def _ratio(parts: FloatArray, weight: FloatArray) -> Belief:
+    """Return shares of weighted means of parts (chains, draws, values), with errors."""
+    mean = np.einsum("cd,cdv->v", weight, parts) / weight.size
+    whole = mean.sum()
+    if not whole > 0:
+        return Belief.exact(np.zeros(mean.size))
+    value = mean / whole
+    # Linearised: the error of a ratio of means is that of the mean of these.
+    line = weight[..., None] * (parts - value * parts.sum(axis=-1, keepdims=True)) / whole
+    chains, draws, values = line.shape
+    batches = min(draws, -(-_BATCHES // chains))
+    size = draws // batches
+    means = line[:, : size * batches].reshape(chains * batches, size, values).mean(axis=1)
+    error = means.std(axis=0, ddof=1) / np.sqrt(chains * batches)
+    return Belief(value, error)

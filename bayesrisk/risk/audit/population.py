@@ -1,0 +1,365 @@
+"""A population under audit: what is asked of whom, and every adversary's answers to a release."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
+from bayesrisk._show import displayed
+from bayesrisk._types import IntArray
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.inference import RecordPrior, fit_concentration
+from bayesrisk.interfaces import Mechanism
+from bayesrisk.release import Release
+from bayesrisk.risk.audit.adversaries import Adversary
+from bayesrisk.risk.audit.belief import Asked
+from bayesrisk.risk.audit.place import Place, Target, Told, known_others, tell
+from bayesrisk.risk.audit.readings import Reading, is_additive, readings
+from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
+from bayesrisk.tables.microdata import as_microdata
+
+__all__ = ["AuditQuestion", "AuditedPopulation"]
+
+_MAX_VALUES = 2**12
+_FLOOR = 1e-3  # statements that nobody believes, ever, are left out unless they are true
+_Z = 1.959963984540054
+_FIT_PLACES = 2000
+#: Streams of random numbers, apart from each other.
+_MECHANISM, _CHAINS, _INSIDERS, _TARGETS, _FIT = range(5)
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class AuditQuestion:
+    """What is published, what is asked of the targets, and by whom.
+
+    Attributes
+    ----------
+    workload : Workload
+        Published tables; targets live in places of its finest level.
+    stated : tuple of str
+        Attributes that a statement gives: "the target has race 2 and is not Hispanic".
+    adversaries : tuple of Adversary
+        Who asks, each of another name.
+    concentration : float, optional
+        How alike people of one place are (:class:`RecordPrior`), in records; by default it is
+        fitted to the places of the population, as from an earlier census.
+    more : float, default 1
+        Records that are added in equal parts to all cells of the composition, so that nobody is
+        impossible.
+    """
+
+    workload: Workload
+    stated: tuple[str, ...]
+    adversaries: tuple[Adversary, ...]
+    concentration: float | None = None
+    more: float = 1.0
+
+    def __post_init__(self) -> None:
+        schema = check.instance(self.workload, Workload, "workload").schema
+        stated = check.texts(self.stated, "stated")
+        people = tuple(check.instances(self.adversaries, Adversary, "adversaries"))
+        if not stated or not people:
+            raise ArgumentError("stated and adversaries must hold at least one, got none")
+        names = [one.name for one in people]
+        if len(set(names)) < len(names):
+            raise ArgumentError(f"adversaries must have different names, got {shown(names)}")
+        for name in (*stated, *(a for one in people for a in one.known)):
+            schema.attribute(name)
+        for one in people:
+            both = sorted({*one.known} & {*stated})
+            if both:
+                raise ArgumentError(
+                    f"stated must be none of what {one.name!r} knows, got {shown(both[0])}"
+                )
+        if self.concentration is not None:
+            check.scalar(self.concentration, "concentration", lower=0.0, bounds="(]")
+        check.scalar(self.more, "more", lower=0.0, bounds="(]")
+        object.__setattr__(self, "stated", tuple(stated))
+        object.__setattr__(self, "adversaries", people)
+        if len(self.values) > _MAX_VALUES:
+            raise ArgumentError(
+                f"stated must have at most {_MAX_VALUES} combinations of values, "
+                f"got {len(self.values)}"
+            )
+
+    @functools.cached_property
+    def values(self) -> list[str]:
+        """The statements, in words."""
+        schema = self.workload.schema
+        texts = [""]
+        for name in self.stated:
+            attribute = schema.attribute(name)
+            labels = attribute.labels or [
+                f"{name} {code}" for code in range(attribute.first, attribute.last + 1)
+            ]
+            texts = [
+                f"{text}, {label}" if text else str(label) for text in texts for label in labels
+            ]
+        return texts
+
+    @functools.cached_property
+    def value_of_cell(self) -> IntArray:
+        """Which statement is true of a record of every cell of the schema."""
+        schema = self.workload.schema
+        index = schema.indices(np.arange(schema.size, dtype=np.int64))
+        found = np.zeros(schema.size, np.int64)
+        for name in self.stated:
+            found = found * schema.attribute(name).size + index[name]
+        return found
+
+    def asked(self, adversary: Adversary, cell: int) -> Asked:
+        """Return what is asked of a target with a record of a cell."""
+        schema = self.workload.schema
+        possible = np.ones(schema.size, np.bool_)
+        index = schema.indices(np.arange(schema.size, dtype=np.int64))
+        for name in adversary.known:
+            possible &= index[name] == index[name][cell]
+        return Asked(possible, self.value_of_cell, len(self.values))
+
+
+class AuditedPopulation:
+    """A population whose protections are judged by its custodian.
+
+    Parameters
+    ----------
+    population : Microdata or Records
+        The confidential records.
+    question : AuditQuestion
+        What is asked.
+    seed : int
+        Of releases, chains, and the choice of targets.
+
+    Raises
+    ------
+    ArgumentError
+        If the population has no record, or none of the schema that is asked about.
+    """
+
+    def __init__(
+        self, population: Microdata | Records, question: AuditQuestion, *, seed: int
+    ) -> None:
+        self.data, self.question = as_microdata(population), question
+        self.seed = check.integer(seed, "seed", lower=0)
+        schema = question.workload.schema
+        self.records = self.data.for_schema(schema)
+        if not len(self.records):
+            raise ArgumentError("population must hold at least one record, got none")
+        self.level = question.workload.levels[-1]
+        finest, at = self.records.places()
+        codes = schema.geography.ancestors(finest, self.level)
+        self.codes, inverse = np.unique(codes, return_inverse=True)
+        self.place = inverse[at].astype(np.int64)
+        self.cells = self.records.cells()
+        self._order = np.argsort(self.place, kind="stable")
+        self._starts = np.searchsorted(self.place[self._order], np.arange(self.codes.size + 1))
+        self._all = np.bincount(self.cells, minlength=schema.size)
+
+    def rng(self, *key: int) -> np.random.Generator:
+        """Return a stream of random numbers of its own."""
+        return np.random.default_rng(np.random.SeedSequence([self.seed, *key]))
+
+    def rows_of(self, place: int) -> IntArray:
+        """Return the rows of a place."""
+        found: IntArray = self._order[self._starts[place] : self._starts[place + 1]]
+        return found
+
+    def targets(self, number: int | None) -> IntArray:
+        """Return the rows of targets, drawn without replacement; of everybody if there is None."""
+        everybody = len(self.records)
+        if number is None or number >= everybody:
+            return np.arange(everybody, dtype=np.int64)
+        return np.sort(self.rng(_TARGETS).choice(everybody, number, replace=False)).astype(np.int64)
+
+    @functools.cached_property
+    def concentration(self) -> float:
+        """How alike people of one place are, in records."""
+        given = self.question.concentration
+        if given is not None:
+            return float(given)
+        places = self.rng(_FIT).permutation(self.codes.size)[:_FIT_PLACES]
+        value = self.question.value_of_cell
+        counts = np.array(
+            [
+                np.bincount(value[self.cells[self.rows_of(p)]], minlength=value.max() + 1)
+                for p in places.tolist()
+            ]
+        )
+        shares = counts.sum(axis=0) / counts.sum()
+        return fit_concentration(counts, shares)
+
+    def prior(self, place: int) -> RecordPrior:
+        """Return the public prior of a place: the composition of all others."""
+        here = np.bincount(self.cells[self.rows_of(place)], minlength=self._all.size)
+        return RecordPrior.composition(
+            self.question.workload.schema,
+            self._all - here,
+            concentration=self.concentration,
+            more=self.question.more,
+            name="composition of the other places",
+        )
+
+    @functools.cached_property
+    def truth(self) -> PublishedTables:
+        """The true tables."""
+        return tabulate(self.data, self.question.workload)
+
+    def release(self, protection: int, mechanism: Mechanism, *, less: int | None = None) -> Release:
+        """Return a release, or one of the data without a record from the same stream."""
+        data: Any = self.data if less is None else _without(self.data, self.records, less)
+        seed = int(self.rng(_MECHANISM, protection).integers(2**63))
+        return mechanism.release(data, workload=self.question.workload, rng=seed)
+
+    def errors(self, release: Release) -> pd.DataFrame:
+        """Return mean squared and mean absolute error of every table, as an agency states them."""
+        lines = []
+        for key, counts in release.tables.counts.items():
+            off = (counts - self.truth.counts[key]).toarray()
+            hidden = release.tables.hidden(*key).toarray()
+            seen = np.where(hidden, 0, off).astype(float)
+            cells = max(int((~hidden).sum()), 1)
+            lines.append(
+                {
+                    "level": key[0],
+                    "table": key[1],
+                    "mean_absolute_error": float(np.abs(seen).sum() / cells),
+                    "mean_squared_error": float((seen**2).sum() / cells),
+                    "withheld": float(hidden.mean()),
+                }
+            )
+        return pd.DataFrame(lines)
+
+    def statements(
+        self, name: str, protection: int, mechanism: Mechanism, release: Release, rows: IntArray
+    ) -> pd.DataFrame:
+        """Return a row for each target, adversary, reading and statement worth a thought.
+
+        Parameters
+        ----------
+        name : str
+            What the protection is called.
+        protection : int
+            Its number, which its random numbers depend on.
+        mechanism : Mechanism
+            The protection, to release the data without a record.
+        release : Release
+            What it released.
+        rows : ndarray of int64
+            Targets; those of one place should come together.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns of :class:`Statements`, errors, and what is known of the target.
+        """
+        table_errors = self.errors(release)
+        mse = {
+            (line.level, line.table): line.mean_squared_error
+            for line in table_errors.itertuples(index=False)
+        }
+        frames = []
+        additive = is_additive(release.spec)
+        cache: dict[int, Release] = {}
+        for number, reading in enumerate(readings(release, mse)):
+
+            def counterfactual(row: int, number: int = number) -> Reading:
+                if row not in cache:
+                    cache[row] = self.release(protection, mechanism, less=row)
+                return readings(cache[row], mse)[number]
+
+            for place in np.unique(self.place[rows]).tolist():
+                mine = rows[self.place[rows] == place]
+                as_read = Place(
+                    reading,
+                    self.level,
+                    str(self.codes[place]),
+                    self.prior(place),
+                    additive,
+                    counterfactual,
+                    (self.seed, _CHAINS, protection, number, place),
+                )
+                about = self._about(place)
+                for adversary, told in self._told(as_read, place, mine):
+                    frames.append(self._rows(name, reading.name, adversary, told, place, about))
+        return pd.concat(frames, ignore_index=True)
+
+    def _told(self, place: Place, number: int, rows: IntArray) -> Iterator[tuple[Adversary, Told]]:
+        """Yield what every adversary believes of every target of a place."""
+        everybody = self.rows_of(number)
+        cells = dict(zip(everybody.tolist(), self.cells[everybody].tolist(), strict=True))
+        whose: list[Adversary] = []
+        targets = []
+        for which, adversary in enumerate(self.question.adversaries):
+            rng = self.rng(_INSIDERS, which, number)
+            known = known_others(adversary, cells, rows, rng)
+            for row in rows.tolist():
+                whose.append(adversary)
+                asked = self.question.asked(adversary, cells[row])
+                targets.append(Target(row, cells[row], asked, *known[row]))
+        return zip(whose, tell(place, targets), strict=True)
+
+    def _about(self, place: int) -> dict[str, Any]:
+        """Return what is true of a place: its size, and what most of its people are."""
+        value = self.question.value_of_cell[self.cells[self.rows_of(place)]]
+        counts = np.bincount(value)
+        return {"size": value.size, "mode": int(counts.argmax())}
+
+    def _rows(
+        self,
+        name: str,
+        attack: str,
+        adversary: Adversary,
+        told: Told,
+        place: int,
+        about: dict[str, Any],
+    ) -> pd.DataFrame:
+        """Return the statements about a target."""
+        cell = int(self.cells[told.row])
+        asked = self.question.asked(adversary, cell)
+        true = int(self.question.value_of_cell[cell])
+        three = [told.prior, told.without, told.posterior]
+        most = np.nanmax([b.probability for b in three], axis=0)
+        kept = np.flatnonzero((most >= _FLOOR) | (np.arange(most.size) == true))
+        there = self.cells[self.rows_of(place)]
+        alike = int(np.count_nonzero(asked.possible[there]))
+        posterior, error = told.posterior.probability[kept], told.posterior.error[kept]
+        found = {
+            "attack": attack,
+            "adversary": adversary.name,
+            "protection": name,
+            "target": str(told.row),
+            "statement": [self.question.values[v] for v in kept],
+            "people": 1,
+            "prior": told.prior.probability[kept],
+            "without": told.without.probability[kept],
+            "posterior": posterior,
+            "lower": np.clip(posterior - _Z * error, 0.0, 1.0),
+            "upper": np.clip(posterior + _Z * error, 0.0, 1.0),
+            "correct": kept == true,
+            "status": told.status,
+            "without_error": told.without.error[kept],
+            "posterior_error": error,
+            "engine": told.engine,
+            "place": str(self.codes[place]),
+            "place_size": about["size"],
+            "alike": alike,
+            "nonmodal": true != about["mode"],
+        }
+        return pd.DataFrame(found)
+
+
+def _without(data: Microdata, records: Records, row: int) -> Microdata:
+    """Return microdata without one record."""
+    keep = np.arange(len(records)) != row
+    if data.persons is not None and len(data.persons) == len(records):
+        return Microdata(data.persons.take(keep), data.households, data.blocks)
+    if data.households is not None and len(data.households) == len(records):
+        return Microdata(data.persons, data.households.take(keep), data.blocks)
+    raise DataError("population must have a row for each record that is asked about")

@@ -1,0 +1,188 @@
+"""What an audit found: how often adversaries are right, and how much is due to own records."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from bayesrisk import _validation as check
+from bayesrisk._types import FloatArray, IntArray
+from bayesrisk.risk.statements._columns import OPEN
+
+__all__ = ["GROUPS", "audit_calibration", "audit_summary", "audit_targets"]
+
+KEYS = ["protection", "attack", "adversary"]
+THREE = ("prior", "without", "posterior")
+#: Who is summarised: by what they are, and by the size of their place.
+GROUPS = (
+    "everybody", "unlike their place", "alone with what is known",
+    "place of 1 to 9", "place of 10 to 49", "place of 50 to 249", "place of 250 or more",
+)  # fmt: skip
+_SIZES = (10, 50, 250)
+_QUANTILES = (0.5, 0.9, 0.99)
+_BINS = (0.0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)
+_FLOOR = 1e-3
+_TIE = 1e-12
+
+
+def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each target, adversary, reading and protection.
+
+    Parameters
+    ----------
+    statements : pandas.DataFrame
+        Statements of an audit, those of one target together.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``protection, attack, adversary, target, place``; for each of the three beliefs ``right_*``
+        (whether the most probable statement is true; a share where several are as probable) and
+        ``truth_*`` (the probability of the true one); and what groups are made of.  Targets
+        without a posterior are left out.
+    """
+    frame = statements[~statements["status"].isin(OPEN)]
+    keys = [*KEYS, "target"]
+    number = frame.groupby(keys, sort=False).ngroup().to_numpy()
+    size = int(number.max()) + 1 if number.size else 0
+    first = np.unique(number, return_index=True)[1]
+    about = ["place", "place_size", "alike", "nonmodal"]
+    found = frame.iloc[first][[*keys, *about]].reset_index(drop=True)
+    correct = frame["correct"].to_numpy(np.bool_)
+    for name in THREE:
+        value = frame[name].to_numpy(np.float64)
+        best = np.full(size, -np.inf)
+        np.maximum.at(best, number, value)
+        guessed = value >= best[number] - _TIE
+        ways = np.bincount(number, guessed, minlength=size)
+        hits = np.bincount(number, guessed & correct, minlength=size)
+        found[f"right_{name}"] = hits / ways
+        found[f"truth_{name}"] = np.bincount(number, np.where(correct, value, 0.0), minlength=size)
+    return found
+
+
+def audit_summary(targets: pd.DataFrame, *, confidence: float = 0.95) -> pd.DataFrame:
+    r"""Return how often adversaries are right, and how much of it is due to own records.
+
+    Parameters
+    ----------
+    targets : pandas.DataFrame
+        As :func:`audit_targets` gives them.
+    confidence : float, default 0.95
+        Of the intervals, whose units are places.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each ``protection, attack, adversary`` and ``group``: ``targets``;
+        ``right_prior``, ``right_without`` and ``right_posterior``, shares of targets about whom
+        the most probable statement is true; ``own``, the last less the one before, with
+        ``own_lower`` and ``own_upper``; ``truth_*``, the mean probability of the true statement;
+        ``learned_50, _90, _99``, quantiles of posterior over prior of the true statement, and
+        ``own_50, _90, _99``, of posterior over without.
+    """
+    level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+    lines = []
+    for key, rows in targets.groupby(KEYS, sort=False):
+        for group, member in _groups(rows).items():
+            some = rows[member]
+            if len(some):
+                lines.append(
+                    {**dict(zip(KEYS, key, strict=True)), "group": group} | _measures(some, level)
+                )
+    return pd.DataFrame(lines)
+
+
+def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> pd.DataFrame:
+    """Return how often statements are true, by the probability that they are given.
+
+    Parameters
+    ----------
+    statements : pandas.DataFrame
+        Statements of an audit.
+    confidence : float, default 0.95
+        Of the intervals, whose units are places.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each ``protection, attack, adversary`` and bin of probabilities that has
+        statements: how many (``statements``), their mean ``posterior``, the share that is true
+        (``correct``) and its interval.
+    """
+    level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+    # What is kept for its truth alone would count as a miss of a belief that nobody holds.
+    kept = statements[list(THREE)].max(axis=1) >= _FLOOR
+    frame = statements[kept & ~statements["status"].isin(OPEN)]
+    lines = []
+    for key, rows in frame.groupby(KEYS, sort=False):
+        value = rows["posterior"].to_numpy(np.float64)
+        at = np.searchsorted(_BINS[1:-1], value, side="right")
+        for part in np.unique(at):
+            some = rows[at == part]
+            places = _numbers(some["place"])
+            hit = some["correct"].to_numpy(np.float64)
+            share, low, high = _interval(hit, places, level)
+            lines.append(
+                dict(zip(KEYS, key, strict=True))
+                | {
+                    "from": _BINS[part],
+                    "to": _BINS[part + 1],
+                    "statements": len(some),
+                    "posterior": float(some["posterior"].mean()),
+                    "correct": share,
+                    "correct_lower": max(low, 0.0),
+                    "correct_upper": min(high, 1.0),
+                }
+            )
+    return pd.DataFrame(lines)
+
+
+def _groups(rows: pd.DataFrame) -> dict[str, NDArray[np.bool_]]:
+    size = rows["place_size"].to_numpy()
+    at = np.searchsorted(_SIZES, size, side="right")
+    everybody = np.ones(len(rows), np.bool_)
+    members = [
+        everybody, rows["nonmodal"].to_numpy(np.bool_), rows["alike"].to_numpy() == 1,
+        *(at == i for i in range(len(_SIZES) + 1)),
+    ]  # fmt: skip
+    return dict(zip(GROUPS, members, strict=True))
+
+
+def _measures(rows: pd.DataFrame, confidence: float) -> dict[str, float]:
+    places = _numbers(rows["place"])
+    found: dict[str, float] = {"targets": len(rows), "places": int(places.max()) + 1}
+    for name in THREE:
+        found[f"right_{name}"] = float(rows[f"right_{name}"].mean())
+    gain = (rows["right_posterior"] - rows["right_without"]).to_numpy(np.float64)
+    found["own"], found["own_lower"], found["own_upper"] = _interval(gain, places, confidence)
+    for name in THREE:
+        found[f"truth_{name}"] = float(rows[f"truth_{name}"].mean())
+    for name, below in (("learned", "prior"), ("own", "without")):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = (rows["truth_posterior"] / rows[f"truth_{below}"]).to_numpy(np.float64)
+        known = np.sort(ratio[~np.isnan(ratio)])
+        for share in _QUANTILES:  # of infinite ratios there is no average: one that occurs
+            at = int(np.ceil(share * known.size)) - 1
+            found[f"{name}_{round(100 * share)}"] = float(known[at]) if known.size else np.nan
+    return found
+
+
+def _numbers(places: pd.Series) -> IntArray:
+    found: IntArray = np.unique(places.to_numpy(), return_inverse=True)[1].astype(np.int64)
+    return found
+
+
+def _interval(
+    values: FloatArray, places: IntArray, confidence: float
+) -> tuple[float, float, float]:
+    """Return the mean of values and its interval, places being the independent units."""
+    mean, number = float(values.mean()), int(places.max()) + 1
+    if number < 2:
+        return mean, -1.0, 1.0
+    off = np.bincount(places, values - mean, minlength=number)
+    error = float(np.sqrt((off**2).sum() * number / (number - 1))) / values.size
+    reach = float(student.ppf(0.5 + confidence / 2.0, number - 1)) * error
+    return mean, max(mean - reach, -1.0), min(mean + reach, 1.0)
