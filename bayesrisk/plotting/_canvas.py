@@ -239,7 +239,7 @@ def logarithmic(axes: Axes, *values: pd.Series) -> None:
     ticks = (decades[:, None] * steps).ravel()
     inside = ticks[(ticks >= low) & (ticks <= high)]
     if inside.size < 2:
-        ticks = MaxNLocator(4).tick_values(low, high)
+        ticks = np.asarray(MaxNLocator(4).tick_values(low, high))
         inside = ticks[(ticks >= low) & (ticks <= high)]
     axes.set_xticks(inside, [f"{tick:g}" for tick in inside])
     axes.set_xticks([], minor=True)

@@ -114,7 +114,7 @@ def before(
 
 
 def _indices(matrix: sp.csr_array, r: int) -> IntArray:
-    found: IntArray = matrix.indices[matrix.indptr[r] : matrix.indptr[r + 1]]
+    found = matrix.indices[matrix.indptr[r] : matrix.indptr[r + 1]].astype(np.int64)
     return found
 
 
@@ -122,7 +122,8 @@ def _size_law(stratum: Stratum, system: MicrodataSystem) -> FloatArray | None:
     """Return the law of the number of people of a stratum; None where there is none."""
     size = system.prior.size
     if stratum.count is not None:
-        return np.eye(1, stratum.count + 1, stratum.count)[0]
+        certain: FloatArray = np.eye(1, stratum.count + 1, stratum.count)[0]
+        return certain
     if not stratum.mass.any():
         return np.ones(1)
     if size is None:
@@ -136,7 +137,8 @@ def _size_law(stratum: Stratum, system: MicrodataSystem) -> FloatArray | None:
         return None
     value = stratum.log_size(most, system.prior, total)
     law: FloatArray = np.exp(value - value.max())
-    return law / law.sum()
+    law /= law.sum()
+    return law
 
 
 def _mean(law: FloatArray) -> float:

@@ -7,7 +7,7 @@ conditional law.
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +17,6 @@ from bayesrisk._numba import lean_kernel
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.microdata._presolve import SmallSystem
-from bayesrisk.inference.microdata._records import Watch
 
 __all__ = ["LatticeChain", "kernel_basis", "moves_of"]
 
@@ -248,6 +247,13 @@ _FEWEST = 200
 _SOLVER_SECONDS = 30.0
 
 
+class Notes(Protocol):
+    """What is told of every state that is kept."""
+
+    def note(self, chain: int, x: IntArray, density: float) -> None:
+        """Note a state."""
+
+
 class LatticeChain:
     """Starts, moves and the steps of every chain.
 
@@ -286,7 +292,7 @@ class LatticeChain:
         self.thin = thin * max(1, len(self.moves))
 
     def step(
-        self, chain: int, rng: np.random.Generator, asked: sp.csr_array, watch: Watch
+        self, chain: int, rng: np.random.Generator, asked: sp.csr_array, watch: Notes
     ) -> Callable[[int, IntArray], None]:
         """Return what goes on with a chain: discards sweeps, then fills rows with answers."""
         x = self.starts[chain].copy()

@@ -202,7 +202,8 @@ def _capacities(
 def _laws(strata: list[Stratum], fixed: IntArray) -> tuple[IntArray, FloatArray]:
     """Return the law of every part, and the masses of each that differs."""
     seen: dict[bytes, int] = {}
-    law, mass = [], []
+    law: list[int] = []
+    mass: list[FloatArray] = []
     for stratum, n in zip(strata, fixed, strict=True):
         own = stratum.mass
         if not own.any():

@@ -100,10 +100,7 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
     soft = []
     for r in range(len(rows.laws)):
         part = slice(rows.matrix.indptr[r], rows.matrix.indptr[r + 1])
-        most = sum(
-            int(c) * int(top[g])
-            for c, g in zip(rows.matrix.data[part], rows.matrix.indices[part], strict=True)
-        )
+        most = int(rows.matrix.data[part] @ top[rows.matrix.indices[part]])
         if rows.hard[r]:
             soft.append(np.zeros(0))
             if most < rows.given[r] - rows.known[r]:

@@ -81,9 +81,10 @@ class GroupLaws:
         if part.size and n.size:
             w = weights[part]
             if self.dirichlet:
-                below = betabinom.pmf(
+                each = betabinom.pmf(
                     np.arange(k)[:, None, None], n[:, None], mass * w, mass * (1.0 - w)
-                ).sum(axis=0)
+                )
+                below = np.asarray(each).sum(axis=0)
                 found[:, part] = np.maximum(0.0, 1.0 - below)
             else:
                 found[:, part] = binom.sf(k - 1, n[:, None], w)

@@ -222,4 +222,5 @@ def _position(place: str, places: Iterable[str]) -> int:
 def _counted(entries: list[tuple[int, int, int]], shape: tuple[int, int]) -> sp.csr_array:
     at: Any = np.array(entries, np.int64).reshape(-1, 3).T
     found = sp.coo_array((at[2], (at[0], at[1])), shape=shape, dtype=np.int64)
-    return sp.csr_array(found.tocsr(), dtype=np.int64)
+    counted: sp.csr_array = found.tocsr()
+    return counted

@@ -292,7 +292,7 @@ def system_of(
             _weights(workload, other, classes) if apart else _known_weights(shared, other, classes)
         )
         layers.append(_layer(release, other, place, places, weights))
-    knowledge = knowledge_of(known, classes, places, prior)
+    knowledge = knowledge_of(known, classes, places.tolist(), prior)
     return MicrodataSystem(classes, places, prior, tuple(layers), knowledge)
 
 

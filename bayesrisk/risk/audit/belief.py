@@ -38,9 +38,8 @@ class Asked:
 
     def sums(self, cells: FloatArray) -> FloatArray:
         """Return the sums over the possible cells of every value."""
-        found: FloatArray = np.bincount(
-            self.value[self.possible], cells[self.possible], minlength=self.values
-        )
+        weights: FloatArray = cells[self.possible].astype(np.float64)
+        found: FloatArray = np.bincount(self.value[self.possible], weights, minlength=self.values)
         return found
 
     def shares(self, classes: Classes, cells: FloatArray) -> FloatArray:
