@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from fuzz.file_kinds import BLOCKS, HUD_ROWS, KINDS, people, write_workbook
+from fuzz.page_headers import lie
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -234,6 +235,22 @@ def test_metadata_of_pandas_is_not_read(kind, about, example):
     assert type(after) is type(before)
     if isinstance(before, pd.DataFrame):
         pd.testing.assert_frame_equal(after, before)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["exchange-by-hand", "form-labels-parquet", "records-parquet", "microdata-by-hand", "nmf"],
+)
+def test_pages_longer_than_their_file(kind, example):
+    """Memory was taken for all that a page said of itself: 1.5 GB for a file of 2 KB."""
+    files, read = example(kind)
+    read()
+    file = next(file for name, file in files.items() if name.endswith(".parquet"))
+    sound = file.read_bytes()
+    for number, words in ((1, "pages must be at most"), (2, "cannot be 1500000000 bytes long")):
+        file.write_bytes(lie(sound, 4, number, 1_500_000_000))
+        with pytest.raises(DataError, match=rf"{file.name}: .*{words}"):
+            read()
 
 
 def test_text_that_is_no_text(tmp_path):
