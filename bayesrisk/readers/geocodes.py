@@ -272,7 +272,8 @@ def spine_ancestor(
     """
     for name, size in check.mapping(widths, "widths").items():
         check.integer(size, f"widths[{check.text(name, 'widths')!r}]", lower=0)
-    width = widths[check.choice(level, "level", tuple(name for name in widths if name != "US"))]
+    below = tuple(name for name in widths if name != "US")
+    width = widths[check.choice(level, "level, of those in widths,", below)]
     codes = _codes(geocodes, "geocodes", "any")
     short = np.char.str_len(codes) < width
     if short.any():

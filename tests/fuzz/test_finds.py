@@ -75,6 +75,37 @@ def test_line_ends_wherever_a_piece_ends(text, sizes):
     assert b"".join(iter(again.readline, b"")) == found
 
 
+@given(text=st.binary(max_size=40), sizes=st.lists(st.integers(1, 7), min_size=1, max_size=8))
+def test_comments_wherever_a_piece_ends(text, sizes):
+    import io
+
+    from bayesrisk._files.text import TextStream, WithoutComments
+
+    data = text.replace(b"a", b"\n#").replace(b"\r", b"#").replace(b"\0", b"\n")
+    stream = WithoutComments(TextStream(io.BytesIO(data), "x"), b"#")
+    found, turn = b"", 0
+    while piece := stream.read(sizes[turn % len(sizes)]):
+        assert len(piece) <= sizes[turn % len(sizes)]
+        found, turn = found + piece, turn + 1
+    lines = io.BytesIO(data).readlines()
+    assert found == b"".join(line for line in lines if not line.startswith(b"#"))
+
+
+def test_rows_that_are_no_text_among_comments(example, capfd):
+    """They are told of in the error, and not on standard error as well."""
+    files, read = example("ppmf-mdf")
+    (file,) = files.values()
+    before, lines = read(), file.read_bytes().splitlines(keepends=True)
+    lines[3:3] = [b"# one | two\n", b"#\n", b"#" + lines[3]]
+    file.write_bytes(b"".join(lines))
+    assert read() == before
+    lines.insert(6, b"\xff|1\n")
+    file.write_bytes(b"".join(lines))
+    with pytest.raises(DataError, match=rf"{file.name}: row 2: must have \d+ columns, got 2"):
+        read()
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize("kind", ["form-csv", "records-csv", "hud-csv", "releases-csv"])
 def test_a_field_longer_than_the_csv_module_reads(kind, example):
     files, read = example(kind)
