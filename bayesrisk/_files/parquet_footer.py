@@ -146,7 +146,7 @@ def check_pages(
         file.open("rb") as stream,
     ):
         found, end = _abouts(stream)
-        most, stored, length = max(MAX_PAGES, MAX_BYTES_PER_BYTE * end), 0, 0
+        most, stored, length = max(MAX_PAGES, MAX_BYTES_PER_BYTE * stream.seek(0, 2)), 0, 0
         for number in range(len(found)) if groups is None else groups:
             for about in found[number]:
                 if wanted is not None and about[_PATH][0] not in wanted:
