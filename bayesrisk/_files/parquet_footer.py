@@ -140,7 +140,9 @@ def check_pages(
     pages of the file, none may be part of another one, and all of them, before they were
     compressed, may be as long as the file's size allows.
     """
-    wanted = None if columns is None else {column.encode() for column in columns}
+    wanted = None
+    if columns is not None:  # pyarrow takes "a.b" for the part b of a as well
+        wanted = {n.encode() for name in columns for n in (name, name.partition(".")[0])}
     with (
         named(str(file), fault, also=(LookupError, TypeError, AttributeError)),
         file.open("rb") as stream,
