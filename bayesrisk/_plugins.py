@@ -43,9 +43,7 @@ class Registry(Generic[T]):
 
     def register(self, name: str, factory: Callable[..., T]) -> None:
         """Make something available under a name, for this process."""
-        if not isinstance(name, str) or not name:
-            raise ArgumentTypeError(f"name must be text, got {shown(name)}")
-        if name in self.own:
+        if check.text(name, "name") in self.own:
             raise ArgumentError(
                 f"name must not be one of the package's own {self.kind}s, got {shown(name)}"
             )

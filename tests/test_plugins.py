@@ -131,7 +131,7 @@ def test_what_is_registered_comes_before_plug_ins(runners, points):
     ("name", "factory", "error", "match"),
     [
         ("mine", None, ArgumentTypeError, "factory must be callable"),
-        ("", Runs, ArgumentTypeError, "name must be text"),
+        ("", Runs, ArgumentTypeError, "name must be a text"),
         ("slow", Runs, ArgumentError, "package's own runners"),
     ],
 )

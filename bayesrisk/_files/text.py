@@ -20,6 +20,7 @@ __all__ = [
     "MAX_LINE",
     "MAX_RATIO",
     "TextStream",
+    "WithoutComments",
     "check_ratio",
     "header_fields",
     "open_text",
@@ -125,6 +126,38 @@ class TextStream(io.BufferedIOBase):
             raise DataError(
                 f"{self._name}: the last line must end in a newline; is the file whole?"
             )
+
+
+class WithoutComments(io.BufferedIOBase):
+    """Bytes of a text without the lines that begin with a mark, which is one byte long."""
+
+    def __init__(self, stream: TextStream, mark: bytes) -> None:
+        self._stream, self._mark = stream, mark
+        self._fresh, self._within = True, False  # at a line's beginning; in a comment
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return at most ``size`` bytes, all by default; none at the end."""
+        while data := self._stream.read(size):
+            if kept := self._kept(data):
+                return kept
+        return b""
+
+    def _kept(self, data: bytes) -> bytes:
+        kept, at = [], 0
+        while at < len(data):
+            if self._within or (self._fresh and data.startswith(self._mark, at)):
+                end = data.find(b"\n", at) + 1
+                self._within, at = end == 0, end or len(data)
+            else:
+                end = data.find(b"\n" + self._mark, at) + 1 or len(data)
+                kept.append(data[at:end])
+                at = end
+            self._fresh = data[at - 1 : at] == b"\n"
+        return b"".join(kept)
 
 
 @contextmanager

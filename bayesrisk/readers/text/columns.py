@@ -18,7 +18,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from bayesrisk._files.parse import shown
-from bayesrisk._files.text import header_fields, split_line
+from bayesrisk._files.text import WithoutComments, header_fields, split_line
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers.text.source import Source, first_lines, named
@@ -203,7 +203,6 @@ def csv_pieces(
         comments, line = first_lines(source, comment)
         above, blank = comments + 1, blank_columns(line, source, delimiter)
     unnamed = [f"column {len(names) + place + 1}, without a name" for place in range(blank)]
-    faults: list[str] = []
     again = partial(
         csv_pieces,
         source,
@@ -227,8 +226,6 @@ def csv_pieces(
         "parse_options": pyarrow.csv.ParseOptions(
             delimiter=delimiter,
             quote_char='"' if quotes else False,
-            # Given text that is not UTF-8, it fails on standard error, before anything can be said.
-            invalid_row_handler=None if comment is None else _row_handler(source, comment, faults),
         ),
         "convert_options": pyarrow.csv.ConvertOptions(
             column_types={n: pa.int64() if n in whole else text for n in [*wanted, *unnamed]},
@@ -237,10 +234,11 @@ def csv_pieces(
         ),
     }
     schema = pa.schema([(n, pa.int64() if n in whole else text) for n in [*wanted, *unnamed]])
-    with named(source.name), source.open() as stream, _located(source, faults, whole, nulls, again):
+    with named(source.name), source.open() as stream, _located(source, whole, nulls, again):
         for _ in range(above + skip):
             stream.readline()
-        batches = _batches(stream, options)
+        rest = stream if comment is None else WithoutComments(stream, comment.encode())
+        batches = _batches(rest, options)
         start, held, rows = 0, [], 0
         for batch in batches:
             held.append(batch)
@@ -266,7 +264,6 @@ def _without(piece: Piece, unnamed: list[str]) -> Piece:
 @contextmanager
 def _located(
     source: Source,
-    faults: list[str],
     whole: Collection[str],
     nulls: Sequence[str],
     again: Callable[[], Iterator[Piece]],
@@ -275,8 +272,6 @@ def _located(
     try:
         yield
     except pa.ArrowInvalid as error:
-        if faults:
-            raise DataError(faults[0]) from None
         if found := _OTHER_LENGTH.search(str(error)):
             number, expected, actual = found.groups()
             place = "" if number is None else f" {number}"
@@ -300,23 +295,6 @@ def _batches(stream: Any, options: dict[str, Any]) -> Iterator[pa.RecordBatch]:
             return
         raise
     yield from reader
-
-
-def _row_handler(source: Source, comment: str, faults: list[str]) -> Callable[[Any], str]:
-    """Skip comment lines; name the row that has another number of columns."""
-
-    def handle(row: Any) -> str:
-        if row.text.startswith(comment):
-            return "skip"
-        place = "" if row.number is None else f" {row.number}"
-        # What is raised here gets lost in the parser: the message waits for its error.
-        faults.append(
-            f"{source.name}: row{place}: must have {row.expected_columns} columns, got "
-            f"{row.actual_columns}"
-        )
-        return "error"
-
-    return handle
 
 
 def digit_matrix(code: IntArray, width: int) -> NDArray[np.uint8]:
