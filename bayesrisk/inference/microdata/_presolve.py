@@ -100,16 +100,16 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
     soft = []
     for r in range(len(rows.laws)):
         part = slice(rows.matrix.indptr[r], rows.matrix.indptr[r + 1])
-        most = int(rows.matrix.data[part] @ top[rows.matrix.indices[part]])
+        reach: int = np.sum(rows.matrix.data[part] * top[rows.matrix.indices[part]]).item()
         if rows.hard[r]:
             soft.append(np.zeros(0))
-            if most < rows.given[r] - rows.known[r]:
+            if reach < rows.given[r] - rows.known[r]:
                 raise DataError(
                     f"release contradicts itself or the prior: {rows.names[r]} is "
-                    f"{rows.given[r]}, and other counts leave at most {most + rows.known[r]}"
+                    f"{rows.given[r]}, and other counts leave at most {reach + rows.known[r]}"
                 )
             continue
-        soft.append(_log_weights(rows, r, min(most, int(bounds[r])), prior))
+        soft.append(_log_weights(rows, r, min(reach, int(bounds[r])), prior))
     priors = tuple(
         log_prior(m, int(t), dirichlet=prior.concentration is not None)
         for m, t in zip(total, top, strict=True)

@@ -39,8 +39,8 @@ class Asked:
     def sums(self, cells: FloatArray) -> FloatArray:
         """Return the sums over the possible cells of every value."""
         weights: FloatArray = cells[self.possible].astype(np.float64)
-        found: FloatArray = np.bincount(self.value[self.possible], weights, minlength=self.values)
-        return found
+        sums = np.bincount(self.value[self.possible], weights, minlength=self.values)
+        return sums.astype(np.float64)
 
     def shares(self, classes: Classes, cells: FloatArray) -> FloatArray:
         """Return (classes, values): how many records of a class are of a value, on average."""
