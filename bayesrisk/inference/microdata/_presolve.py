@@ -79,10 +79,10 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
     prior = system.prior
     mass = _mass(system)
     rows = _all_rows(system)
-    for r in np.flatnonzero(rows.hard & (rows.given < rows.known)):
+    for bad in np.flatnonzero(rows.hard & (rows.given < rows.known)):
         raise DataError(
-            f"release contradicts what is known: {rows.names[r]} is {rows.given[r]}, and "
-            f"{rows.known[r]} are known"
+            f"release contradicts what is known: {rows.names[bad]} is {rows.given[bad]}, and "
+            f"{rows.known[bad]} are known"
         )
     zero = rows.hard & (rows.given == rows.known)
     alive = mass > 0.0
@@ -100,7 +100,7 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
     soft = []
     for r in range(len(rows.laws)):
         part = slice(rows.matrix.indptr[r], rows.matrix.indptr[r + 1])
-        reach: int = np.sum(rows.matrix.data[part] * top[rows.matrix.indices[part]]).item()
+        reach = int(np.sum(rows.matrix.data[part] * top[rows.matrix.indices[part]]))
         if rows.hard[r]:
             soft.append(np.zeros(0))
             if reach < rows.given[r] - rows.known[r]:
