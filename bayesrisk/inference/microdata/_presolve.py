@@ -133,6 +133,7 @@ def _all_rows(system: MicrodataSystem) -> Rows:
         sp.csr_array(sp.vstack([told.matrix, ones], format="csr"), dtype=np.int64),
         np.concatenate([told.hard, np.zeros(n_places, np.bool_)]),
         np.concatenate([told.given, np.zeros(n_places, np.int64)]),
+        np.concatenate([told.known, np.zeros(n_places, np.int64)]),
         [*told.laws, *[None] * n_places],
         [*told.names, *(f"number of records of {p}" for p in system.places)],
     )
@@ -284,7 +285,8 @@ def _log_weight(rows: Rows, r: int, sums: IntArray, prior: RecordPrior) -> Float
         return log_size(sums, prior)
     if isinstance(law, NoiseSpec):
         return np.asarray(law.to_law().logpmf(int(rows.given[r]) - sums), dtype=float)
-    found = law.probability(int(rows.given[r]), sums)
+    known = int(rows.known[r])
+    found = law.probability(int(rows.given[r]) + known, sums + known)
     with np.errstate(divide="ignore"):
         weights: FloatArray = np.log(np.asarray(found, dtype=float))
     return weights

@@ -118,7 +118,9 @@ class Layer:
     weights : scipy.sparse.csr_array of int64, shape (cells, classes)
         Weight of a record of a class in every published cell.
     given : ndarray of int64, shape (places, cells)
-        Published counts.
+        Published counts, less those of known records.
+    known : ndarray of int64, shape (places, cells)
+        Counts of known records: what rounding does depends on the whole count.
     hidden : ndarray of bool, shape (places, cells)
         Cells that are withheld: nothing is known of them.
     likelihoods : tuple of Likelihood
@@ -132,6 +134,7 @@ class Layer:
     belongs: IntArray
     weights: sp.csr_array
     given: IntArray
+    known: IntArray
     hidden: IntArray
     likelihoods: tuple[Likelihood, ...]
     names: tuple[tuple[str, str], ...]
@@ -187,15 +190,16 @@ class MicrodataSystem:
         """
         layers = []
         for layer in self.layers:
-            given = layer.given.copy()
+            given, known = layer.given.copy(), layer.known.copy()
             given[layer.belongs[place]] -= layer.weights @ records
+            known[layer.belongs[place]] += layer.weights @ records
             _check_true(given, layer)
-            layers.append(replace(layer, given=given))
+            layers.append(replace(layer, given=given, known=known))
         return replace(self, layers=tuple(layers))
 
     def rows(self) -> Rows:
         """Return every published cell as a row over the unknowns."""
-        matrices, hard, given, names = [], [], [], []
+        matrices, hard, given, known, names = [], [], [], [], []
         laws: list[Likelihood | None] = []
         for layer in self.layers:
             for i, geoid in enumerate(layer.geoids):
@@ -204,10 +208,13 @@ class MicrodataSystem:
                 matrices.append(sp.kron(member, layer.weights[told, :], format="csr"))
                 hard.append(layer.exact[told])
                 given.append(layer.given[i, told])
+                known.append(layer.known[i, told])
                 laws += [layer.likelihoods[c] for c in told]
                 names += [" ".join((layer.level, str(geoid), *layer.names[c])) for c in told]
         matrix = sp.csr_array(sp.vstack(matrices, format="csr"), dtype=np.int64)
-        return Rows(matrix, np.concatenate(hard), np.concatenate(given), laws, names)
+        return Rows(
+            matrix, np.concatenate(hard), np.concatenate(given), np.concatenate(known), laws, names
+        )
 
 
 @dataclass
@@ -220,8 +227,8 @@ class Rows:
         Weight of a record in every row.
     hard : ndarray of bool
         Whether the sum is given.
-    given : ndarray of int64
-        The published count.
+    given, known : ndarray of int64
+        The published count less that of known records, and the latter.
     laws : list of Likelihood or None
         What it says about the sum; None for the number of records of a place, which has a prior.
     names : list of str
@@ -231,6 +238,7 @@ class Rows:
     matrix: sp.csr_array
     hard: IntArray
     given: IntArray
+    known: IntArray
     laws: list[Likelihood | None]
     names: list[str]
 
@@ -240,6 +248,7 @@ class Rows:
             sp.csr_array(self.matrix[rows, :]),
             self.hard[rows],
             self.given[rows],
+            self.known[rows],
             [self.laws[r] for r in rows],
             [self.names[r] for r in rows],
         )
@@ -371,12 +380,14 @@ def _layer(
         hidden.append(tables.hidden(level, name)[at, :].toarray())
         laws += [law] * len(table.cells)
         names += [(name, cell) for cell in table.cells]
+    published = np.concatenate(given, axis=1).astype(np.int64)
     layer = Layer(
         level,
         geoids,
         np.searchsorted(geoids, schema.geography.ancestors(places, level)).astype(np.int64),
         weights,
-        np.concatenate(given, axis=1).astype(np.int64),
+        published,
+        np.zeros(published.shape, np.int64),
         np.concatenate(hidden, axis=1),
         tuple(laws),
         tuple(names),
