@@ -7,12 +7,12 @@ import pytest
 from bayesrisk import posterior_probability
 from bayesrisk.inference import RecordPrior
 from bayesrisk.mechanisms import make_mechanism
-from bayesrisk.release import MechanismSpec, NoiseSpec, PublishedTables, Release, TrueCounts
+from bayesrisk.release import MechanismSpec, NoiseSpec, Release, TrueCounts
 from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion
 from bayesrisk.risk.audit.belief import Asked
 from bayesrisk.risk.audit.place import Place, Target, tell
 from bayesrisk.risk.audit.readings import Reading
-from bayesrisk.tables import Attribute, Geography, Records, Schema, Table, Workload
+from bayesrisk.tables import Attribute, Geography, PublishedTables, Records, Schema, Table, Workload
 
 SCHEMA = Schema(
     "people", (Attribute("sex", 2), Attribute("race", 3)), Geography("towns", ("block",), (3,))
@@ -114,14 +114,14 @@ def calibrated(rows):
 
 
 def test_beliefs_are_calibrated_under_exact_tables():
-    rows = outcomes(EXACT, np.random.default_rng(1), 300)
+    rows = outcomes(EXACT, np.random.default_rng(1), 350)
     assert len(rows) > 2000
     calibrated(rows)
 
 
 @pytest.mark.slow
 def test_twenty_thousand_statements_are_calibrated_and_sharper_ones_are_not():
-    rows = outcomes(EXACT, np.random.default_rng(2), 2700)
+    rows = outcomes(EXACT, np.random.default_rng(2), 3600)
     assert len(rows) >= 20_000
     calibrated(rows)
     block, true, people = rows[:, 0], rows[:, 4], rows[:, 5]
@@ -196,15 +196,15 @@ def test_one_cell_and_two_alternatives_is_the_formula_of_counts():
     workload = Workload(schema, {("block", "R"): table})
     spec = MechanismSpec("by hand", {}, {("block", "R"): NoiseSpec("discrete-gaussian", 2)})
     for noisy in (-2, 0, 3, 4, 7):
-        tables = PublishedTables(workload, {"block": ["1"]}, {("block", "R"): [[noisy]]})
+        tables = PublishedTables(workload, {"block": ["100"]}, {("block", "R"): np.array([[noisy]])})
         place = Place(
-            Reading("likelihood", Release(spec, tables)), "block", "1",
+            Reading("likelihood", Release(spec, tables)), "block", "100",
             RecordPrior(schema, np.array([0.3, 0.7])), True, None, (1,),
         )  # fmt: skip
         asked = Asked(np.ones(2, bool), np.array([0, 1]), 2)
         (told,) = tell(place, [Target(0, 0, asked, np.array([0, 0, 0, 1]), True)])
         # rho of one cell of sensitivity 1 with variance 2 is 1/4; three others are counted.
-        expected = posterior_probability(noisy, rho=0.25, prior=0.3, other_count=3)
+        expected = posterior_probability(noisy, rho=0.25, prior=0.3, known_count=3)
         np.testing.assert_allclose(told.posterior.probability[0], expected, rtol=1e-9)
 
 
@@ -228,9 +228,10 @@ def test_more_tables_say_more_and_more_noise_says_less():
     histograms = [drawn(rng) for _ in range(150)]
     few = log_scores({"R": TrueCounts()}, histograms)
     many = log_scores(EXACT, histograms)
-    none = log_scores({"N": TrueCounts()}, histograms)
-    assert lower_end(few - none) > 0.0
-    assert (many - few).mean() + 3.0 * (many - few).std(ddof=1) / np.sqrt(150) > 0.0
+    sex = log_scores({"S": TrueCounts()}, histograms)
+    assert lower_end(many - sex) > 0.0
+    assert lower_end(few - sex) > 0.0
+    assert lower_end(many - few) > -0.01
     everybody = {"others": True, "known": False}
     faint = log_scores({"R": NoiseSpec("discrete-gaussian", 4)}, histograms, **everybody)
     clear = log_scores({"R": NoiseSpec("discrete-gaussian", "1/2")}, histograms, **everybody)
