@@ -31,7 +31,7 @@ lint: $(VENV)/.dev
 # What runs on a clean clone: everything but what takes long to say little more.  The documentation
 # executes the notebooks, and fails where one does: once is enough.
 check: lint
-	$(PYTEST) -m "not slow" --fuzz-files 10000
+	$(PYTEST) -m "not slow" --fuzz-files 20000
 	$(MAKE) docs
 
 # Once a week, and before a release: also the slow tests, kernels with bounds checks, and each

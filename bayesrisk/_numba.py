@@ -21,9 +21,22 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 def kernel(function: _F) -> _F:
     """Compile ``function`` in nopython mode, cached, without fast-math, releasing the GIL."""
+    return _kernel(function)
 
+
+def lean_kernel(function: _F) -> _F:
+    """Compile a kernel that makes no arrays, without the counting of references to them.
+
+    In a kernel of many small functions over tuples of arrays the counting costs more than the
+    work; the caller holds all arrays meanwhile.
+    """
+    return _kernel(function, _nrt=False)
+
+
+def _kernel(function: _F, **options: bool) -> _F:
     def compile_(cache: bool) -> _F:
-        made: Any = numba.njit(cache=cache, nogil=True, fastmath=False, error_model="numpy")
+        njit: Any = numba.njit
+        made = njit(cache=cache, nogil=True, fastmath=False, error_model="numpy", **options)
         compiled = made(function)
         if hasattr(compiled, "_cache"):  # not where Numba is switched off
             _keep_if_possible(compiled)

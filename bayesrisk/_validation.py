@@ -351,6 +351,19 @@ def frame(value: Any, name: str, columns: Iterable[str] = ()) -> Any:
     return value
 
 
+def groups_as_text(column: Any) -> Any:
+    """Return groups of numbers, as ``pandas.cut`` makes them, and yes or no as text, in order."""
+    import pandas as pd  # slow to import
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        if isinstance(column.cat.categories, pd.IntervalIndex):
+            return column.cat.rename_categories(str)
+    elif pd.api.types.is_bool_dtype(column.dtype):
+        texts = column.map({False: "False", True: "True"})
+        return texts.astype(pd.CategoricalDtype(["False", "True"]))
+    return column
+
+
 #: What messages call a precision: whoever gave one of these must know which.
 NOISE = "noise (rho or sigma2, sensitivity)"
 

@@ -137,7 +137,7 @@ def test_folder_to_parquet(compare, folder, tmp_path):
     theirs = pd.read_parquet(tmp_path / "twin.parquet", columns=["posterior"])["posterior"]
     np.testing.assert_allclose(written, theirs, rtol=1e-13)
     compare(
-        ours, twin, aim="at most 4", ours_units=result.cells, twin_units=result.cells, rounds=3,
+        ours, twin, aim="at most 1.5", ours_units=result.cells, twin_units=result.cells, rounds=3,
     )  # fmt: skip
 
 

@@ -140,7 +140,7 @@ def test_throughput(kind, compare, tmp_path):
     compare(
         read,
         lambda: [by_pyarrow(file) for file in files],
-        aim="pyarrow's parser, with every check",
+        aim="at most 4" if kind == "hud" else "pyarrow's parser, with every check",
         ours_units=rows,
         twin_units=rows,
         rounds=3,

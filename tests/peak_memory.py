@@ -18,10 +18,24 @@ def peak_kilobytes():
 """
 
 
+def run_and_time(prepare, code, *arguments, timeout=3600):
+    """Return the same, and the seconds of processor that ``code`` took after ``prepare``."""
+    whole = (
+        f"import sys, time\n{_PEAK}\n{prepare}\nstart = time.process_time()\n{code}\n"
+        "print(answer, peak_kilobytes(), time.process_time() - start)\n"
+    )
+    answer, kilobytes, seconds = _run(whole, arguments, timeout).split()
+    return int(answer), int(kilobytes), float(seconds)
+
+
 def run_and_measure(code, *arguments, timeout=600):
     """Return the whole number that ``code`` leaves in ``answer``, and the peak in kilobytes."""
     whole = f"import sys\n{_PEAK}\n{code}\nprint(answer, peak_kilobytes())\n"
-    command = [sys.executable, "-c", whole, *map(str, arguments)]
-    run = subprocess.run(command, check=True, capture_output=True, text=True, timeout=timeout)
-    answer, kilobytes = map(int, run.stdout.split())
+    answer, kilobytes = map(int, _run(whole, arguments, timeout).split())
     return answer, kilobytes
+
+
+def _run(code, arguments, timeout):
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    run = subprocess.run(command, check=True, capture_output=True, text=True, timeout=timeout)
+    return run.stdout

@@ -69,6 +69,20 @@ def test_the_packages_own_load_without_an_installation(each, points):
         assert hasattr(factory, METHODS[each.kind])
 
 
+def test_the_packages_own_are_made_without_a_look_at_other_packages(runners, monkeypatch):
+    """Every call that solves something makes a solver, and a look takes longer than many calls."""
+
+    def looked(**_):
+        raise AssertionError("read the metadata of every installed package")
+
+    monkeypatch.setattr(_plugins, "entry_points", looked)
+    runners.register("mine", Runs)
+    assert isinstance(runners.make("slow"), Runs)
+    assert isinstance(runners.make("mine"), Runs)
+    with pytest.raises(AssertionError, match="metadata"):
+        runners.make("other")
+
+
 @pytest.mark.parametrize("each", ALL, ids=lambda each: each.kind)
 def test_a_slip_is_answered_with_what_may_be_meant(each):
     name = max(each.own, key=len)
@@ -117,7 +131,7 @@ def test_what_is_registered_comes_before_plug_ins(runners, points):
     ("name", "factory", "error", "match"),
     [
         ("mine", None, ArgumentTypeError, "factory must be callable"),
-        ("", Runs, ArgumentTypeError, "name must be text"),
+        ("", Runs, ArgumentTypeError, "name must be a text"),
         ("slow", Runs, ArgumentError, "package's own runners"),
     ],
 )

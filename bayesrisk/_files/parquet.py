@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from bayesrisk._files.parquet_footer import MAX_BYTES_PER_BYTE, check_pages
 from bayesrisk._files.parse import Fault, check_held, named, shown
 from bayesrisk.exceptions import DataError
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
+    "CODING",
     "Kinds",
     "check_footer",
     "check_kinds",
@@ -36,15 +38,15 @@ __all__ = [
     "unique_names",
 ]
 
+#: Key of a file's metadata under which this package says what the codes of persons mean.
+CODING = b"bayesrisk.dialect"
 #: Values of a file, and how many for each byte of it once there are many.
 MAX_VALUES = 2**25
 MAX_PER_BYTE = 64
-#: Bytes of a table held whole, and how many for each byte of the file once there are many.
+#: Bytes of a table held whole, until there are many for each byte of the file.
 MAX_TABLE = 2**27
-MAX_BYTES_PER_BYTE = 128
-#: Bytes of a footer, and of all pages before they were compressed.
+#: Bytes of a footer.
 MAX_FOOTER = 2**22
-MAX_PAGES = 2**24
 #: Bytes of a text, and of all texts of a column on average once there are many.
 MAX_TEXT = 2**16
 MAX_MEAN_TEXT = 2**8
@@ -116,6 +118,7 @@ def opened(
     """Open a file, its columns each there once, and no more values in it than its bytes allow.
 
     The columns are told with the types that they have in the file; texts come as dictionaries.
+    Who reads from it has the pages checked before (``check_pages``).
     """
     with named(str(file), fault, also=(pa.ArrowException,)):
         # Buffered ahead of what is read, all pages stay in memory until the file is closed.
@@ -130,7 +133,6 @@ def opened(
             schema = source.schema_arrow
             unique_names(schema, file, fault)
             _check_values(file, source.metadata, fault)
-            _check_pages(file, source.metadata, fault)
             found = [name for name in schema.names if is_text(schema.field(name).type)]
         with parquet.ParquetFile(file, read_dictionary=found, **options) as source:
             yield source, schema
@@ -145,14 +147,6 @@ def check_footer(file: Path, fault: Fault = DataError) -> None:
     most = MAX_FOOTER + size // MAX_BYTES_PER_BYTE
     if mark == b"PAR1" and length > most:
         raise fault(f"{file}: the footer must be at most {most} bytes long, got {length}")
-
-
-def _check_pages(file: Path, about: Any, fault: Fault) -> None:
-    """Refuse pages that are far longer than their compressed form."""
-    sizes = [about.row_group(group).total_byte_size for group in range(about.num_row_groups)]
-    most = max(MAX_PAGES, MAX_BYTES_PER_BYTE * file.stat().st_size)
-    if min(sizes, default=0) < 0 or sum(sizes) > most:
-        raise fault(f"{file}: pages must be at most {most} bytes long, got {sum(sizes)}")
 
 
 def _check_values(file: Path, about: Any, fault: Fault) -> None:
@@ -246,6 +240,7 @@ def read_batches(
         check_kinds(schema, file, columns or {}, fault)
         _check_flat(schema, file, fault)
         empty = True
+        check_pages(file, fault=fault)
         with named(str(file), fault, also=(pa.ArrowException,)):
             for batch in source.iter_batches(rows):
                 empty = False
@@ -262,6 +257,7 @@ def read_table(file: Path, columns: Kinds | None = None, fault: Fault = DataErro
         if wanted is None:
             _check_flat(schema, file, fault)
         _check_whole(file, source.metadata.num_rows, schema, wanted, fault)
+        check_pages(file, wanted, fault=fault)
         return _plain(source.read(columns=wanted), schema, file, fault)
 
 

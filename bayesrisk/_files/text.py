@@ -20,6 +20,7 @@ __all__ = [
     "MAX_LINE",
     "MAX_RATIO",
     "TextStream",
+    "WithoutComments",
     "check_ratio",
     "header_fields",
     "open_text",
@@ -127,6 +128,38 @@ class TextStream(io.BufferedIOBase):
             )
 
 
+class WithoutComments(io.BufferedIOBase):
+    """Bytes of a text without the lines that begin with a mark, which is one byte long."""
+
+    def __init__(self, stream: TextStream, mark: bytes) -> None:
+        self._stream, self._mark = stream, mark
+        self._fresh, self._within = True, False  # at a line's beginning; in a comment
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return at most ``size`` bytes, all by default; none at the end."""
+        while data := self._stream.read(size):
+            if kept := self._kept(data):
+                return kept
+        return b""
+
+    def _kept(self, data: bytes) -> bytes:
+        kept, at = [], 0
+        while at < len(data):
+            if self._within or (self._fresh and data.startswith(self._mark, at)):
+                end = data.find(b"\n", at) + 1
+                self._within, at = end == 0, end or len(data)
+            else:
+                end = data.find(b"\n" + self._mark, at) + 1 or len(data)
+                kept.append(data[at:end])
+                at = end
+            self._fresh = data[at - 1 : at] == b"\n"
+        return b"".join(kept)
+
+
 @contextmanager
 def open_text(file: Path, name: str | None = None) -> Iterator[TextStream]:
     """Open a text file, or a gzip file of one."""
@@ -152,12 +185,22 @@ def split_line(line: str, name: str, delimiter: str = ",") -> list[str]:
 
 
 def header_fields(
-    line: bytes, name: str, delimiter: str = ",", *, errors: str = "strict"
+    line: bytes,
+    name: str,
+    delimiter: str = ",",
+    *,
+    errors: str = "strict",
+    without_blank: bool = False,
 ) -> list[str]:
-    """Return the names of columns in a header line, each there once."""
+    """Return the names of columns in a header line, each there once.
+
+    ``without_blank`` leaves out those at the end that have no name.
+    """
     with named(name):
         text = line.decode("utf-8-sig", errors=errors)
     names = split_line(text.rstrip("\n"), name, delimiter)
+    while without_blank and names and not names[-1].strip():
+        names.pop()
     if not names:
         raise DataError(f"{name}: must have a header line, got an empty one")
     again = [field for field, times in Counter(names).items() if times > 1]

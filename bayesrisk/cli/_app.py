@@ -1,6 +1,7 @@
 """What all commands have in common: groups in ``--help``, interrupts, names in messages."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -25,10 +26,41 @@ _CALLED = {
     "blocks": ("n_blocks",),
     "level": ("level", "levels"),
 }
+#: The word that ``--help`` shows for what an option takes, where its type does not say it.
+_WORDS = {
+    "RATIO": ("exceeds", "max_risk"),
+    "NUMBER": (
+        "prior", "probability", "rho", "rho_block", "rho_group", "sigma2", "epsilon", "delta",
+        "sensitivity", "swap_rate",
+    ),
+    "SECONDS": ("time_limit",),
+    "NAMES": ("columns", "keys", "levels", "tables", "without"),
+    "NAME=VALUE": ("changes",),
+    "KEY=VALUE": ("settings",),
+    "LAW": ("group_prior",),
+    "i/n": ("shard",),
+}  # fmt: skip
+_WORD_OF = {name: word for word, names in _WORDS.items() for name in names}
+_WORD_OF_TYPE = {int: "N", float: "NUMBER", Path: "PATH"}
 
 
 class Command(TyperCommand):
     """A command: Ctrl-C ends it in one line, and errors name the option that was given."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options, each with a word for what it takes, not a type of Python."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                title = "Options" if parameter.param_type_name == "option" else "Arguments"
+                name, _, kind = record[0].partition(" <")
+                word = _word(parameter, kind.rstrip(">")) if kind and title == "Options" else ""
+                sections[title].append((f"{name} {word}".rstrip(), record[1]))
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; a negative number looks like an option."""
@@ -70,6 +102,15 @@ class Command(TyperCommand):
             if option is not None and text.startswith(f"{words} "):
                 return option + text.removeprefix(words)
         return text
+
+
+def _word(option: Any, kind: str) -> str:
+    """Return what an option takes, in a word, or the choices that it has."""
+    made_of = option.type_descriptor
+    if made_of.is_choice:
+        return kind
+    (held,) = getattr(made_of.annotation, "__args__", (made_of.annotation,))
+    return _WORD_OF.get(option.name, _WORD_OF_TYPE.get(held, "NAME"))
 
 
 class Commands(TyperGroup):

@@ -9,18 +9,21 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from bayesrisk._files.parse import shown
+from bayesrisk.cli.options import called
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
-    from bayesrisk.tables import Schema, Workload
+    from bayesrisk.tables import Records, Schema, Workload
 
 __all__ = [
     "MICRODATA",
     "SWEEPS",
     "TABLES",
+    "check_folder_names_its_own",
     "data_path",
     "measurement_folder",
     "record_path",
+    "record_pieces",
     "schema_of",
     "workload_of",
 ]
@@ -109,6 +112,43 @@ def record_path(given: Path) -> Path:
     if str(given).startswith(_PREFIX) and name in _of_kind(RECORDS):
         return data_path(given, RECORDS, "records.csv")
     return data_path(given, MICRODATA)
+
+
+def record_pieces(
+    path: Path, wanted: "Schema", schema: str | None, dialect: str | None
+) -> "Iterator[Records]":
+    """Return the pieces of a file of records.
+
+    They are in the schema that is named, or else in that of the tables.  Where it is
+    ``sf1-person``, codes may be those of a dialect: the one that is said or that the file says of
+    itself, and of a file whose columns are not the schema's one of them must say it.
+    """
+    from bayesrisk.readers import iter_record_form
+    from bayesrisk.readers.dialects import coding_of_file
+    from bayesrisk.tables import iter_records
+
+    about = wanted
+    if schema is not None:
+        with called("name", "--schema"):
+            about = schema_of(schema, geography=wanted.geography.name)
+    if about.name != "sf1-person":
+        if dialect is not None:
+            raise ArgumentError(
+                f"--dialect goes with records of the schema sf1-person, got {about.name}"
+            )
+        return iter_records(path, schema=about)
+    with called("dialect", "--dialect"):
+        coding = coding_of_file(path, dialect)
+    if coding is None:
+        return iter_records(path, schema=about)
+    return iter_record_form(path, dialect=coding)
+
+
+def check_folder_names_its_own(schema: str | None, dialect: str | None) -> None:
+    """Refuse options that say what a folder of microdata says itself."""
+    for option, value in (("--schema", schema), ("--dialect", dialect)):
+        if value is not None:
+            raise ArgumentError(f"{option} goes with a file of records; microdata names its own")
 
 
 def _of_kind(kind: str) -> list[str]:

@@ -14,6 +14,7 @@ from bayesrisk.inference.count.postprocessed import (
     postprocess,
     postprocessed_posterior,
 )
+from bayesrisk.inference.microdata.knowledge import KnownRecords
 from bayesrisk.inference.microdata.posterior import MicrodataPosterior, microdata_posterior
 from bayesrisk.inference.microdata.prior import RecordPrior, fit_concentration
 from bayesrisk.inference.microdata.questions import RecordQuestion
@@ -40,6 +41,7 @@ __all__ = [
     "ApproximationCost",
     "Diagnosis",
     "HierarchicalPosterior",
+    "KnownRecords",
     "LeafPrior",
     "MicrodataPosterior",
     "PathPosterior",

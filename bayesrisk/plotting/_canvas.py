@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
@@ -34,6 +34,7 @@ __all__ = [
     "legend",
     "legend_outside",
     "lines",
+    "logarithmic",
     "mark",
     "pair",
     "panel",
@@ -201,6 +202,7 @@ def mark(axes: Axes, budgets: Mapping[str, float] | None) -> None:
             rotation=90,
             fontsize=7.5,
             color="0.25",
+            zorder=1.9,  # over the grid, never over a line
             bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
         )
         before = rho
@@ -217,6 +219,30 @@ def ratio_axis(axes: Axes, values: pd.Series) -> None:
         axes.yaxis.set_major_locator(LogLocator(subs=subs))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+_DECADES = 1e5  # from here on powers of ten, as matplotlib writes them, are enough
+
+
+def logarithmic(axes: Axes, *values: pd.Series) -> None:
+    """Make the axis across logarithmic, with plain numbers, few enough not to touch."""
+    axes.set_xscale("log")
+    every = np.concatenate([np.asarray(part, dtype=float) for part in values])
+    every = every[(every > 0.0) & np.isfinite(every)]
+    low, high = (float(every.min()), float(every.max())) if every.size else (1.0, 1.0)
+    if not low < high < low * _DECADES:
+        return
+    steps = np.array([1, 1.2, 1.5, 2, 3, 4, 5, 7])
+    if high / low > 12.0:
+        steps = np.array([1, 2, 5] if high / low < 300.0 else [1])
+    decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    ticks = (decades[:, None] * steps).ravel()
+    inside = ticks[(ticks >= low) & (ticks <= high)]
+    if inside.size < 2:
+        ticks = np.asarray(MaxNLocator(4).tick_values(low, high))
+        inside = ticks[(ticks >= low) & (ticks <= high)]
+    axes.set_xticks(inside, [f"{tick:g}" for tick in inside])
+    axes.set_xticks([], minor=True)
 
 
 def colour_and_marker(number: int) -> tuple[str, str]:

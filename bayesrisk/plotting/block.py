@@ -10,6 +10,7 @@ from bayesrisk.plotting._canvas import (
     Where,
     legend,
     lines,
+    logarithmic,
     mark,
     pair,
     panel,
@@ -250,12 +251,12 @@ def plot_risk_distribution(
     require(frame, ("risk_ratio", "exceeds"))
     with style():
         axes = panel(ax, 5.2, 3.3)
-        axes.step(frame["risk_ratio"], frame["exceeds"], where="post", color="C0")
+        axes.step(frame["risk_ratio"], frame["exceeds"], where="post", color="#0072B2")
         axes.set(
-            xscale="log",
             xlabel="posterior / prior",
             ylabel="probability of a release\nwith a larger ratio",
             ylim=(-0.02, 1.02),
         )
+        logarithmic(axes, frame["risk_ratio"])
         mark(axes, {} if mean is None else {"mean": mean})
         return axes

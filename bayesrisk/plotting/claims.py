@@ -72,6 +72,7 @@ def _places(axes: Axes, coverage: pd.DataFrame) -> None:
         )  # fmt: skip
     axes.set_axisbelow(True)
     axes.set_ylim(0, 1.08 * int(some.size().max()))
+    axes.locator_params(axis="y", integer=True)
     axes.set(
         ylabel=f"places (of {int(some.size().max())}) with a claim", title="at least one claim"
     )

@@ -16,6 +16,7 @@ from bayesrisk.plotting._canvas import (
     as_text,
     legend_outside,
     lines,
+    logarithmic,
     mark,
     pair,
     panels,
@@ -126,6 +127,7 @@ def plot_decision_map(
             for axes, block in zip(line, blocks, strict=True):
                 _tiles(axes, rows[(rows["_map"] == name) & (rows["block"] == block)])
             line[0].set_ylabel(f"{as_text(name)}\n$n$ (group)" if name else "$n$ (group)")
+            line[0].locator_params(integer=True)
         for axes, block in zip(grid[0], blocks, strict=True):
             axes.set_title(f"$y$ = {block}", fontsize=9.0)
         for axes in grid[-1]:
@@ -304,7 +306,8 @@ def plot_variance_ratio(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
         ):
             axes.axhline(1.0, zorder=0, **_BASELINE)
             axes.plot(x, ratio, color="#0072B2")
-            axes.set(xscale="log", xlabel=name, ylabel=r"variance / $\sigma^2$", ylim=(-0.02, 1.1))
+            axes.set(xlabel=name, ylabel=r"variance / $\sigma^2$", ylim=(-0.02, 1.1))
+            logarithmic(axes, x)
         return both
 
 
@@ -352,5 +355,6 @@ def plot_noise_sum(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
             )
             axes.set_title(rf"$\rho$ = {rho:.3g}, {m:g} terms", fontsize=9.0)
             axes.set(xlabel="value of the sum", ylabel="probability")
+            axes.locator_params(axis="x", integer=True)
         legend_outside(every, *every[0].get_legend_handles_labels(), ncols=2)
         return every

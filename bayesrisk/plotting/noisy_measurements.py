@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
-from bayesrisk.plotting._canvas import Axes, panel, require, style
+from bayesrisk.plotting._canvas import Axes, logarithmic, panel, require, style
 
 __all__ = ["plot_noisy_measurements"]
 
@@ -82,7 +82,6 @@ def plot_noisy_measurements(
         for value in limits:
             axes.axvline(value, color="0.35", lw=1.0, ls=(0, (1, 1)), zorder=0)
         axes.set(
-            xscale="log",
             yscale="log",
             xlabel="risk ratio $r$ (posterior / prior)",
             ylabel="cells with a ratio above $r$",
@@ -91,19 +90,7 @@ def plot_noisy_measurements(
         axes.set_xlim(ratios.min(), ratios.max())
         tops = frame[["cells", "expected_known", "expected_one_more"]].to_numpy(dtype=float)
         axes.set_ylim(_LEAST, max(2.0 * tops.max(), 1.0))
-        _plain_ticks(axes, float(ratios.min()), float(ratios.max()))
+        logarithmic(axes, ratios)
         handles, labels = axes.get_legend_handles_labels()
         axes.legend(handles[::-1], labels[::-1], fontsize=8.0, loc="upper right")
         return axes
-
-
-def _plain_ticks(axes: Axes, low: float, high: float) -> None:
-    """Write ratios as plain numbers, few enough not to touch."""
-    steps = np.array([1, 1.2, 1.5, 2, 3, 4, 5, 7])
-    if high / low > 12.0:
-        steps = np.array([1, 2, 5] if high / low < 300.0 else [1])
-    decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
-    ticks = (decades[:, None] * steps).ravel()
-    ticks = ticks[(ticks >= low) & (ticks <= high)]
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.set_xticks([], minor=True)

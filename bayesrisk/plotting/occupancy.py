@@ -13,6 +13,7 @@ from bayesrisk.plotting._canvas import (
     Panels,
     Where,
     legend_outside,
+    logarithmic,
     pair,
     panel,
     require,
@@ -160,7 +161,7 @@ def plot_occupancy_linkage(
         for axes, shown in ((right, "match_rate"), (left, "precision")):
             # A study may have linked nobody: then there is nothing to scale.
             if (axes is right or against == "k") and rows[shown].notna().any():
-                axes.set_xscale("log")
+                logarithmic(axes, rows["k"])
         legend_outside(both, *left.get_legend_handles_labels(), ncols=4)
         return both
 
@@ -253,8 +254,8 @@ def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Pane
             axes.set(
                 xlim=(-0.02, 1.02),
                 ylim=(-0.02, 1.02),
-                xlabel="share of records that may differ",
-                ylabel=f"share of {what} with at most this share",
+                xlabel="at most this share of records may differ",
+                ylabel=f"share of {what}",
             )
         left.legend(fontsize=8.0)
         return both

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parquet import opened
+from bayesrisk._files.parquet import CODING, opened
 from bayesrisk._files.parse import shown
+from bayesrisk._files.text import header_fields, open_text
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers.text.columns import Piece
@@ -28,6 +29,7 @@ __all__ = [
     "METADATA",
     "RACES",
     "Dialect",
+    "coding_of_file",
     "decoded_persons",
     "named_dialect",
 ]
@@ -36,7 +38,7 @@ RACES = ("white", "black", "aian", "asian", "nhopi", "sor")
 #: Other names of the columns of records.
 ALIASES = MappingProxyType({"geoid_block": "block", "hispanic": "hisp"})
 #: Key of a Parquet file's metadata under which this package says the coding.
-METADATA = b"bayesrisk.dialect"
+METADATA = CODING
 Codes = Mapping[int, int] | Mapping[str, int]
 
 
@@ -194,6 +196,50 @@ def said_by_file(file: Path) -> str | None:
     with opened(file) as (_, schema):
         said = (schema.metadata or {}).get(METADATA)
     return None if said is None else str(said.decode("latin-1"))
+
+
+def coding_of_file(file: Path, name: str | None = None) -> str | None:
+    """Return the coding of a file of persons that the schema ``sf1-person`` would read.
+
+    Parameters
+    ----------
+    file : path
+        Parquet or CSV.
+    name : str, optional
+        What the caller says.
+
+    Returns
+    -------
+    str or None
+        A name for :func:`named_dialect`: what the caller or the file says.  None where nobody says
+        it and the columns are those of the schema, whose codes are its own.
+
+    Raises
+    ------
+    ArgumentError
+        If nobody says the coding of a file whose columns are those of other codings, it is none of
+        the known ones, or caller and file disagree.
+    """
+    said = said_by_file(file)
+    if name is not None or said is not None:
+        coding = named_dialect(name, str(file), said).name
+        return None if name is None and coding == "schema" else coding
+    names = _columns_of(file)
+    own = ("block", "sex", "age", "race", "hisp")
+    if not set(own) <= set(names) and not missing_columns(names, own):
+        named_dialect(None, str(file))
+    return None
+
+
+def _columns_of(file: Path) -> list[str]:
+    """Return the names of the columns of a Parquet or CSV file; of others, none."""
+    if file.suffix.lower() == ".parquet":
+        with opened(file) as (_, schema):
+            return list(schema.names)
+    if file.suffix.lower() != ".csv":
+        return []
+    with open_text(file) as lines:
+        return header_fields(lines.readline(), str(file))
 
 
 def is_person_column(name: str) -> bool:

@@ -272,7 +272,9 @@ def spine_ancestor(
     """
     for name, size in check.mapping(widths, "widths").items():
         check.integer(size, f"widths[{check.text(name, 'widths')!r}]", lower=0)
-    width = widths[check.choice(level, "level", tuple(name for name in widths if name != "US"))]
+    below = tuple(name for name in widths if name != "US")
+    called = "level" if widths is SPINE_WIDTHS else "level, of those in widths,"
+    width = widths[check.choice(level, called, below)]
     codes = _codes(geocodes, "geocodes", "any")
     short = np.char.str_len(codes) < width
     if short.any():

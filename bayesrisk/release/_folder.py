@@ -12,7 +12,7 @@ from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentTypeError, DataError
-from bayesrisk.tables import exchange as _exchange
+from bayesrisk.tables.exchange import writing
 from bayesrisk.tables.published import PublishedTables
 
 __all__ = ["RELEASE_FILE", "plain", "same_keys", "write_release"]
@@ -24,7 +24,7 @@ RELEASE_FILE = "_release.json"
 def write_release(folder: Path, tables: PublishedTables, document: Mapping[str, Any]) -> Path:
     """Write tables and document as one folder, whole or not at all."""
     with _files.whole_folder(folder, _files.new_folder) as made:
-        _exchange.fill(tables.content, made)
+        writing.fill(tables.content, made)
         _files.write_bytes(made / RELEASE_FILE, _files.sealed(document))
     return folder
 

@@ -3,6 +3,14 @@
 May import everything to its left (laws, accounting, inference); nothing there may import it.
 """
 
+from bayesrisk.risk.audit import (
+    Adversary,
+    AuditedPopulation,
+    AuditQuestion,
+    audit_calibration,
+    audit_summary,
+    audit_targets,
+)
 from bayesrisk.risk.count.accuracy import DecisionAccuracy, decision_accuracy
 from bayesrisk.risk.count.averages import (
     compose_risk,
@@ -79,7 +87,10 @@ from bayesrisk.risk.two_levels.question import TwoLevels
 __all__ = [
     "MATCH_KEYS",
     "SCENARIOS",
+    "Adversary",
     "Agreement",
+    "AuditQuestion",
+    "AuditedPopulation",
     "BlockRisk",
     "DecisionAccuracy",
     "FirstLook",
@@ -104,6 +115,9 @@ __all__ = [
     "TradeOffCurve",
     "TwoLevels",
     "attainable_epsilon",
+    "audit_calibration",
+    "audit_summary",
+    "audit_targets",
     "before_postprocessing",
     "block_risk",
     "claim_examples",

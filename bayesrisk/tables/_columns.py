@@ -20,11 +20,23 @@ _SHOWN = 20  # labels that a message lists
 def read_batches(file: Path, schema: Schema, chunk: int) -> Iterator[pa.Table]:
     """Yield the rows of a CSV or Parquet file in tables of at most ``chunk`` rows."""
     if file.suffix.lower() == ".parquet":
+        _refuse_other_coding(file, schema)
         yield from _parquet.read_batches(file, chunk)
         return
     for table in _from_csv(file, schema):
         for start in range(0, max(table.num_rows, 1), chunk):
             yield table.slice(start, chunk)
+
+
+def _refuse_other_coding(file: Path, schema: Schema) -> None:
+    """Refuse persons of which the file itself says that its codes are not those of the schema."""
+    with _parquet.opened(file) as (_, columns):
+        said = (columns.metadata or {}).get(_parquet.CODING, b"schema")
+    if schema.name == "sf1-person" and said != b"schema":
+        raise DataError(
+            f"{file}: says that its codes are of the dialect {shown(said.decode('latin-1'))}, not "
+            "those of the schema 'sf1-person': read it with readers.read_record_form"
+        )
 
 
 def check_whole(file: Path) -> None:

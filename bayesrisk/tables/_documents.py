@@ -12,6 +12,7 @@ from typing import Annotated, Any, Self
 import pandas as pd
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
+from bayesrisk import _validation as check
 from bayesrisk._files.bounds import Section, Several, as_config_error, whole
 from bayesrisk._files.limits import Bound, refuse
 from bayesrisk._files.parse import read_toml, shown
@@ -165,7 +166,7 @@ def _validated(kind: Any, document: Mapping[str, Any], source: str) -> Any:
 
 def frame_attributes(frame: pd.DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:
     """Return attributes that hold what the columns of a frame hold."""
-    return [_of_column(frame[name], str(name)) for name in names]
+    return [_of_column(check.groups_as_text(frame[name]), str(name)) for name in names]
 
 
 def _of_column(column: pd.Series, name: str) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
 from bayesrisk._types import TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.tables import exchange as _exchange
+from bayesrisk.tables.exchange import reading, writing
+from bayesrisk.tables.exchange.layout import Content
 from bayesrisk.tables.histogram import Histogram, checked_matrix, compact, pieces_of
 from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.records import Records
@@ -110,10 +111,10 @@ class PublishedTables:
         return any(v.nnz and int(v.data.min()) < 0 for v in self.counts.values())
 
     @property
-    def content(self) -> _exchange.Content:
+    def content(self) -> Content:
         """What the tables state, as the exchange form writes it."""
         hidden = {key: self.hidden(*key) for key in self.workload.tables}
-        return _exchange.Content(self.workload, self.geoids, self.counts, hidden, self.signed)
+        return Content(self.workload, self.geoids, self.counts, hidden, self.signed)
 
     def hidden(self, level: str, table: str) -> sparse.csr_array:
         """Return which cells of a table are suppressed, (places, cells) of bool."""
@@ -154,7 +155,7 @@ class PublishedTables:
             where suppressed), in the order of levels, tables, places and cells.
         """
         content = self.content
-        pieces = [_exchange.rows_of(content, key).to_pandas() for key in self.workload.tables]
+        pieces = [writing.rows_of(content, key).to_pandas() for key in self.workload.tables]
         frame: pd.DataFrame = pd.concat(pieces, ignore_index=True)
         return frame.astype({"count": "Int64"})
 
@@ -175,7 +176,7 @@ class PublishedTables:
         OutputError
             If the folder holds anything else, or cannot be written; nothing is changed then.
         """
-        _exchange.write(self.content, check.path(folder, "folder"), replace=replace)
+        writing.write(self.content, check.path(folder, "folder"), replace=replace)
 
     @classmethod
     def read(cls, folder: str | Path) -> PublishedTables:
@@ -198,7 +199,7 @@ class PublishedTables:
             unknown, a row is there twice, or a count is not what the manifest allows: the message
             names file, row and column.
         """
-        return cls(*_exchange.read(check.path(folder, "folder")))
+        return cls(*reading.read(check.path(folder, "folder")))
 
 
 def _same(a: sparse.csr_array, b: sparse.csr_array) -> bool:

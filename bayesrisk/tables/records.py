@@ -16,7 +16,12 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import all_of, shown
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
-from bayesrisk.tables._columns import check_whole, codes_of_labels, read_batches, refuse_first
+from bayesrisk.tables._columns import (
+    check_whole,
+    codes_of_labels,
+    read_batches,
+    refuse_first,
+)
 from bayesrisk.tables.schema import Schema
 
 __all__ = ["Records", "iter_records"]
@@ -61,11 +66,14 @@ class Records:
     ) -> "Records":
         """Return the records of a data frame; its index is dropped."""
         check.frame(frame, "frame")
+        check.instance(schema, Schema, "schema")
         check.text(source, "source")
         for place, name in enumerate(frame.columns):
             _refuse_nested(frame.iloc[:, place], f"{source}: column {name!r}")
+        groups = {a.name: check.groups_as_text(frame[a.name]) for a in schema.attributes if a.labels
+                  and list(frame.columns).count(a.name) == 1}  # fmt: skip
         try:
-            table = pa.Table.from_pandas(frame, preserve_index=False)
+            table = pa.Table.from_pandas(frame.assign(**groups), preserve_index=False)
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
             raise DataError(f"{source}: cannot be read: {error}") from error
         return cls(schema, table.replace_schema_metadata(None), source=source)

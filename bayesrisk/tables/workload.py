@@ -17,7 +17,8 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ConfigError
 from bayesrisk.tables._definitions import described, parsed
 from bayesrisk.tables._sensitivity import largest_change
 from bayesrisk.tables._table import Table
-from bayesrisk.tables.schema import Schema, definition, definition_names
+from bayesrisk.tables.schema import Schema
+from bayesrisk.tables.schema.geography import definition, definition_names
 
 __all__ = ["Table", "Workload"]
 

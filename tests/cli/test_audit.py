@@ -13,21 +13,26 @@ from bayesrisk.cli.app import app
 from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.experiments.audit import read_audit
 
-TABLES = """
-levels = ["block"]
-
-[schema]
+SCHEMA = """
 name = "people"
-geography = {name = "towns", levels = ["tract", "block"], digits = [1, 3]}
-attributes = [{name = "sex", size = 2}, {name = "race", size = 3}]
 
-[[tables]]
-name = "race"
-cross = ["race"]
+[geography]
+name = "towns"
+levels = ["tract", "block"]
+lengths = [1, 3]
 
-[[tables]]
+[[attributes]]
 name = "sex"
-cross = ["sex"]
+size = 2
+
+[[attributes]]
+name = "race"
+size = 3
+"""
+TABLES = """
+schema = "schema.toml"
+levels = ["block"]
+tables = [{ name = "race", cross = ["race"] }, { name = "sex", cross = ["sex"] }]
 """
 
 
@@ -48,6 +53,7 @@ def inputs(tmp_path_factory):
         }
     )
     frame.to_csv(folder / "people.csv", index=False)
+    (folder / "schema.toml").write_text(SCHEMA, encoding="utf-8")
     (folder / "tables.toml").write_text(TABLES, encoding="utf-8")
     return folder
 

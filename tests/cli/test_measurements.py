@@ -8,7 +8,9 @@ import time
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import bayesrisk as br
 from bayesrisk.cli.app import main
@@ -182,3 +184,52 @@ def test_an_interrupt_keeps_finished_shards(tmp_path):
     command += ["--resume", "--json", "-q"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["resumed"] >= 1
+
+
+def demographic_folder(folder):
+    """Write persons of the DHC: counties of eight characters, with a folder for each."""
+    axes = {"relgq": 42, "sex": 2, "age": 116, "hispanic": 2, "cenrace": 63}
+    queries = [("total_dpq", ()), ("hispanic * sex_dpq", ("sex", "hispanic"))]
+    counties = {"05010001": "001", "05010003": "003"}
+    units = {"State": {"050": ["050"]}, "County": {c: [c] for c in counties}}
+    units["Block"] = {
+        c: [f"{c}150{number}0001001{1000 + i}" for i in range(3)] for c, number in counties.items()
+    }
+    rng = np.random.default_rng(2)
+    for level, parts in units.items():
+        for part, codes in parts.items():
+            place = folder / f"{level}.parquet" / "DPQuery" / "State=050"
+            place = place if level == "State" else place / f"County={part}"
+            place.mkdir(parents=True)
+            rows = [(code, *query) for code in codes for query in queries]
+            answers = {a: [a if a in asked else "*" for _, _, asked in rows] for a in axes}
+            shapes = [[axes[a] if a in asked else 1 for a in axes] for _, _, asked in rows]
+            table = pa.table(
+                {
+                    "geocode": [code for code, _, _ in rows],
+                    "query_name": [name for _, name, _ in rows],
+                    **answers,
+                    "query_shape": shapes,
+                    "value": [rng.integers(0, 6, np.prod(shape)).tolist() for shape in shapes],
+                    "variance": pa.array([4.0] * len(rows), pa.float32()),
+                }
+            )
+            parquet.write_table(table, place / "part-0.parquet")
+    return folder
+
+
+def test_persons_of_the_demographic_file(run, tmp_path):
+    """Both posteriors, level by level down to blocks whose counties have eight characters."""
+    folder = demographic_folder(tmp_path / "US_DHCP_PROD")
+    asked = ("--prior", "0.2", "--query", "hispanic * sex")
+    status, _, err = run(folder, "-o", tmp_path / "risk", *asked)
+    assert status == 0, err
+    cells = pd.read_parquet(tmp_path / "risk" / "risk.parquet")
+    assert len(cells) == 6 * 4
+    # A count of 1 against 0, with the variance in the place of the parameter of so wide a noise.
+    odds = np.log(0.2 / 0.8) + (2 * cells["noisy_count"] - 1) / (2 * 4.0)
+    np.testing.assert_allclose(cells["posterior"], 1 / (1 + np.exp(-odds)), rtol=1e-6)
+    status, _, err = run(folder, "-o", tmp_path / "counts", "--posterior", "counts")
+    assert status == 0, err
+    counts = pd.read_parquet(tmp_path / "counts" / "counts.parquet")
+    assert set(counts["geocode"].str.len()) == {3, 8, 25}

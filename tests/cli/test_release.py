@@ -6,14 +6,17 @@ import tomllib
 from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pandas as pd
 import pytest
+from oracles.readers import person_records
 
 from bayesrisk import Release, make_mechanism, simulate_population
 from bayesrisk.cli.app import main
 from bayesrisk.cli.commands._release_file import json_schema, read_release_file
 from bayesrisk.cli.commands.release import with_settings
 from bayesrisk.exceptions import ArgumentError, ConfigError
+from bayesrisk.readers import write_record_form
 from bayesrisk.tables import Microdata, Workload
 
 SWAPPING = """
@@ -265,3 +268,31 @@ def test_the_stored_schema_is_current_and_of_one_mind_with_the_reader(tmp_path):
         (tmp_path / "f.toml").write_text(text)
         with pytest.raises(ConfigError, match=r"f\.toml: "):
             read_release_file(tmp_path / "f.toml")
+
+
+def test_codings_of_a_file_of_persons(run, tmp_path):
+    """The archive's file, whose 1 is male, gives the release of the same persons."""
+    persons = person_records(np.random.default_rng(1), 300)
+    write_record_form(persons, tmp_path / "a.csv", dialect="archive")
+    persons.write(tmp_path / "b.parquet")
+    how = ("--mechanism", "identity", "--tables", "sf1-block")
+    coded = run(tmp_path / "a.csv", "--dialect", "archive", *how, "-o", tmp_path / "a")
+    assert coded[0] == 0
+    assert run(tmp_path / "b.parquet", *how, "-o", tmp_path / "b")[0] == 0
+    assert Release.read(tmp_path / "a") == Release.read(tmp_path / "b")
+    (tmp_path / "release.toml").write_text(
+        'mechanism = "identity"\ntables = ["sf1-block"]\ndialect = "archive"\n'
+    )
+    by_file = run(tmp_path / "a.csv", "--config", tmp_path / "release.toml", "-o", tmp_path / "c")
+    assert by_file[0] == 0
+    assert Release.read(tmp_path / "c") == Release.read(tmp_path / "b")
+    Microdata(persons).write(tmp_path / "m")
+    for source, more, message in (
+        (tmp_path / "a.csv", (), "--dialect must be said"),
+        (tmp_path / "a.csv", ("--dialect", "pum"), "--dialect must be one of schema, archive"),
+        (tmp_path / "m", ("--dialect", "schema"), "--dialect goes with a file of records"),
+    ):
+        status, _, said = run(source, *more, *how, "-o", tmp_path / "d")
+        assert status == 2
+        assert message in said
+        assert not (tmp_path / "d").exists()

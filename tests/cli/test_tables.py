@@ -140,3 +140,27 @@ def test_codings_of_a_file_of_persons(tmp_path):
     ):
         done = run(source, "--dialect", "labels", "--tables", tables, "-o", tmp_path / "c")
         assert message in str(done.exception)
+
+
+def test_a_coding_that_nobody_says(tmp_path):
+    """Columns of other codings are refused with the choices; what a file says of itself holds."""
+    from bayesrisk.readers import write_record_form
+
+    for ending in ("csv", "parquet"):
+        write_record_form(records(), tmp_path / f"a.{ending}", dialect="archive")
+    done = run(tmp_path / "a.csv", "--tables", "sf1-block", "-o", tmp_path / "a")
+    assert isinstance(done.exception, ArgumentError)
+    assert str(done.exception).startswith(f"--dialect must be said, {tmp_path / 'a.csv'} does not")
+    assert "'archive': sex 1 male, 0 female" in str(done.exception)
+    assert not (tmp_path / "a").exists()
+    done = run(tmp_path / "a.parquet", "--tables", "sf1-block", "-o", tmp_path / "a")
+    assert done.exit_code == 0
+    assert PublishedTables.read(tmp_path / "a") == tabulate(
+        Microdata(records()), Workload.named("sf1-block")
+    )
+    done = run(
+        tmp_path / "a.parquet", "--dialect", "schema", "--tables", "sf1-block", "-o", tmp_path / "b"
+    )
+    assert "--dialect must be 'archive', which" in str(done.exception)
+    with pytest.raises(DataError, match="codes are of the dialect 'archive', not those of the sch"):
+        Records.read(tmp_path / "a.parquet", schema=Schema.named("sf1-person"))

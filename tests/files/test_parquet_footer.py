@@ -1,8 +1,9 @@
-"""What a Parquet file's footer says of its lists, against pyarrow's own view of sound files."""
+"""What a Parquet file says of its lists and pages, against pyarrow's own view of sound files."""
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from fuzz.page_headers import lie
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -57,3 +58,81 @@ def test_every_kind_of_field():
     for cut in range(length):
         with pytest.raises((IndexError, ValueError)):
             footer._Compact(text[:cut]).struct()
+
+
+OPTIONS = st.fixed_dictionaries(
+    {
+        "compression": st.sampled_from(["none", "snappy", "zstd", "gzip"]),
+        "data_page_version": st.sampled_from(["1.0", "2.0"]),
+        "use_dictionary": st.booleans(),
+        "data_page_size": st.sampled_from([1, 100, 2**20]),
+        "write_page_checksum": st.booleans(),
+        "write_page_index": st.booleans(),
+        "row_group_size": st.integers(1, 40),
+    }
+)
+
+
+@given(rows=NUMBERS, options=OPTIONS)
+def test_pages_of_sound_files_are_those_of_pyarrow(rows, options, tmp_path_factory):
+    file = tmp_path_factory.mktemp("footer") / "a.parquet"
+    some = [None if len(row) % 3 == 0 else len(row) for row in rows]
+    table = pa.table({"text": [str(n) for n in some], "some": some, "none": [None] * len(rows)})
+    flags = pa.array([len(row) > 5 for row in rows])
+    parquet.write_table(
+        table.append_column("flag", flags).append_column("list", [rows]), file, **options
+    )
+    footer.check_pages(file)
+    about = parquet.ParquetFile(file).metadata
+    with file.open("rb") as stream:
+        found, end = footer._abouts(stream)
+        for number, columns in enumerate(found):
+            for place, column in enumerate(columns):
+                known = about.row_group(number).column(place)
+                stored, length = footer._pages(stream, column, end, end)
+                assert stored == known.total_compressed_size
+                headers = known.total_uncompressed_size - length
+                assert 0 < headers < stored
+
+
+@pytest.mark.parametrize(
+    ("where", "field", "value", "words"),
+    [
+        ("data", 1, 2**30, "pages must be at most 16777216 bytes long, got 10737"),
+        ("data", 1, -1, "cannot hold -1 bytes"),
+        ("data", 2, 2**30, "cannot be 1073741824 bytes long"),
+        ("data", 2, -1, "cannot be -1 bytes long"),
+        ("data", 3, 101, "cannot hold 101 values"),
+        ("data", 3, -1, "cannot hold -1 values"),
+        ("words", 1, 2**30, "pages must be at most 16777216 bytes long, got 10737"),
+        ("words", 2, 2**30, "cannot be 1073741824 bytes long"),
+        ("words", 3, 2**30, "cannot hold 1073741824 values"),
+    ],
+)
+def test_pages_that_lie(where, field, value, words, tmp_path):
+    file = tmp_path / "a.parquet"
+    table = pa.table({"x": ["a", "b"] * 50})
+    parquet.write_table(table, file, compression="none", write_page_checksum=False)
+    column = parquet.ParquetFile(file).metadata.row_group(0).column(0)
+    at = column.data_page_offset if where == "data" else column.dictionary_page_offset
+    data = file.read_bytes()
+    file.write_bytes(lie(data, at, field, value))
+    with pytest.raises(DataError, match=rf"a\.parquet: .*{words}"):
+        footer.check_pages(file)
+    footer.check_pages(file, ["another"])
+    footer.check_pages(file, groups=[])
+
+
+def test_pages_that_overlap(tmp_path, monkeypatch):
+    """Many columns of one page would take memory and time for each of them."""
+    file = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"x": np.arange(1000)}), file)
+    told = footer._abouts
+    monkeypatch.setattr(footer, "_abouts", lambda stream: (told(stream)[0] * 2, told(stream)[1]))
+    with pytest.raises(DataError, match=r"column 'x': the page at byte 4 cannot be"):
+        footer.check_pages(file)
+
+
+def test_a_number_without_end():
+    with pytest.raises(ValueError, match="at most 64 bits"):
+        footer._Compact(b"\x15" + b"\xff" * 1000).struct()

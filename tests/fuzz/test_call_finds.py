@@ -104,6 +104,14 @@ CALLS = {
     "described": ("described", lambda: readers.write_nhgis(tables(), "a.zip", described=ARRAY)),
     "frame of a writer": ("frame", lambda: readers.write_hud(3.5, "a.csv")),
     "pieces of a writer": ("frame", lambda: readers.write_hud([1], "a.csv")),
+    "columns of a writer twice": ("frame", lambda: readers.write_hud(
+        pd.DataFrame([[1, 2]], columns=["a", "a"]), "a.csv")),
+    "columns of a writer in levels": ("frame", lambda: readers.write_hud(
+        pd.DataFrame({("a", "b"): [1]}), "a.csv")),
+    "columns of a writer without reasons": ("frame", lambda: readers.write_hud(
+        pd.DataFrame({"pct_occupied": [1]}), "a.csv")),
+    "widths without a level": (
+        "widths", lambda: readers.spine_ancestor(["0"], "County", widths={})),
     # Studies.
     "folder": ("folder", lambda: measured(folder=1j)),
     "measurements": ("measurements", lambda: measured(measurements=np.ones(1))),
@@ -116,7 +124,19 @@ CALLS = {
     "truth": ("truth", lambda: linked(truth=np.ones(2))),
     "swap_rate": ("swap_rate", lambda: experiments.OccupancyConfig((1,), swap_rate=10**400)),
     "config": ("config document", lambda: experiments.parse_config({"a": 1})),
+    # Microdata.
+    "keys": ("keys", lambda: risk.first_look(FRAME, keys=["a"])),
+    "sensitive": ("sensitive", lambda: risk.first_look(FRAME, keys=["levels"], sensitive="a")),
+    "keys of two": ("keys", lambda: risk.repeated_microdata(FRAME, FRAME, keys=["a"])),
+    "target": ("target", lambda: risk.repeated_microdata(
+        FRAME, FRAME, keys=["levels"], target=LONG)),
+    "sample with columns in levels": ("sample", lambda: risk.sampling_ranking(
+        pd.DataFrame({("a", "b"): [1]}), ["a"], key=["bedrooms"])),
     # Numbers, and what they are made of.
+    "noise of many": ("noise", lambda: br.inference.count_posterior(
+        1, noise=br.DiscreteGaussian(np.array([1.0, 2.0])), prior_pmf=[0.2, 0.3, 0.5])),
+    "a name that is no text": (
+        "name", lambda: mechanisms.register_mechanism("\ud800", br.Identity)),
     "sensitivity of a tree": (
         "sensitivity",
         lambda: br.Tree.from_frame(pd.DataFrame({"node": ["g"], "parent": "", "rho": 0.1}).assign(
@@ -171,7 +191,22 @@ def test_numbers_of_examples_may_be_of_any_whole_type():
     pd.testing.assert_frame_equal(risk.claim_examples(found, n=np.array(1)), expected)
 
 
+def test_what_stands_for_zero_and_true_is_used_as_such(tmp_path):
+    """A cell given as a float, and a flag of NumPy."""
+    folder = readers.write_nmf(tmp_path / "US_Person_PL_PROD", rng=1).folder
+    first, same = (
+        experiments.measurement_posterior(folder, unit="057", cell=cell) for cell in (0, -0.0)
+    )
+    np.testing.assert_array_equal(first.mean, same.mean)
+    grown = pd.DataFrame({"block": ["010010201001000"], "age": 30, "race": 1, "hisp": 0})
+    expected = risk.race_ethnicity_counts(grown, adults=True)
+    pd.testing.assert_frame_equal(
+        risk.race_ethnicity_counts(grown, adults=np.bool_(True)), expected
+    )
+
+
 def test_answers_to_calls_are_judged():
+    assert _is_called("x", "x.svg: cannot be written")
     assert _is_called("x", "x: no such file")
     assert _is_called({"a": 1}, "a must be a DataFrame")
     assert not _is_called("x", "rho must be 1")

@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from fuzz.file_kinds import BLOCKS, HUD_ROWS, KINDS, people, write_workbook
+from fuzz.page_headers import lie
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -74,6 +75,37 @@ def test_line_ends_wherever_a_piece_ends(text, sizes):
     assert b"".join(iter(again.readline, b"")) == found
 
 
+@given(text=st.binary(max_size=40), sizes=st.lists(st.integers(1, 7), min_size=1, max_size=8))
+def test_comments_wherever_a_piece_ends(text, sizes):
+    import io
+
+    from bayesrisk._files.text import TextStream, WithoutComments
+
+    data = text.replace(b"a", b"\n#").replace(b"\r", b"#").replace(b"\0", b"\n")
+    stream = WithoutComments(TextStream(io.BytesIO(data), "x"), b"#")
+    found, turn = b"", 0
+    while piece := stream.read(sizes[turn % len(sizes)]):
+        assert len(piece) <= sizes[turn % len(sizes)]
+        found, turn = found + piece, turn + 1
+    lines = io.BytesIO(data).readlines()
+    assert found == b"".join(line for line in lines if not line.startswith(b"#"))
+
+
+def test_rows_that_are_no_text_among_comments(example, capfd):
+    """They are told of in the error, and not on standard error as well."""
+    files, read = example("ppmf-mdf")
+    (file,) = files.values()
+    before, lines = read(), file.read_bytes().splitlines(keepends=True)
+    lines[3:3] = [b"# one | two\n", b"#\n", b"#" + lines[3]]
+    file.write_bytes(b"".join(lines))
+    assert read() == before
+    lines.insert(6, b"\xff|1\n")
+    file.write_bytes(b"".join(lines))
+    with pytest.raises(DataError, match=rf"{file.name}: row 2: must have \d+ columns, got 2"):
+        read()
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize("kind", ["form-csv", "records-csv", "hud-csv", "releases-csv"])
 def test_a_field_longer_than_the_csv_module_reads(kind, example):
     files, read = example(kind)
@@ -118,7 +150,7 @@ SHEET = "xl/worksheets/sheet1.xml"
         (SHEET, lambda data: data[:-20], "sheet1.xml: cannot be read: unclosed token"),
         (SHEET, lambda data: b"<!DOCTYPE a>" + data[data.find(b"<w") :], "no document type"),
         (SHEET, lambda data: data.replace(b"<v>", b"<v>9", 1), "one of .* shared texts"),
-        (SHEET, lambda data: data.replace(b'r="2"', b'r="9"', 1), "must be row 2"),
+        (SHEET, lambda data: data.replace(b'r="2"', b'r="1"', 1), "must be row 2 or one after"),
         (SHEET, lambda data: data.replace(b'"B2"', b'"A2"', 1), "must be the next"),
         (SHEET, lambda data: None, "is not in the archive"),
         ("xl/workbook.xml", lambda data: None, "is not in the archive"),
@@ -234,6 +266,22 @@ def test_metadata_of_pandas_is_not_read(kind, about, example):
     assert type(after) is type(before)
     if isinstance(before, pd.DataFrame):
         pd.testing.assert_frame_equal(after, before)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["exchange-by-hand", "form-labels-parquet", "records-parquet", "microdata-by-hand", "nmf"],
+)
+def test_pages_longer_than_their_file(kind, example):
+    """Memory was taken for all that a page said of itself: 1.5 GB for a file of 2 KB."""
+    files, read = example(kind)
+    read()
+    file = next(file for name, file in files.items() if name.endswith(".parquet"))
+    sound = file.read_bytes()
+    for number, words in ((1, "pages must be at most"), (2, "cannot be 1500000000 bytes long")):
+        file.write_bytes(lie(sound, 4, number, 1_500_000_000))
+        with pytest.raises(DataError, match=rf"{file.name}: .*{words}"):
+            read()
 
 
 def test_text_that_is_no_text(tmp_path):

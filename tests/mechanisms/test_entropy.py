@@ -12,7 +12,7 @@ import pytest
 from oracles.mechanisms import AGES, PEOPLE, SEX, TOTAL, people_workload, population
 
 from bayesrisk import make_mechanism
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.mechanisms import TopDown
 from bayesrisk.reconstruction import make_attack
 from bayesrisk.release import Release
@@ -136,6 +136,17 @@ def test_a_release_that_does_not_say_claims_no_protection(records):
     assert Release(made.spec, made.tables).simulation is True
     with pytest.raises(ArgumentTypeError, match="simulation must be True or False, got 0"):
         Release(made.spec, made.tables, simulation=0)
+
+
+def test_a_simulation_cannot_pass_for_a_protected_release(records, tmp_path):
+    made = make_mechanism("rounding", **OPTIONS["rounding"]).release(records, workload=ASKED, rng=1)
+    made.write(tmp_path / "out")
+    about = tmp_path / "out" / "_release.json"
+    text = about.read_text()
+    assert text.count('"simulation": true') == 1
+    about.write_text(text.replace('"simulation": true', '"simulation": false'))
+    with pytest.raises(DataError, match=r"_release\.json: was changed after it was written"):
+        Release.read(tmp_path / "out")
 
 
 def test_a_parameter_called_name_is_a_parameter():

@@ -33,7 +33,7 @@ def test_registered_mechanism():
     ("name", "factory", "error", "match"),
     [
         ("mine", None, ArgumentTypeError, "factory must be callable"),
-        ("", Identity, ArgumentTypeError, "name must be text"),
+        ("", Identity, ArgumentTypeError, "name must be a text"),
         ("identity", Identity, ArgumentError, "package's own"),
     ],
 )

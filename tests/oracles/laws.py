@@ -247,6 +247,40 @@ def ratio_law(rhos, prior, there=True, mass=1e-16):
     return sorted(law)
 
 
+def nested_ratio_law(rhos, prior, others, there=True, truth=None, mass=1e-16):
+    """Return [(risk ratio, probability)] of every release of nested levels, by nested loops.
+
+    ``others`` are lists [(number, probability)] of what each level adds to the one below; releases
+    are of the numbers in ``truth``, or of any with their probabilities.
+    """
+    reach = [int(math.sqrt(-math.log(mass) / rho)) + 2 for rho in rhos]
+    z = [math.fsum(math.exp(-r * j * j) for j in range(-90, 91)) for r in rhos]
+    states = []
+    for numbers in itertools.product(*others):
+        counts = list(itertools.accumulate(n for n, _ in numbers))
+        states.append((counts, math.prod(w for _, w in numbers)))
+
+    def likelihood(release, counts, x):
+        gaps = (y - c - x for y, c in zip(release, counts, strict=True))
+        return math.prod(math.exp(-r * g * g) / n for r, g, n in zip(rhos, gaps, z, strict=True))
+
+    ranges = []
+    for level, r in enumerate(reach):
+        counts = [c[level] for c, _ in states]
+        ranges.append(range(min(counts) - r, max(counts) + r + 2))
+    law = []
+    for release in itertools.product(*ranges):
+        absent, present = (
+            math.fsum(w * likelihood(release, c, x) for c, w in states) for x in (0, 1)
+        )
+        if truth is not None:
+            chance = likelihood(release, list(itertools.accumulate(truth)), int(there))
+        else:
+            chance = present if there else absent
+        law.append((present / (prior * present + (1.0 - prior) * absent), chance))
+    return sorted(law)
+
+
 def correct_decision_probability(rho, prior, dps=DIGITS):
     """Return P(posterior >= 1/2) over releases around k + 1 = 1; None if a posterior is 1/2."""
     with mp.workdps(dps):

@@ -56,3 +56,53 @@ def posterior(places, n_cells, shares, concentration, size, cells):
     total = math.fsum(math.exp(value - best) for value, _ in found)
     log_evidence = best + math.log(total)
     return [(math.exp(value - log_evidence), x) for value, x in found]
+
+
+def with_known_people(places, n_cells, shares, concentration, size, cells, people, exactly):
+    """Return triples (weight, histograms, histograms of those not named), by lists of people.
+
+    The first people of the list of a place are the known ones.  ``people[p]`` has for each of them
+    the cells that they may have, and whether that is all there is to know; ``exactly[p]`` has
+    pairs (cells, how many people of the place have one of them).
+    """
+    alone = []
+    for p in range(places):
+        found = {}
+        for n in range(len(people[p]), len(size)):
+            allowed = [kinds for kinds, _ in people[p]]
+            allowed += [range(n_cells)] * (n - len(people[p]))
+            for chosen in itertools.product(*allowed):
+                if any(sum(c in kinds for c in chosen) != m for kinds, m in exactly[p]):
+                    continue
+                value = math.log(size[n]) if size[n] > 0 else -math.inf
+                seen = [0] * n_cells
+                for i, c in enumerate(chosen):
+                    share = shares[c]
+                    if concentration is not None:
+                        share = (concentration * share + seen[c]) / (concentration + i)
+                        share *= shares[c] > 0
+                    value += math.log(share) if share > 0 else -math.inf
+                    seen[c] += 1
+                if value > -math.inf:
+                    named = [c for c, (_, whole) in zip(chosen, people[p], strict=False) if whole]
+                    others = list(seen)
+                    for c in named:
+                        others[c] -= 1
+                    key = tuple(seen), tuple(others)
+                    found.setdefault(key, []).append(math.exp(value))
+        alone.append([(key, math.log(math.fsum(v))) for key, v in found.items()])
+    found = []
+    for chosen in itertools.product(*alone):
+        value = math.fsum(v for _, v in chosen)
+        for covered, weights, log_likelihood in cells:
+            count = sum(
+                w * x for p in covered for w, x in zip(weights, chosen[p][0][0], strict=True)
+            )
+            value += log_likelihood(count)
+            if value == -math.inf:
+                break
+        if value > -math.inf:
+            found.append((value, [k[0] for k, _ in chosen], [k[1] for k, _ in chosen]))
+    best = max(value for value, _, _ in found)
+    total = math.fsum(math.exp(value - best) for value, _, _ in found)
+    return [(math.exp(value - best) / total, x, others) for value, x, others in found]

@@ -29,7 +29,7 @@ from bayesrisk.release import (
     TrueCounts,
     rounding_probability,
 )
-from bayesrisk.tables import exchange as _exchange
+from bayesrisk.tables.exchange import writing
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 scales = st.fractions(min_value=Fraction(1, 10**6), max_value=10**6)
@@ -242,7 +242,7 @@ def test_a_failed_write_leaves_nothing(released, tmp_path, monkeypatch):
     def fail(tables, folder):
         raise OSError("disk full")
 
-    monkeypatch.setattr(_exchange, "fill", fail)
+    monkeypatch.setattr(writing, "fill", fail)
     with pytest.raises(OutputError, match="disk full"):
         released.write(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,7 +7,7 @@ from oracles.tables import every_record
 from table_strategies import schemas
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
-from bayesrisk.tables import Attribute, Geography, Schema
+from bayesrisk.tables import Attribute, Geography, Records, Schema
 
 CENSUS = Schema.named("sf1-person").geography
 
@@ -112,3 +113,16 @@ def test_ancestors_are_prefixes(blocks):
 def test_bad_arguments(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_groups_of_numbers_and_yes_or_no():
+    """What pandas.cut makes are labels, in order, also read back from a CSV file."""
+    frame = pd.DataFrame(
+        {"age": pd.cut([70, 3, 30], [0, 18, 40, 120], right=False), "smoker": [True, False, True]}
+    )
+    schema = Schema.from_frame(frame)
+    assert schema.attribute("age").labels == ("[0, 18)", "[18, 40)", "[40, 120)")
+    assert schema.attribute("smoker").labels == ("False", "True")
+    records = Records.from_frame(frame, schema=schema)
+    assert records.codes("age").tolist() == [2, 0, 1]
+    assert records.codes("smoker").tolist() == [1, 0, 1]

@@ -50,7 +50,9 @@ class AuditFile(Section):
     )
     protection: list[ProtectionEntry] | None = Field(None, description="Protections.")
     attack: _Names | None = Field(None, description="Adversaries.")
-    known: _Names | None = Field(None, description="What a linker knows of the target.")
+    known_: _Names | None = Field(
+        None, alias="known", description="What a linker knows of the target."
+    )
     stated: _Names | None = Field(None, description="What is to be learned.")
     tables: _Names | None = Field(None, description="Workloads to publish.")
     only: _Names | None = Field(None, description="Tables to publish; all where left out.")

@@ -50,6 +50,9 @@ class ReleaseFile(Section):
     schema_: Annotated[str, _TEXT] | None = Field(
         None, alias="schema", description="Schema of a file of records; that of the tables."
     )
+    dialect: Annotated[str, _TEXT] | None = Field(
+        None, description="Coding of a file of persons, where it is not that of the schema."
+    )
 
 
 def read_release_file(file: Path) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.cli.data import measurement_folder
 from bayesrisk.cli.options import RunOptions, number
@@ -66,6 +65,8 @@ def measurements(
     ] = None,
 ) -> None:
     """Risk of every unit and cell of a noisy measurement file, or posterior of its counts."""
+    from bayesrisk import _validation as check
+
     check.choice(which.posterior, "posterior", _POSTERIORS)
     if output.suffix == ".parquet":
         raise ArgumentError(f"output must be a folder, got {shown(str(output))}")

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk._files.parse import shown, toml_document
-from bayesrisk.cli.data import data_path, record_path, schema_of, workload_of
-from bayesrisk.cli.options import JsonOption, QuietOption, called, names
+from bayesrisk.cli.data import (
+    check_folder_names_its_own,
+    data_path,
+    record_path,
+    record_pieces,
+    workload_of,
+)
+from bayesrisk.cli.options import DialectOption, JsonOption, QuietOption, called, names
 from bayesrisk.cli.output import print_json, progress, steps_done
 from bayesrisk.exceptions import ArgumentError
 
@@ -53,6 +59,7 @@ class WhatOptions:
         str | None,
         typer.Option(help="Schema of a file of records, a name or a .toml file [the tables' own]."),
     ] = None
+    dialect: DialectOption = None
     config: Annotated[
         Path | None,
         typer.Option(help="TOML file with any of these, which options override."),
@@ -67,7 +74,12 @@ class WhatOptions:
             document = read_release_file(data_path(self.config, "settings of a release"))
         several = {"tables": self.tables, "levels": self.level, "only": self.only}
         given: dict[str, Any] = {k: names(v) for k, v in several.items() if v is not None}
-        one = {"mechanism": self.mechanism, "geography": self.geography, "schema": self.schema}
+        one = {
+            "mechanism": self.mechanism,
+            "geography": self.geography,
+            "schema": self.schema,
+            "dialect": self.dialect,
+        }
         document |= given | {key: value for key, value in one.items() if value is not None}
         for key in ("mechanism", "tables"):
             if not document.get(key):
@@ -93,7 +105,10 @@ def release(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Protect records and write the tables that may be published."""
+    """Protect records and write the tables that may be published.
+
+    Codes of a file of records are those of the schema, unless --dialect or the file says otherwise.
+    """
     document = what.document()
     parameters = with_settings(document.get("parameters", {}), what.settings or [])
     named_by = "--mechanism" if what.mechanism else f"{what.config}: mechanism"
@@ -186,14 +201,11 @@ def _workload(document: Mapping[str, Any]) -> "Workload":
 
 def _read(path: Path, document: Mapping[str, Any], workload: "Workload") -> "Microdata | Records":
     """Return the microdata of a folder, or the records of a file."""
-    from bayesrisk.tables import Microdata, Records
+    from bayesrisk.readers.text.record_pieces import joined
+    from bayesrisk.tables import Microdata
 
+    schema, dialect = document.get("schema"), document.get("dialect")
     if path.is_dir():
-        if document.get("schema"):
-            raise ArgumentError("--schema goes with a file of records; microdata names its own")
+        check_folder_names_its_own(schema, dialect)
         return Microdata.read(path)
-    about = workload.schema
-    if document.get("schema"):
-        with called("name", "--schema"):
-            about = schema_of(document["schema"], geography=document.get("geography"))
-    return Records.read(path, schema=about)
+    return joined(record_pieces(path, workload.schema, schema, dialect), path)

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk import _files
-from bayesrisk.cli.data import record_path, schema_of, workload_of
+from bayesrisk.cli.data import (
+    check_folder_names_its_own,
+    record_path,
+    record_pieces,
+    workload_of,
+)
 from bayesrisk.cli.options import DialectOption, JsonOption, QuietOption, called, names
 from bayesrisk.cli.output import print_json, progress, rows_done
 from bayesrisk.exceptions import ArgumentError, OutputError
@@ -50,7 +55,7 @@ def tabulate(
 ) -> None:
     """Count records into published tables, exactly.
 
-    Codes of a file of records are those of the schema, unless --dialect says otherwise.
+    Codes of a file of records are those of the schema, unless --dialect or the file says otherwise.
     """
     from bayesrisk.tables import tabulate
 
@@ -110,32 +115,14 @@ def _source(
     advance: Callable[[int], None],
 ) -> "Microdata | Iterator[Records]":
     """Return microdata of a folder, or the pieces of a file in the schema that is counted."""
-    from bayesrisk.tables import Microdata, as_microdata, iter_records
+    from bayesrisk.tables import Microdata, as_microdata
 
     if path.is_dir():
-        for option, value in (("--schema", name), ("--dialect", dialect)):
-            if value is not None:
-                raise ArgumentError(
-                    f"{option} goes with a file of records; microdata name their own"
-                )
+        check_folder_names_its_own(name, dialect)
         read = Microdata.read(path)
         advance(sum(len(kind) for kind in (read.persons, read.households) if kind is not None))
         return read
-    if dialect is not None:
-        from bayesrisk.readers import iter_record_form
-
-        if (name or wanted.schema.name) != "sf1-person":
-            raise ArgumentError(
-                f"--dialect goes with records of the schema sf1-person, got "
-                f"{name or wanted.schema.name}"
-            )
-        persons = _counted(iter_record_form(path, dialect=dialect), advance)
-        return (as_microdata(piece).for_schema(wanted.schema) for piece in persons)
-    about = wanted.schema
-    if name is not None:
-        with called("name", "--schema"):
-            about = schema_of(name, geography=wanted.schema.geography.name)
-    pieces = _counted(iter_records(path, schema=about), advance)
+    pieces = _counted(record_pieces(path, wanted.schema, name, dialect), advance)
     return (as_microdata(piece).for_schema(wanted.schema) for piece in pieces)
 
 

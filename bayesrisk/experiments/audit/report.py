@@ -200,7 +200,7 @@ def _readable(summary: pd.DataFrame) -> pd.DataFrame:
     reach = (
         found["own_lower"].map("{:+.1f}".format) + " to " + found["own_upper"].map("{:+.1f}".format)
     )
-    found.insert(found.columns.get_loc("own") + 1, "own interval", reach)
+    found["own interval"] = reach
     kept = [
         "protection", "attack", "adversary", "group", "targets", "right_prior", "right_without",
         "right_posterior", "own", "own interval", "learned_50", "learned_99", "own_50", "own_99",

@@ -18,6 +18,7 @@ GUESSERS = (MODAL, PROPORTIONAL)
 #: Smallest majorities that are inferred.
 THRESHOLDS = (1, 5, 10, 20)
 _PRECISIONS = (0.5, 0.75, 0.9, 1.0)
+_PERCENT = " (%)"
 _ROWS = 40  # of a table in the page; the files have all
 
 
@@ -35,13 +36,20 @@ class Results:
 
 
 def _flat(layout: pd.DataFrame) -> pd.DataFrame:
-    """Return a published layout with one line of heads."""
+    """Return a published layout with one line of heads, such as ``persons: precision (%)``."""
     flat = layout.reset_index()
-    flat.columns = pd.Index([" ".join(str(part) for part in c if part) for c in flat.columns])
-    counts = [
-        c for c in flat.columns if not c.endswith(("Percentage", "Age")) or "Agreement E" in c
-    ]
-    return flat.astype({c: "Int64" for c in counts if flat[c].dtype.kind == "f"})
+    heads = [_head([str(part) for part in column if part]) for column in flat.columns]
+    flat.columns = pd.Index(heads)
+    # Places without anybody are missing from a layout, which makes its counts floats.
+    counts = [c for c in heads if not c.endswith(_PERCENT) and flat[c].dtype.kind == "f"]
+    return flat.astype(dict.fromkeys(counts, "Int64"))
+
+
+def _head(parts: list[str]) -> str:
+    """Return the parts of a head in one: of what, then the kind of number and its unit."""
+    *of, kind = [part.removesuffix(" Percentage") for part in parts]
+    unit = _PERCENT if any(part.endswith(" Percentage") for part in parts) else ""
+    return ": ".join([*of, kind.lower()]) + unit
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
@@ -52,7 +60,7 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
     percentages = {
         str(c): table[c].map(lambda value: "–" if pd.isna(value) else f"{value:.1f}").astype("str")
         for c in table
-        if "Percentage" in str(c)
+        if str(c).endswith(_PERCENT)
     }
     table = table.assign(**percentages)
     if "left_out_ratio" in table:

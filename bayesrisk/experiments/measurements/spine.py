@@ -205,7 +205,7 @@ def measurement_posterior(
     check.text(query, "query")
     folder = str(check.path(measurements, "measurements"))
     source = checked_levels(read_source(folder, level, query, budget), top)
-    check.integer(cell, "cell", lower=0, upper=source.n_cells - 1)
+    cell = check.integer(cell, "cell", lower=0, upper=source.n_cells - 1)
     known, _ = units_between(source.nmf, top)
     if unit is None and known.size != 1:
         raise ArgumentError(f"unit must be given: level {top} has {known.size} units")

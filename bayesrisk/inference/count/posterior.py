@@ -309,6 +309,7 @@ def count_posterior(
     k = check.count_array(known_count, "known_count", lower=0)
     check.broadcast(noisy_count=y, known_count=k, prior_pmf=pmf[..., 0])
     residual = (y - k)[..., None] - np.arange(pmf.shape[-1])
+    check.broadcast(counts=residual, noise=np.empty(getattr(law, "shape", ()), dtype=np.int8))
     likelihood = np.asarray(law.logpmf(residual), dtype=float)
     with np.errstate(divide="ignore"):
         joint = np.log(pmf) + likelihood

@@ -1,16 +1,99 @@
-"""Moves that leave exact counts as they are: a basis of a lattice, and combinations of it."""
+"""Chains on the points of a system with hard rows, from starts that lie far apart.
 
-from __future__ import annotations
+A *move* changes some counts and leaves every hard row as it is: moves are a basis of a lattice, and
+combinations of it.  A step takes a move at random and draws how far to go along it from the exact
+conditional law.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import Bounds, LinearConstraint, milp
 
-from bayesrisk._types import IntArray
-from bayesrisk.exceptions import ArgumentError
-from bayesrisk.inference.microdata._lattice_kernels import Lattice
+from bayesrisk._numba import lean_kernel
+from bayesrisk._types import FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.microdata._presolve import SmallSystem
 
-__all__ = ["kernel_basis", "lattice", "moves_of"]
+__all__ = ["LatticeChain", "kernel_basis", "moves_of"]
+
+
+class Lattice(NamedTuple):
+    """What does not change: moves, priors and soft rows."""
+
+    ptr: IntArray  # groups of every move
+    group: IntArray
+    coef: IntArray
+    row_ptr: IntArray  # soft rows that every move changes
+    row: IntArray
+    row_coef: IntArray
+    prior_ptr: IntArray  # log prior of x[g] = v stands at prior[prior_ptr[g] + v]
+    prior: FloatArray
+    soft_ptr: IntArray  # log weight of a sum s of soft row r stands at soft[soft_ptr[r] + s]
+    soft: FloatArray
+
+
+@lean_kernel
+def _reach(of: Any, x: Any, sums: Any, move: Any) -> tuple[Any, Any]:
+    """Return how far one can go back and forth along a move."""
+    low, high = np.int64(-(2**62)), np.int64(2**62)
+    for k in range(of.ptr[move], of.ptr[move + 1]):
+        g, c = of.group[k], of.coef[k]
+        top = of.prior_ptr[g + 1] - of.prior_ptr[g] - 1
+        if c > 0:
+            low, high = max(low, -(x[g] // c)), min(high, (top - x[g]) // c)
+        else:
+            low, high = max(low, -((top - x[g]) // -c)), min(high, x[g] // -c)
+    for k in range(of.row_ptr[move], of.row_ptr[move + 1]):
+        r, c = of.row[k], of.row_coef[k]
+        top = of.soft_ptr[r + 1] - of.soft_ptr[r] - 1
+        if c > 0:
+            low, high = max(low, -(sums[r] // c)), min(high, (top - sums[r]) // c)
+        else:
+            low, high = max(low, -((top - sums[r]) // -c)), min(high, sums[r] // -c)
+    return low, high
+
+
+@lean_kernel
+def walk(rng: Any, of: Lattice, x: Any, sums: Any, work: Any, tally: Any, steps: int) -> None:
+    """Make so many steps; ``work`` has room for the longest line."""
+    ptr, group, coef, prior_ptr, prior = of.ptr, of.group, of.coef, of.prior_ptr, of.prior
+    row_ptr, row, row_coef, soft_ptr, soft = of.row_ptr, of.row, of.row_coef, of.soft_ptr, of.soft
+    moves = ptr.size - 1
+    for _ in range(steps):
+        move = np.int64(rng.random() * moves)
+        low, high = _reach(of, x, sums, move)
+        if low == high:
+            continue
+        best = -math.inf
+        for t in range(low, high + 1):
+            value = 0.0
+            for k in range(ptr[move], ptr[move + 1]):
+                value += prior[prior_ptr[group[k]] + x[group[k]] + t * coef[k]]
+            for k in range(row_ptr[move], row_ptr[move + 1]):
+                value += soft[soft_ptr[row[k]] + sums[row[k]] + t * row_coef[k]]
+            work[t - low] = value
+            best = max(best, value)
+        total = 0.0
+        for i in range(high - low + 1):
+            total += math.exp(work[i] - best)
+            work[i] = total
+        u = rng.random() * total
+        i = 0
+        while i < high - low and work[i] <= u:
+            i += 1
+        t = low + i
+        if t != 0:
+            for k in range(ptr[move], ptr[move + 1]):
+                x[group[k]] += t * coef[k]
+            for k in range(row_ptr[move], row_ptr[move + 1]):
+                sums[row[k]] += t * row_coef[k]
+        tally[0] += 1
+        tally[1] += t != 0
+
 
 #: Most groups of a system whose lattice is worked out.
 MAX_GROUPS = 2000
@@ -157,3 +240,110 @@ def lattice(system: SmallSystem, moves: IntArray) -> Lattice:
 
 def _starts(sizes: list[int]) -> IntArray:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+_COMBINATIONS = 8  # random combinations of moves for every basis move, and at least so many
+_FEWEST = 200
+_SOLVER_SECONDS = 30.0
+
+
+class Notes(Protocol):
+    """What is told of every state that is kept."""
+
+    def note(self, chain: int, x: IntArray, density: float) -> None:
+        """Note a state."""
+
+
+class LatticeChain:
+    """Starts, moves and the steps of every chain.
+
+    Parameters
+    ----------
+    system : SmallSystem
+        Rows by groups.
+    chains : int
+        Number of starts.
+    rng : Generator
+        For the moves and the starts.
+    thin : int
+        Sweeps between draws.
+    """
+
+    def __init__(
+        self, system: SmallSystem, chains: int, rng: np.random.Generator, thin: int = 1
+    ) -> None:
+        self._system = system
+        if system.matrix.shape[1] > MAX_GROUPS:
+            raise ArgumentError(
+                f"place must have at most {MAX_GROUPS} kinds of records that its exact counts tell "
+                f"apart, got {system.matrix.shape[1]}"
+            )
+        hard = system.matrix[np.flatnonzero(system.hard), :].toarray().astype(np.int64)
+        self.basis = kernel_basis(hard)
+        self.starts = _far_apart(system, chains, rng)
+        apart = np.array([a - b for i, a in enumerate(self.starts) for b in self.starts[:i]])
+        more = apart.reshape(-1, system.matrix.shape[1]).astype(np.int64)
+        tries = max(_FEWEST, _COMBINATIONS * len(self.basis))
+        self.moves = moves_of(self.basis, more, rng, tries)
+        self._lattice = lattice(system, self.moves)
+        longest = max((p.size for p in system.priors), default=1)
+        self._work = longest + 1
+        self._soft = np.flatnonzero(~system.hard)
+        self.thin = thin * max(1, len(self.moves))
+
+    def step(
+        self, chain: int, rng: np.random.Generator, asked: sp.csr_array, watch: Notes
+    ) -> Callable[[int, IntArray], None]:
+        """Return what goes on with a chain: discards sweeps, then fills rows with answers."""
+        x = self.starts[chain].copy()
+        sums = np.asarray(self._system.matrix @ x, np.int64)
+        work, tally = np.zeros(self._work), np.zeros(2, np.int64)
+        of = self._lattice
+
+        def go(discard: int, out: IntArray) -> None:
+            walk(rng, of, x, sums, work, tally, discard * self.thin)
+            for row in out:
+                walk(rng, of, x, sums, work, tally, self.thin)
+                row[:] = asked @ x
+                density = of.prior[of.prior_ptr[:-1] + x].sum()
+                density += of.soft[of.soft_ptr[self._soft] + sums[self._soft]].sum()
+                watch.note(chain, x, float(density))
+
+        return go
+
+
+def _far_apart(system: SmallSystem, count: int, rng: np.random.Generator) -> list[IntArray]:
+    """Return solutions at the ends of random directions, checked in whole numbers."""
+    low, high = _row_bounds(system)
+    rows = LinearConstraint(system.matrix.astype(float), low, high)
+    found = []
+    for _ in range(count):
+        answer: Any = milp(
+            rng.normal(size=system.matrix.shape[1]),
+            constraints=rows,
+            integrality=np.ones(system.matrix.shape[1], np.int64),
+            bounds=Bounds(0, system.top),
+            options={"time_limit": _SOLVER_SECONDS},
+        )
+        if answer.x is None:
+            raise DataError(
+                "release contradicts itself or the prior, or no counts that agree with all of it "
+                f"were found in {_SOLVER_SECONDS:g} s"
+            )
+        x = np.rint(answer.x).astype(np.int64)
+        sums = system.matrix @ x
+        if np.any(x < 0) or np.any(x > system.top) or np.any((sums < low) | (sums > high)):
+            raise DataError("the solver's counts do not agree with the release")
+        found.append(x)
+    return found
+
+
+def _row_bounds(system: SmallSystem) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest and largest sum of every row that has a weight."""
+    low, high = system.given.astype(float), system.given.astype(float)
+    for r in np.flatnonzero(~system.hard):
+        finite = np.flatnonzero(system.soft[r] > -np.inf)
+        if not finite.size:
+            raise DataError("release contradicts itself or the prior: a count cannot be as it is")
+        low[r], high[r] = finite[0], finite[-1]
+    return low, high

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.microdata import _people_kernels as kernels
-from bayesrisk.inference.microdata.system import MAX_SUM, Layer, MicrodataSystem
+from bayesrisk.inference.microdata._strata import Stratum, strata_of
+from bayesrisk.inference.microdata.system import MAX_SUM, MAX_UNKNOWNS, Layer, MicrodataSystem
 from bayesrisk.release import Likelihood, NoiseSpec
 
 __all__ = ["PeopleModel", "first_state", "people_model", "suits"]
@@ -28,28 +28,35 @@ class PeopleModel:
     ----------
     model : Model
         What does not change.
-    shape : tuple of int
-        Places and classes.
+    strata : tuple of Stratum
+        The parts.
+    classes : int
+        Number of classes.
     likely : ndarray of int64
-        A likely number of people of every place; the number itself where it is published.
-    capacity : ndarray of int64
-        The largest number that a chain can give to every place.
-    rows : int
-        Number of rows.
+        A likely number of people of every part; the number itself where it is known.
+    spot : ndarray of int64
+        Where the log likelihood of every row stands if there is nobody but those whose class is
+        known.
     """
 
     model: kernels.Model
-    shape: tuple[int, int]
+    strata: tuple[Stratum, ...]
+    classes: int
     likely: IntArray
-    capacity: IntArray
-    rows: int
+    spot: IntArray
+
+    @property
+    def cell_of(self) -> IntArray:
+        """Place and class of every number of a state, as ``p * classes + c``."""
+        places = np.array([s.place for s in self.strata], np.int64)
+        return np.add.outer(places * self.classes, np.arange(self.classes)).ravel()
 
 
 def suits(system: MicrodataSystem) -> bool:
     """Return whether the chain can run: counts are noisy, or are numbers of people of places.
 
     Any step then has a chance.  Rounded counts forbid some sums, and steps of one or two people
-    may not lead around them.
+    may not lead around them.  What is known exactly must not overlap.
     """
     for layer in system.layers:
         if layer.exact.any() and layer.geoids.size < len(system.places):
@@ -57,7 +64,7 @@ def suits(system: MicrodataSystem) -> bool:
         for cell, law in enumerate(layer.likelihoods):
             if not isinstance(law, NoiseSpec) and not (law.exact and _counts_all(layer, cell)):
                 return False
-    return True
+    return strata_of(system) is not None
 
 
 def _counts_all(layer: Layer, cell: int) -> bool:
@@ -75,81 +82,162 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
     DataError
         If exact numbers of people contradict each other or the prior.
     """
-    prior, n_places = system.prior, len(system.places)
-    shares = system.classes.mass(prior.shares)
-    fixed = _fixed_sizes(system)
-    likely = np.where(fixed >= 0, fixed, _likely_sizes(system))
-    if prior.size is None:
-        capacity = np.where(fixed >= 0, fixed, (likely * _ROOM).astype(np.int64) + _MORE)
-        log_n = np.zeros(int(capacity.max()) + 2)
-    else:
-        most = int(np.flatnonzero(prior.size)[-1])
-        if np.any(fixed > most):
-            raise DataError(
-                f"release contradicts the prior: a place has {fixed.max()} records, and size "
-                f"allows at most {most}"
-            )
-        capacity = np.where(fixed >= 0, fixed, most)
-        likely = np.minimum(likely, capacity)
-        with np.errstate(divide="ignore"):
-            log_n = np.log(np.append(prior.size[: most + 1], [0.0, 0.0]))
+    of_places = strata_of(system)
+    if of_places is None:
+        raise ArgumentError("known must not overlap for this chain")
+    strata = [s for part in of_places for s in part]
+    fixed = np.array([s.count if s.count is not None else -1 for s in strata], np.int64)
+    others = np.cumsum([len(part) for part in of_places]) - 1
+    known = np.array([strata[r].known for r in others], np.int64)
+    told = _fixed_sizes(system)
+    if np.any((told >= 0) & (told < known)):
+        raise DataError("release contradicts what is known: more people are known than there are")
+    fixed[others] = np.where(told >= 0, told - known, -1)
+    likely = fixed.copy()
+    likely[others] = np.where(told >= 0, told - known, np.maximum(_likely_sizes(system) - known, 0))
+    capacity = _capacities(system, strata, fixed, likely)
     first = np.concatenate([[0], np.cumsum(capacity)]).astype(np.int64)
     if first[-1] > MAX_SUM:
         raise ArgumentError(f"place must have at most {MAX_SUM} people, got about {first[-1]}")
-    base, ptr, q, coef, rows = _layout(system.layers, system.classes.size)
-    off, table = _tables(system.layers, int(first[-1]))
-    keep, alias = _alias(shares)
+    if len(strata) * system.classes.size > MAX_UNKNOWNS:
+        raise ArgumentError(
+            f"known must leave at most {MAX_UNKNOWNS} unknown counts, got "
+            f"{system.classes.size} classes of {len(strata)} groups of people"
+        )
+    place = np.array([s.place for s in strata], np.int64)
+    base, cell, coef = _layout(system.layers, system.classes.size)
+    people = int(first[-1] + system.known.people.sum())
+    spot, table = _tables(system.layers, people)
+    law, mass = _laws(strata, fixed)
+    keep, alias = zip(*(_alias(m) for m in mass), strict=True)
+    size_ptr, log_n = _log_sizes(system, strata, fixed, capacity)
     shape = system.classes.shape
     chance = np.array(_CHANCES)
     if np.all(fixed >= 0):
         chance[[kernels.MOVE, kernels.BIRTH]] = 0.0
-    if n_places == 1:
-        chance[[kernels.MOVE, kernels.SWAP]] = 0.0
+    if len(of_places) == 1:
+        chance[kernels.MOVE] = 0.0
+    if len(strata) == 1:
+        chance[kernels.SWAP] = 0.0
     model = kernels.Model(
-        base=base,
-        ptr=ptr,
-        q=q,
+        base=np.ascontiguousarray(base[:, place]),
+        cell=cell,
         coef=coef,
-        off=off,
         table=table,
-        slot_place=np.repeat(np.arange(n_places), capacity),
+        part_of=np.repeat(np.arange(len(strata)), capacity),
         first=first,
+        home=first[others - np.array([len(part) - 1 for part in of_places])][place],
+        rest=others[place],
+        open=fixed < 0,
+        size_ptr=size_ptr,
         log_size=log_n,
-        mass=shares * (prior.concentration or 1.0),
-        alias=alias,
-        keep=keep,
-        concentration=float(prior.concentration or 0.0),
+        law=law,
+        mass=mass,
+        alias=np.array(alias),
+        keep=np.array(keep),
+        concentration=mass.sum(axis=1) * (system.prior.concentration is not None),
         stride=np.array([int(np.prod(shape[m + 1 :])) for m in range(len(shape))], np.int64),
         bins=np.array(shape, np.int64),
         chance=np.cumsum(chance / chance.sum()),
     )
-    return PeopleModel(model, (n_places, shares.size), likely, capacity, rows)
+    _put(model, spot, _settled(system, others, len(strata)))
+    return PeopleModel(model, tuple(strata), system.classes.size, likely, spot)
 
 
 def first_state(of: PeopleModel, rng: np.random.Generator) -> kernels.State:
     """Return a state drawn from the prior, with about the published numbers of people."""
-    model, (n_places, n_classes) = of.model, of.shape
+    model = of.model
     who = np.zeros(int(model.first[-1]), np.int64)
     count = of.likely.copy()
-    x = np.zeros((n_places, n_classes), np.int64)
-    sums = np.zeros(of.rows, np.int64)
-    shares = model.mass / model.mass.sum()
-    for place in range(n_places):
-        drawn = rng.choice(n_classes, size=int(count[place]), p=shares)
-        who[model.first[place] : model.first[place] + count[place]] = drawn
-        x[place] = np.bincount(drawn, minlength=n_classes)
+    x = np.zeros((len(of.strata), of.classes), np.int64)
+    spot = of.spot.copy()
+    for part, n in enumerate(count):
+        if n:
+            mass = model.mass[model.law[part]]
+            drawn = rng.choice(of.classes, size=int(n), p=mass / mass.sum())
+            who[model.first[part] : model.first[part] + n] = drawn
+            x[part] = np.bincount(drawn, minlength=of.classes)
+    _put(model, spot, x)
+    density = np.array([float(model.table[spot].sum())])
+    return kernels.State(who, count, x, spot, np.zeros((len(kernels.KINDS), 2), np.int64), density)
+
+
+def _put(model: kernels.Model, spot: IntArray, x: IntArray) -> None:
+    """Add the people of every part to the rows."""
+    part, cls = np.nonzero(x)
     for level in range(model.base.shape[0]):
-        part = slice(model.ptr[level, 0], model.ptr[level, -1])
-        weights = sp.csc_array(
-            (model.coef[part], model.q[part], model.ptr[level] - model.ptr[level, 0]),
-            shape=(int(model.q[part].max(initial=-1)) + 1, n_classes),
-        )
-        for place in range(n_places):
-            base = model.base[level, place]
-            found = weights @ x[place]
-            sums[base : base + found.size] += found
-    density = np.array([float(model.table[model.off + sums].sum())])
-    return kernels.State(who, count, x, sums, np.zeros((len(kernels.KINDS), 2), np.int64), density)
+        cell = model.cell[level, cls, :]
+        row = model.base[level, part][:, None] + cell
+        more = model.coef[level, cls, :] * x[part, cls][:, None]
+        np.add.at(spot, row[cell >= 0], more[cell >= 0])
+
+
+def _settled(system: MicrodataSystem, others: IntArray, parts: int) -> IntArray:
+    """Return the known people of known classes, in the last part of their place."""
+    x = np.zeros((parts, system.classes.size), np.int64)
+    x[others] = system.known.settled.toarray()
+    return x
+
+
+def _capacities(
+    system: MicrodataSystem, strata: list[Stratum], fixed: IntArray, likely: IntArray
+) -> IntArray:
+    """Return the largest number of people that a chain can give to every part."""
+    if system.prior.size is None:
+        most = (likely * _ROOM).astype(np.int64) + _MORE
+    else:
+        last = int(np.flatnonzero(system.prior.size)[-1])
+        most = np.array([last - s.known if s.count is None else s.count for s in strata], np.int64)
+        bad = np.flatnonzero((fixed > most) | (most < 0))
+        if bad.size:
+            n = strata[bad[0]].known + max(int(fixed[bad[0]]), 0)
+            raise DataError(
+                f"release contradicts the prior: a place has {n} records, and size allows at "
+                f"most {last}"
+            )
+        likely[:] = np.minimum(likely, most)
+    return np.where(fixed >= 0, fixed, most)
+
+
+def _laws(strata: list[Stratum], fixed: IntArray) -> tuple[IntArray, FloatArray]:
+    """Return the law of every part, and the masses of each that differs."""
+    seen: dict[bytes, int] = {}
+    law: list[int] = []
+    mass: list[FloatArray] = []
+    for stratum, n in zip(strata, fixed, strict=True):
+        own = stratum.mass
+        if not own.any():
+            if n > 0:
+                raise DataError(
+                    f"known contradicts the release: {n} people of a place are like nobody there"
+                )
+            own = np.full(own.size, 1.0 / own.size)  # of nobody
+        key = own.tobytes()
+        if key not in seen:
+            seen[key] = len(mass)
+            mass.append(own)
+        law.append(seen[key])
+    return np.array(law, np.int64), np.array(mass)
+
+
+def _log_sizes(
+    system: MicrodataSystem, strata: list[Stratum], fixed: IntArray, capacity: IntArray
+) -> tuple[IntArray, FloatArray]:
+    """Return the log prior of the number of people of every part, one after another."""
+    shares = system.classes.mass(system.prior.shares) * (system.prior.concentration or 1.0)
+    known = np.asarray(system.known.settled.sum(axis=1)).ravel()
+    if system.prior.concentration is None:
+        known = np.zeros_like(known)
+    ptr, found, end = [], [], 0
+    for s, n, most in zip(strata, fixed, capacity, strict=True):
+        ptr.append(0 if n >= 0 else end)
+        if n < 0:
+            value = s.log_size(int(most), system.prior, float(shares.sum() + known[s.place]))
+            if not s.mass.any():
+                value[1:] = -np.inf
+            found.append(np.append(value, [-np.inf]))
+            end += value.size + 1
+    return np.array(ptr, np.int64), np.concatenate([*found, np.zeros(1)])
 
 
 def _fixed_sizes(system: MicrodataSystem) -> IntArray:
@@ -193,25 +281,38 @@ def _variance(law: Likelihood) -> float:
 
 
 def _layout(layers: tuple[Layer, ...], n_classes: int) -> tuple[Any, ...]:
-    """Return the rows of every class at every level, and where the rows of places begin."""
-    base, ptr, q, coef = [], [], [], []
-    start = entry = 0
+    """Return where the rows of places begin, and the cell of every class in every track."""
+    base, tracks, start = [], [], 0
     for layer in layers:
-        columns = sp.csc_array(layer.weights)
-        columns.sort_indices()
-        base.append(start + layer.belongs * columns.shape[0])
-        ptr.append(entry + columns.indptr.astype(np.int64))
-        q.append(columns.indices.astype(np.int64))
-        coef.append(columns.data.astype(np.int64))
+        base.append(start + layer.belongs * layer.weights.shape[0])
         start += layer.given.size
-        entry += columns.nnz
-    return (
-        np.array(base, np.int64),
-        np.array(ptr, np.int64).reshape(len(layers), n_classes + 1),
-        np.concatenate(q),
-        np.concatenate(coef),
-        start,
-    )
+        tracks.append(_tracks(layer))
+    cell = np.full((len(layers), n_classes, max(map(len, tracks), default=0)), -1, np.int32)
+    coef = np.zeros(cell.shape, np.int32)
+    for level, (layer, own) in enumerate(zip(layers, tracks, strict=True)):
+        for k, rows in enumerate(own):
+            for q in rows:
+                part = slice(layer.weights.indptr[q], layer.weights.indptr[q + 1])
+                cell[level, layer.weights.indices[part], k] = q
+                coef[level, layer.weights.indices[part], k] = layer.weights.data[part]
+    return np.array(base, np.int64), cell, coef
+
+
+def _tracks(layer: Layer) -> list[list[int]]:
+    """Deal the cells to tracks: to the first of its table that has none of its classes yet."""
+    rows: list[list[int]] = []
+    taken: list[tuple[str, IntArray]] = []
+    for q, (name, _) in enumerate(layer.names):
+        part = slice(layer.weights.indptr[q], layer.weights.indptr[q + 1])
+        classes = layer.weights.indices[part]
+        free = (k for k, (table, _) in enumerate(taken) if table == name)
+        at = next((k for k in free if not taken[k][1][classes].any()), len(rows))
+        if at == len(rows):
+            rows.append([])
+            taken.append((name, np.zeros(layer.weights.shape[1], np.bool_)))
+        rows[at].append(q)
+        taken[at][1][classes] = True
+    return rows
 
 
 def _tables(layers: tuple[Layer, ...], people: int) -> tuple[IntArray, FloatArray]:

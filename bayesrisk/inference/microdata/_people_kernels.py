@@ -1,10 +1,13 @@
 """A chain over lists of people: one person, or two, change at a time.
 
-Every finest place has slots, some of them empty; an occupied slot holds the class of a person.
-The prior of the list of one place is that of its counts, divided over the orders of the list.  A
-*level* is a layer of rows: row ``base[level, place] + q`` is the q-th published cell of the place
-at that level in which a finest place lies, and ``ptr, q, coef`` list the cells of every class.
-The log likelihood of a sum s of row r stands at ``table[off[r] + s]``.
+People of one finest place of whom the same is known beforehand are a *part* of it; without such
+knowledge a place has one part.  Every part has slots, some of them empty in the last part of a
+place; an occupied slot holds the class of a person.  The prior of the list of one part is that of
+its counts, divided over the orders of the list.  A *level* is a layer of rows: row
+``base[level, part] + q`` is the q-th published cell of the place at that level in which the part
+lies.  The cells of a level are dealt to *tracks* such that a class has one cell of each at most:
+``cell[level, class, track]``, with the weight ``coef`` there, or -1.  The log likelihood of row r
+stands at ``table[spot[r]]``: the spot moves with the sum, one entry for one person.
 
 Nothing here checks its arguments.
 """
@@ -14,29 +17,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import kernel
+from bayesrisk._numba import lean_kernel
 from bayesrisk._types import FloatArray, IntArray
 
 REDRAW, MOVE, BIRTH, SWAP, EXCHANGE = range(5)
 KINDS = ("redraw", "move", "birth or death", "swap", "exchange")
+_TRIES = 16  # random slots, to find a person
 
 
 class Model(NamedTuple):
     """What does not change."""
 
-    base: IntArray  # (levels, places)
-    ptr: IntArray  # (levels, classes + 1)
-    q: IntArray
-    coef: IntArray
-    off: IntArray
+    base: IntArray  # (levels, parts)
+    cell: Any  # (levels, classes, tracks), int32
+    coef: Any
     table: FloatArray
-    slot_place: IntArray  # place of every slot
-    first: IntArray  # first slot of every place, and the end
-    log_size: FloatArray  # log P(n) of one place
-    mass: FloatArray  # share or Dirichlet parameter of every class
+    part_of: IntArray  # part of every slot
+    first: IntArray  # first slot of every part, and the end
+    home: IntArray  # first slot of the place of every part
+    rest: IntArray  # last part of that place
+    open: Any  # whether the number of people of a part may change
+    size_ptr: IntArray  # log P(n) of a part stands at log_size[size_ptr[part] + n]
+    log_size: FloatArray
+    law: IntArray  # of every part: which row of the next four
+    mass: FloatArray  # (laws, classes): share or Dirichlet parameter of every class
     alias: IntArray  # Walker's tables of the shares
     keep: FloatArray
-    concentration: float  # 0: known shares
+    concentration: FloatArray  # sum of the Dirichlet parameters; 0: known shares
     stride: IntArray  # classes are C-ordered bins of attributes
     bins: IntArray
     chance: FloatArray  # cumulative probabilities of the kinds of move
@@ -45,161 +52,178 @@ class Model(NamedTuple):
 class State(NamedTuple):
     """What does."""
 
-    who: IntArray  # class in every slot, occupied ones of a place first
-    people: IntArray  # in every place
-    x: IntArray  # (places, classes)
-    sums: IntArray  # of every row
+    who: IntArray  # class in every slot, occupied ones of a part first
+    people: IntArray  # in every part
+    x: IntArray  # (parts, classes)
+    spot: IntArray  # of every row, in the table
     tally: IntArray  # (kinds, 2): proposed, accepted
     density: FloatArray  # log likelihood, so far
 
 
-@kernel
-def _part(of: Any, at: Any, level: Any, place: Any, cls: Any, by: Any) -> float:
-    """Add a class to the rows of one place at one level; return the change of the likelihood."""
+@lean_kernel
+def _add(of: Any, at: Any, level: Any, part: Any, cls: Any, by: Any) -> float:
+    """Add a class to the rows of one part at one level; return the change of the likelihood."""
     change = 0.0
-    base, off, table, sums = of.base[level, place], of.off, of.table, at.sums
-    for k in range(of.ptr[level, cls], of.ptr[level, cls + 1]):
-        r = base + of.q[k]
-        old = off[r] + sums[r]
-        step = by * of.coef[k]
-        change += table[old + step] - table[old]
-        sums[r] += step
+    base, table, spot, cell, coef = of.base[level, part], of.table, at.spot, of.cell, of.coef
+    for k in range(cell.shape[2]):
+        c = cell[level, cls, k]
+        if c >= 0:
+            old = spot[base + c]
+            new = old + by * coef[level, cls, k]
+            change += table[new] - table[old]
+            spot[base + c] = new
     return change
 
 
-@kernel
-def _turn(of: Any, at: Any, level: Any, place: Any, old: Any, new: Any) -> float:
-    """Return the change of the likelihood if one person of a place has another class.
-
-    The rows of a class stand in order, so that rows of both are seen and passed over.
-    """
+@lean_kernel
+def _turn(of: Any, at: Any, level: Any, part: Any, old: Any, new: Any) -> float:
+    """Return the change of the likelihood if one person of a part has another class."""
     change = 0.0
-    base, off, table, sums, q, coef = (
-        of.base[level, place],
-        of.off,
-        of.table,
-        at.sums,
-        of.q,
-        of.coef,
-    )
-    i, i_end = of.ptr[level, old], of.ptr[level, old + 1]
-    j, j_end = of.ptr[level, new], of.ptr[level, new + 1]
-    while i < i_end or j < j_end:
-        if j == j_end or (i < i_end and q[i] < q[j]):
-            r, step = base + q[i], -coef[i]
-            i += 1
-        elif i == i_end or q[j] < q[i]:
-            r, step = base + q[j], coef[j]
-            j += 1
-        else:
-            r, step = base + q[i], coef[j] - coef[i]
-            i += 1
-            j += 1
-            if step == 0:
-                continue
-        at_sum = off[r] + sums[r]
-        change += table[at_sum + step] - table[at_sum]
+    base, table, spot, cell, coef = of.base[level, part], of.table, at.spot, of.cell, of.coef
+    for k in range(cell.shape[2]):
+        i, j = cell[level, old, k], cell[level, new, k]
+        if i == j:
+            step = coef[level, new, k] - coef[level, old, k]
+            if i >= 0 and step != 0:
+                s = spot[base + i]
+                change += table[s + step] - table[s]
+            continue
+        if i >= 0:
+            s = spot[base + i]
+            change += table[s - coef[level, old, k]] - table[s]
+        if j >= 0:
+            s = spot[base + j]
+            change += table[s + coef[level, new, k]] - table[s]
     return change
 
 
-@kernel
-def _apply(of: Any, at: Any, level: Any, place: Any, cls: Any, by: Any) -> None:
-    base = of.base[level, place]
-    for k in range(of.ptr[level, cls], of.ptr[level, cls + 1]):
-        at.sums[base + of.q[k]] += by * of.coef[k]
+@lean_kernel
+def _turned(of: Any, at: Any, level: Any, part: Any, old: Any, new: Any) -> None:
+    """Let one person of a part have another class, in the rows."""
+    base, spot, cell, coef = of.base[level, part], at.spot, of.cell, of.coef
+    for k in range(cell.shape[2]):
+        i, j = cell[level, old, k], cell[level, new, k]
+        if i >= 0:
+            spot[base + i] -= coef[level, old, k]
+        if j >= 0:
+            spot[base + j] += coef[level, new, k]
 
 
-@kernel
-def _draw_share(rng: Any, of: Any) -> Any:
+@lean_kernel
+def _apply(of: Any, at: Any, level: Any, part: Any, cls: Any, by: Any) -> None:
+    base, spot, cell, coef = of.base[level, part], at.spot, of.cell, of.coef
+    for k in range(cell.shape[2]):
+        c = cell[level, cls, k]
+        if c >= 0:
+            spot[base + c] += by * coef[level, cls, k]
+
+
+@lean_kernel
+def _draw_share(rng: Any, of: Any, law: Any) -> Any:
     """Draw a class from the shares."""
-    u = rng.random() * of.keep.size
+    u = rng.random() * of.keep.shape[1]
     i = np.int64(u)
-    if u - i < of.keep[i]:
+    if u - i < of.keep[law, i]:
         return i
-    chosen: int = of.alias[i]
+    chosen: int = of.alias[law, i]
     return chosen
 
 
-@kernel
-def _predict(rng: Any, of: Any, at: Any, place: Any, without: Any) -> Any:
-    """Draw a class of one more person of a place, the person in slot ``without`` (or -1) apart."""
-    if of.concentration == 0.0:
-        return _draw_share(rng, of)
-    others = at.people[place] - (1 if without >= 0 else 0)
-    if rng.random() * (of.concentration + others) < of.concentration:
-        return _draw_share(rng, of)
-    slot = of.first[place] + np.int64(rng.random() * others)
+@lean_kernel
+def _predict(rng: Any, of: Any, at: Any, part: Any, without: Any) -> Any:
+    """Draw a class of one more person of a part, the person in slot ``without`` (or -1) apart."""
+    law = of.law[part]
+    a = of.concentration[law]
+    if a == 0.0:
+        return _draw_share(rng, of, law)
+    others = at.people[part] - (1 if without >= 0 else 0)
+    if rng.random() * (a + others) < a:
+        return _draw_share(rng, of, law)
+    slot = of.first[part] + np.int64(rng.random() * others)
     if without >= 0 and slot >= without:
         slot += 1
     chosen: int = at.who[slot]
     return chosen
 
 
-@kernel
-def _weight(of: Any, cls: Any, count: Any) -> float:
+@lean_kernel
+def _weight(of: Any, law: Any, cls: Any, count: Any) -> float:
     """Return the factor that one more person of a class brings to the prior of a list."""
-    if of.concentration == 0.0:
-        weight: float = of.mass[cls]
+    if of.concentration[law] == 0.0:
+        weight: float = of.mass[law, cls]
         return weight
-    more: float = of.mass[cls] + count
+    more: float = of.mass[law, cls] + count
     return more
 
 
-@kernel
+@lean_kernel
 def _redraw(rng: Any, of: Any, at: Any, slot: Any) -> bool:
     """Give a person a class that its place predicts."""
-    place, old = of.slot_place[slot], at.who[slot]
-    new = _predict(rng, of, at, place, slot)
+    part, old = of.part_of[slot], at.who[slot]
+    new = _predict(rng, of, at, part, slot)
     if new == old:
         return True
     change = 0.0
     for level in range(of.base.shape[0]):
-        change += _turn(of, at, level, place, old, new)
+        change += _turn(of, at, level, part, old, new)
     if change < 0.0 and rng.random() >= math.exp(change):
         return False
     for level in range(of.base.shape[0]):
-        _apply(of, at, level, place, old, -1)
-        _apply(of, at, level, place, new, 1)
+        _turned(of, at, level, part, old, new)
     at.who[slot] = new
-    at.x[place, old] -= 1
-    at.x[place, new] += 1
+    at.x[part, old] -= 1
+    at.x[part, new] += 1
     at.density[0] += change
     return True
 
 
-@kernel
+@lean_kernel
 def _leave(of: Any, at: Any, slot: Any) -> None:
-    """Take a person out of the list of its place."""
-    place = of.slot_place[slot]
-    at.x[place, at.who[slot]] -= 1
-    at.people[place] -= 1
-    at.who[slot] = at.who[of.first[place] + at.people[place]]
+    """Take a person out of the list of its part."""
+    part = of.part_of[slot]
+    at.x[part, at.who[slot]] -= 1
+    at.people[part] -= 1
+    at.who[slot] = at.who[of.first[part] + at.people[part]]
 
 
-@kernel
-def _join(of: Any, at: Any, place: Any, cls: Any) -> None:
-    at.who[of.first[place] + at.people[place]] = cls
-    at.x[place, cls] += 1
-    at.people[place] += 1
+@lean_kernel
+def _join(of: Any, at: Any, part: Any, cls: Any) -> None:
+    at.who[of.first[part] + at.people[part]] = cls
+    at.x[part, cls] += 1
+    at.people[part] += 1
 
 
-@kernel
+@lean_kernel
+def _resize(of: Any, part: Any, n: Any, by: Any) -> float:
+    """Return the change of the log prior of the number of people of a part."""
+    at = of.size_ptr[part] + n
+    change: float = of.log_size[at + by] - of.log_size[at]
+    return change
+
+
+@lean_kernel
 def _move(rng: Any, of: Any, at: Any, slot: Any, to: Any) -> bool:
-    """Move a person, class and all, to another place that has a free slot."""
-    here, cls = of.slot_place[slot], at.who[slot]
+    """Move a person, class and all, to another part that has a free slot."""
+    here, cls = of.part_of[slot], at.who[slot]
+    if not (of.open[here] and of.open[to]) or of.mass[of.law[to], cls] == 0.0:
+        return False
     n, m = at.people[here], at.people[to]
     room, free = of.first[here + 1] - of.first[here] - n, of.first[to + 1] - of.first[to] - m
-    ratio = of.log_size[n - 1] + of.log_size[m + 1] - of.log_size[n] - of.log_size[m]
+    ratio = _resize(of, here, n, -1) + _resize(of, to, m, 1)
     ratio += math.log((m + 1) * (room + 1) / (n * free))
-    if of.concentration > 0.0:
-        a = of.concentration
-        ratio += math.log((a + n - 1) / (a + m))
-        ratio += math.log((of.mass[cls] + at.x[to, cls]) / (of.mass[cls] + at.x[here, cls] - 1))
+    ratio += math.log(
+        _weight(of, of.law[to], cls, at.x[to, cls])
+        / _weight(of, of.law[here], cls, at.x[here, cls] - 1)
+    )
+    if of.concentration[of.law[here]] > 0.0:
+        ratio += math.log(
+            (of.concentration[of.law[here]] + n - 1) / (of.concentration[of.law[to]] + m)
+        )
     change = 0.0
     for level in range(of.base.shape[0]):
         if of.base[level, here] != of.base[level, to]:
-            change += _part(of, at, level, here, cls, -1)
-            change += _part(of, at, level, to, cls, 1)
+            change += _add(of, at, level, here, cls, -1)
+            change += _add(of, at, level, to, cls, 1)
     if ratio + change < 0.0 and rng.random() >= math.exp(ratio + change):
         for level in range(of.base.shape[0]):
             if of.base[level, here] != of.base[level, to]:
@@ -212,90 +236,103 @@ def _move(rng: Any, of: Any, at: Any, slot: Any, to: Any) -> bool:
     return True
 
 
-@kernel
-def _birth(rng: Any, of: Any, at: Any, place: Any) -> bool:
+@lean_kernel
+def _birth(rng: Any, of: Any, at: Any, part: Any) -> bool:
     """Let a predicted person come into a free slot."""
-    n = at.people[place]
-    free = of.first[place + 1] - of.first[place] - n
-    cls = _predict(rng, of, at, place, -1)
+    n = at.people[part]
+    free = of.first[part + 1] - of.first[part] - n
+    cls = _predict(rng, of, at, part, -1)
     change = 0.0
     for level in range(of.base.shape[0]):
-        change += _part(of, at, level, place, cls, 1)
-    ratio = of.log_size[n + 1] - of.log_size[n] + math.log((n + 1) / free)
+        change += _add(of, at, level, part, cls, 1)
+    ratio = _resize(of, part, n, 1) + math.log((n + 1) / free)
     if ratio + change < 0.0 and rng.random() >= math.exp(ratio + change):
         for level in range(of.base.shape[0]):
-            _apply(of, at, level, place, cls, -1)
+            _apply(of, at, level, part, cls, -1)
         return False
-    _join(of, at, place, cls)
+    _join(of, at, part, cls)
     at.density[0] += change
     return True
 
 
-@kernel
+@lean_kernel
 def _death(rng: Any, of: Any, at: Any, slot: Any) -> bool:
     """Let a person go."""
-    place, cls = of.slot_place[slot], at.who[slot]
-    n = at.people[place]
-    free = of.first[place + 1] - of.first[place] - n
+    part, cls = of.part_of[slot], at.who[slot]
+    n = at.people[part]
+    free = of.first[part + 1] - of.first[part] - n
     change = 0.0
     for level in range(of.base.shape[0]):
-        change += _part(of, at, level, place, cls, -1)
-    ratio = of.log_size[n - 1] - of.log_size[n] + math.log((free + 1) / n)
+        change += _add(of, at, level, part, cls, -1)
+    ratio = _resize(of, part, n, -1) + math.log((free + 1) / n)
     if ratio + change < 0.0 and rng.random() >= math.exp(ratio + change):
         for level in range(of.base.shape[0]):
-            _apply(of, at, level, place, cls, 1)
+            _apply(of, at, level, part, cls, 1)
         return False
     _leave(of, at, slot)
     at.density[0] += change
     return True
 
 
-@kernel
-def _prior_step(of: Any, at: Any, place: Any, cls: Any, by: Any) -> float:
-    """Take a person of a class out of a place's counts, or put one in; return the log factor."""
+@lean_kernel
+def _prior_step(of: Any, at: Any, part: Any, cls: Any, by: Any) -> float:
+    """Take a person of a class out of a part's counts, or put one in; return the log factor."""
+    law = of.law[part]
     if by < 0:
-        at.x[place, cls] -= 1
-        return -math.log(_weight(of, cls, at.x[place, cls]))
-    factor = math.log(_weight(of, cls, at.x[place, cls]))
-    at.x[place, cls] += 1
+        at.x[part, cls] -= 1
+        return -math.log(_weight(of, law, cls, at.x[part, cls]))
+    factor = math.log(_weight(of, law, cls, at.x[part, cls]))
+    at.x[part, cls] += 1
     return factor
 
 
-@kernel
+@lean_kernel
+def _trade_prior(of: Any, at: Any, here: Any, there: Any, a: Any, b: Any, c: Any, d: Any) -> float:
+    """Let a person a of one part be c, and b of another part d; return the log prior ratio."""
+    ratio = _prior_step(of, at, here, a, -1) + _prior_step(of, at, there, b, -1)
+    ratio += _prior_step(of, at, here, c, 1) + _prior_step(of, at, there, d, 1)
+    return ratio
+
+
+@lean_kernel
+def _trade_back(at: Any, here: Any, there: Any, a: Any, b: Any, c: Any, d: Any) -> None:
+    at.x[here, a] += 1
+    at.x[there, b] += 1
+    at.x[here, c] -= 1
+    at.x[there, d] -= 1
+
+
+@lean_kernel
 def _swap(rng: Any, of: Any, at: Any, one: Any, two: Any) -> bool:
-    """Let two people of different places change classes: rows of both places stay."""
-    here, there = of.slot_place[one], of.slot_place[two]
+    """Let two people of different parts change classes: rows of both places stay."""
+    here, there = of.part_of[one], of.part_of[two]
     old, new = at.who[one], at.who[two]
     if old == new:
         return True
+    if of.mass[of.law[here], new] == 0.0 or of.mass[of.law[there], old] == 0.0:
+        return False
     change = 0.0
     for level in range(of.base.shape[0]):
         if of.base[level, here] != of.base[level, there]:
             change += _turn(of, at, level, here, old, new)
             change += _turn(of, at, level, there, new, old)
-    ratio = _prior_step(of, at, here, old, -1) + _prior_step(of, at, here, new, 1)
-    ratio += _prior_step(of, at, there, new, -1) + _prior_step(of, at, there, old, 1)
+    ratio = _trade_prior(of, at, here, there, old, new, new, old)
     if ratio + change < 0.0 and rng.random() >= math.exp(ratio + change):
-        at.x[here, old] += 1
-        at.x[here, new] -= 1
-        at.x[there, new] += 1
-        at.x[there, old] -= 1
+        _trade_back(at, here, there, old, new, new, old)
         return False
     for level in range(of.base.shape[0]):
         if of.base[level, here] != of.base[level, there]:
-            _apply(of, at, level, here, old, -1)
-            _apply(of, at, level, here, new, 1)
-            _apply(of, at, level, there, new, -1)
-            _apply(of, at, level, there, old, 1)
+            _turned(of, at, level, here, old, new)
+            _turned(of, at, level, there, new, old)
     at.who[one], at.who[two] = new, old
     at.density[0] += change
     return True
 
 
-@kernel
+@lean_kernel
 def _exchange(rng: Any, of: Any, at: Any, one: Any, two: Any) -> bool:
     """Let two people of one place change the values of some attributes: one-way sums stay."""
-    place = of.slot_place[one]
+    here, there = of.part_of[one], of.part_of[two]
     a, b = at.who[one], at.who[two]
     new_a, new_b = a, b
     for m in range(of.bins.size):
@@ -303,36 +340,61 @@ def _exchange(rng: Any, of: Any, at: Any, one: Any, two: Any) -> bool:
             digit_a, digit_b = a // of.stride[m] % of.bins[m], b // of.stride[m] % of.bins[m]
             new_a += (digit_b - digit_a) * of.stride[m]
             new_b += (digit_a - digit_b) * of.stride[m]
-    if new_a in (a, b):
+    if new_a == a or (new_a == b and here == there):
         return True
-    if of.mass[new_a] == 0.0 or of.mass[new_b] == 0.0:
+    if of.mass[of.law[here], new_a] == 0.0 or of.mass[of.law[there], new_b] == 0.0:
         return False
-    ratio = _prior_step(of, at, place, a, -1) + _prior_step(of, at, place, b, -1)
-    ratio += _prior_step(of, at, place, new_a, 1) + _prior_step(of, at, place, new_b, 1)
+    ratio = _trade_prior(of, at, here, there, a, b, new_a, new_b)
     change = 0.0
     for level in range(of.base.shape[0]):
-        change += _part(of, at, level, place, a, -1) + _part(of, at, level, place, new_a, 1)
-        change += _part(of, at, level, place, b, -1) + _part(of, at, level, place, new_b, 1)
+        change += _add(of, at, level, here, a, -1) + _add(of, at, level, here, new_a, 1)
+        change += _add(of, at, level, here, b, -1) + _add(of, at, level, here, new_b, 1)
     if ratio + change < 0.0 and rng.random() >= math.exp(ratio + change):
         for level in range(of.base.shape[0]):
-            _apply(of, at, level, place, a, 1)
-            _apply(of, at, level, place, new_a, -1)
-            _apply(of, at, level, place, b, 1)
-            _apply(of, at, level, place, new_b, -1)
-        at.x[place, a] += 1
-        at.x[place, b] += 1
-        at.x[place, new_a] -= 1
-        at.x[place, new_b] -= 1
+            _apply(of, at, level, here, a, 1)
+            _apply(of, at, level, here, new_a, -1)
+            _apply(of, at, level, here, b, 1)
+            _apply(of, at, level, here, new_b, -1)
+        _trade_back(at, here, there, a, b, new_a, new_b)
         return False
     at.who[one], at.who[two] = new_a, new_b
     at.density[0] += change
     return True
 
 
-@kernel
+@lean_kernel
+def _somebody(rng: Any, of: Any, at: Any) -> Any:
+    """Return the slot of a random person, or -1 if several tries found empty ones only."""
+    for _ in range(_TRIES):
+        slot = np.int64(rng.random() * of.part_of.size)
+        part = of.part_of[slot]
+        if slot - of.first[part] < at.people[part]:
+            return slot
+    return np.int64(-1)
+
+
+@lean_kernel
+def _of_two(rng: Any, of: Any, at: Any, kind: Any) -> bool:
+    """Make a proposal that changes nobody's coming or going; everybody is as likely to be asked."""
+    one = _somebody(rng, of, at)
+    if one < 0:
+        return False
+    if kind == REDRAW:
+        return _redraw(rng, of, at, one)
+    part = of.part_of[one]
+    if kind == EXCHANGE:  # with another person of the place
+        rest = of.rest[part]
+        n = of.first[rest] - of.home[part] + at.people[rest]
+        two = of.home[part] + np.int64(rng.random() * n)
+        return two != one and _exchange(rng, of, at, one, two)
+    two = _somebody(rng, of, at)
+    return two >= 0 and of.part_of[two] != part and _swap(rng, of, at, one, two)
+
+
+@lean_kernel
 def go(rng: Any, of: Model, at: State, proposals: int) -> None:
     """Make so many proposals."""
-    slots = of.slot_place.size
+    slots = of.part_of.size
     if slots == 0:
         return
     for _ in range(proposals):
@@ -340,26 +402,20 @@ def go(rng: Any, of: Model, at: State, proposals: int) -> None:
         kind = 0
         while u >= of.chance[kind]:
             kind += 1
-        one = np.int64(rng.random() * slots)
-        place = of.slot_place[one]
-        taken = one - of.first[place] < at.people[place]
         accepted = False
-        if kind == REDRAW:
-            if taken:
-                accepted = _redraw(rng, of, at, one)
-        elif kind == BIRTH:
-            accepted = _death(rng, of, at, one) if taken else _birth(rng, of, at, place)
-        elif taken:
-            if kind == EXCHANGE:  # with another person of the place
-                n = at.people[place]
-                two = of.first[place] + np.int64(rng.random() * n)
-                if two != one:
-                    accepted = _exchange(rng, of, at, one, two)
-            else:
+        if kind in (MOVE, BIRTH):  # into a slot or out of it, all as likely
+            one = np.int64(rng.random() * slots)
+            part = of.part_of[one]
+            taken = one - of.first[part] < at.people[part]
+            if kind == BIRTH:
+                if of.open[part]:
+                    accepted = _death(rng, of, at, one) if taken else _birth(rng, of, at, part)
+            elif taken:
                 two = np.int64(rng.random() * slots)
-                to = of.slot_place[two]
-                both = two - of.first[to] < at.people[to]
-                if to != place and both == (kind == SWAP):
-                    accepted = _swap(rng, of, at, one, two) if both else _move(rng, of, at, one, to)
+                to = of.part_of[two]
+                if to != part and two - of.first[to] >= at.people[to]:
+                    accepted = _move(rng, of, at, one, to)
+        else:
+            accepted = _of_two(rng, of, at, kind)
         at.tally[kind, 0] += 1
         at.tally[kind, 1] += accepted

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +15,15 @@ from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.inference.microdata.system import MAX_SUM, TAIL, MicrodataSystem, Rows
 from bayesrisk.release import NoiseSpec, RoundingSpec
 
-__all__ = ["SmallSystem", "log_prior", "presolve"]
+__all__ = ["SmallSystem", "TooLargeError", "log_prior", "presolve"]
 
 _DENOMINATORS = 12
 _NO_BOUND = np.iinfo(np.int64).max
+_MAX_ENTRIES = 2**26  # of rows by groups, written out: half a GiB
+
+
+class TooLargeError(ArgumentError):
+    """A place has too many counts for the engines that solve its system."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +76,15 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
     DataError
         If the prior forbids what was released, or rows contradict each other.
     """
-    prior, n_places = system.prior, len(system.places)
-    shares = system.classes.mass(prior.shares)
-    mass = np.tile(shares * (prior.concentration or 1.0), n_places)
+    prior = system.prior
+    mass = _mass(system)
     rows = _all_rows(system)
-    zero = rows.hard & (rows.given == 0)
+    for bad in np.flatnonzero(rows.hard & (rows.given < rows.known)):
+        raise DataError(
+            f"release contradicts what is known: {rows.names[bad]} is {rows.given[bad]}, and "
+            f"{rows.known[bad]} are known"
+        )
+    zero = rows.hard & (rows.given == rows.known)
     alive = mass > 0.0
     alive[np.unique(rows.matrix[np.flatnonzero(zero), :].indices)] = False
     both = sp.csr_array(sp.vstack([rows.matrix, asked], format="csr"))
@@ -86,31 +94,36 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
     weight[alive] = mass[alive] / total[group[alive]]
     rows.matrix = sp.csr_array(sp.csc_array(rows.matrix)[:, first])
     rows = rows.keep(np.flatnonzero(~zero))
-    rows, constant = _without_implied(rows, prior, n_places)
+    rows, constant = _without_implied(rows, prior)
     bounds = _bounds(rows, prior)
     top = _tops(rows, bounds, first.size)
     soft = []
     for r in range(len(rows.laws)):
         part = slice(rows.matrix.indptr[r], rows.matrix.indptr[r + 1])
-        most = sum(
-            int(c) * int(top[g])
-            for c, g in zip(rows.matrix.data[part], rows.matrix.indices[part], strict=True)
-        )
+        reach = int(np.sum(rows.matrix.data[part] * top[rows.matrix.indices[part]]))
         if rows.hard[r]:
             soft.append(np.zeros(0))
-            if most < rows.given[r]:
+            if reach < rows.given[r] - rows.known[r]:
                 raise DataError(
                     f"release contradicts itself or the prior: {rows.names[r]} is "
-                    f"{rows.given[r]}, and other counts leave at most {most}"
+                    f"{rows.given[r]}, and other counts leave at most {reach + rows.known[r]}"
                 )
             continue
-        soft.append(_log_weights(rows, r, min(most, int(bounds[r])), prior))
+        soft.append(_log_weights(rows, r, min(reach, int(bounds[r])), prior))
     priors = tuple(
         log_prior(m, int(t), dirichlet=prior.concentration is not None)
         for m, t in zip(total, top, strict=True)
     )
     small = SmallSystem(
-        group, weight, rows.matrix, rows.hard, rows.given, tuple(soft), priors, total, constant
+        group,
+        weight,
+        rows.matrix,
+        rows.hard,
+        rows.given - rows.known,
+        tuple(soft),
+        priors,
+        total,
+        constant,
     )
     return small, sp.csr_array(sp.csc_array(asked)[:, first].astype(np.int64))
 
@@ -122,20 +135,53 @@ def log_prior(mass: float, top: int, *, dirichlet: bool) -> FloatArray:
     return np.concatenate([[0.0], np.cumsum(step - np.log1p(j))])
 
 
+def _mass(system: MicrodataSystem) -> FloatArray:
+    """Return the share, or Dirichlet parameter, of every unknown."""
+    prior, n_places = system.prior, len(system.places)
+    shares = system.classes.mass(prior.shares)
+    mass = np.tile(shares * (prior.concentration or 1.0), n_places)
+    if prior.concentration is not None:  # known people of a place say what others are like
+        mass += system.known.settled.toarray().ravel() * (mass > 0.0)
+    return np.concatenate([mass, *(group.mass for group in system.known.partly)])
+
+
 def _all_rows(system: MicrodataSystem) -> Rows:
-    """Return the rows of the system, and one for the number of records of every place."""
-    n_places, n_classes = len(system.places), system.classes.size
+    """Return the rows of the system, of what is known, and of the people of every place."""
+    n_places, n_classes, known = len(system.places), system.classes.size, system.known
     told = system.rows()
+    settled = np.asarray(known.settled.sum(axis=1), np.int64).ravel()
+    # The number of others: its law is that of all records, less those that are known.
     ones = sp.kron(
         sp.eye_array(n_places, dtype=np.int64), np.ones((1, n_classes), np.int64), format="csr"
     )
+    ones = sp.hstack([ones, sp.csr_array((n_places, system.size - system.cells))], format="csr")
+    parts, start = [], system.cells
+    for group in known.partly:
+        parts.append(_ones(np.arange(start, start + group.classes.size), system.size))
+        start += group.classes.size
+    among = [_ones(g.place * n_classes + g.classes, system.cells) for g in known.exactly]
+    sums = sp.csr_array(sp.vstack(among, format="csr")) if among else None
+    extra = [*parts] + ([system.over_unknowns(sums)] if sums is not None else [])
+    constant = system.settled(sums) if sums is not None else np.zeros(0, np.int64)
+    counts = [g.count for g in (*known.partly, *known.exactly)]
     return Rows(
-        sp.csr_array(sp.vstack([told.matrix, ones], format="csr"), dtype=np.int64),
-        np.concatenate([told.hard, np.zeros(n_places, np.bool_)]),
-        np.concatenate([told.given, np.zeros(n_places, np.int64)]),
-        np.concatenate([told.known, np.zeros(n_places, np.int64)]),
-        [*told.laws, *[None] * n_places],
-        [*told.names, *(f"number of records of {p}" for p in system.places)],
+        sp.csr_array(sp.vstack([told.matrix, ones, *extra], format="csr"), dtype=np.int64),
+        np.concatenate([told.hard, np.zeros(n_places, np.bool_), np.ones(len(counts), np.bool_)]),
+        np.concatenate([told.given, settled, np.array(counts, np.int64)]),
+        np.concatenate([told.known, known.people, np.zeros(len(parts), np.int64), constant]),
+        [*told.laws, *[None] * (n_places + len(counts))],
+        [
+            *told.names,
+            *(f"number of records of {p}" for p in system.places),
+            *(f"number of {g.name}" for g in (*known.partly, *known.exactly)),
+        ],
+    )
+
+
+def _ones(columns: IntArray, width: int) -> sp.csr_array:
+    """Return a row that counts some of the unknowns."""
+    return sp.csr_array(
+        (np.ones(columns.size, np.int64), columns, np.array([0, columns.size])), shape=(1, width)
     )
 
 
@@ -156,8 +202,13 @@ def _equal_columns(matrix: sp.csr_array, alive: NDArray[np.bool_]) -> tuple[IntA
     return group, np.array(first, np.int64)
 
 
-def _without_implied(rows: Rows, prior: RecordPrior, n_places: int) -> tuple[Rows, float]:
+def _without_implied(rows: Rows, prior: RecordPrior) -> tuple[Rows, float]:
     """Remove rows whose sum the hard rows fix, and return the log weight of those sums."""
+    if np.prod(rows.matrix.shape, dtype=float) > _MAX_ENTRIES:
+        raise TooLargeError(
+            f"place must have at most {_MAX_ENTRIES} pairs of a published count and a kind of "
+            f"record, got {rows.matrix.shape[0]} * {rows.matrix.shape[1]}"
+        )
     dense = rows.matrix.toarray()
     sizes = np.diff(rows.matrix.indptr)
     order = np.lexsort((sizes, ~rows.hard))
@@ -168,25 +219,26 @@ def _without_implied(rows: Rows, prior: RecordPrior, n_places: int) -> tuple[Row
         if fixed is None:
             kept.append(r)
             if rows.hard[r]:
-                span.add(dense[r], int(rows.given[r]))
+                span.add(dense[r], int(rows.given[r] - rows.known[r]))
             continue
         total, scale = fixed
+        found = total / scale + int(rows.known[r])
         if total % scale or total < 0:
             raise DataError(
-                f"release contradicts itself: other counts make {rows.names[r]} {total / scale:g}"
+                f"release contradicts itself: other counts make {rows.names[r]} {found:g}"
             )
         if rows.hard[r]:
-            if total != scale * int(rows.given[r]):
+            if total != scale * int(rows.given[r] - rows.known[r]):
                 raise DataError(
                     f"release contradicts itself or the prior: {rows.names[r]} is "
-                    f"{rows.given[r]}, and other counts make it {total // scale}"
+                    f"{rows.given[r]}, and other counts make it {found:.0f}"
                 )
             continue
         value = float(_log_weight(rows, r, np.array([total // scale]), prior)[0])
         if value == -np.inf:
             raise DataError(
                 f"release contradicts itself or the prior: {rows.names[r]} cannot be "
-                f"{total // scale}, as other counts say"
+                f"{found:.0f}, as other counts say"
             )
         constant += value
     return rows.keep(np.array(sorted(kept), np.int64)), constant
@@ -239,6 +291,8 @@ def _bounds(rows: Rows, prior: RecordPrior) -> IntArray:
                 found[r] = int(np.flatnonzero(size)[-1])
         elif isinstance(law, RoundingSpec):
             found[r] = rows.given[r] + law.base
+    limited = found < _NO_BOUND
+    found[limited] -= rows.known[limited]
     return found
 
 
@@ -251,6 +305,7 @@ def _tops(rows: Rows, bounds: IntArray, n_groups: int) -> IntArray:
         for r, law in enumerate(rows.laws):
             if isinstance(law, NoiseSpec):
                 noisy[r] = max(0, int(rows.given[r])) + int(law.to_law().isf(TAIL))
+                noisy[r] -= rows.known[r]
         weak = top == _NO_BOUND
         limit = top.copy()
         _lower(limit, rows.matrix, noisy)
@@ -282,39 +337,30 @@ def _log_weight(rows: Rows, r: int, sums: IntArray, prior: RecordPrior) -> Float
     """Return the log weight of sums of a soft row."""
     law = rows.laws[r]
     if law is None:
-        return log_size(sums, prior)
+        return log_size(sums, prior, int(rows.known[r]), int(rows.given[r]))
+    sums = sums + rows.known[r]
     if isinstance(law, NoiseSpec):
         return np.asarray(law.to_law().logpmf(int(rows.given[r]) - sums), dtype=float)
-    known = int(rows.known[r])
-    found = law.probability(int(rows.given[r]) + known, sums + known)
+    found = law.probability(int(rows.given[r]), sums)
     with np.errstate(divide="ignore"):
         weights: FloatArray = np.log(np.asarray(found, dtype=float))
     return weights
 
 
-def log_size(n: IntArray, prior: RecordPrior) -> FloatArray:
-    """Return log of P(n) n!, times Gamma(A) / Gamma(A + n) where the shares are unknown."""
+def log_size(u: IntArray, prior: RecordPrior, known: int = 0, settled: int = 0) -> FloatArray:
+    """Return log of P(n) u!, with n = u + known, times Gamma(A) / Gamma(A + u) for unknown shares.
+
+    A is the concentration and the number of known people whose class is known.
+    """
     size, a = prior.size, prior.concentration
-    value: FloatArray = np.asarray(gammaln(n + 1.0), dtype=float)
+    value: FloatArray = np.asarray(gammaln(u + 1.0), dtype=float)
     if a is not None:
-        steps = np.concatenate([[0.0], np.cumsum(np.log(a + np.arange(int(n.max()))))])
-        value = value - steps[n]
+        steps = np.concatenate([[0.0], np.cumsum(np.log(a + settled + np.arange(int(u.max()))))])
+        value = value - steps[u]
     if size is not None:
+        n = u + known
         with np.errstate(divide="ignore"):
             value = value + np.where(
                 n < size.size, np.log(size[np.minimum(n, size.size - 1)]), -np.inf
             )
     return value
-
-
-def columns_of(matrix: sp.csr_array) -> Sequence[tuple[IntArray, IntArray]]:
-    """Return the rows and coefficients of every column."""
-    columns = sp.csc_array(matrix)
-    columns.sort_indices()
-    return [
-        (
-            columns.indices[columns.indptr[c] : columns.indptr[c + 1]].astype(np.int64),
-            columns.data[columns.indptr[c] : columns.indptr[c + 1]].astype(np.int64),
-        )
-        for c in range(columns.shape[1])
-    ]

@@ -13,7 +13,7 @@ from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.microdata import _people, _people_kernels
 from bayesrisk.inference.microdata._exact import TooManyPointsError, weigh
-from bayesrisk.inference.microdata._lattice_chain import LatticeChain
+from bayesrisk.inference.microdata._lattice import LatticeChain
 from bayesrisk.inference.microdata._presolve import SmallSystem, presolve
 from bayesrisk.inference.microdata.system import MicrodataSystem
 from bayesrisk.inference.sampling.arviz_io import chain_numbers
@@ -102,11 +102,9 @@ def record_law(
     """
     people = _people.suits(system)
     if not people or _one_record(system):
-        numbers = sp.kron(
-            sp.eye_array(len(system.places), dtype=np.int64),
-            np.ones((1, system.classes.size), np.int64),
-        )
-        small, numbers = presolve(system, sp.csr_array(numbers))
+        one = np.ones((1, system.classes.size), np.int64)
+        places = sp.eye_array(len(system.places), dtype=np.int64)
+        small, numbers = presolve(system, sp.csr_array(sp.kron(places, one)))
         found = _exact(small, numbers, max_points)
         if found is not None:
             return found
@@ -160,22 +158,27 @@ def _people_steps(system: MicrodataSystem, generators: Sequence[np.random.Genera
 
 
 def _lattice_step(of: LatticeChain, chain: int, own: np.random.Generator) -> Step:
-    watch_size = of.basis.shape[1]
-    identity = sp.csr_array(sp.eye_array(watch_size, dtype=np.int64))
-    log: list[float] = []
-
-    class Note:
-        def note(self, chain: int, x: IntArray, density: float) -> None:
-            log.append(density)
-
-    go = of.step(chain, own, identity, Note())
+    identity = sp.csr_array(sp.eye_array(of.starts[0].size, dtype=np.int64))
+    log = _Densities()
+    go = of.step(chain, own, identity, log)
 
     def step(out: IntArray, density: FloatArray) -> None:
-        log.clear()
+        log.seen.clear()
         go(0, out)
-        density[:] = log
+        density[:] = log.seen
 
     return step
+
+
+class _Densities:
+    """The log densities of the states that a chain went through."""
+
+    def __init__(self) -> None:
+        self.seen: list[float] = []
+
+    def note(self, chain: int, x: IntArray, density: float) -> None:
+        """Note a state."""
+        self.seen.append(density)
 
 
 def _sampled(

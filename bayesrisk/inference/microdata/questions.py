@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from bayesrisk import _validation as check
-from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.inference.microdata.system import Classes
+from bayesrisk.inference.microdata.classes import Condition, codes_of, condition_factors
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Table
 
 __all__ = ["RecordQuestion"]
-
-#: Codes of each attribute that a record may have; an attribute that is not named does not matter.
-Condition = Mapping[str, Iterable[int]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +20,8 @@ class RecordQuestion:
     - ``among``: is the target, known to be one of the records that fulfil ``among``, one of those
       that fulfil ``where`` too?  With X the number of records that fulfil both, and G that of
       ``among``, the answer is E[X] / E[G]: a place with more of these records is the more probably
-      the target's.  Where the release says how large G is, that is E[X / G].
+      the target's.  Where the release says how large G is, that is E[X / G].  Records that are
+      known in full (:class:`KnownRecords`) are somebody else's, and not counted.
     - ``at_least`` m: are there m or more records that fulfil ``where``?
     - neither: how many are there?  The answer is the expected number.
 
@@ -55,13 +49,7 @@ class RecordQuestion:
         for field in ("where", "among"):
             given = getattr(self, field)
             if given is not None:
-                codes = {
-                    check.text(a, field): tuple(
-                        check.integer(v, f"{field}[{a!r}]") for v in check.items(values, field)
-                    )
-                    for a, values in check.mapping(given, field).items()
-                }
-                object.__setattr__(self, field, codes)
+                object.__setattr__(self, field, codes_of(given, field))
         if self.at_least is not None:
             if self.among is not None:
                 raise ArgumentError("at_least must not be given together with among")
@@ -82,40 +70,9 @@ class RecordQuestion:
         """Return the conditions as tables of one cell, so that classes tell them apart."""
         conditions = [self.where] if self.among is None else [self.where, self.among]
         return [
-            Table("condition", ("fulfilled",), _factors(condition, schema))
+            Table("condition", ("fulfilled",), condition_factors(condition, schema))
             for condition in conditions
         ]
-
-
-def of_classes(condition: Condition, classes: Classes) -> IntArray:
-    """Return for each class whether its records fulfil a condition that it tells apart."""
-    factors = _factors(condition, classes.schema)
-    found = np.ones(1, np.int64)
-    for name in classes.schema.names:
-        first = np.unique(classes.bins[name], return_index=True)[1]
-        part = factors[name][0][first] if name in factors else np.ones(first.size, np.int64)
-        found = np.multiply.outer(found, part).ravel()
-    return found
-
-
-def share(weights: IntArray, mass: FloatArray) -> float:
-    """Return the prior share of the records that fulfil a condition."""
-    return float(weights @ mass / mass.sum())
-
-
-def _factors(condition: Condition, schema: Schema) -> dict[str, IntArray]:
-    factors = {}
-    for name, codes in condition.items():
-        attribute = schema.attribute(name)
-        for code in codes:
-            if not attribute.first <= code <= attribute.last:
-                raise ArgumentError(
-                    f"{name} must be from {attribute.first} to {attribute.last}, got {code}"
-                )
-        row = np.zeros((1, attribute.size), np.int64)
-        row[0, np.array(codes, np.int64) - attribute.first] = 1
-        factors[name] = row
-    return factors
 
 
 def _told(condition: Condition) -> str:

@@ -8,7 +8,7 @@ a weighted sum of unknowns.  A row is *hard* where the release states the sum, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -17,14 +17,15 @@ import scipy.sparse as sp
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
-from bayesrisk._types import FloatArray, IntArray, TextArray
+from bayesrisk._types import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.inference.microdata.classes import Classes, classes_of
+from bayesrisk.inference.microdata.knowledge import Knowledge, KnownRecords, knowledge_of
 from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.release import Likelihood, Release
-from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Table, Workload
 
-__all__ = ["Classes", "Layer", "MicrodataSystem", "Rows", "classes_of", "system_of"]
+__all__ = ["Layer", "MicrodataSystem", "Rows", "system_of"]
 
 #: Most unknowns, and most values of a sum whose weights are kept.
 MAX_UNKNOWNS = 2**22
@@ -32,75 +33,6 @@ MAX_SUM = 2**24
 # A noisy total is taken to be right up to errors of this probability, where nothing else bounds
 # the number of records.
 TAIL = 1e-15
-
-
-@dataclass(frozen=True, eq=False)
-class Classes:
-    """Cells of a schema that no published cell tells apart.
-
-    Attributes
-    ----------
-    schema : Schema
-        What the records are.
-    bins : mapping of str to ndarray
-        For each attribute the bin of every code, numbered from 0.
-    """
-
-    schema: Schema
-    bins: Mapping[str, IntArray]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of bins of each attribute."""
-        return tuple(int(self.bins[name].max()) + 1 for name in self.schema.names)
-
-    @property
-    def size(self) -> int:
-        """Number of classes."""
-        return int(np.prod(self.shape))
-
-    def representatives(self) -> IntArray:
-        """Return a cell of the schema in each class."""
-        first = [np.unique(self.bins[name], return_index=True)[1] for name in self.schema.names]
-        grid = np.meshgrid(*first, indexing="ij")
-        cells = np.zeros(self.size, np.int64)
-        for part, size in zip(grid, self.schema.shape, strict=True):
-            cells = cells * size + part.ravel()
-        return cells
-
-    def of_cells(self, cells: IntArray) -> IntArray:
-        """Return the class of cells of the schema."""
-        index = self.schema.indices(cells)
-        found = np.zeros(cells.shape, np.int64)
-        for name, size in zip(self.schema.names, self.shape, strict=True):
-            found = found * size + self.bins[name][index[name]]
-        return found
-
-    def mass(self, values: FloatArray | None) -> FloatArray:
-        """Return the sum of the values of the cells of each class; of equal shares without any."""
-        if values is None:
-            mass = np.ones(1)
-            for name in self.schema.names:
-                part = np.bincount(self.bins[name]) / self.bins[name].size
-                mass = np.multiply.outer(mass, part).ravel()
-            return mass
-        table = values.reshape(self.schema.shape)
-        for axis, name in enumerate(self.schema.names):
-            order = np.argsort(self.bins[name], kind="stable")
-            starts = np.searchsorted(self.bins[name][order], np.arange(self.shape[axis]))
-            table = np.add.reduceat(np.take(table, order, axis), starts, axis)
-        return np.ascontiguousarray(table.ravel())
-
-
-def classes_of(schema: Schema, tables: list[Table]) -> Classes:
-    """Return the coarsest classes on which every cell of the tables is constant."""
-    bins = {}
-    for attribute in schema.attributes:
-        used = [t.factors[attribute.name] for t in tables if attribute.name in t.factors]
-        columns = np.concatenate([*used, np.ones((1, attribute.size), np.int64)])
-        _, first, label = np.unique(columns, axis=1, return_index=True, return_inverse=True)
-        bins[attribute.name] = np.argsort(np.argsort(first))[label.ravel()].astype(np.int64)
-    return Classes(schema, bins)
 
 
 @dataclass(frozen=True)
@@ -118,9 +50,9 @@ class Layer:
     weights : scipy.sparse.csr_array of int64, shape (cells, classes)
         Weight of a record of a class in every published cell.
     given : ndarray of int64, shape (places, cells)
-        Published counts, less those of known records.
-    known : ndarray of int64, shape (places, cells)
-        Counts of known records: what rounding does depends on the whole count.
+        Published counts, less what was taken off.
+    off : ndarray of int64, shape (places, cells)
+        Counts of records that were taken off (:meth:`MicrodataSystem.less`).
     hidden : ndarray of bool, shape (places, cells)
         Cells that are withheld: nothing is known of them.
     likelihoods : tuple of Likelihood
@@ -134,7 +66,7 @@ class Layer:
     belongs: IntArray
     weights: sp.csr_array
     given: IntArray
-    known: IntArray
+    off: IntArray
     hidden: IntArray
     likelihoods: tuple[Likelihood, ...]
     names: tuple[tuple[str, str], ...]
@@ -149,7 +81,9 @@ class Layer:
 class MicrodataSystem:
     """What is unknown, and what is published about it.
 
-    Unknown ``p * classes.size + c`` is the number of records of class c in place p.
+    Unknown ``p * classes.size + c`` is the number of records of class c in place p, but for people
+    who are known.  After these stand the numbers of each class among the people of every group
+    that is known in part.
 
     Attributes
     ----------
@@ -161,17 +95,41 @@ class MicrodataSystem:
         Prior of each of these places.
     layers : tuple of Layer
         The published cells, level by level from the coarsest.
+    known : Knowledge
+        What is known beyond them.
     """
 
     classes: Classes
     places: TextArray
     prior: RecordPrior
     layers: tuple[Layer, ...]
+    known: Knowledge
+
+    @property
+    def cells(self) -> int:
+        """Number of classes in all places."""
+        return len(self.places) * self.classes.size
 
     @property
     def size(self) -> int:
         """Number of unknowns."""
-        return len(self.places) * self.classes.size
+        return self.cells + sum(group.classes.size for group in self.known.partly)
+
+    @property
+    def cell_of(self) -> IntArray:
+        """Place and class of every unknown, as ``p * classes.size + c``."""
+        parts = [g.place * self.classes.size + g.classes for g in self.known.partly]
+        return np.concatenate([np.arange(self.cells), *parts])
+
+    def over_unknowns(self, cells: sp.csr_array) -> sp.csr_array:
+        """Return functions of the counts of all classes as functions of the unknowns."""
+        if not self.known.partly:
+            return cells
+        return sp.csr_array(sp.csc_array(cells)[:, self.cell_of])
+
+    def settled(self, cells: sp.csr_array) -> IntArray:
+        """Return what known people of a known class add to functions of the counts."""
+        return np.asarray(cells @ self.known.settled.toarray().ravel(), np.int64)
 
     def less(self, place: int, records: IntArray) -> MicrodataSystem:
         """Return the system of the other records, some being known: their counts are taken off.
@@ -190,16 +148,16 @@ class MicrodataSystem:
         """
         layers = []
         for layer in self.layers:
-            given, known = layer.given.copy(), layer.known.copy()
+            given, off = layer.given.copy(), layer.off.copy()
             given[layer.belongs[place]] -= layer.weights @ records
-            known[layer.belongs[place]] += layer.weights @ records
+            off[layer.belongs[place]] += layer.weights @ records
             _check_true(given, layer)
-            layers.append(replace(layer, given=given, known=known))
+            layers.append(replace(layer, given=given, off=off))
         return replace(self, layers=tuple(layers))
 
     def rows(self) -> Rows:
         """Return every published cell as a row over the unknowns."""
-        matrices, hard, given, known, names = [], [], [], [], []
+        matrices, hard, given, off, names = [], [], [], [], []
         laws: list[Likelihood | None] = []
         for layer in self.layers:
             for i, geoid in enumerate(layer.geoids):
@@ -207,13 +165,20 @@ class MicrodataSystem:
                 told = np.flatnonzero(~layer.hidden[i])
                 matrices.append(sp.kron(member, layer.weights[told, :], format="csr"))
                 hard.append(layer.exact[told])
-                given.append(layer.given[i, told])
-                known.append(layer.known[i, told])
+                # What rounding does depends on the whole count.
+                given.append(layer.given[i, told] + layer.off[i, told])
+                off.append(layer.off[i, told])
                 laws += [layer.likelihoods[c] for c in told]
                 names += [" ".join((layer.level, str(geoid), *layer.names[c])) for c in told]
         matrix = sp.csr_array(sp.vstack(matrices, format="csr"), dtype=np.int64)
+        known = self.settled(matrix) + np.concatenate(off)
         return Rows(
-            matrix, np.concatenate(hard), np.concatenate(given), np.concatenate(known), laws, names
+            self.over_unknowns(matrix),
+            np.concatenate(hard),
+            np.concatenate(given),
+            known,
+            laws,
+            names,
         )
 
 
@@ -227,8 +192,10 @@ class Rows:
         Weight of a record in every row.
     hard : ndarray of bool
         Whether the sum is given.
-    given, known : ndarray of int64
-        The published count less that of known records, and the latter.
+    given : ndarray of int64
+        The published count.
+    known : ndarray of int64
+        What known people add to the sum of the unknowns.
     laws : list of Likelihood or None
         What it says about the sum; None for the number of records of a place, which has a prior.
     names : list of str
@@ -262,6 +229,7 @@ def system_of(
     prior: RecordPrior,
     finest: str | None = None,
     apart: Sequence[Table] = (),
+    known: Sequence[KnownRecords] = (),
 ) -> MicrodataSystem:
     """Return the system of a place: what its tables, and those of the places inside, say.
 
@@ -277,6 +245,8 @@ def system_of(
         Level of the finest places; by default the finest level that has a table.
     apart : sequence of Table
         Tables that are not published, whose cells the classes shall tell apart all the same.
+    known : sequence of KnownRecords
+        What is known beyond the release.
 
     Returns
     -------
@@ -311,6 +281,7 @@ def system_of(
     ]
     places = _inside(tables.geoids[bottom], place)
     shared = _Shared(workload)
+    apart = [*apart, *(t for item in known for t in item.tables(schema))]
     if apart:
         told = [t for other in levels for t in workload.at(other).values()]
         classes = classes_of(schema, [*told, *apart])
@@ -327,7 +298,8 @@ def system_of(
             _weights(workload, other, classes) if apart else _known_weights(shared, other, classes)
         )
         layers.append(_layer(release, other, place, places, weights))
-    return MicrodataSystem(classes, places, prior, tuple(layers))
+    knowledge = knowledge_of(known, classes, places.tolist(), prior)
+    return MicrodataSystem(classes, places, prior, tuple(layers), knowledge)
 
 
 @dataclass(frozen=True, eq=False)

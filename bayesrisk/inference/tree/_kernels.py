@@ -7,11 +7,12 @@ for every prior of the family (see ``LeafPrior``).
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesrisk._numba import kernel
+from bayesrisk._types import BoolArray, FloatArray, IntArray
 
 _LONGEST = 2**25  # entries of one leaf's window on either side of its start
 _WIDEST = -14.0  # log of a share above any that a window cuts off
@@ -295,24 +296,26 @@ def rough_moments(y: int, frac: float, lam: float, law: Any, theta: float) -> tu
     return start + first, max(second / mass - first * first, 0.0)
 
 
-@kernel
-def leaf_moments(
-    leaf_units: Any,
-    theta: Any,
-    y: Any,
-    frac: Any,
-    lam: Any,
-    law: Any,
-    bank: Any,
-    table: Any,
-    mean: Any,
-    var: Any,
-) -> bool:
-    """Fill the mean and variance of every leaf's tilted message; False where one has none.
+class Leaves(NamedTuple):
+    """What is known of the leaves' counts, apart from tilts; all but ``units`` go by unit.
 
     ``table[u]`` is (offset in the bank, lowest count, size); size 0 means a law of the family.
     """
-    for u in leaf_units:
+
+    units: IntArray
+    y: IntArray
+    frac: FloatArray
+    lam: FloatArray
+    law: FloatArray
+    bank: FloatArray
+    table: IntArray
+
+
+@kernel
+def leaf_moments(leaves: Leaves, theta: FloatArray, mean: FloatArray, var: FloatArray) -> bool:
+    """Fill the mean and variance of every leaf's tilted message; False where one has none."""
+    y, frac, lam, law, table = leaves.y, leaves.frac, leaves.lam, leaves.law, leaves.table
+    for u in leaves.units:
         if table[u, 2] == 0 and lam[u] == 0.0:
             mean[u], var[u] = free_moments(law[u], theta[u])
             if not mean[u] + var[u] < 1e200:
@@ -324,7 +327,7 @@ def leaf_moments(
                 return False
             continue
         out = np.empty(table[u, 2])
-        part = bank[table[u, 0] : table[u, 0] + table[u, 2]]
+        part = leaves.bank[table[u, 0] : table[u, 0] + table[u, 2]]
         low = table[u, 1]
         if not fill_leaf_table(y[u], frac[u], lam[u], part, low, theta[u], out):
             return False
@@ -337,47 +340,53 @@ def leaf_moments(
     return True
 
 
+class Releases(NamedTuple):
+    """The units with a release, and how they hang together.
+
+    ``owner`` is the nearest unit above with one, -1 for none.  ``bias`` is what the mean of a
+    unit's message exceeds the point that the bound of :func:`newton_direction` takes for it.
+    """
+
+    owner: IntArray
+    leaf: BoolArray
+    released: BoolArray
+    lam: FloatArray
+    centre: FloatArray
+    bias: FloatArray
+
+
 @kernel
 def newton_direction(
-    owner: Any,
-    leaf: Any,
-    lam: Any,
-    centre: Any,
-    tilt: Any,
-    mean: Any,
-    var: Any,
-    released: Any,
-    bias: Any,
-    step: Any,
+    of: Releases, tilt: FloatArray, mean: FloatArray, var: FloatArray, step: FloatArray
 ) -> float:
     """Fill ``step`` with Newton's step for the tilts, return its slope.
 
     The tilts minimise the sum over leaves of log sum(message) plus, for every unit with a
     release, the log of the largest value of its factor: a bound on the evidence, convex in the
-    tilts, whose curvature couples a unit with the next release above it only.  ``bias`` is what
-    the mean of a unit's message exceeds the point that this bound takes for it.
+    tilts, whose curvature couples a unit with the next release above it only.
     """
+    owner, released, lam = of.owner, of.released, of.lam
     grad = np.zeros(lam.size)
     curve = np.zeros(lam.size)
     pure = np.zeros(lam.size)
     for u in range(lam.size - 1, -1, -1):
         o = owner[u]
         above = tilt[o] if o >= 0 else 0.0
-        if leaf[u]:
+        if of.leaf[u]:
             if o >= 0:
                 grad[o] += mean[u]
                 pure[o] += mean[u]
                 curve[o] += var[u]
         elif released[u]:
             loose = 0.5 / lam[u]
-            count = centre[u] + (above - tilt[u]) * loose
+            count = of.centre[u] + (above - tilt[u]) * loose
             grad[u] -= count
             pure[u] -= count
             inner = curve[u]
             curve[u] = inner + loose
             if o >= 0:
-                grad[o] += count + bias[u] + loose * (grad[u] / curve[u])
-                pure[o] += count + bias[u]
+                grad[o] += count + of.bias[u] + loose * (grad[u] / curve[u])
+                pure[o] += count + of.bias[u]
                 curve[o] += loose * (inner / curve[u])
     slope = 0.0
     for u in range(lam.size):

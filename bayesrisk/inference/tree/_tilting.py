@@ -92,31 +92,20 @@ def _minimise(
     inner = np.flatnonzero(released)
     leaves = np.flatnonzero(plan.is_leaf)
     loose = 0.5 / lam[inner]
+    known = kernels.Leaves(leaves, plan.y, plan.frac, plan.lam, plan.law, plan.bank, plan.bank_of)
+    releases = kernels.Releases(owner, plan.is_leaf, released, lam, centre, bias)
 
     def above(values: FloatArray) -> FloatArray:
         return np.where(owner >= 0, values[owner], 0.0)
 
     def moments(point: FloatArray) -> tuple[bool, FloatArray, FloatArray]:
         mean, var = np.zeros(lam.size), np.zeros(lam.size)
-        ok = kernels.leaf_moments(
-            leaves,
-            above(point),
-            plan.y,
-            plan.frac,
-            plan.lam,
-            plan.law,
-            plan.bank,
-            plan.bank_of,
-            mean,
-            var,
-        )
+        ok = kernels.leaf_moments(known, above(point), mean, var)
         return bool(ok), mean, var
 
     ok, mean, var = moments(tilt)
     for _ in range(_MAX_STEPS if ok and inner.size else 0):
-        slope = kernels.newton_direction(
-            owner, plan.is_leaf, lam, centre, tilt, mean, var, released, bias, step
-        )
+        slope = kernels.newton_direction(releases, tilt, mean, var, step)
         if not slope < -0.5:  # half of it is what the bound could still gain, in nats
             break
         size, reached = 1.0, np.inf

@@ -5,6 +5,9 @@ partner costs a query of a few blocks and not a pass over the units.  Blocks tha
 passed over; when half of a tree's blocks have run out it is built again without them.
 """
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
@@ -22,8 +25,12 @@ class _Nearest:
     They do not depend on chance, so that many searches may share them.
     """
 
-    def __init__(self, blocks: IntArray, points: NDArray[np.float64]) -> None:
+    def __init__(
+        self, blocks: IntArray, points: NDArray[np.float64], ends: Sequence[int] = ()
+    ) -> None:
         self.blocks, self._points = blocks, points
+        #: Where the units of each block end, in the order of the blocks, and at first 0.
+        self.ends = ends
         self._tree = cKDTree(points[blocks])
         self._kept: dict[tuple[int, int], list[int]] = {}
 
@@ -123,13 +130,16 @@ class PartnerSearch:
         """Return a class, made when it is first needed."""
         if number not in self._classes:
             i = int(np.searchsorted(self._numbers, number))
-            units = self._order[self._starts[i] : self._starts[i + 1]]
-            blocks = np.array([self._block[u] for u in units.tolist()], dtype=np.int64)
-            distinct, at = np.unique(blocks, return_index=True)
-            members = [part.tolist() for part in np.split(units, at[1:])]
+            units = self._order[self._starts[i] : self._starts[i + 1]].tolist()
             if number not in self._nearest:
-                self._nearest[number] = _Nearest(distinct, self._points)
-            self._classes[number] = _Class(members, self._points, self._nearest[number])
+                blocks = np.array([self._block[u] for u in units], dtype=np.int64)
+                distinct, at = np.unique(blocks, return_index=True)
+                ends = [*at.tolist(), len(units)]
+                self._nearest[number] = _Nearest(distinct, self._points, ends)
+            nearest = self._nearest[number]
+            # Chance orders the units of a block, not the blocks.
+            members = [units[low:high] for low, high in pairwise(nearest.ends)]
+            self._classes[number] = _Class(members, self._points, nearest)
         return self._classes[number]
 
     def swap(self, unit: int) -> bool:

@@ -16,6 +16,7 @@ from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms.base import BaseMechanism, Protected
 from bayesrisk.mechanisms.swapping._pairs import PartnerSearch
+from bayesrisk.mechanisms.swapping._places import geography_of, moved, points
 from bayesrisk.mechanisms.swapping._risk_tiers import (
     TIERS,
     apportion,
@@ -23,11 +24,11 @@ from bayesrisk.mechanisms.swapping._risk_tiers import (
     parse_tiers,
     tiers_of,
 )
-from bayesrisk.mechanisms.swapping._units import Units, swap_units
+from bayesrisk.mechanisms.swapping._units import swap_units
 from bayesrisk.mechanisms.swapping.prepared import Plan, PreparedSwapping
 from bayesrisk.mechanisms.tabulation import true_tables
 from bayesrisk.release import MechanismSpec, TrueCounts
-from bayesrisk.tables import Geography, Microdata, Records, Table, Workload, as_microdata
+from bayesrisk.tables import Microdata, Records, Table, Workload, as_microdata
 
 __all__ = ["SwappedMicrodata", "Swapping"]
 
@@ -232,7 +233,7 @@ class Swapping(BaseMechanism):
 
     def _plan(self, data: Microdata) -> Plan:
         """Return the units and all of them that does not depend on chance."""
-        geography = _geography(data)
+        geography = geography_of(data)
         if geography.rank(self._unique_within) < geography.rank(self._within):
             raise ArgumentError(
                 f"unique_within must be {self._within!r} or finer, got {shown(self._unique_within)}"
@@ -253,7 +254,7 @@ class Swapping(BaseMechanism):
             frequency=_frequency(tracts[place], units.unique[eligible]) if some else eligible,
             block_persons=population.astype(np.int64)[place],
             group=region * (int(units.key.max()) + 1) + units.key[eligible] if some else eligible,
-            points=_points(units.places, data) if some else np.empty((0, 1)),
+            points=points(units.places, data) if some else np.empty((0, 1)),
         )
 
     def _partners(self, plan: Plan, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
@@ -274,7 +275,7 @@ class Swapping(BaseMechanism):
         sizes = np.bincount(tier[eligible], minlength=len(self._shares))
         rates = np.bincount(tier[eligible][done], minlength=len(sizes)) / np.maximum(sizes, 1)
         return SwappedMicrodata(
-            _moved(plan.data, plan.units, partner, self._unit),
+            moved(plan.data, plan.units, partner, self._unit),
             partner,
             tier,
             float(self._rate),
@@ -363,19 +364,6 @@ def _names(value: Sequence[str], name: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _geography(data: Microdata) -> Geography:
-    records = data.households if data.households is not None else data.persons
-    if records is None:
-        raise ArgumentError("microdata must hold persons or households")
-    geography = records.schema.geography
-    if not geography.widths[-1]:
-        raise ArgumentError(
-            f"geography of schema {records.schema.name!r} must have more than one place, between "
-            "which records are swapped, got none; rounding, suppression and noise need no places"
-        )
-    return geography
-
-
 def _position(codes: NDArray[Any]) -> IntArray:
     """Return the position of each code among the different ones."""
     at: IntArray = np.unique(codes, return_inverse=True)[1].astype(np.int64)
@@ -387,42 +375,3 @@ def _frequency(group: IntArray, value: IntArray) -> IntArray:
     joint = _position(group * (int(value.max()) + 1) + value)
     count: IntArray = np.bincount(joint)[joint].astype(np.int64)
     return count
-
-
-def _points(places: NDArray[np.str_], data: Microdata) -> NDArray[np.float64]:
-    """Return the coordinates of places; without any, their positions in sorted order."""
-    if data.blocks is None:
-        return np.arange(len(places), dtype=float)[:, None]
-    known = data.blocks.sort_values("block")
-    codes = known["block"].to_numpy(dtype=str)
-    at = np.minimum(np.searchsorted(codes, places), len(codes) - 1)
-    absent = np.flatnonzero(codes[at] != places)
-    if absent.size:
-        raise ArgumentError(
-            f"blocks must hold the coordinates of every place, "
-            f"got none for {shown(places[absent[0]])}"
-        )
-    return known[["x", "y"]].to_numpy(dtype=float)[at]
-
-
-def _moved(data: Microdata, units: Units, partner: IntArray, unit: str) -> Microdata:
-    """Return the microdata with every swapped unit at its partner's place."""
-    source = np.where(partner >= 0, partner, np.arange(len(partner)))
-    place = units.place[source]
-    persons, households = data.persons, data.households
-    if unit == "person" and persons is not None:
-        changed: dict[str, Any] = {persons.schema.geography.finest: units.places[place]}
-        if "household" in persons.columns:
-            changed["household"] = persons.table.column("household").take(source)
-        return replace(data, persons=persons.replace(**changed))
-    if households is not None:
-        finest = households.schema.geography.finest
-        households = households.replace(**{finest: units.places[place]})
-    if persons is not None and units.member is not None:
-        finest = persons.schema.geography.finest
-        own = persons.geoids
-        moves = units.member >= 0
-        moves[moves] = partner[units.member[moves]] >= 0
-        own[moves] = units.places[place[units.member[moves]]]
-        persons = persons.replace(**{finest: own})
-    return replace(data, persons=persons, households=households)

@@ -18,13 +18,23 @@ __all__ = ["NO_COUNT", "counts", "numbers", "reasons", "share_bounds", "texts"]
 NO_PLACE = "X"
 # Why a value is missing, by position: not at all, blank, no whole count, then the codes.
 NO_COUNT = 2
-_TEXT_OF_REASON = np.array([None, "blank", "no whole count", *known.REASONS.values()], dtype=object)
+_TEXT_OF_REASON = pa.array(
+    [None, "blank", "no whole count", *known.REASONS.values()], pa.large_string()
+)
 _CODES = pa.array([str(code) for code in known.REASONS])
+# Numbers as spreadsheets show them: $1,234.50, and shares such as 45%.
+_AMOUNT = r"^-?\$?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?$"
+_SHARE = r"^[0-9]+(?:\.[0-9]+)?%$"
 _BLANKS = pa.array(["", "NA", "."])
 
 
 def reasons(reason: NDArray[np.int8]) -> Any:
-    return pd.array(_TEXT_OF_REASON[reason], dtype="string")
+    return _as_text(_TEXT_OF_REASON.take(pa.array(reason)))
+
+
+def _as_text(values: pa.Array) -> Any:
+    """Return texts as pandas holds them, without an object for each."""
+    return pd.arrays.ArrowStringArray(pa.chunked_array([values.cast(pa.large_string())]))
 
 
 def texts(piece: Piece, usual: str, name: str, width: int) -> Any:
@@ -35,6 +45,8 @@ def texts(piece: Piece, usual: str, name: str, width: int) -> Any:
         missing = pc.or_(missing, pc.is_in(values, _CODES))
     digits = {"code": width, "sumlevel": 2, "stctytrt": 11}.get(usual)
     if digits is not None and len(values):
+        # What was once read as a number with a fraction.
+        values = pc.replace_substring_regex(values, r"^([0-9]+)\.0$", r"\1")
         good = pc.match_substring_regex(values, f"^[0-9]{{1,{digits}}}$")
         if usual == "code":
             place = pc.match_substring_regex(values, "^[0-9]*X+$")
@@ -47,7 +59,7 @@ def texts(piece: Piece, usual: str, name: str, width: int) -> Any:
         piece.check(name, pc.or_(good, missing).to_numpy(zero_copy_only=False), rule)
         values = pc.utf8_lpad(values, digits, "0")
     shown_values = pc.if_else(missing, pa.scalar(None, pa.string()), values)
-    return pd.array(shown_values.to_numpy(zero_copy_only=False), dtype="string")
+    return _as_text(shown_values)
 
 
 def numbers(
@@ -57,7 +69,7 @@ def numbers(
     column = one_array(piece.table.column(name))
     blank = pc.is_in(column, _BLANKS)
     hidden = blank.to_numpy(zero_copy_only=False)
-    values = _floats(pc.if_else(blank, pa.scalar(None, pa.string()), column))
+    values = _floats(pc.if_else(blank, pa.scalar(None, pa.string()), column), usual)
     piece.check(name, np.isfinite(values) | hidden, "a number")
     reason = hidden.astype(np.int8)
     if usual in ("latitude", "longitude"):  # negative numbers of their own
@@ -81,12 +93,15 @@ def _count_odd(odd: Counter[str], what: str, where: NDArray[np.bool_]) -> None:
         odd[what] += int(where.sum())
 
 
-def _floats(column: pa.Array) -> NDArray[np.float64]:
+def _floats(column: pa.Array, usual: str) -> NDArray[np.float64]:
     """Return texts as numbers, NaN where they are none."""
     try:
         found = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
-    except pa.ArrowInvalid:  # blanks around a number, or no number at all
-        series = pd.Series(column.to_pylist(), dtype=object)
+    except pa.ArrowInvalid:  # as spreadsheets show numbers, blanks around them, or no number at all
+        plain = pc.utf8_trim_whitespace(column)
+        shown_so = pc.match_substring_regex(plain, _SHARE if usual[:4] == "pct_" else _AMOUNT)
+        marks = pc.replace_substring_regex(plain, "[$,%]", "")
+        series = pd.Series(pc.if_else(shown_so, marks, plain).to_pylist(), dtype=object)
         found = pd.to_numeric(series, errors="coerce").to_numpy(dtype=float)
     return np.array(found, dtype=np.float64)
 

@@ -2,21 +2,24 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import all_of, shown
+from bayesrisk._files.text import header_fields, split_line
 from bayesrisk.exceptions import DataError, DataWarning
 from bayesrisk.readers.hud import _columns as known
 from bayesrisk.readers.hud import _values
-from bayesrisk.readers.text.columns import Piece, csv_pieces, header_of
-from bayesrisk.readers.text.source import Source, check_length, one_source
+from bayesrisk.readers.text.columns import Piece, blank_columns, csv_pieces, header_of
+from bayesrisk.readers.text.source import Source, check_length, first_lines, one_source
 from bayesrisk.readers.text.xlsx import sheet_rows
 
 __all__ = ["iter_hud", "read_hud"]
@@ -24,6 +27,7 @@ __all__ = ["iter_hud", "read_hud"]
 #: Most households of a place, of which shares are read.
 MAX_BASE = 10**12
 CHUNK = 2**15  # rows in memory at a time, where the caller does not say
+_ABOVE = 20  # rows among which the header is
 
 
 def iter_hud(path: str | Path, *, level: str, chunk: int = CHUNK) -> Iterator[pd.DataFrame]:
@@ -32,7 +36,9 @@ def iter_hud(path: str | Path, *, level: str, chunk: int = CHUNK) -> Iterator[pd
     Parameters
     ----------
     path : path-like
-        CSV file (also gzip or ZIP), or ``.xlsx``, whose first sheet is read.
+        CSV file (also gzip or ZIP), or ``.xlsx``, whose first sheet is read.  The header is the
+        first of 20 rows with a column ``code``: titles above it, and empty rows, are left out.
+        Numbers may be written as ``$1,234`` and shares as ``45%``.
     level : str
         ``"tract"``, ``"county"`` or ``"state"``: what the file's ``code`` is of, 11, 5 or 2
         digits, whose leading zeros are put back.
@@ -93,9 +99,12 @@ def iter_hud(path: str | Path, *, level: str, chunk: int = CHUNK) -> Iterator[pd
     if source.base.endswith(".xlsx"):
         pieces = _from_excel(source, rows)
     else:
-        header = header_of(source)
+        above, header, blank = _header(source)
         _names(header, source.name)
-        raw = csv_pieces(source, header, wanted=header, chunk=rows, text=pa.binary())
+        raw = csv_pieces(
+            source, header, wanted=header, chunk=rows, text=pa.binary(), header=False,
+            skip=above + 1, blank=blank,
+        )  # fmt: skip
         pieces = map(_decoded, raw)
     names: dict[str, str] = {}
     odd: Counter[str] = Counter()
@@ -103,7 +112,13 @@ def iter_hud(path: str | Path, *, level: str, chunk: int = CHUNK) -> Iterator[pd
         if not names:
             names = _names(piece.table.column_names, source.name)
             _warn_of_unknown(names, source.name)
-        yield _frame(piece, names, width, known.bases(names, source.base), odd)
+        yield _frame(
+            _without_empty_rows(piece, names["code"]),
+            names,
+            width,
+            known.bases(names, source.base),
+            odd,
+        )
     _warn_of_odd(odd, source.name)
 
 
@@ -150,18 +165,51 @@ def _bytes(frame: pd.DataFrame) -> int:
     return int(frame.memory_usage(deep=True).sum())
 
 
+def _is_header(fields: Sequence[str]) -> bool:
+    return "code" in map(known.usual_name, fields)
+
+
+def _header(source: Source) -> tuple[int, list[str], int]:
+    """Return how many lines stand above the header, its names, and how many more have no name.
+
+    It is the first line with a column ``code``: others are titles.  Where none is, it is the first.
+    """
+    first_lines(source, None)  # which refuses what is no text
+    with source.open() as stream:
+        lines = [line for line in (stream.readline() for _ in range(_ABOVE)) if line]
+    for place, line in enumerate(lines):
+        fields = split_line(line.decode("utf-8-sig", "replace").rstrip("\n"), source.name)
+        if _is_header(fields):
+            blank = blank_columns(line, source)
+            names = header_fields(line, source.name, errors="replace", without_blank=True)
+            return place, names, blank
+    return 0, header_of(source), 0
+
+
+def _without_empty_rows(piece: Piece, code: str) -> Piece:
+    """Leave out rows in which nothing stands, as spreadsheets have at their end."""
+    if not pc.any(pc.equal(piece.table.column(code), "")).as_py():
+        return piece
+    there = np.zeros(len(piece), dtype=bool)
+    for column in piece.table.columns:
+        there |= pc.not_equal(pc.utf8_trim_whitespace(column), "").to_numpy()
+    return piece.take(np.flatnonzero(there))
+
+
 def _from_excel(source: Source, chunk: int) -> Iterator[Piece]:
     """Yield the rows of the first sheet as text, as they stand in its cells."""
     if source.member is not None:
-        raise DataError(f"{source.name}: must not be in an archive")
+        raise DataError(f"{source.name}: must not be in an archive: unpack it")
     rows = sheet_rows(source)
-    header = next(rows, [])
+    first = list(islice(rows, _ABOVE))
+    above = next((i for i, row in enumerate(first) if _is_header(row)), 0)
+    header = first[above] if first else []
     while header and not header[-1]:
         header.pop()
     _names(header, source.name)
     start = 0
     held: list[list[str]] = []
-    for row in rows:
+    for row in chain(first[above + 1 :], rows):
         if len(row) > len(header) and any(row[len(header) :]):
             raise DataError(
                 f"{source.name}: row {start + len(held) + 1}: must have {len(header)} columns, got "

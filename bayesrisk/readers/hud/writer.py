@@ -31,6 +31,10 @@ def write_hud(frame: pd.DataFrame | Iterable[pd.DataFrame], path: str | Path) ->
     ------
     ArgumentError
         If the path does not end in ``.csv``, or there is no frame.
+    ArgumentTypeError
+        If a frame is none, or a column has no name.
+    DataError
+        If a column is missing or there twice, in any of the frames.
     OutputError
         If the file exists or cannot be written.
 
@@ -47,11 +51,13 @@ def write_hud(frame: pd.DataFrame | Iterable[pd.DataFrame], path: str | Path) ->
     if check.path(path, "path").suffix.lower() != ".csv":
         raise ArgumentError(f"path must end in .csv, got {shown(str(path))}")
     frames = [frame] if isinstance(frame, pd.DataFrame) else check.items(frame, "frame")
-    for piece in frames:
-        check.frame(piece, "frame")
     if not frames:
         raise ArgumentError("frame must be at least one data frame, got none")
-    names = [name for name in frames[0].columns if not known.is_derived(name)]
+    held = [check.text(name, "frame: a column") for name in check.frame(frames[0], "frame")]
+    names = [name for name in held if not known.is_derived(name)]
+    reasons = [f"{name}_reason" for name in names if not known.is_text(name)]
+    for piece in frames:
+        check.frame(piece, "frame", (*names, *reasons))
     tables = (pa.table({n: _shown(piece, n) for n in names}) for piece in frames)
     write_table(path, names, tables, quotes=True)
 

@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from bayesrisk._files.parquet import check_kinds, is_text, plain_kind
 from bayesrisk._files.parquet import opened as parquet_file
-from bayesrisk._files.parquet_footer import check_lists
+from bayesrisk._files.parquet_footer import check_lists, check_pages
 from bayesrisk._files.parse import shown
 from bayesrisk._validation import MAX_COUNT
 from bayesrisk.exceptions import DataError
@@ -126,7 +126,9 @@ def batches(
         if lists := [name for name in columns if name in _LISTS]:
             check_lists(file, lists)
         sizes = [source.metadata.row_group(i).num_rows for i in range(source.num_row_groups)]
-        for groups in _runs(_groups(source, within)):
+        found = _groups(source, within)
+        check_pages(file, columns, found)
+        for groups in _runs(found):
             start = sum(sizes[: groups[0]])
             for batch in source.iter_batches(
                 rows, row_groups=groups, columns=list(columns), use_threads=False

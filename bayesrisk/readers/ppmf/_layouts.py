@@ -6,7 +6,7 @@ neither HH_STATUS nor TENSHORT.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from types import MappingProxyType
 from typing import Any
@@ -183,7 +183,10 @@ def _usual(name: str) -> str:
 
 def detect(source: Source, kind: str) -> tuple[Layout, list[str], dict[str, str]]:
     """Return the vintage of a file, its columns, and what it calls the needed ones."""
-    for layout in LAYOUTS[kind]:
+    # Files of one vintage were published between commas and between bars.
+    other = {",": "|", "|": ","}
+    others = [replace(lay, delimiter=other[lay.delimiter]) for lay in LAYOUTS[kind]]
+    for layout in (*LAYOUTS[kind], *others):
         header = header_of(source, delimiter=layout.delimiter, comment=layout.comment)
         here = {_usual(name): name for name in header}
         if layout.fits(set(here)):

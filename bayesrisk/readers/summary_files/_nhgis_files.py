@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bayesrisk._files.parse import shown
 from bayesrisk._files.text import split_line
 from bayesrisk.exceptions import CodebookWarning, DataError
 from bayesrisk.readers.summary_files import _nhgis_codebook as books
@@ -168,7 +169,8 @@ def files_of(
         chosen = [e for e in extracts if dataset.lower() in (d.lower() for d in e.dataset)]
         if not chosen and not faults:
             raise DataError(
-                f"{place}: must hold a file of data set {dataset!r}, holds {_listed(extracts)}"
+                f"{place}: must hold a file of the dataset {shown(dataset)}, "
+                f"holds {_listed(extracts)}"
             )
         extracts = chosen
     found: list[Extract] = []

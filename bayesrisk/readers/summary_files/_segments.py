@@ -148,7 +148,8 @@ class _Segment:
         piece.check("STUSAB", same if number.size else np.ones(0, dtype=bool), self.state)
         record = piece.whole("LOGRECNO", 1, 9_999_999)
         rising = np.diff(np.concatenate([[self._last], record])) > 0
-        piece.check("LOGRECNO", rising, "larger than in the row above")
+        rule = "larger than in the row above; sort the lines of the segment by it"
+        piece.check("LOGRECNO", rising, rule)
         every = self.header.record
         place = np.minimum(np.searchsorted(every, record), every.size - 1)
         piece.check("LOGRECNO", every[place] == record, "a record of the geographic header")

@@ -93,13 +93,9 @@ def read_header(
 ) -> Header:
     """Return the records of a geographic header of fixed width, by the codes of their levels."""
     records, found, codes = [], [], []
-    last = np.zeros(1, dtype=np.int64)
     for lines in line_pieces(source, _BYTES):
         everything = Picked(lines, np.arange(len(lines)))
         record = everything.whole("LOGRECNO", *FIELDS["LOGRECNO"], 1, 9_999_999)
-        rising = np.diff(np.concatenate([last, record])) > 0
-        field = everything.text(*FIELDS["LOGRECNO"])
-        everything.check("LOGRECNO", rising, "larger than in the line above", field)
         level = _level_of(lines, levels, summary)
         code = np.full(len(lines), -1, dtype=np.int64)
         for place, name in enumerate(levels):
@@ -108,7 +104,6 @@ def read_header(
         records.append(record)
         found.append(level)
         codes.append(code)
-        last = record[-1:]
     return numbered(source.name, levels, summary, records, found, codes, "line")
 
 
@@ -124,9 +119,8 @@ def numbered(
     """Return pieces of a header as one; each place must be there once, and one of each level."""
     if not records:
         raise DataError(f"{name}: must have at least one {what}, got none")
-    header = Header(
-        name, levels, np.concatenate(records), np.concatenate(found), np.concatenate(codes)
-    )
+    number = np.concatenate(records)
+    header = Header(name, levels, number, np.concatenate(found), np.concatenate(codes))
     for place, level in enumerate(levels):
         rows = np.flatnonzero(header.level == place)
         if not rows.size:
@@ -136,4 +130,9 @@ def numbered(
             )
         column = PARTS[level][-1] if PARTS[level] else "SUMLEV"
         check_distinct(header.code[rows], rows + 1, name, what, column)
-    return header
+    if (np.diff(number) > 0).all():
+        return header
+    # Segments are in the order of their record numbers, whatever that of the header is.
+    check_distinct(number, 1, name, what, "LOGRECNO")
+    order = np.argsort(number)
+    return Header(name, levels, number[order], header.level[order], header.code[order])

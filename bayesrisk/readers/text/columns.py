@@ -18,7 +18,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from bayesrisk._files.parse import shown
-from bayesrisk._files.text import header_fields
+from bayesrisk._files.text import WithoutComments, header_fields, split_line
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers.text.source import Source, first_lines, named
@@ -26,6 +26,7 @@ from bayesrisk.readers.text.source import Source, first_lines, named
 __all__ = [
     "CHUNK",
     "Piece",
+    "blank_columns",
     "characters",
     "csv_pieces",
     "digit_matrix",
@@ -163,8 +164,16 @@ def texts(matrix: NDArray[np.uint8]) -> pa.Array:
 
 
 def header_of(source: Source, *, delimiter: str = ",", comment: str | None = None) -> list[str]:
-    """Return the names of the columns, each once."""
-    return header_fields(first_lines(source, comment)[1], source.name, delimiter, errors="replace")
+    """Return the names of the columns, each once; delimiters at the end name none."""
+    line = first_lines(source, comment)[1]
+    return header_fields(line, source.name, delimiter, errors="replace", without_blank=True)
+
+
+def blank_columns(line: bytes, source: Source, delimiter: str = ",") -> int:
+    """Return how many columns without a name stand at the end of a header line."""
+    text = line.decode("utf-8", errors="replace").rstrip("\n")
+    fields = split_line(text, source.name, delimiter)
+    return len(fields) - max((i + 1 for i, field in enumerate(fields) if field.strip()), default=0)
 
 
 def csv_pieces(
@@ -181,14 +190,19 @@ def csv_pieces(
     nulls: Sequence[str] = (),
     quotes: bool = True,
     text: Any = pa.string(),  # noqa: B008  (a type without state)
+    blank: int = 0,
 ) -> Iterator[Piece]:
     """Yield the wanted columns, ``chunk`` rows at a time; at least one piece, if empty.
 
     They are text (or bytes, where ``text`` says so), but for those in ``whole``, which are parsed
-    as whole numbers at once, or are missing where the file has one of ``nulls``.
+    as whole numbers at once, or are missing where the file has one of ``nulls``.  ``blank`` columns
+    at the end, by default those that the header does not name, must be empty.
     """
-    above = first_lines(source, comment)[0] + 1 if header else 0
-    faults: list[str] = []
+    above = 0
+    if header:
+        comments, line = first_lines(source, comment)
+        above, blank = comments + 1, blank_columns(line, source, delimiter)
+    unnamed = [f"column {len(names) + place + 1}, without a name" for place in range(blank)]
     again = partial(
         csv_pieces,
         source,
@@ -201,48 +215,55 @@ def csv_pieces(
         skip=skip,
         nulls=nulls,
         quotes=quotes,
+        blank=blank,
     )
     options = {
         "read_options": pyarrow.csv.ReadOptions(
-            column_names=names,
+            column_names=[*names, *unnamed],
             block_size=_BLOCK,
             use_threads=False,
         ),
         "parse_options": pyarrow.csv.ParseOptions(
             delimiter=delimiter,
             quote_char='"' if quotes else False,
-            # Given text that is not UTF-8, it fails on standard error, before anything can be said.
-            invalid_row_handler=None if comment is None else _row_handler(source, comment, faults),
         ),
         "convert_options": pyarrow.csv.ConvertOptions(
-            column_types={n: pa.int64() if n in whole else text for n in wanted},
-            include_columns=wanted,
+            column_types={n: pa.int64() if n in whole else text for n in [*wanted, *unnamed]},
+            include_columns=[*wanted, *unnamed],
             null_values=list(nulls),
         ),
     }
-    schema = pa.schema([(n, pa.int64() if n in whole else text) for n in wanted])
-    with named(source.name), source.open() as stream, _located(source, faults, whole, nulls, again):
+    schema = pa.schema([(n, pa.int64() if n in whole else text) for n in [*wanted, *unnamed]])
+    with named(source.name), source.open() as stream, _located(source, whole, nulls, again):
         for _ in range(above + skip):
             stream.readline()
-        batches = _batches(stream, options)
+        rest = stream if comment is None else WithoutComments(stream, comment.encode())
+        batches = _batches(rest, options)
         start, held, rows = 0, [], 0
         for batch in batches:
             held.append(batch)
             rows += batch.num_rows
             while rows >= chunk:
                 table = pa.Table.from_batches(held, schema)
-                yield Piece(source.name, start, table.slice(0, chunk))
+                yield _without(Piece(source.name, start, table.slice(0, chunk)), unnamed)
                 start, rows = start + chunk, rows - chunk
                 held = table.slice(chunk).to_batches() if rows else []
         stream.check_end()
         if rows or start == 0:
-            yield Piece(source.name, start, pa.Table.from_batches(held, schema))
+            yield _without(Piece(source.name, start, pa.Table.from_batches(held, schema)), unnamed)
+
+
+def _without(piece: Piece, unnamed: list[str]) -> Piece:
+    """Return the piece without columns that have no name, which must be empty."""
+    for name in unnamed:
+        empty = pc.equal(pc.binary_length(piece.table.column(name)), 0)
+        piece.check(name, empty.to_numpy(), "empty")
+    return Piece(piece.name, piece.start, piece.table.drop_columns(unnamed)) if unnamed else piece
 
 
 @contextmanager
 def _located(
     source: Source,
-    faults: list[str],
     whole: Collection[str],
     nulls: Sequence[str],
     again: Callable[[], Iterator[Piece]],
@@ -251,8 +272,6 @@ def _located(
     try:
         yield
     except pa.ArrowInvalid as error:
-        if faults:
-            raise DataError(faults[0]) from None
         if found := _OTHER_LENGTH.search(str(error)):
             number, expected, actual = found.groups()
             place = "" if number is None else f" {number}"
@@ -276,23 +295,6 @@ def _batches(stream: Any, options: dict[str, Any]) -> Iterator[pa.RecordBatch]:
             return
         raise
     yield from reader
-
-
-def _row_handler(source: Source, comment: str, faults: list[str]) -> Callable[[Any], str]:
-    """Skip comment lines; name the row that has another number of columns."""
-
-    def handle(row: Any) -> str:
-        if row.text.startswith(comment):
-            return "skip"
-        place = "" if row.number is None else f" {row.number}"
-        # What is raised here gets lost in the parser: the message waits for its error.
-        faults.append(
-            f"{source.name}: row{place}: must have {row.expected_columns} columns, got "
-            f"{row.actual_columns}"
-        )
-        return "error"
-
-    return handle
 
 
 def digit_matrix(code: IntArray, width: int) -> NDArray[np.uint8]:

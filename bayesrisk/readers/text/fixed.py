@@ -114,11 +114,17 @@ def parse_whole(field: ByteArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]
 
 def line_pieces(source: Source, size: int) -> Iterator[Lines]:
     """Yield the lines of a file in pieces of about ``size`` bytes."""
-    before = 0
+    before = empty = 0
     for block in blocks(source, size):
         buffer = np.frombuffer(block, dtype=np.uint8)
         ends = np.flatnonzero(buffer == _NEWLINE)
         starts = np.concatenate([[0], ends[:-1] + 1])
         lengths = ends - starts
-        yield Lines(source.name, before, buffer, starts, lengths)
+        last = int(np.max(np.flatnonzero(lengths), initial=-1)) + 1
+        if last and empty:
+            raise DataError(f"{source.name}: line {before}: must hold something, is empty")
+        # Lines at the end of a file may be empty.
+        empty += ends.size - last
+        if last:
+            yield Lines(source.name, before, buffer, starts[:last], lengths[:last])
         before += ends.size

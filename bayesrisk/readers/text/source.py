@@ -39,6 +39,15 @@ MAX_MEMBER = 2**38
 MAX_DIRECTORY = 2**20
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _COMMENTS = 1000  # lines above a header
+# How files begin that are no text, whatever they are called, and what to do.
+_OTHERS = {
+    b"\xd0\xcf\x11\xe0": "an Excel file of the old form (.xls): save it as .xlsx or as CSV",
+    b"PK\x03\x04": "a ZIP archive or a workbook: its name must end in .zip or .xlsx",
+    b"PAR1": "a Parquet file: its name must end in .parquet",
+    b"\x1f\x8b": "a gzip file: its name must end in .gz",
+    b"\xff\xfe": "text in UTF-16: save it as CSV UTF-8",
+    b"\xfe\xff": "text in UTF-16: save it as CSV UTF-8",
+}
 
 
 class _Measured(io.BufferedReader):
@@ -212,6 +221,9 @@ def first_lines(source: Source, comment: str | None) -> tuple[int, bytes]:
     with source.open() as stream:
         for skipped in range(_COMMENTS):
             line = stream.readline()
+            for start, what in _OTHERS.items():
+                if skipped == 0 and line.startswith(start):
+                    raise DataError(f"{source.name}: cannot be read as text, is {what}")
             if mark is None or not line.removeprefix(b"\xef\xbb\xbf").startswith(mark):
                 if line:
                     return skipped, line

@@ -62,14 +62,21 @@ def _bytes(tables: PublishedTables) -> int:
 
 
 def check_distinct(
-    codes: NDArray[np.int64], places: NDArray[np.int64], name: str, what: str, column: str
+    codes: NDArray[np.int64], places: NDArray[np.int64] | int, name: str, what: str, column: str
 ) -> None:
-    """Refuse a place that is there twice; ``places`` are its rows or lines, from 1."""
+    """Refuse a place that is there twice.
+
+    ``places`` are its rows or lines, from 1, or the first of them where one follows another.  What
+    is right takes as much memory again as the codes; what is wrong takes more.
+    """
+    ordered = np.sort(codes)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return
     order = np.argsort(codes, kind="stable")
-    again = np.flatnonzero(codes[order][1:] == codes[order][:-1])
-    if again.size:
-        first, second = order[again[0]], order[again[0] + 1]
-        raise DataError(
-            f"{name}: {what} {places[second]}, column {column!r}: must be a place that is there "
-            f"once, got that of {what} {places[first]} again"
-        )
+    again = int(np.argmax(codes[order][1:] == codes[order][:-1]))
+    first, second = order[again], order[again + 1]
+    rows = np.arange(places, places + codes.size) if isinstance(places, int) else places
+    raise DataError(
+        f"{name}: {what} {rows[second]}, column {column!r}: must be a place that is there "
+        f"once, got that of {what} {rows[first]} again"
+    )

@@ -24,7 +24,7 @@ _CELL = re.compile(r"([A-Z]{1,3})[0-9]{1,7}")
 
 
 def sheet_rows(source: Source) -> Iterator[list[str]]:
-    """Yield the rows of the first sheet; a cell that is not there is an empty text."""
+    """Yield the rows of the first sheet; a cell that is not there is an empty text, or left out."""
     with open_archive(source.path) as archive:
         whole = "_rels/.rels" in archive.namelist()
     book = _targets(source, "", "_rels/.rels", "officeDocument") if whole else {}
@@ -153,11 +153,16 @@ class _Sheet:
 
     def _number(self, number: str | None) -> None:
         """Count a row; those left out are empty ones."""
-        self.count += 1
-        if self.count > _ROWS or (number is not None and number != str(self.count)):
+        following = self.count + 1
+        plain = number is not None and number.isascii() and number.isdigit() and len(number) < 9
+        place = int(number) if number is not None and plain else following
+        if not following <= place <= _ROWS or (number is not None and not plain):
             raise DataError(
-                f"{self.name}: row {shown(number)}: must be row {self.count}, and at most {_ROWS}"
+                f"{self.name}: row {shown(number)}: must be row {following} or one after it, and "
+                f"at most {_ROWS}"
             )
+        self.rows += [[] for _ in range(place - following)]
+        self.count = place
 
     def _column(self, place: str | None) -> int:
         """Return the column of a cell, from 0; by default the next one."""

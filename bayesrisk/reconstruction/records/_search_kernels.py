@@ -49,6 +49,21 @@ class Work(NamedTuple):
     total: IntArray
 
 
+class Answers(NamedTuple):
+    """What is found out: a solution, and the one farthest from it, of every component.
+
+    ``star`` gets a solution where ``has_star`` is 0, ``far`` the farthest one found, ``found``
+    what is known, ``distance`` and ``upper`` bounds of the largest distance (-1: no bound).
+    """
+
+    star: IntArray
+    has_star: IntArray
+    far: IntArray
+    found: IntArray
+    distance: IntArray
+    upper: IntArray
+
+
 @kernel
 def narrow(p: Arrays, w: Work, var: int, new_low: int, new_high: int) -> None:
     """Set the bounds of a variable, note the old ones on the trail, and queue its rows."""
@@ -301,23 +316,12 @@ def search(
 
 
 @kernel
-def search_components(
-    p: Arrays,
-    w: Work,
-    star: IntArray,
-    has_star: IntArray,
-    stop: int,
-    limit: IntArray,
-    far: IntArray,
-    found: IntArray,
-    distance: IntArray,
-    upper: IntArray,
-) -> None:
+def search_components(p: Arrays, w: Work, answers: Answers, stop: int, limit: IntArray) -> None:
     """Search every component that is pending for a solution and for the one farthest from it.
 
-    ``star`` gets a solution where ``has_star`` is 0, ``far`` the farthest one found, ``found``
-    what is known, ``distance`` and ``upper`` bounds of the largest distance (-1: no bound).
+    A search ends at the distance ``stop``, or after ``limit`` nodes of the component.
     """
+    star, has_star, far, found, distance, upper = answers
     for component in range(p.first_var.size - 1):
         if found[component] != PENDING:
             continue

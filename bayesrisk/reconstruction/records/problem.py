@@ -296,17 +296,20 @@ def _bounds_of(problem: Instance, first: int, last: int, ceiling: IntArray | Non
     """Return the bounds of the blocks from ``first`` to ``last``."""
     s, counts = problem.system, problem.counts[first:last]
     size = last - first
-    status, culprit = np.empty(size, np.int64), np.empty(size, np.int64)
-    ptr = np.empty(size + 1, np.int64)
     if ceiling is None:
         ceiling = np.full(problem.space.size, UNBOUNDED, np.int64)
+    outcome = kernels.Outcome(
+        np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size + 1, np.int64)
+    )
     cell, low, high = kernels.solve_blocks(
-        counts.indptr.astype(np.int64), counts.indices.astype(np.int64), counts.data,
-        s.cell_ptr, s.cell_row, s.cell_coef, s.cover_ptr, s.cover_cell, ceiling,
-        status, culprit, ptr,
-    )  # fmt: skip
-    block = np.repeat(np.arange(first, last), np.diff(ptr))
-    return BlockBounds(status, culprit, block, cell, low, high)
+        kernels.System(s.cell_ptr, s.cell_row, s.cell_coef, s.cover_ptr, s.cover_cell, ceiling),
+        kernels.Blocks(
+            counts.indptr.astype(np.int64), counts.indices.astype(np.int64), counts.data
+        ),
+        outcome,
+    )
+    block = np.repeat(np.arange(first, last), np.diff(outcome.ptr))
+    return BlockBounds(outcome.status, outcome.culprit, block, cell, low, high)
 
 
 def _ceiling(problem: Instance, places: IntArray) -> IntArray:

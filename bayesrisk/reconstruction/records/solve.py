@@ -229,9 +229,8 @@ def _search(program: Program, star: IntArray, found: IntArray) -> None:
     has_star = (star[program.arrays.first_var[:-1]] >= 0).astype(np.int64)
     far = np.zeros(star.size, np.int64)
     lower, upper = np.zeros(k, np.int64), np.zeros(k, np.int64)
-    kernels.search_components(
-        program.arrays, program.work(), star, has_star, 1, _nodes(program), far, found, lower, upper
-    )
+    answers = kernels.Answers(star, has_star, far, found, lower, upper)
+    kernels.search_components(program.arrays, program.work(), answers, 1, _nodes(program))
 
 
 def _finish(
@@ -387,10 +386,9 @@ def farthest(
     far, point = np.zeros(star.size, np.int64), star.copy()
     lower, upper = np.zeros(k, np.int64), np.zeros(k, np.int64)
     found = np.full(k, kernels.PENDING, np.int64)
-    kernels.search_components(
-        program.arrays, program.work(), point, np.ones(k, np.int64), _WITHOUT_END,
-        _nodes(program, farthest=True), far, found, lower, upper,
-    )  # fmt: skip
+    answers = kernels.Answers(point, np.ones(k, np.int64), far, found, lower, upper)
+    nodes = _nodes(program, farthest=True)
+    kernels.search_components(program.arrays, program.work(), answers, _WITHOUT_END, nodes)
     taken, even, more = np.zeros(k), _even(program), np.zeros(k, np.int64)
     np.add.at(more, program.component_of(), far - star)
     for component in np.flatnonzero(lower != upper):

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.inference import RecordPrior
+from bayesrisk.inference.microdata.classes import Classes
 from bayesrisk.inference.microdata.law import RecordLaw
-from bayesrisk.inference.microdata.system import Classes
 
 __all__ = ["Asked", "Belief", "after", "before", "without", "without_by_weights"]
 
@@ -38,10 +38,9 @@ class Asked:
 
     def sums(self, cells: FloatArray) -> FloatArray:
         """Return the sums over the possible cells of every value."""
-        found: FloatArray = np.bincount(
-            self.value[self.possible], cells[self.possible], minlength=self.values
-        )
-        return found
+        weights: FloatArray = cells[self.possible].astype(np.float64)
+        sums = np.bincount(self.value[self.possible], weights, minlength=self.values)
+        return sums.astype(np.float64)
 
     def shares(self, classes: Classes, cells: FloatArray) -> FloatArray:
         """Return (classes, values): how many records of a class are of a value, on average."""

@@ -268,10 +268,10 @@ class AuditedPopulation:
             The columns of :class:`Statements`, errors, and what is known of the target.
         """
         table_errors = self.errors(release)
-        mse = {
-            (line.level, line.table): line.mean_squared_error
-            for line in table_errors.itertuples(index=False)
-        }
+        keys = zip(
+            table_errors["level"].astype(str), table_errors["table"].astype(str), strict=True
+        )
+        mse = dict(zip(keys, table_errors["mean_squared_error"].astype(float), strict=True))
         frames = []
         additive = is_additive(release.spec)
         cache: dict[int, Release] = {}

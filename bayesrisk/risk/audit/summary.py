@@ -79,9 +79,9 @@ def audit_summary(targets: pd.DataFrame, *, confidence: float = 0.95) -> pd.Data
         A row for each ``protection, attack, adversary`` and ``group``: ``targets``;
         ``right_prior``, ``right_without`` and ``right_posterior``, shares of targets about whom
         the most probable statement is true; ``own``, the last less the one before, with
-        ``own_lower`` and ``own_upper``; ``truth_*``, the mean probability of the true statement; ``learned_50,
-        _90, _99``, quantiles of posterior over prior of the true statement, and ``own_50, _90,
-        _99``, of posterior over without.
+        ``own_lower`` and ``own_upper``; ``truth_*``, the mean probability of the true statement;
+        ``learned_50, _90, _99``, quantiles of posterior over prior of the true statement, and
+        ``own_50, _90, _99``, of posterior over without.
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     lines = []

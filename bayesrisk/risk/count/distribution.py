@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,14 +11,20 @@ from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed, number
-from bayesrisk._types import FloatArray
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk._validation import FloatAnswer
 from bayesrisk._version import __version__
-from bayesrisk.distributions import DiscreteGaussian, Noise
+from bayesrisk.distributions import CountLaw, DiscreteGaussian, Noise
+from bayesrisk.distributions.log_table import LogTable, log_table
 from bayesrisk.distributions.noise import noise_precision
-from bayesrisk.exceptions import ShapeError
-from bayesrisk.risk.count.evidence import TIE, EvidenceLaw, levels_law
-from bayesrisk.risk.count.several_levels import multilevel_marginal_posterior
+from bayesrisk.exceptions import ArgumentError, ShapeError
+from bayesrisk.risk.count.evidence import (
+    TIE,
+    EvidenceLaw,
+    levels_law,
+    unknown_others_law,
+)
+from bayesrisk.risk.count.several_levels import average_ratio, multilevel_marginal_posterior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -222,6 +229,8 @@ def risk_distribution(
     noise: Noise | DiscreteGaussian,
     prior: float,
     given: str = "target",
+    others: Sequence[CountLaw | None] | None = None,
+    true_others: ArrayLike | None = None,
     left_out: float = 1e-15,
 ) -> RiskDistribution:
     r"""Return the law of the risk ratio over releases of one count, or of several levels.
@@ -229,18 +238,30 @@ def risk_distribution(
     .. math:: P\Big(\frac{\pi}{p} > r\Big) = P\Big(\sum_l \rho_l (2 \eta_l + s) >
         \log\frac{1 - p}{1/r - p}\Big), \quad \eta_l \sim N_\mathbb{Z}(0, 1 / 2\rho_l)
 
-    with s = 1 where the target is there and s = -1 where not; known counts cancel.
+    with s = 1 where the target is there and s = -1 where not; known counts cancel.  Where the
+    numbers :math:`J_l` of other people that a level adds are not all known (``others``),
+    :math:`y_l = X + J_0 + \dots + J_l + \eta_l` and the evidence is
+
+    .. math:: \log \frac{\sum_J \prod_l P(J_l)\, P(\eta_l = y_l - 1 - J_0 - \dots - J_l)}
+        {\sum_J \prod_l P(J_l)\, P(\eta_l = y_l - J_0 - \dots - J_l)} .
 
     Parameters
     ----------
     noise : Noise or DiscreteGaussian, shape () or (levels,)
-        Noise of the count, or of each level that counts the target: its zCDP budget,
-        ``Noise(rho=[...])``, or its law.
+        Noise of the count, or of each level that counts the target, smallest area first: its zCDP
+        budget, ``Noise(rho=[...])``, or its law.
     prior : float
         Probability p that the target is there, in (0, 1).
     given : {"target", "other", "prior"}, default "target"
         Releases of a truth with the target (the data holder's view), of one without it, or of
         either with the adversary's own prior.
+    others : sequence of CountLaw or None, length levels, optional
+        What the adversary believes of the number of other people in the category that each level
+        adds to the one below: those of the block, of the rest of its group, of the rest of the
+        tract, ...  Independent, with finite support; None where known.  By default all known.
+    true_others : array_like of int, shape (levels,), optional
+        These numbers in truth, possible under ``others`` and without effect where that is None:
+        releases are then of this truth.  By default they follow ``others`` too.
     left_out : float, default 1e-15
         Probability of releases that may be left out, in (0, 1e-3].
 
@@ -253,18 +274,24 @@ def risk_distribution(
     Raises
     ------
     ArgumentError
-        If an argument is out of range, or more than 2**22 values would have to be listed for half
-        of the levels.
+        If an argument is out of range, or more than 2**22 values would have to be listed: for half
+        of the levels, or, with ``others``, for all levels from the first unknown number on.
     ArgumentTypeError
-        If ``noise`` is neither a budget nor a law.
+        If ``noise`` is neither a budget nor a law, or an entry of ``others`` is not a law.
     ShapeError
-        If ``noise`` has more than one axis.
+        If ``noise`` has more than one axis, or numbers of levels do not agree.
 
     Notes
     -----
     The mean is that of :func:`multilevel_marginal_posterior` given the target, 1 under the
     adversary's prior, and what these leave given the other.  A tail over the six levels of
     the 2020 census is one passage over two lists of about 100,000 values.
+
+    With ``others`` the mean is summed over the releases listed, low by at most ``left_out / p``.
+    Levels from the first unknown number on share what is unknown, so their releases are listed as
+    they are: the product of their ranges, some (8 standard deviations of noise and numbers, to
+    either side, at the default) each.  Two such levels are milliseconds, three a second; what does
+    not fit is refused.  A larger ``left_out`` shortens the ranges.
 
     References
     ----------
@@ -277,6 +304,15 @@ def risk_distribution(
     >>> law = risk_distribution(noise=levels, prior=1 / 10)
     >>> print(round(law.exceeds(2), 4), round(law.quantile(0.95), 3))
     0.2975 3.849
+
+    The same where three to five others of the rest of the group are not known:
+
+    >>> from bayesrisk import FiniteLaw
+    >>> law = risk_distribution(
+    ...     noise=levels, prior=1 / 10, others=[None, FiniteLaw(3, [0.25, 0.5, 0.25])]
+    ... )
+    >>> print(round(law.exceeds(2), 4), round(law.quantile(0.95), 3))
+    0.2602 3.334
     """
     precision = noise_precision(noise)
     if precision.ndim > 1:
@@ -287,8 +323,47 @@ def risk_distribution(
     levels = np.atleast_1d(precision)
     shares = {"target": [(1.0, True)], "other": [(1.0, False)]}
     parts = shares.get(given, [(p, True), (1.0 - p, False)])
-    laws = tuple((w, levels_law(levels, there=there, left_out=cut)) for w, there in parts)
-    mean = float(multilevel_marginal_posterior(noise=DiscreteGaussian(0.5 / levels), prior=p).ratio)
-    if given != "target":  # the ratio is 1 on average over the adversary's prior
-        mean = 1.0 if given == "prior" else (1.0 - p * mean) / (1.0 - p)
-    return RiskDistribution(p, given, mean, cut, laws)
+    tables = _others(others, levels.size)
+    if others is None and true_others is not None:
+        raise ArgumentError("true_others belongs with others, got None for these")
+    if all(table is None for table in tables):
+        laws = tuple((w, levels_law(levels, there=there, left_out=cut)) for w, there in parts)
+        noise = DiscreteGaussian(0.5 / levels)
+        mean = float(multilevel_marginal_posterior(noise=noise, prior=p).ratio)
+        if given != "target":  # the ratio is 1 on average over the adversary's prior
+            mean = 1.0 if given == "prior" else (1.0 - p * mean) / (1.0 - p)
+        return RiskDistribution(p, given, mean, cut, laws)
+    truth = _truth(true_others, tables)
+    laws = tuple(
+        (w, unknown_others_law(levels, tables, there=there, left_out=cut, truth=truth))
+        for w, there in parts
+    )
+    mean = sum(w * average_ratio(law, p) for w, law in laws)
+    told = given if truth is None else f"{given}, others {', '.join(map(str, truth.tolist()))}"
+    return RiskDistribution(p, told, mean, cut, laws)
+
+
+def _others(others: Sequence[CountLaw | None] | None, levels: int) -> list[LogTable | None]:
+    """Return what is believed of the others that each level adds, None where known."""
+    laws = [None] * levels if others is None else check.items(others, "others")
+    if len(laws) != levels:
+        raise ShapeError(f"others must have one entry for each of {levels} levels, got {len(laws)}")
+    return [None if law is None else log_table(law, "others").trimmed() for law in laws]
+
+
+def _truth(true_others: ArrayLike | None, tables: Sequence[LogTable | None]) -> IntArray | None:
+    """Return the true numbers of others that levels add, 0 where they are known."""
+    if true_others is None:
+        return None
+    truth = check.count_array(true_others, "true_others", lower=0)
+    if truth.shape != (len(tables),):
+        raise ShapeError(
+            f"true_others must have one number for each of {len(tables)} levels, got shape "
+            f"{truth.shape}"
+        )
+    for level, (number_, table) in enumerate(zip(truth.tolist(), tables, strict=True)):
+        if table is not None and not np.isfinite(table.at(number_)):
+            raise ArgumentError(
+                f"true_others must be possible under others, got {number_} at level {level}"
+            )
+    return np.where([table is None for table in tables], 0, truth)

@@ -7,22 +7,25 @@ thousand values each, and a tail is one passage over both.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from bayesrisk._types import FloatArray
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.distributions import DiscreteGaussian
+from bayesrisk.distributions.log_table import LogTable
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.risk.count.kernels import pair_tail
 
-__all__ = ["TIE", "EvidenceLaw", "levels_law"]
+__all__ = ["TIE", "EvidenceLaw", "levels_law", "unknown_others_law"]
 
 #: Evidence this close to a limit, relative to 1 or to its own size, is equal to it.
 TIE = 1e-10
 #: Values kept in one of the two lists.
 MAX_VALUES = 2**22
 _CHUNK = 2**16
+# Evidence beyond this is certainty in double precision.
+_CERTAIN = 745.0
 _Term = tuple[FloatArray, FloatArray]
 
 
@@ -115,27 +118,153 @@ def _together(terms: list[_Term]) -> _Term:
     return values, weights
 
 
-def levels_law(precision: FloatArray, *, there: bool, left_out: float) -> EvidenceLaw:
-    """Return the law of the evidence of releases that each count the target, or each do not.
+def _level_terms(precision: FloatArray, *, there: bool, cut: float) -> list[_Term]:
+    """Return the evidence of levels whose others are known, one term for each precision.
 
     A level of precision rho says rho (2 eta + 1) if the target is there, rho (2 eta - 1) if not.
-    Levels of one precision add up to a whole number of steps of 2 rho.  ``left_out`` bounds the
-    probability of the noise that is cut off.
+    Levels of one precision add up to a whole number of steps of 2 rho.  ``cut`` bounds the
+    probability of the noise of one level that is left out to one side.
     """
     terms: list[_Term] = []
     levels, times = np.unique(precision, return_counts=True)
     for rho, m in zip(levels.tolist(), times.tolist(), strict=True):
-        reach, one = _window(rho, 0.5 * left_out / precision.size)
+        reach, one = _window(rho, cut)
         pmf = one
         for _ in range(m - 1):
             pmf = np.convolve(pmf, one)
         total = np.arange(-m * reach, m * reach + 1)
         terms.append((rho * (2.0 * total + (m if there else -m)), pmf))
+    return terms
+
+
+def levels_law(precision: FloatArray, *, there: bool, left_out: float) -> EvidenceLaw:
+    """Return the law of the evidence of releases that each count the target, or each do not.
+
+    ``left_out`` bounds the probability of the noise that is cut off.
+    """
     # The largest first, each to the half that is smaller so far.
     halves: list[list[_Term]] = [[], []]
     sizes = [1.0, 1.0]
+    terms = _level_terms(precision, there=there, cut=0.5 * left_out / precision.size)
     for term in sorted(terms, key=lambda term: -term[0].size):
         i = int(sizes[1] < sizes[0])
         halves[i].append(term)
         sizes[i] *= term[0].size
     return EvidenceLaw(_together(halves[0]), _together(halves[1]))
+
+
+def unknown_others_law(
+    precision: FloatArray,
+    others: Sequence[LogTable | None],
+    *,
+    there: bool,
+    left_out: float,
+    truth: IntArray | None = None,
+) -> EvidenceLaw:
+    """Return the law of the evidence where the adversary has laws for numbers of other people.
+
+    ``others`` says how many each level adds to the one below: None where known, and centred.  From
+    the first unknown number on, levels are about the same people, so that their evidence does not
+    add up, and all their releases are listed; the levels below it are as in :func:`levels_law`.
+    With ``truth`` the releases are those of these numbers, else of what the adversary expects.
+    """
+    unknown = next(i for i, law in enumerate(others) if law is not None)
+    cut = 0.25 * left_out / precision.size
+    known = _level_terms(precision[:unknown], there=there, cut=2.0 * cut)
+    truth = None if truth is None else np.cumsum(truth[unknown:])
+    listed = _Listing(precision[unknown:], others[unknown:], there=there, cut=cut, truth=truth)
+    return EvidenceLaw(listed.term(), _together(known))
+
+
+def _normalised(law: LogTable | None) -> FloatArray:
+    weights = np.ones(1) if law is None else np.exp(law.log_pmf - law.log_pmf.max())
+    return np.asarray(weights / weights.sum())
+
+
+class _Listing:
+    """All releases of nested levels: forward sums over the counts of others, level by level."""
+
+    def __init__(
+        self,
+        precision: FloatArray,
+        others: Sequence[LogTable | None],
+        *,
+        there: bool,
+        cut: float,
+        truth: IntArray | None,
+    ) -> None:
+        self.there = there
+        #: Law of what each level adds, and of what all levels so far add, both from 0.
+        self.added = [_normalised(law) for law in others]
+        starts = np.cumsum([0 if law is None else law.start for law in others])
+        self.releases: list[IntArray] = []
+        self.noise: list[DiscreteGaussian] = []
+        self.truth: list[int] = []
+        total = np.ones(1)
+        for i, (rho, added) in enumerate(zip(precision.tolist(), self.added, strict=True)):
+            _check_size(float(total.size) * added.size)
+            total = np.convolve(total, added)
+            reach, _ = _window(rho, cut)
+            if truth is None:
+                below, above = np.cumsum(total), np.cumsum(total[::-1])[::-1]
+                kept = np.flatnonzero((below > cut) & (above > cut))
+                low, high = (int(kept[0]), int(kept[-1])) if kept.size else (0, total.size - 1)
+            else:
+                low = high = int(truth[i] - starts[i])
+            self.truth.append(low)
+            self.releases.append(np.arange(low - reach, high + reach + 1) + int(there))
+            self.noise.append(DiscreteGaussian(0.5 / rho))
+        _check_size(float(np.prod([float(y.size) for y in self.releases])))
+        self.given = truth is not None
+
+    def _pmf(self, level: int, states: int, target: int) -> FloatArray:
+        """Return the probability of each release given each number of others so far."""
+        gap = self.releases[level] - np.arange(states)[:, None] - target
+        return np.asarray(self.noise[level].pmf(gap))
+
+    def term(self) -> _Term:
+        """Return the evidence of every release, and its probability."""
+        joint = [self.added[0][None, :]] * 2  # without the target, with it: releases by others
+        mass = np.ones(1)
+        last = len(self.added) - 1
+        for level in range(last):
+            pmf = [self._pmf(level, joint[0].shape[1], x) for x in (0, 1)]
+            mass = np.multiply.outer(mass, self._mass(level)).ravel()
+            _check_size(float(mass.size) * joint[0].shape[1])
+            joint = [
+                (f[:, None, :] * e.T[None, :, :]).reshape(-1, f.shape[1])
+                for f, e in zip(joint, pmf, strict=True)
+            ]
+            if level + 1 < last:
+                joint = [f @ self._step(level + 1, f.shape[1]) for f in joint]
+        values, weights = [], []
+        steps = self._step(last, joint[0].shape[1]) if last else np.eye(joint[0].shape[1])
+        pmf = [steps @ self._pmf(last, steps.shape[1], x) for x in (0, 1)]
+        rows = max(_CHUNK // pmf[0].shape[1], 1)
+        for start in range(0, mass.size, rows):
+            part = slice(start, start + rows)
+            without, with_target = (f[part] @ e for f, e in zip(joint, pmf, strict=True))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                evidence = np.log(with_target) - np.log(without)
+            if self.given:
+                chance = np.multiply.outer(mass[part], self._mass(last))
+            else:
+                chance = with_target if self.there else without
+            seen = (chance > 0.0) & ~np.isnan(evidence)
+            values.append(np.clip(evidence[seen], -_CERTAIN, _CERTAIN))
+            weights.append(chance[seen])
+        return np.concatenate(values), np.concatenate(weights)
+
+    def _mass(self, level: int) -> FloatArray:
+        """Return the probability of each release given the true number of others."""
+        gap = self.releases[level] - self.truth[level] - int(self.there)
+        return np.asarray(self.noise[level].pmf(gap))
+
+    def _step(self, level: int, states: int) -> FloatArray:
+        """Return the law of the number of others at a level given that of the level below."""
+        added = self.added[level]
+        _check_size(float(states) * (states + added.size - 1))
+        step = np.zeros((states, states + added.size - 1))
+        for i in range(states):
+            step[i, i : i + added.size] = added
+        return step

@@ -63,7 +63,7 @@ def race_ethnicity_counts(
     >>> counts.loc["010010201001000", [0, 3]].tolist(), int(counts.to_numpy().sum())
     ([2, 1], 3)
     """
-    check.flag(adults, "adults")
+    adults = check.flag(adults, "adults")
     if isinstance(source, PublishedTables):
         places, counts = _published(source, level, adults=adults)
     elif isinstance(source, pd.DataFrame | Persons):

@@ -1,11 +1,12 @@
 """Columns that an intruder may know, as small numbers, and how many records share them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.tables import Records
@@ -27,14 +28,14 @@ def key_names(keys: Iterable[str], name: str) -> list[str]:
     return found
 
 
-def coded(sources: Sequence[Source], names: Sequence[str], called: Sequence[str]) -> list[IntArray]:
+def coded(sources: Mapping[str, Source], names: Sequence[str], role: str) -> list[IntArray]:
     """Return for each column the code of every record, of all sources one after the other.
 
-    Equal values have one code; codes count from 0.
+    Equal values have one code; codes count from 0.  Messages call the sources by their names, and
+    the columns by their ``role``, the argument that they come from.
     """
     columns = [
-        [_column(source, name, who) for source, who in zip(sources, called, strict=True)]
-        for name in names
+        [_column(source, name, who, role) for who, source in sources.items()] for name in names
     ]
     return [
         pd.factorize(pd.concat(parts, ignore_index=True), use_na_sentinel=False)[0].astype(np.int64)
@@ -42,18 +43,23 @@ def coded(sources: Sequence[Source], names: Sequence[str], called: Sequence[str]
     ]
 
 
-def _column(source: Source, name: str, who: str) -> pd.Series:
+def _column(source: Source, name: str, who: str, role: str) -> pd.Series:
     if isinstance(source, Records):
         place = source.schema.geography
         if name in place.levels and name not in source.columns:
             return pd.Series(place.ancestors(source.geoids, name), dtype=object)
         if name not in source.columns:
             known = ", ".join(dict.fromkeys((*source.columns, *place.levels)))
-            raise DataError(f"{who}: must have a column {name!r}, got {known}")
+            raise DataError(
+                f"{who}: must have a column {shown(name)} (named by {role}), got {known}"
+            )
         held: pd.Series = source.table.column(name).to_pandas()
         return held
-    frame = check.frame(source, who, (name,))
-    column: pd.Series = frame[name]
+    if (times := source.columns.tolist().count(name)) != 1:
+        raise DataError(
+            f"{who}: must have the column {shown(name)} (named by {role}) once, got {times}"
+        )
+    column: pd.Series = source[name]
     try:
         column.iloc[:0].map(hash)
         pd.factorize(column)

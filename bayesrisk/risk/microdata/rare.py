@@ -208,7 +208,7 @@ def first_look(
             f"max_size must give at most {_MOST_SUBSETS} sets of keys (and {_MOST_FLAGS} records "
             f"times sets), got {sets} (and {flags}) at {size}"
         )
-    codes = coded([records], names, ["records"])
+    codes = coded({"records": records}, names, "keys")
     whole, counts = classes(codes)
     minimal = np.zeros((len(records), size), dtype=np.int64)
     before: dict[tuple[int, ...], NDArray[np.bool_]] = {}
@@ -229,7 +229,7 @@ def first_look(
     if sensitive is not None:
         if check.text(sensitive, "sensitive") in names:
             raise ArgumentError(f"sensitive must be none of the keys, got {shown(sensitive)}")
-        distinct = _distinct(whole, coded([records], [sensitive], ["records"])[0])
+        distinct = _distinct(whole, coded({"records": records}, [sensitive], "sensitive")[0])
     return FirstLook(tuple(names), counts[whole], minimal, sensitive, distinct)
 
 

@@ -153,7 +153,7 @@ def repeated_microdata(
             raise ArgumentError(f"{who} must have at least one record, got none")
     names = key_names(keys, "keys")
     n = len(original)
-    every = classes(coded([original, protected], names, list(pair)))[0]
+    every = classes(coded(pair, names, "keys"))[0]
     key = np.unique(every, return_inverse=True)[1].reshape(-1).astype(np.int64)
     d, s = _by_class(key, n)
     at = key[:n]
@@ -166,7 +166,7 @@ def repeated_microdata(
     if target is not None:
         if check.text(target, "target") in names:
             raise ArgumentError(f"target must be none of the keys, got {shown(target)}")
-        both = classes([key, coded([original, protected], [target], list(pair))[0]])[0]
+        both = classes([key, coded(pair, [target], "target")[0]])[0]
         cell = np.unique(both, return_inverse=True)[1].reshape(-1).astype(np.int64)
         dt, st = _by_class(cell, n)
         single = np.zeros(len(s), np.bool_)  # one value of the target, in the protected data

@@ -28,9 +28,8 @@ def household_frame(households: pd.DataFrame, *, source: str) -> pd.DataFrame:
         raise ArgumentTypeError(f"{source} must be a DataFrame, got {type(households).__name__}")
     for name in ("block", *_BOUNDS):
         if name not in households:
-            raise DataError(
-                f"{source}: must have a column {name!r}, got {', '.join(households.columns)}"
-            )
+            held = ", ".join(map(str, households.columns))
+            raise DataError(f"{source}: must have a column {name!r}, got {held}")
     found = {}
     for name, (low, high) in _BOUNDS.items():
         values = pd.to_numeric(households[name], errors="coerce").to_numpy(dtype=float)

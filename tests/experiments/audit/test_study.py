@@ -43,7 +43,7 @@ def people(tmp_path_factory):
         }
     )
     file = tmp_path_factory.mktemp("people") / "people.csv"
-    Records.from_frame(frame, schema=SCHEMA).write(file)
+    frame.to_csv(file, index=False)
     return file
 
 

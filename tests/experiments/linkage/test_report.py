@@ -66,20 +66,22 @@ def write(made, target, **changes):
 
 
 class Page(HTMLParser):
-    """Collects what a page loads, and the text of its cells."""
+    """Collects what a page loads, and the text of its cells and heads."""
 
     def __init__(self, text):
         super().__init__()
-        self.sources, self.cells, self._cell = [], [], False
+        self.sources, self.cells, self.heads, self._tag = [], [], [], ""
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
         self.sources += [v for k, v in attributes if k in ("src", "href")]
-        self._cell = tag == "td"
+        self._tag = tag
 
     def handle_data(self, data):
-        if self._cell:
+        if self._tag == "td":
             self.cells.append(data)
+        if self._tag == "th":
+            self.heads.append(data)
 
 
 def test_rates_are_those_of_the_library(made, tmp_path):
@@ -143,8 +145,13 @@ def test_files_and_page(made, tmp_path):
     assert {"MDG", "PRG", "reconstruction"} <= set(page.cells)
     assert "nan" not in page.cells
     agreed = pd.read_csv(tmp_path / "r" / "tables" / "agreement.csv")
-    assert agreed["Population"].iloc[0] == 200
+    assert agreed["population"].iloc[0] == 200
     assert len(agreed) == 3 * 8
+    assert list(agreed)[-2:] == ["Agreement: exact age (%)", "Agreement: binned age (%)"]
+    linked = pd.read_csv(tmp_path / "r" / "tables" / "linked-all.csv")
+    heads = ["all: putative", "all: confirmed", "all: precision (%)"]
+    assert list(linked)[:5] == ["block_size", "source", *heads]
+    assert set(heads) <= set(page.heads)
     assert done.report == tmp_path / "r" / "report.html"
     manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
     assert manifest["seed"] == 3

@@ -3,40 +3,69 @@
 import numpy as np
 import pytest
 from random_places import one_block, place, questions
+from scipy.stats import binom, binomtest
 
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import RecordQuestion, microdata_posterior
+from bayesrisk.inference.microdata.posterior import answer_interval
 from bayesrisk.release import NoiseSpec, RoundingSpec, TrueCounts
 
 
 def both(seed, kind, engine, n_places):
-    """Return the answers of a chain and of the exact law."""
+    """Return the answers of a chain and of the exact law, and whether each is a share."""
     release, prior, _, _ = place(seed, kind, n_places)
     level = "block" if n_places == 1 else "tract"
     common = {"level": level, "place": release.tables.geoids[level][0], "prior": prior}
     asked = questions(prior.schema, n_places)
     exact = microdata_posterior(release, asked, **common, engine="exact").answers
     sampled = microdata_posterior(release, asked, **common, engine=engine, rng=seed)
-    return sampled, exact
+    shares = [q.at_least is not None or q.among is not None for q in asked]
+    return sampled, exact.assign(share=shares)
 
 
 def surprises(pairs):
-    """Return standardised differences; the truth is near an answer that never changed."""
+    """Return standardised differences, where a normal law holds; all are in their intervals."""
     found = []
     for sampled, exact in pairs:
         for a, b in zip(sampled.answers.itertuples(), exact.itertuples(), strict=True):
             if a.status != "sampled":
                 continue
-            rare = b.posterior <= 1.0 and min(b.posterior, 1.0 - b.posterior) * a.ess < 30
-            if a.error > 0.0 and rare:  # too few events for a normal law: Poisson, within 1e-6
-                assert abs(a.posterior - b.posterior) * a.ess < 60
-            elif a.error > 0.0:
+            assert a.lower <= a.posterior <= a.upper
+            # One interval in a million misses; the exact law has an error of 1e-12.
+            low, high = answer_interval(
+                a.posterior, a.error, a.ess, share=b.share, level=1.0 - 1e-6
+            )
+            assert low - 1e-12 <= b.posterior <= high + 1e-12
+            rare = b.share and min(b.posterior, 1.0 - b.posterior) * a.ess < 30
+            if a.error > 0.0 and not rare:
                 found.append((a.posterior - b.posterior) / a.error)
-            else:
-                # So many draws that all say the same miss more than this once in 100,000 times.
-                assert abs(a.posterior - b.posterior) <= -np.log(1e-5) / a.ess
-                assert a.lower <= a.posterior <= a.upper
     return np.array(found)
+
+
+@pytest.mark.parametrize("n", [400, 4000])
+@pytest.mark.parametrize("p", [0.0003, 0.002, 0.03, 0.4, 0.997])
+def test_intervals_of_rare_events_hold_as_often_as_they_say(n, p):
+    """Every outcome of n independent draws of 0 or 1, weighed; the normal interval would fail."""
+    events = np.arange(n + 1)
+    error = np.sqrt(events / n * (1.0 - events / n) / n)
+    found = np.array(
+        [answer_interval(k / n, e, n, share=True) for k, e in zip(events, error, strict=True)]
+    )
+    weight = binom.pmf(events, n, p)
+    assert weight @ ((found[:, 0] <= p) & (p <= found[:, 1])) >= 0.95
+    low, high = binomtest(3, n).proportion_ci(0.95, method="exact")
+    assert found[3] == pytest.approx([low, high], rel=1e-9)
+    assert found[0] == pytest.approx([0.0, 1.0 - 0.025 ** (1 / n)])
+    if n == 400 and p in (0.0003, 0.002, 0.997):
+        normal = np.abs(events / n - p) <= 1.96 * error
+        assert weight @ normal < 0.75
+
+
+def test_intervals_of_numbers_are_normal():
+    assert answer_interval(7.0, 0.5, 900, share=False) == pytest.approx((6.02, 7.98), abs=1e-3)
+    assert answer_interval(0.1, 0.5, 900, share=False)[0] == 0.0
+    low, high = answer_interval(2.0, 0.0, 900, share=False)
+    assert high - 2.0 == pytest.approx(2.0 - low) == pytest.approx(1.0 - 0.025 ** (1 / 900))
 
 
 @pytest.mark.parametrize("n_places", [1, 2])

@@ -11,6 +11,7 @@ from bayesrisk.inference import (
     fit_concentration,
     microdata_posterior,
 )
+from bayesrisk.inference.microdata import _presolve
 from bayesrisk.release import NoiseSpec, RoundingSpec, SimulationOnly, TrueCounts
 
 ASKED = [RecordQuestion({})]
@@ -93,3 +94,16 @@ def test_a_concentration_is_found_again(concentration):
     assert abs(np.log(fit_concentration(counts, shares) / concentration)) < 0.15
     with pytest.raises(ArgumentError, match="shares must be > 0"):
         fit_concentration([[1, 1]], [1.0, 0.0])
+
+
+def test_memory_is_bounded_for_places_that_are_too_large(monkeypatch):
+    monkeypatch.setattr(_presolve, "_MAX_ENTRIES", 5)
+    release, prior = one_block(TrueCounts(), [3, 1], np.array([[1, 1, 1], [1, 0, 0]]), 6)
+    for engine in ("auto", "exact", "lattice"):
+        with pytest.raises(ArgumentError, match="pairs of a published count and a kind"):
+            microdata_posterior(release, ASKED, **PLACE, prior=prior, engine=engine, rng=1)
+    noisy, prior = one_block(
+        NoiseSpec("discrete-gaussian", 1), [3, 1], np.array([[1, 1, 1], [1, 0, 0]]), 6
+    )
+    found = microdata_posterior(noisy, ASKED, **PLACE, prior=prior, rng=1)
+    assert found.engine == "people"

@@ -253,3 +253,20 @@ def test_2020_files_may_lack_a_geography(tmp_path):
         text = "\n".join(",".join(c for i, c in enumerate(line) if i != place) for line in lines)
         (tmp_path / f"{name}.csv").write_text(text + "\n")
         assert oracle.same(read_ppmf(tmp_path / f"{name}.csv"), people)
+
+
+@pytest.mark.parametrize("vintage", PERSONS)
+def test_other_delimiters_and_ends_of_lines(vintage, tmp_path):
+    """Between commas or bars, with a delimiter at the end, and empty lines after the last."""
+    file = tmp_path / "p.csv"
+    write_ppmf(PERSONS[vintage](np.random.default_rng(1), 9), file, vintage=vintage)
+    text, straight = file.read_text(), read_ppmf(file)
+    own, other = ("|", ",") if vintage.startswith("mdf") else (",", "|")
+    lines = text.splitlines()
+    trailing = "".join(f"{x}\n" if x.startswith("#") else f"{x}{own}\n" for x in lines)
+    for changed in (text.replace(own, other), trailing, text + "\n\n"):
+        file.write_text(changed)
+        assert read_ppmf(file).table == straight.table
+    file.write_text(trailing.replace(f"{own}\n", f"{own}7\n").replace(f"{own}7\n", f"{own}\n", 1))
+    with pytest.raises(DataError, match=r"row 1, column 'column \d+, without a name': must be emp"):
+        read_ppmf(file)

@@ -124,7 +124,7 @@ def test_files_that_are_not_there(tmp_path):
     header = folder / "vtgeo2020.pl"
     whole = header.read_bytes()
     header.write_bytes(whole.replace(b"0000003", b"0000001"))
-    with pytest.raises(DataError, match="row 3, column 'LOGRECNO': must be larger than in the row"):
+    with pytest.raises(DataError, match=r"row 3, column 'LOGRECNO': .* that of row 1 again"):
         read_pl94(folder, workload=FIRST)
     header.write_bytes(b"|".join(whole.split(b"|")[:20]) + b"\n")
     with pytest.raises(DataError, match=r"must have 35 to .* fields between '\|', got 20"):
@@ -263,3 +263,15 @@ def test_tables_of_more_places_than_are_written_at_once(tmp_path, monkeypatch):
     assert len(tables.geoids["block"]) > 4
     write_pl94(tables, tmp_path / "vt2020.pl.zip")
     assert read_pl94(tmp_path / "vt2020.pl.zip", workload=PL) == tables
+
+
+def test_a_header_in_another_order_than_the_segments(tmp_path):
+    folder = by_hand(tmp_path / "vt")
+    straight = read_pl94(folder, workload=FIRST)
+    header, segment = folder / "vtgeo2020.pl", folder / "vt000012020.pl"
+    header.write_bytes(b"".join(reversed(header.read_bytes().splitlines(keepends=True))))
+    assert read_pl94(folder, workload=FIRST) == straight
+    segment.write_bytes(b"".join(reversed(segment.read_bytes().splitlines(keepends=True))))
+    rule = "column 'LOGRECNO': must be larger than in the row above; sort the lines of the segment"
+    with pytest.raises(DataError, match=rule):
+        read_pl94(folder, workload=FIRST)

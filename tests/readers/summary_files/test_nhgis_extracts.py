@@ -77,7 +77,7 @@ def test_tables_of_a_level_in_several_files(tmp_path):
         read_nhgis(twice, workload=first)
     for dataset in ("ds172", "DS173", "2010_SF1b"):
         assert read_nhgis(twice, workload=first, dataset=dataset) == tabulate(people(), first)
-    with pytest.raises(DataError, match=r"must hold a file of data set 'ds999', holds"):
+    with pytest.raises(DataError, match=r"must hold a file of the dataset 'ds999', holds"):
         read_nhgis(twice, workload=first, dataset="ds999")
 
 

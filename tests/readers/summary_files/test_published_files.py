@@ -167,7 +167,7 @@ def test_bad_summary_files(options, message, tmp_path):
         ("vt000042010.sf1", b"VT,000,04", b"VT,000,05", "row 1, column 'CIFSN'"),
         ("vt000042010.sf1", b",0,0\nSF1ST,VT,000,04,0000005", b"\nSF1ST,VT,000,04,0000005",
          "row 4: must have 245 columns, got 243"),
-        ("vtgeo2010.sf1", b"0000004", b"0000001", "line 4, column 'LOGRECNO': must be larger"),
+        ("vtgeo2010.sf1", b"0000004", b"0000001", "line 4, column 'LOGRECNO': .*that of line 1"),
         ("vtgeo2010.sf1", b"0000004", b"00000x4", "line 4, column 'LOGRECNO'.*'00000x4'"),
     ],
 )  # fmt: skip
@@ -343,3 +343,16 @@ def test_a_damaged_member_is_named(tmp_path):
     (tmp_path / "bad.zip").write_bytes(raw[:place] + bytes(40) + raw[place + 40 :])
     with pytest.raises(DataError, match=r"bad.zip/vt000042010.sf1"):
         read_sf1(tmp_path / "bad.zip", workload=BLOCKS)
+
+
+def test_empty_lines_of_a_header(tmp_path):
+    """At its end they are nothing; above a line that holds something they are refused."""
+    folder = by_hand(tmp_path / "vt")
+    straight = read_sf1(folder, workload=P12)
+    header = folder / "vtgeo2010.sf1"
+    whole = header.read_bytes()
+    header.write_bytes(whole + b"\n\n")
+    assert read_sf1(folder, workload=P12) == straight
+    header.write_bytes(whole.replace(b"\n", b"\n\n", 1))
+    with pytest.raises(DataError, match=r"vtgeo2010.sf1: line 2: must have at least 25 characters"):
+        read_sf1(folder, workload=P12)

@@ -46,12 +46,13 @@ def propagate_block(matrix, counts, kernel=blocks.solve_blocks):
     values = np.append(counts[row], blocks.HIDDEN)
     cover = np.append(np.zeros(n_rows + 1, np.int64), n)
     status, culprit = np.empty(1, np.int64), np.empty(1, np.int64)
-    ptr = np.empty(2, np.int64)
-    cell, low, high = kernel(
-        np.array([0, len(rows)]), rows, values, columns.indptr.astype(np.int64),
-        columns.indices.astype(np.int64), columns.data.astype(np.int64), cover,
-        np.arange(n), np.full(n, blocks.UNBOUNDED), status, culprit, ptr,
+    system = blocks.System(
+        columns.indptr.astype(np.int64), columns.indices.astype(np.int64),
+        columns.data.astype(np.int64), cover, np.arange(n), np.full(n, blocks.UNBOUNDED),
     )  # fmt: skip
+    outcome = blocks.Outcome(status, culprit, np.empty(2, np.int64))
+    one = blocks.Blocks(np.array([0, len(rows)]), rows, values)
+    cell, low, high = kernel(system, one, outcome)
     lows, highs = np.zeros(n, int), np.zeros(n, int)
     lows[cell], highs[cell] = low, high
     return int(status[0]), int(culprit[0]), lows, highs
@@ -116,18 +117,8 @@ def run_search(program, *, star=None, stop=2**40, limit=10**6, module=search):
     far = np.zeros(n, np.int64)
     kernel = module.search_components
     kernel = getattr(kernel, "py_func", kernel) if module is not search else kernel
-    kernel(
-        program.arrays,
-        program.work(),
-        point,
-        has,
-        stop,
-        np.full(k, limit),
-        far,
-        found,
-        lower,
-        upper,
-    )
+    answers = search.Answers(point, has, far, found, lower, upper)
+    kernel(program.arrays, program.work(), answers, stop, np.full(k, limit))
     return point, far, found, lower, upper
 
 

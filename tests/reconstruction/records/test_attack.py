@@ -91,7 +91,7 @@ def test_making_is_checked(name, parameters, error, words):
     [
         ("reconstruction", dict, ArgumentError, "package's own attacks"),
         ("mine", 3, ArgumentTypeError, "factory must be callable"),
-        (None, dict, ArgumentTypeError, "name must be text"),
+        (None, dict, ArgumentTypeError, "name must be a text"),
     ],
 )
 def test_registering_is_checked(name, factory, error, words):

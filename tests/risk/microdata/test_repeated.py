@@ -77,9 +77,17 @@ def test_swapped_records():
             "protected must have at least one record",
         ),
         ({"keys": []}, ArgumentError, "keys must name a column, got none"),
-        ({"keys": ["z"]}, DataError, "original: must have the columns"),
+        (
+            {"keys": ["z"]},
+            DataError,
+            "original: must have the column 'z' .named by keys. once, got 0",
+        ),
         ({"target": "a"}, ArgumentError, "target must be none of the keys, got 'a'"),
-        ({"protected": pd.DataFrame({"a": [1]})}, DataError, "protected: must have the columns"),
+        (
+            {"protected": pd.DataFrame({"a": [1]})},
+            DataError,
+            "protected: must have .* 'b' .named by keys",
+        ),
     ],
 )
 def test_refusals(change, error, message):

@@ -5,12 +5,14 @@ every table as well.  A walk of many exchanges meets very different data sets, a
 changes the counts of a few claims only; a claim whose count changes is refuted.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk._numba import kernel
-from bayesrisk._types import BoolArray, IntArray, WordArray
+from bayesrisk._types import BoolArray, CodeArray, IntArray, WordArray
 from bayesrisk.reconstruction.claims.search.lattice import Subsets
 from bayesrisk.reconstruction.solvers.deadline import Deadline
 
@@ -19,6 +21,49 @@ __all__ = ["Exchange"]
 
 _PROBES = 2**12
 _ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Table(NamedTuple):
+    """A hash table: keys, and the position of each, -1 where a slot is empty."""
+
+    own: WordArray
+    place: IntArray
+
+
+class Classes(NamedTuple):
+    """Classes of cells that the published tables count alike, and what they count of each.
+
+    The first three are a sparse matrix, (published ``cells``, classes).  ``start`` says where the
+    cells of each class begin, ``of`` which class a cell is in.  Two classes with the same sum of
+    ``hashes`` probably fill in for two others; ``table`` finds them.
+    """
+
+    indptr: NDArray[np.int32]
+    indices: NDArray[np.int32]
+    data: IntArray
+    cells: int
+    start: IntArray
+    of: IntArray
+    hashes: WordArray
+    table: Table
+
+
+class Claims(NamedTuple):
+    """Where the claims about a cell stand: by its codes, every set of columns, and their keys."""
+
+    codes: CodeArray
+    eligible: BoolArray
+    sets: Subsets
+    radix: WordArray
+    table: Table
+
+
+class Counts(NamedTuple):
+    """Records that each claim describes: now, in the first solution, and where they differed."""
+
+    now: IntArray
+    base: IntArray
+    settled: BoolArray
 
 
 class Exchange:
@@ -57,32 +102,31 @@ class Exchange:
         radix: IntArray,
         keys: IntArray,
     ) -> None:
-        self._columns, self._start, self._codes, self._eligible = columns, start, codes, eligible
-        self._class = np.repeat(np.arange(start.size - 1), np.diff(start))
-        self._sets = sets.without, sets.lowest
-        self._radix = radix.astype(np.uint64)
         # Sums of random numbers find classes that may fill in; each exchange is then checked.
         random = np.random.default_rng(0).integers(0, 2**63, columns.shape[0], dtype=np.uint64)
-        self._hash = np.zeros(start.size - 1, np.uint64)
-        of = np.repeat(np.arange(start.size - 1), np.diff(columns.indptr))
-        np.add.at(self._hash, of, random[columns.indices] * columns.data.astype(np.uint64))
-        self._classes = _table(self._hash)
-        self._claims = _table(keys.astype(np.uint64))
+        every = np.arange(start.size - 1)
+        hashes = np.zeros(every.size, np.uint64)
+        weights = random[columns.indices] * columns.data.astype(np.uint64)
+        np.add.at(hashes, np.repeat(every, np.diff(columns.indptr)), weights)
+        self._classes = Classes(
+            columns.indptr, columns.indices, columns.data, columns.shape[0],
+            start, np.repeat(every, np.diff(start)), hashes, _table(hashes),
+        )  # fmt: skip
+        self._claims = Claims(
+            codes, eligible, sets, radix.astype(np.uint64), _table(keys.astype(np.uint64))
+        )
         self._count: IntArray = np.zeros(keys.size, np.int64)
-        self._left = np.zeros(columns.shape[0], np.int64)
-        self.base: IntArray | None = None
+        self._base: IntArray | None = None
         self.settled = np.zeros(keys.size, np.bool_)
 
     def load(self, solution: IntArray) -> IntArray:
         """Count the claims in a solution; refute those that another solution counts otherwise."""
-        cells = np.repeat(self._start[:-1], solution)
+        cells = np.repeat(self._classes.start[:-1], solution)
         self._count[:] = 0
-        _count(
-            self._codes, self._eligible, cells, *self._sets, self._radix, *self._claims, self._count
-        )
-        if self.base is None:
-            self.base = self._count.copy()
-        self.settled |= self._count != self.base
+        _count(self._claims, cells, self._count)
+        if self._base is None:
+            self._base = self._count.copy()
+        self.settled |= self._count != self._base
         return cells
 
     def walk(self, solution: IntArray, *, idle: int, deadline: Deadline) -> IntArray:
@@ -103,26 +147,23 @@ class Exchange:
             The solution at which the walk ends.
         """
         cells = self.load(solution)
-        base = self._count if self.base is None else self.base
-        state = np.array([cells.size], np.uint64)
-        a, rest = self._columns, idle
+        base = self._count if self._base is None else self._base
+        counts = Counts(self._count, base, self.settled)
+        state, rest = np.array([cells.size], np.uint64), idle
         while rest > 0 and cells.size > 1 and not deadline.late and not self.settled.all():
             new = _exchange(
-                a.indptr, a.indices, a.data, self._hash, *self._classes, self._start, self._class,
-                cells, self._codes, self._eligible, *self._sets, self._radix, *self._claims,
-                self._count, base, self.settled, self._left,
-                max(64, 2 * cells.size), state,
-            )  # fmt: skip
+                self._classes, self._claims, counts, cells, max(64, 2 * cells.size), state
+            )
             rest = idle if new else rest - 1
-        return np.bincount(self._class[cells], minlength=self._start.size - 1)
+        return np.bincount(self._classes.of[cells], minlength=self._classes.hashes.size)
 
 
-def _table(keys: WordArray) -> tuple[WordArray, IntArray]:
-    """Return a table that finds each key's position: keys and positions, -1 where empty."""
+def _table(keys: WordArray) -> Table:
+    """Return a table that finds each key's position."""
     slots = 1 << int(2 * keys.size + 2).bit_length()
     own, place = np.zeros(slots, np.uint64), np.full(slots, -1, np.int64)
     _fill(keys, own, place)
-    return own, place
+    return Table(own, place)
 
 
 @kernel
@@ -140,7 +181,8 @@ def _fill(keys: WordArray, own: WordArray, place: IntArray) -> None:
 
 
 @kernel
-def _find(key: np.uint64, own: WordArray, place: IntArray) -> np.int64:
+def _find(key: np.uint64, table: Table) -> np.int64:
+    own, place = table
     at = _slot(key, own.size)
     while place[at] >= 0:
         if own[at] == key:
@@ -150,34 +192,24 @@ def _find(key: np.uint64, own: WordArray, place: IntArray) -> np.int64:
 
 
 @kernel
-def _keys(
-    codes: NDArray[np.int16], radix: WordArray, without: IntArray, lowest: IntArray, out: WordArray
-) -> None:
-    """Fill in the key of every set of columns of one row of codes."""
+def _keys(claims: Claims, cell: int, out: WordArray) -> None:
+    """Fill in the key of every set of columns of one cell."""
+    codes, radix = claims.codes[cell], claims.radix
+    without, lowest = claims.sets.without, claims.sets.lowest
     for s in range(without.size):
         before = np.uint64(0) if without[s] < 0 else out[without[s]]
         out[s] = before + np.uint64(codes[lowest[s]] + 1) * radix[lowest[s]]
 
 
 @kernel
-def _count(
-    codes: NDArray[np.int16],
-    eligible: NDArray[np.bool_],
-    cells: IntArray,
-    without: IntArray,
-    lowest: IntArray,
-    radix: WordArray,
-    own: WordArray,
-    place: IntArray,
-    count: IntArray,
-) -> None:
+def _count(claims: Claims, cells: IntArray, count: IntArray) -> None:
     """Add up how many cells each claim describes."""
-    keys = np.empty(without.size, np.uint64)
+    keys = np.empty(claims.sets.bits.size, np.uint64)
     for i in range(cells.size):
-        if eligible[cells[i]]:
-            _keys(codes[cells[i]], radix, without, lowest, keys)
-            for s in range(without.size):
-                at = _find(keys[s], own, place)
+        if claims.eligible[cells[i]]:
+            _keys(claims, cells[i], keys)
+            for s in range(keys.size):
+                at = _find(keys[s], claims.table)
                 if at >= 0:
                     count[at] += 1
 
@@ -193,14 +225,12 @@ def _random(state: WordArray, below: int) -> np.int64:
 
 
 @kernel
-def _balanced(
-    indptr: NDArray[np.int32],
-    indices: NDArray[np.int32],
-    data: IntArray,
-    four: IntArray,
-    left: IntArray,
-) -> bool:
-    """Whether every published cell counts the first two classes like the last two."""
+def _balanced(classes: Classes, four: IntArray, left: IntArray) -> bool:
+    """Whether every published cell counts the first two classes like the last two.
+
+    ``left`` has a zero for every published cell, before and after.
+    """
+    indptr, indices, data = classes.indptr, classes.indices, classes.data
     for w in range(4):
         for i in range(indptr[four[w]], indptr[four[w] + 1]):
             left[indices[i]] += data[i] if w < 2 else -data[i]
@@ -216,38 +246,24 @@ def _balanced(
 
 @kernel
 def _exchange(
-    indptr: NDArray[np.int32],
-    indices: NDArray[np.int32],
-    data: IntArray,
-    hashes: WordArray,
-    class_own: WordArray,
-    class_place: IntArray,
-    start: IntArray,
-    class_of: IntArray,
+    classes: Classes,
+    claims: Claims,
+    counts: Counts,
     cells: IntArray,
-    codes: NDArray[np.int16],
-    eligible: NDArray[np.bool_],
-    without: IntArray,
-    lowest: IntArray,
-    radix: WordArray,
-    claim_own: WordArray,
-    claim_place: IntArray,
-    count: IntArray,
-    base: IntArray,
-    settled: NDArray[np.bool_],
-    left: IntArray,
     tries: int,
     state: WordArray,
 ) -> int:
     """Try exchanges of two records of ``cells``, in place; return how many claims they refuted."""
-    n_classes, new = hashes.size, 0
-    keys, touched = np.empty(without.size, np.uint64), np.empty(4 * without.size, np.int64)
+    start, hashes, count = classes.start, classes.hashes, counts.now
+    n_classes, n_sets, new = hashes.size, claims.sets.bits.size, 0
+    keys, touched = np.empty(n_sets, np.uint64), np.empty(4 * n_sets, np.int64)
+    left = np.zeros(classes.cells, np.int64)
     four, moved = np.empty(4, np.int64), np.empty(4, np.int64)
     for _ in range(tries):
         i, j = _random(state, cells.size), _random(state, cells.size)
         if i == j:
             continue
-        four[0], four[1] = class_of[cells[i]], class_of[cells[j]]
+        four[0], four[1] = classes.of[cells[i]], classes.of[cells[j]]
         total = hashes[four[0]] + hashes[four[1]]
         # Without another pair the records may still move within their own classes.
         four[2], four[3] = four[0], four[1]
@@ -255,11 +271,11 @@ def _exchange(
         for _probe in range(min(n_classes, _PROBES)):
             at = np.int64(at + 1 if at + 1 < n_classes else 0)
             if at != four[0] and at != four[1]:
-                other = _find(total - hashes[at], class_own, class_place)
+                other = _find(total - hashes[at], classes.table)
                 if other >= 0:
                     four[2], four[3] = at, other
                     break
-        if not _balanced(indptr, indices, data, four, left):
+        if not _balanced(classes, four, left):
             continue
         moved[0], moved[1] = cells[i], cells[j]
         for w in range(2, 4):
@@ -269,17 +285,17 @@ def _exchange(
         for w in range(4):
             if moved[0] == moved[2] and moved[1] == moved[3]:
                 break
-            if eligible[moved[w]]:
-                _keys(codes[moved[w]], radix, without, lowest, keys)
-                for s in range(without.size):
-                    at = _find(keys[s], claim_own, claim_place)
+            if claims.eligible[moved[w]]:
+                _keys(claims, moved[w], keys)
+                for s in range(n_sets):
+                    at = _find(keys[s], claims.table)
                     if at >= 0:
                         count[at] += -1 if w < 2 else 1
                         touched[n_touched] = at
                         n_touched += 1
         for t in range(n_touched):
             at = touched[t]
-            if not settled[at] and count[at] != base[at]:
-                settled[at] = True
+            if not counts.settled[at] and count[at] != counts.base[at]:
+                counts.settled[at] = True
                 new += 1
     return new

@@ -1,12 +1,17 @@
 """Compiled parts of claims: live cells, supports as bitsets, and counts of patterns."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk._numba import kernel
-from bayesrisk._types import IntArray, WordArray
+from bayesrisk._types import BoolArray, CodeArray, IntArray, WordArray
 
 __all__ = [
+    "Cells",
+    "Numbering",
+    "Subsets",
     "common_values",
     "lattice_counts",
     "live_cells",
@@ -17,7 +22,7 @@ __all__ = [
 
 
 @kernel
-def live_cells(place: NDArray[np.int32], mask: NDArray[np.bool_], start: IntArray) -> IntArray:
+def live_cells(place: NDArray[np.int32], mask: BoolArray, start: IntArray) -> IntArray:
     """Return the cells whose place is open in the mask of every family."""
     n_families, n_cells = place.shape
     found = np.empty(n_cells, np.int64)
@@ -45,9 +50,7 @@ def _ones(word: np.uint64) -> np.int64:
 
 
 @kernel
-def _column_bits(
-    codes: NDArray[np.int16], row: NDArray[np.int16], columns: IntArray, out: WordArray
-) -> None:
+def _column_bits(codes: CodeArray, row: CodeArray, columns: IntArray, out: WordArray) -> None:
     """Set the bits of the cells that agree with a row, for each column on its own."""
     out[:] = 0
     for c in range(columns.size):
@@ -57,15 +60,36 @@ def _column_bits(
                 out[c, cell >> 6] |= np.uint64(1) << np.uint64(cell & 63)
 
 
+class Cells(NamedTuple):
+    """Cells as bits: those with code c of attribute a, ``bits[offset[a] + c]``; the eligible."""
+
+    bits: WordArray
+    offset: IntArray
+    base: WordArray
+
+
+class Numbering(NamedTuple):
+    """One number for the patterns that match the same cells.
+
+    ``number`` is that of each pattern.  Of each number, ``first`` is the first pattern, ``size``
+    its cells and ``hashes`` what they are found by in ``table``, which must have more slots than
+    there are patterns.
+    """
+
+    number: IntArray
+    first: IntArray
+    size: IntArray
+    hashes: WordArray
+    table: IntArray
+
+
 @kernel
-def _support(
-    bits: WordArray, offset: IntArray, base: WordArray, pattern: NDArray[np.int16], out: WordArray
-) -> np.uint64:
-    """Fill in the cells of ``base`` that match a pattern; return a number made of them."""
-    out[:] = base
+def _support(cells: Cells, pattern: CodeArray, out: WordArray) -> np.uint64:
+    """Fill in the eligible cells that match a pattern; return a number made of them."""
+    out[:] = cells.base
     for a in range(pattern.size):
         if pattern[a] >= 0:
-            own = bits[offset[a] + pattern[a]]
+            own = cells.bits[cells.offset[a] + pattern[a]]
             for w in range(out.size):
                 out[w] &= own[w]
     hashed = np.uint64(1469598103934665603)
@@ -76,28 +100,15 @@ def _support(
 
 
 @kernel
-def pattern_supports(
-    bits: WordArray,
-    offset: IntArray,
-    base: WordArray,
-    patterns: NDArray[np.int16],
-    number: IntArray,
-    first: IntArray,
-    hashes: WordArray,
-    size: IntArray,
-    table: IntArray,
-) -> int:
-    """Give patterns that match the same cells of ``base`` one number; return how many there are.
-
-    ``bits`` has the cells with each code of each attribute.  ``first`` becomes the first pattern of
-    each number and ``size`` its cells; ``table`` must have more slots than there are patterns.
-    """
-    own, other = np.empty(base.size, np.uint64), np.empty(base.size, np.uint64)
+def pattern_supports(cells: Cells, patterns: CodeArray, found: Numbering) -> int:
+    """Give patterns that match the same eligible cells one number; return how many there are."""
+    number, first, size, hashes, table = found
+    own, other = np.empty(cells.base.size, np.uint64), np.empty(cells.base.size, np.uint64)
     slots = table.size
     table[:] = -1
     count = 0
     for s in range(patterns.shape[0]):
-        hashed = _support(bits, offset, base, patterns[s], own)
+        hashed = _support(cells, patterns[s], own)
         slot = np.int64(hashed % np.uint64(slots))
         while True:  # ends: more slots than patterns
             at = table[slot]
@@ -109,7 +120,7 @@ def pattern_supports(
                 count += 1
                 break
             if hashes[at] == hashed:
-                _support(bits, offset, base, patterns[first[at]], other)
+                _support(cells, patterns[first[at]], other)
                 if np.array_equal(own, other):
                     number[s] = at
                     break
@@ -117,15 +128,38 @@ def pattern_supports(
     return count
 
 
+class Subsets(NamedTuple):
+    """Sets of columns, each made from a smaller one by adding its lowest column.
+
+    Attributes
+    ----------
+    columns : ndarray of int64
+        Positions of the columns in the schema.
+    bits : ndarray of int64
+        Each set as a bit mask over ``columns``, increasing; not the empty one.
+    position : ndarray of int64
+        Where each bit mask is among ``bits``, -1 where it is not.
+    without, lowest : ndarray of int64
+        The set without its lowest column (-1 for the empty set), and that column.
+    """
+
+    columns: IntArray
+    bits: IntArray
+    position: IntArray
+    without: IntArray
+    lowest: IntArray
+
+    def member(self) -> BoolArray:
+        """Return which columns are in each set, (sets, columns)."""
+        return (self.bits[:, None] >> np.arange(self.columns.size) & 1).astype(np.bool_)
+
+
 @kernel
 def lattice_counts(
-    core: NDArray[np.int16],
-    rows: NDArray[np.int16],
-    columns: IntArray,
+    core: CodeArray,
     free_values: IntArray,
-    bits_of: IntArray,
-    position: IntArray,
-    lowest: IntArray,
+    rows: CodeArray,
+    sets: Subsets,
     out: IntArray,
     needed: IntArray,
 ) -> None:
@@ -137,6 +171,7 @@ def lattice_counts(
     that each comes after its own subsets; those with a column that a row leaves open (-1) are
     skipped.
     """
+    columns, bits_of, position, lowest = sets.columns, sets.bits, sets.position, sets.lowest
     n_words = (core.shape[0] + 63) // 64
     bits = np.zeros((columns.size, n_words), np.uint64)
     own = np.zeros((bits_of.size, n_words), np.uint64)
@@ -182,11 +217,11 @@ def lattice_counts(
 
 @kernel
 def common_values(
-    weight: NDArray[np.int16],
+    weight: CodeArray,
     place: IntArray,
-    codes: NDArray[np.int16],
-    eligible: NDArray[np.bool_],
-    value: NDArray[np.int16],
+    codes: CodeArray,
+    eligible: BoolArray,
+    value: CodeArray,
     width: IntArray,
 ) -> None:
     """Fill in the code that all cells of each published cell share, and how many they are.
@@ -229,12 +264,12 @@ def common_values(
 
 @kernel
 def sums_of_patterns(
-    value: NDArray[np.int16],
+    value: CodeArray,
     table: IntArray,
     width: IntArray,
-    patterns: NDArray[np.int16],
+    patterns: CodeArray,
     size: IntArray,
-    out: NDArray[np.bool_],
+    out: BoolArray,
 ) -> None:
     """Say which patterns have the size of the cells of one table that lie inside them.
 
@@ -267,9 +302,7 @@ def sums_of_patterns(
 
 
 @kernel
-def pattern_counts(
-    patterns: NDArray[np.int16], rows: NDArray[np.int16], weight: IntArray, out: IntArray
-) -> None:
+def pattern_counts(patterns: CodeArray, rows: CodeArray, weight: IntArray, out: IntArray) -> None:
     """Add up the weights of the rows that match each pattern; -1 in a pattern matches anything."""
     asked = np.empty(patterns.shape[1], np.int64)
     for s in range(patterns.shape[0]):

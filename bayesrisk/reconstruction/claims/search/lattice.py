@@ -8,41 +8,10 @@ from numpy.typing import NDArray
 
 from bayesrisk._types import BoolArray, CodeArray, IntArray
 from bayesrisk.reconstruction.claims.search import kernels
+from bayesrisk.reconstruction.claims.search.kernels import Subsets
 from bayesrisk.reconstruction.claims.search.space import ClaimSpace
 
 __all__ = ["Subsets", "Supports", "Universal", "matches", "subsets", "supports", "universal"]
-
-
-@dataclass(frozen=True)
-class Subsets:
-    """Sets of columns, each made from a smaller one by adding its lowest column.
-
-    Attributes
-    ----------
-    columns : ndarray of int64
-        Positions of the columns in the schema.
-    bits : ndarray of int64
-        Each set as a bit mask over ``columns``, increasing; not the empty one.
-    position : ndarray of int64
-        Where each bit mask is among ``bits``, -1 where it is not.
-    without, lowest : ndarray of int64
-        The set without its lowest column (-1 for the empty set), and that column.
-    """
-
-    columns: IntArray
-    bits: IntArray
-    position: IntArray
-    without: IntArray
-    lowest: IntArray
-
-    @property
-    def count(self) -> IntArray:
-        """Number of columns of each set."""
-        return np.bitwise_count(self.bits).astype(np.int64)
-
-    def member(self) -> BoolArray:
-        """Return which columns are in each set, (sets, columns)."""
-        return (self.bits[:, None] >> np.arange(self.columns.size) & 1).astype(np.bool_)
 
 
 def subsets(columns: Sequence[int], most: int) -> Subsets:
@@ -90,10 +59,10 @@ def supports(codes: CodeArray, eligible: BoolArray, patterns: CodeArray) -> Supp
                 bits[offset[a] + code] = _packed(codes[:, a] == code)
     n = len(patterns)
     number, first, size = (np.zeros(n, np.int64) for _ in range(3))
-    table = np.empty(2 * n + 1, np.int64)
-    count = kernels.pattern_supports(
-        bits, offset, base, patterns, number, first, np.empty(n, np.uint64), size, table
+    found = kernels.Numbering(
+        number, first, size, np.empty(n, np.uint64), np.empty(2 * n + 1, np.int64)
     )
+    count = kernels.pattern_supports(kernels.Cells(bits, offset, base), patterns, found)
     return Supports(number, first[:count], size[:count])
 
 
@@ -124,10 +93,7 @@ def universal(space: ClaimSpace, rows: NDArray[np.int16], sets: Subsets) -> Univ
     """Return how many possible cells every set of columns of every row matches."""
     size = np.empty((len(rows), sets.bits.size), np.int64)
     needed = np.empty_like(size)
-    kernels.lattice_counts(
-        space.core, rows, sets.columns, space.free_values,
-        sets.bits, sets.position, sets.lowest, size, needed,
-    )  # fmt: skip
+    kernels.lattice_counts(space.core, space.free_values, rows, sets, size, needed)
     return Universal(size, needed)
 
 

@@ -1,11 +1,8 @@
-"""Schemas: which attributes a record has, with which codes, and in which places it can lie."""
+"""The schema: what a record can be, from a name, a file or a data frame."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
-from itertools import pairwise
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,142 +13,22 @@ from numpy.typing import ArrayLike
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
-from bayesrisk._types import IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, ConfigError, ShapeError
+from bayesrisk._types import IntArray
+from bayesrisk.exceptions import ArgumentError, ConfigError
+from bayesrisk.tables.schema.attribute import Attribute
+from bayesrisk.tables.schema.geography import (
+    EVERYWHERE,
+    Geography,
+    built_in_geographies,
+    definition,
+    definition_names,
+    geography_names,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Attribute", "Geography", "Schema"]
-
-
-_MAX_WIDTH = 1000
-_DEFINITIONS = resources.files("bayesrisk.tables") / "definitions"
-
-
-def definition(name: str) -> dict[str, Any]:
-    """Return a definition file of the package."""
-    return tomllib.loads((_DEFINITIONS / f"{name}.toml").read_text(encoding="utf-8"))
-
-
-def definition_names() -> list[str]:
-    """Return the names of the definition files that hold a schema."""
-    names = (file.name for file in _DEFINITIONS.iterdir())
-    return sorted(n.removesuffix(".toml") for n in names if n != "geographies.toml")
-
-
-@dataclass(frozen=True)
-class Attribute:
-    """A coded attribute of a record.
-
-    Attributes
-    ----------
-    name : str
-        Its name, which is that of its column.
-    size : int
-        Number of codes, at least 1.
-    first : int
-        The smallest code; the codes are ``first`` to ``first + size - 1``.
-    labels : tuple of str
-        What each code means, in order; or empty.
-    """
-
-    name: str
-    size: int
-    first: int = 0
-    labels: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        name = check.text(self.name, "name")
-        size = check.integer(self.size, f"size of {name!r}", lower=1, upper=2**31 - 1)
-        first = check.integer(self.first, f"first of {name!r}", lower=-(2**31), upper=2**31 - 1)
-        labels = check.texts(self.labels, f"labels of {name!r}")
-        if labels and len(labels) != size:
-            raise ShapeError(
-                f"labels of {name!r} must be one for each of {size} codes, got {len(labels)}"
-            )
-        for key, value in (("size", size), ("first", first), ("labels", labels)):
-            object.__setattr__(self, key, value)
-
-    @property
-    def last(self) -> int:
-        """The largest code."""
-        return self.first + self.size - 1
-
-    def code(self, label: str) -> int:
-        """Return the code of a label; refuse what is none, naming those that are."""
-        return self.first + self.labels.index(check.choice(label, self.name, self.labels))
-
-
-@dataclass(frozen=True)
-class Geography:
-    """A hierarchy of places whose codes contain those of the places around them.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    levels : tuple of str
-        Names of the levels, coarse to fine.
-    widths : tuple of int
-        Digits of a code at each level, strictly increasing and at most 1000; 0 is the root, whose
-        code is empty.
-    """
-
-    name: str
-    levels: tuple[str, ...]
-    widths: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        check.text(self.name, "name")
-        levels = check.texts(self.levels, "levels")
-        widths = tuple(
-            check.integer(width, "widths", upper=_MAX_WIDTH)
-            for width in check.items(self.widths, "widths")
-        )
-        if not levels or len(levels) != len(widths):
-            raise ShapeError(
-                f"levels and widths must be as many and at least one, got {len(levels)} "
-                f"and {len(widths)}"
-            )
-        if len(set(levels)) != len(levels):
-            raise ArgumentError(f"levels must differ, got {', '.join(levels)}")
-        if widths[0] < 0 or any(a >= b for a, b in pairwise(widths)):
-            raise ArgumentError(f"widths must increase from 0 or more, got {widths}")
-        object.__setattr__(self, "levels", levels)
-        object.__setattr__(self, "widths", widths)
-
-    @property
-    def finest(self) -> str:
-        """The finest level."""
-        return self.levels[-1]
-
-    def rank(self, level: str) -> int:
-        """Return the position of a level, coarsest 0."""
-        return self.levels.index(check.choice(level, "level", self.levels))
-
-    def width(self, level: str) -> int:
-        """Return the number of digits of a code at a level."""
-        return self.widths[self.rank(level)]
-
-    def parent(self, level: str) -> str | None:
-        """Return the next coarser level, or None at the top."""
-        rank = self.rank(level)
-        return self.levels[rank - 1] if rank else None
-
-    def ancestors(self, geoids: ArrayLike, level: str) -> TextArray:
-        """Return the place at a coarser level (or the same) that each place lies in."""
-        codes = check.text_array(geoids, "geoids")
-        width = self.width(level)
-        if codes.size and int(np.strings.str_len(codes).min()) < width:
-            raise ArgumentError(f"geoids must have at least {width} digits for level {level!r}")
-        if width == 0:
-            return np.full(codes.shape, "", dtype="<U1")
-        return codes.astype(f"<U{width}")
-
-
-#: The geography of records that have none: one place, whose code is empty.
-EVERYWHERE = Geography("everywhere", ("all",), (0,))
+__all__ = ["Schema"]
 
 
 @displayed
@@ -379,7 +256,9 @@ class Schema:
         ----------
         frame : pandas.DataFrame
             Records.  A column of whole numbers has the codes from its smallest to its largest; one
-            of text has its values as labels, sorted; a categorical one its categories, in order.
+            of text has its values as labels, sorted; a categorical one its categories, in order:
+            groups of ``pandas.cut`` as they are shown, ``[18, 40)``; a logical one "False" and
+            "True".
         name : str, default "records"
             Name of the schema.
         columns : sequence of str, optional
@@ -418,7 +297,7 @@ class Schema:
 
         if isinstance(geography, str):
             check.choice(geography, "geography", tuple(geography_names()))
-            geography = _geographies()[geography]
+            geography = built_in_geographies()[geography]
         place = check.instance(
             EVERYWHERE if geography is None else geography, Geography, "geography"
         )
@@ -487,7 +366,7 @@ def _place(values: Any) -> Geography:
     if values is None:
         return EVERYWHERE
     if isinstance(values, str):
-        return _geographies()[values]
+        return built_in_geographies()[values]
     return Geography(
         values["name"],
         _all(values["levels"], "levels", str),
@@ -504,22 +383,9 @@ def _all(values: Any, name: str, kind: type) -> tuple[Any, ...]:
 
 
 @cache
-def _geographies() -> dict[str, Geography]:
-    return {
-        name: Geography(name, tuple(entry["levels"]), tuple(entry["widths"]))
-        for name, entry in definition("geographies").items()
-    }
-
-
-def geography_names() -> Sequence[str]:
-    """Return the names of the built-in geographies."""
-    return tuple(sorted(_geographies()))
-
-
-@cache
 def _built_in(name: str, geography: str | None) -> Schema:
     values = definition(name)
     attributes = tuple(
         Attribute(**{**a, "labels": tuple(a.get("labels", ()))}) for a in values["attributes"]
     )
-    return Schema(name, attributes, _geographies()[geography or values["geography"]])
+    return Schema(name, attributes, built_in_geographies()[geography or values["geography"]])

@@ -1,0 +1,226 @@
+"""What an adversary knows of the records of a place beyond a release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from bayesrisk import _validation as check
+from bayesrisk._types import FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.inference.microdata.classes import Classes, Condition, codes_of, condition_factors
+from bayesrisk.inference.microdata.prior import RecordPrior
+from bayesrisk.tables.schema import Schema
+from bayesrisk.tables.workload import Table
+
+__all__ = ["Group", "Knowledge", "KnownRecords", "knowledge_of"]
+
+AT_LEAST, EXACTLY = "at least", "exactly"
+
+
+@dataclass(frozen=True, eq=False)
+class KnownRecords:
+    """So many records of a finest place are known to fulfil a condition.
+
+    - ``at least``: the adversary knows ``count`` people of the place and that each of them fulfils
+      ``where``; who they are says nothing else.  Of a person whose attributes are all known,
+      nothing is left to find out: the others have the law of the prior *given* these.
+    - ``exactly``: and nobody else of the place fulfils it.
+
+    Attributes
+    ----------
+    where : mapping of str to iterable of int
+        Codes that a record may have, for some of the attributes.
+    count : int, default 1
+        Number of records, >= 0.
+    relation : {"at least", "exactly"}
+        Whether there may be more.
+    place : str, optional
+        Code of a finest place; needed where there are several.
+    """
+
+    where: Condition
+    count: int = 1
+    relation: str = AT_LEAST
+    place: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "where", codes_of(self.where, "where"))
+        object.__setattr__(self, "count", check.integer(self.count, "count", lower=0))
+        check.choice(self.relation, "relation", (AT_LEAST, EXACTLY))
+        if self.place is not None:
+            check.text(self.place, "place")
+
+    @classmethod
+    def from_frame(
+        cls, people: pd.DataFrame, *, place: str | None = None, relation: str = AT_LEAST
+    ) -> list[Self]:
+        """Return what a file of known people says: people who look alike are counted.
+
+        Parameters
+        ----------
+        people : pandas.DataFrame
+            One row for each person; a column of whole codes for each attribute that is known.
+        place : str, optional
+            Name of the column with the code of each person's finest place.
+        relation : {"at least", "exactly"}
+            ``exactly`` if the file has everybody of these places who looks like one of its people.
+
+        Returns
+        -------
+        list of KnownRecords
+            In the order of the places and codes.
+
+        Raises
+        ------
+        ArgumentError
+            If a code is not whole.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> people = pd.DataFrame({"block": ["1", "1", "2"], "sex": [0, 0, 1], "age": [3, 3, 5]})
+        >>> for known in KnownRecords.from_frame(people, place="block"):
+        ...     print(known.place, known.count, known.where)
+        1 2 {'sex': (0,), 'age': (3,)}
+        2 1 {'sex': (1,), 'age': (5,)}
+        """
+        check.instance(people, pd.DataFrame, "people")
+        columns = [str(c) for c in people.columns]
+        if place is not None:
+            check.choice(place, "place", tuple(columns))
+        names = [c for c in columns if c != place]
+        keys = ([place] if place is not None else []) + names
+        found = []
+        for row, count in (
+            people.groupby(keys, sort=True, dropna=False).size().items() if keys else ()
+        ):
+            values = row if isinstance(row, tuple) else (row,)
+            at = None if place is None else str(values[0])
+            where = dict(zip(names, ([v] for v in values[len(keys) - len(names) :]), strict=True))
+            found.append(cls(where, int(count), relation, at))
+        return found
+
+    def tables(self, schema: Schema) -> list[Table]:
+        """Return what the classes must tell apart: where nobody else may be."""
+        if self.relation == AT_LEAST:
+            return []
+        return [Table("known", ("known",), condition_factors(self.where, schema))]
+
+    def __str__(self) -> str:
+        kinds = ", ".join(f"{a} {'/'.join(map(str, v))}" for a, v in self.where.items())
+        return f"{kinds or 'anybody'} known in {self.place}" if self.place else kinds or "anybody"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Records of a place of whom the same is known.
+
+    Attributes
+    ----------
+    place : int
+        Position of the finest place.
+    classes : ndarray of int64
+        Classes that they may have.
+    mass : ndarray of float
+        Prior share of each of these.
+    count : int
+        How many they are.
+    name : str
+        How messages and rankings call them.
+    """
+
+    place: int
+    classes: IntArray
+    mass: FloatArray
+    count: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What is known, in classes.
+
+    Attributes
+    ----------
+    settled : scipy.sparse.csr_array of int64, shape (places, classes)
+        Known records whose class is known.
+    named : scipy.sparse.csr_array of int64, shape (places, classes)
+        Those of them whose attributes are all known: no target is one of them.
+    partly : tuple of Group
+        Known people of several possible classes.
+    exactly : tuple of Group
+        Classes that have so many records of the place, known people and others.
+    """
+
+    settled: sp.csr_array
+    named: sp.csr_array
+    partly: tuple[Group, ...] = ()
+    exactly: tuple[Group, ...] = ()
+
+    @property
+    def people(self) -> IntArray:
+        """Number of known people of every place."""
+        found = np.asarray(self.settled.sum(axis=1), np.int64).ravel()
+        for group in self.partly:
+            found[group.place] += group.count
+        return found
+
+
+def knowledge_of(
+    known: Sequence[KnownRecords], classes: Classes, places: Sequence[str], prior: RecordPrior
+) -> Knowledge:
+    """Return what is known, in classes.
+
+    Raises
+    ------
+    ArgumentError
+        If a place is not one of the finest, the prior makes known people impossible, or people
+        are known in part and the prior has a concentration.
+    """
+    shape = (len(places), classes.size)
+    entries: dict[bool, list[tuple[int, int, int]]] = {False: [], True: []}
+    partly, exactly = [], []
+    for item in known:
+        if item.place is None and len(places) > 1:
+            raise ArgumentError(f"known must name a place for {item}, got None")
+        at = 0 if item.place is None else _position(item.place, places)
+        mass = classes.mass(prior.shares, condition_factors(item.where, classes.schema))
+        cells = np.flatnonzero(mass > 0.0)
+        if item.relation == EXACTLY:
+            exactly.append(Group(at, cells, mass[cells], item.count, str(item)))
+        elif not item.count:
+            continue
+        elif not cells.size:
+            raise ArgumentError(f"known must be possible under the prior, got {item}")
+        elif cells.size == 1:
+            whole = len(item.where) == len(classes.schema.names)
+            in_full = whole and all(len(list(codes)) == 1 for codes in item.where.values())
+            entries[in_full].append((at, int(cells[0]), item.count))
+        elif prior.concentration is not None:
+            raise ArgumentError(
+                "known must say the whole class of every known person where the prior has a "
+                f"concentration, got {item}: {cells.size} classes are possible"
+            )
+        else:
+            partly.append(Group(at, cells, mass[cells], item.count, str(item)))
+    named, others = (_counted(entries[full], shape) for full in (True, False))
+    return Knowledge(sp.csr_array(named + others), named, tuple(partly), tuple(exactly))
+
+
+def _position(place: str, places: Iterable[str]) -> int:
+    names = [str(p) for p in places]
+    check.choice(place, "known place", tuple(names))
+    return names.index(place)
+
+
+def _counted(entries: list[tuple[int, int, int]], shape: tuple[int, int]) -> sp.csr_array:
+    at: Any = np.array(entries, np.int64).reshape(-1, 3).T
+    found = sp.coo_array((at[2], (at[0], at[1])), shape=shape, dtype=np.int64)
+    counted: sp.csr_array = found.tocsr()
+    return counted
