@@ -19,7 +19,7 @@ name = "people"
 [geography]
 name = "towns"
 levels = ["tract", "block"]
-lengths = [1, 3]
+widths = [1, 3]
 
 [[attributes]]
 name = "sex"
