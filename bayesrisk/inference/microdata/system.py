@@ -50,7 +50,9 @@ class Layer:
     weights : scipy.sparse.csr_array of int64, shape (cells, classes)
         Weight of a record of a class in every published cell.
     given : ndarray of int64, shape (places, cells)
-        Published counts.
+        Published counts, less what was taken off.
+    off : ndarray of int64, shape (places, cells)
+        Counts of records that were taken off (:meth:`MicrodataSystem.less`).
     hidden : ndarray of bool, shape (places, cells)
         Cells that are withheld: nothing is known of them.
     likelihoods : tuple of Likelihood
@@ -64,6 +66,7 @@ class Layer:
     belongs: IntArray
     weights: sp.csr_array
     given: IntArray
+    off: IntArray
     hidden: IntArray
     likelihoods: tuple[Likelihood, ...]
     names: tuple[tuple[str, str], ...]
@@ -145,15 +148,16 @@ class MicrodataSystem:
         """
         layers = []
         for layer in self.layers:
-            given = layer.given.copy()
+            given, off = layer.given.copy(), layer.off.copy()
             given[layer.belongs[place]] -= layer.weights @ records
+            off[layer.belongs[place]] += layer.weights @ records
             _check_true(given, layer)
-            layers.append(replace(layer, given=given))
+            layers.append(replace(layer, given=given, off=off))
         return replace(self, layers=tuple(layers))
 
     def rows(self) -> Rows:
         """Return every published cell as a row over the unknowns."""
-        matrices, hard, given, names = [], [], [], []
+        matrices, hard, given, off, names = [], [], [], [], []
         laws: list[Likelihood | None] = []
         for layer in self.layers:
             for i, geoid in enumerate(layer.geoids):
@@ -161,11 +165,13 @@ class MicrodataSystem:
                 told = np.flatnonzero(~layer.hidden[i])
                 matrices.append(sp.kron(member, layer.weights[told, :], format="csr"))
                 hard.append(layer.exact[told])
-                given.append(layer.given[i, told])
+                # What rounding does depends on the whole count.
+                given.append(layer.given[i, told] + layer.off[i, told])
+                off.append(layer.off[i, told])
                 laws += [layer.likelihoods[c] for c in told]
                 names += [" ".join((layer.level, str(geoid), *layer.names[c])) for c in told]
         matrix = sp.csr_array(sp.vstack(matrices, format="csr"), dtype=np.int64)
-        known = self.settled(matrix)
+        known = self.settled(matrix) + np.concatenate(off)
         return Rows(
             self.over_unknowns(matrix),
             np.concatenate(hard),
@@ -346,12 +352,14 @@ def _layer(
         hidden.append(tables.hidden(level, name)[at, :].toarray())
         laws += [law] * len(table.cells)
         names += [(name, cell) for cell in table.cells]
+    published = np.concatenate(given, axis=1).astype(np.int64)
     layer = Layer(
         level,
         geoids,
         np.searchsorted(geoids, schema.geography.ancestors(places, level)).astype(np.int64),
         weights,
-        np.concatenate(given, axis=1).astype(np.int64),
+        published,
+        np.zeros(published.shape, np.int64),
         np.concatenate(hidden, axis=1),
         tuple(laws),
         tuple(names),

@@ -162,7 +162,7 @@ def without_by_weights(
         last = size.size - 1
         fewer, now = size[np.minimum(whole - 1, last)], size[np.minimum(whole, last)]
         weight *= np.divide(fewer, now, out=np.zeros(n.shape), where=now > 0)
-    if not weight.sum() ** 2 >= _WORTH * weight.size * (weight**2).sum():
+    if not weight.any() or weight.sum() ** 2 < _WORTH * weight.size * (weight**2).sum():
         return None
     base = more * asked.sums(prior.shares_of_cells)
     rest = law.draws @ of - of[group]

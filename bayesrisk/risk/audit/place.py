@@ -115,7 +115,8 @@ class Laws:
         self._place = place
         self._system = self._read(place.release.release)
         self._at = int(np.searchsorted(self._system.places, place.code))
-        self._whole: dict[bytes, tuple[MicrodataSystem, RecordLaw]] = {}
+        # Whoever knows all others of a place of one person knows no record, and still its size.
+        self._whole: dict[tuple[bytes, bool], tuple[MicrodataSystem, RecordLaw]] = {}
         self._less: dict[tuple[bytes, int], RecordLaw] = {}
         self._shares: dict[tuple[int, bytes], FloatArray] = {}
 
@@ -146,6 +147,8 @@ class Laws:
         if not target.all_others and prior.concentration is not None:
             other, alone = self._without(target, prior, system, law, shares)
             status = max(status, STATUS[other.engine]) if other.decided else UNDECIDED
+        if np.isnan(found.probability).any():  # the tables, as they are read, have nobody like it
+            found, status = start, UNSTATED
         if self._place.release.moved:
             found, alone = (
                 _mixed(self._place.release.moved, start, belief) for belief in (found, alone)
@@ -153,7 +156,7 @@ class Laws:
         return Told(target.row, start, alone, found, law.engine, status)
 
     def _law(self, target: Target, prior: RecordPrior) -> tuple[MicrodataSystem, RecordLaw]:
-        key = target.others.tobytes()
+        key = target.others.tobytes(), target.all_others
         if key not in self._whole:
             system = replace(self._system, prior=prior)
             if target.others.size:

@@ -13,7 +13,7 @@ import pandas as pd
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
-from bayesrisk._types import IntArray
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference import RecordPrior, fit_concentration
 from bayesrisk.interfaces import Mechanism
@@ -31,6 +31,7 @@ _MAX_VALUES = 2**12
 _FLOOR = 1e-3  # statements that nobody believes, ever, are left out unless they are true
 _Z = 1.959963984540054
 _FIT_PLACES = 2000
+_SIZES = 2  # times the size of the largest place is what a place may have
 #: Streams of random numbers, apart from each other.
 _MECHANISM, _CHAINS, _INSIDERS, _TARGETS, _FIT = range(5)
 
@@ -146,7 +147,7 @@ class AuditedPopulation:
     def __init__(
         self, population: Microdata | Records, question: AuditQuestion, *, seed: int
     ) -> None:
-        self.data, self.question = as_microdata(population), question
+        self.data, self.question = _with_places(as_microdata(population)), question
         self.seed = check.integer(seed, "seed", lower=0)
         schema = question.workload.schema
         self.records = self.data.for_schema(schema)
@@ -203,8 +204,15 @@ class AuditedPopulation:
             self._all - here,
             concentration=self.concentration,
             more=self.question.more,
+            size=self._size,
             name="composition of the other places",
         )
+
+    @functools.cached_property
+    def _size(self) -> FloatArray:
+        """Equal chances of all sizes up to twice the largest place: tables may not bound it."""
+        most = _SIZES * int(np.diff(self._starts).max())
+        return np.full(most + 1, 1.0 / (most + 1))
 
     @functools.cached_property
     def truth(self) -> PublishedTables:
@@ -353,6 +361,19 @@ class AuditedPopulation:
             "nonmodal": true != about["mode"],
         }
         return pd.DataFrame(found)
+
+
+def _with_places(data: Microdata) -> Microdata:
+    """Return microdata whose places are stated: without its only resident a place is still there.
+
+    Their coordinates are what mechanisms take where there are none.
+    """
+    if data.blocks is not None:
+        return data
+    units = [unit for unit in (data.persons, data.households) if unit is not None]
+    codes = np.unique(np.concatenate([unit.geoids for unit in units]))
+    blocks = pd.DataFrame({"block": codes, "x": np.arange(codes.size, dtype=float), "y": 0.0})
+    return Microdata(data.persons, data.households, blocks)
 
 
 def _without(data: Microdata, records: Records, row: int) -> Microdata:

@@ -9,7 +9,7 @@ from scipy.stats import t as student
 
 from bayesrisk import _validation as check
 from bayesrisk._types import FloatArray, IntArray
-from bayesrisk.risk.statements._columns import OPEN
+from bayesrisk.risk.statements.columns import OPEN
 
 __all__ = ["GROUPS", "audit_calibration", "audit_summary", "audit_targets"]
 

@@ -14,7 +14,7 @@ from bayesrisk.reconstruction import Reconstruction, record_form
 from bayesrisk.reconstruction.status import Status
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.linkage.baselines import WITHOUT
-from bayesrisk.risk.statements._columns import COLUMNS
+from bayesrisk.risk.statements.columns import COLUMNS
 from bayesrisk.tables import Records
 
 __all__ = ["agreement", "leave_one_out", "statements_of_own_records"]

@@ -19,7 +19,7 @@ from bayesrisk.reconstruction.status import Status
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.intervals import binomial_interval, clustered_interval
 from bayesrisk.risk.linkage.baselines import COUNTED, WITHOUT
-from bayesrisk.risk.statements._columns import COLUMNS
+from bayesrisk.risk.statements.columns import COLUMNS
 from bayesrisk.tables import Records
 
 __all__ = ["claim_precision", "claim_priors", "count_claims", "statements_of_claims"]

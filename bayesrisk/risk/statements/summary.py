@@ -7,7 +7,7 @@ import pandas as pd
 
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.risk.statements._columns import OPEN, STATUS
+from bayesrisk.risk.statements.columns import OPEN, STATUS
 
 __all__ = ["GROUP", "comparable_statements", "summarised"]
 

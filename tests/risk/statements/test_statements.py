@@ -20,7 +20,7 @@ from bayesrisk.reconstruction.linkage.persons import person_frame, race_ethnicit
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk import Statements
 from bayesrisk.risk.linkage.target_groups import size_class
-from bayesrisk.risk.statements._columns import COLUMNS
+from bayesrisk.risk.statements.columns import COLUMNS
 from bayesrisk.tables import Workload
 
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))

@@ -1,0 +1,139 @@
+"""``bayesrisk audit``: options, the TOML file, JSON, and refusals with their exit status."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from bayesrisk.cli.app import app
+from bayesrisk.exceptions import BayesRiskError
+from bayesrisk.experiments.audit import read_audit
+
+SCHEMA = """
+name = "people"
+
+[geography]
+name = "towns"
+levels = ["tract", "block"]
+widths = [1, 3]
+
+[[attributes]]
+name = "sex"
+size = 2
+
+[[attributes]]
+name = "race"
+size = 3
+"""
+TABLES = """
+schema = "schema.toml"
+levels = ["block"]
+tables = [{ name = "race", cross = ["race"] }, { name = "sex", cross = ["sex"] }]
+"""
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["audit", *map(str, words)])
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """A file of records, and the tables' definition."""
+    folder = tmp_path_factory.mktemp("inputs")
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {
+            "block": rng.choice(["100", "101", "102"], 30),
+            "sex": rng.integers(0, 2, 30),
+            "race": rng.integers(0, 3, 30),
+        }
+    )
+    frame.to_csv(folder / "people.csv", index=False)
+    (folder / "schema.toml").write_text(SCHEMA, encoding="utf-8")
+    (folder / "tables.toml").write_text(TABLES, encoding="utf-8")
+    return folder
+
+
+def options(inputs):
+    return [
+        "--tables", inputs / "tables.toml", "--known", "sex", "--stated", "race", "--targets", "5",
+        "--attack", "outsider,linker", "--quiet",
+    ]  # fmt: skip
+
+
+def test_options_and_json(inputs, tmp_path):
+    words = [inputs / "people.csv", "-o", tmp_path / "out", "--protection", "identity"]
+    words += ["--protection", "rounding:base=5", *options(inputs)]
+    first = run(*words)
+    assert first.exit_code == 0, first.exception
+    assert "identity, likelihood, outsider: right about" in first.output
+    assert "rounding:base=5, likelihood, linker: right about" in first.output
+    statements, _ = read_audit(tmp_path / "out")
+    assert statements["target"].nunique() == 5
+    again = run(*words)
+    assert isinstance(again.exception, BayesRiskError)
+    assert "--resume" in str(again.exception)
+    document = json.loads(run(*words, "--resume", "--json").stdout)
+    assert document["complete"]
+    assert document["statements"] == len(statements)
+
+
+def test_a_file_says_the_same_as_options(inputs, tmp_path):
+    file = tmp_path / "audit.toml"
+    file.write_text(
+        f"""
+population = '{inputs / "people.csv"}'
+tables = ['{inputs / "tables.toml"}']
+known = ["sex"]
+stated = ["race"]
+attack = ["outsider", "linker"]
+targets = 9
+
+[[protection]]
+name = "coarse"
+mechanism = "rounding"
+parameters = {{base = 5, method = "nearest"}}
+""",
+        encoding="utf-8",
+    )
+    done = run(file, "-o", tmp_path / "out", "--targets", "5", "--quiet")
+    assert done.exit_code == 0, done.exception
+    statements, _ = read_audit(tmp_path / "out")
+    assert set(statements["protection"]) == {"coarse"}
+    assert statements["target"].nunique() == 5  # options on the command line come first
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("targets = 5", "population must be given"),
+        ("population = 'p'\ntargets = 0", "targets"),
+        ("population = 'p'\ncolour = 1", "colour"),
+        ("population = 'p'\n[[protection]]\nname = 'x'", "mechanism"),
+    ],
+)
+def test_faults_of_a_file_are_named(tmp_path, text, words):
+    file = tmp_path / "audit.toml"
+    file.write_text(text, encoding="utf-8")
+    done = run(file, "-o", tmp_path / "out")
+    assert isinstance(done.exception, BayesRiskError)
+    assert "audit.toml" in str(done.exception)
+    assert words in str(done.exception)
+
+
+def test_exit_statuses(inputs, tmp_path):
+    def status(*words):
+        command = [sys.executable, "-m", "bayesrisk", "audit", *map(str, words)]
+        return subprocess.run(command, capture_output=True, check=False).returncode
+
+    more = options(inputs)
+    out = ["-o", tmp_path / "out"]
+    assert status(inputs / "people.csv", *out, *more, "--protection", "identify") == 2
+    bad = tmp_path / "bad.csv"
+    text = (inputs / "people.csv").read_text(encoding="utf-8").splitlines()
+    bad.write_text("\n".join([text[0], "100,9,0", *text[2:]]), encoding="utf-8")
+    assert status(bad, *out, *more) == 3

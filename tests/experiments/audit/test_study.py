@@ -1,0 +1,211 @@
+"""An audit as a study: same bytes however it is run, refusals, damage, and a private folder."""
+
+import json
+import string
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayesrisk.exceptions import ArgumentError, BayesRiskError, OutputError, PartFileError
+from bayesrisk.experiments import run
+from bayesrisk.experiments.audit import AuditStudy, Protection, parse_protection, read_audit
+from bayesrisk.experiments.audit.report import audit_files
+from bayesrisk.risk.audit import Adversary
+from bayesrisk.tables import Attribute, Geography, Records, Schema, Table, Workload
+
+SCHEMA = Schema(
+    "people",
+    (Attribute("sex", 2), Attribute("race", 3)),
+    Geography("towns", ("tract", "block"), (1, 3)),
+)
+WORKLOAD = Workload(
+    SCHEMA,
+    {
+        ("block", "R"): Table("R", ("a", "b", "c"), {"race": np.eye(3, dtype=int)}),
+        ("block", "S"): Table("S", ("m", "f"), {"sex": np.eye(2, dtype=int)}),
+    },
+)
+WHO = [Adversary.named("outsider"), Adversary.named("linker", known=["sex"])]
+WHAT = [parse_protection(text) for text in ("identity", "swapping:rate=0.3", "rounding")]
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "sex": rng.integers(0, 2, 40),
+            "race": rng.choice(3, 40, p=[0.7, 0.2, 0.1]),
+            "block": [f"10{i}" for i in rng.integers(0, 6, 40)],
+        }
+    )
+    file = tmp_path_factory.mktemp("people") / "people.csv"
+    frame.to_csv(file, index=False)
+    return file
+
+
+def study(people, **options):
+    options = {"protections": WHAT[:2], "adversaries": WHO, "stated": ["race"]} | options
+    return AuditStudy(
+        people, WORKLOAD, targets=options.pop("targets", 8), targets_per_shard=4, **options
+    )
+
+
+def contents(folder):
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def done(people, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("done") / "out"
+    return folder, run(study(people), folder)
+
+
+def test_the_summary_says_what_the_files_say(done):
+    folder, summary = done
+    statements, found = read_audit(folder)
+    assert summary.complete
+    assert summary.shards == summary.computed > 3
+    assert summary.statements == len(statements)
+    assert summary.targets == 8 == statements["target"].nunique()
+    assert len(summary.answers) == len(found[found["group"] == "everybody"]) == 2 * 3
+    first = found.iloc[0]
+    assert f"right about {first['right_posterior']:.1%}" in summary.answers[0]
+    assert set(pd.read_csv(folder / "summary.csv")["protection"]) == {p.name for p in WHAT[:2]}
+
+
+def test_only_the_owner_may_read_the_folder(done):
+    folder, _ = done
+    assert folder.stat().st_mode & 0o777 == 0o700
+    for file in folder.rglob("*"):
+        if file.is_file():
+            assert file.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.slow
+def test_two_workers_give_the_same_bytes(people, done, tmp_path):
+    run(study(people), tmp_path / "two", workers=2)
+    assert contents(tmp_path / "two") == contents(done[0])
+
+
+def test_shards_and_a_resumed_run_give_the_same_bytes(people, done, tmp_path):
+    parts = [run(study(people), tmp_path / "out", shard=(i, 3), resume=True) for i in (1, 2, 3)]
+    assert [part.complete for part in parts] == [False, False, True]
+    assert sum(part.computed for part in parts) == done[1].shards
+    assert contents(tmp_path / "out") == contents(done[0])
+
+
+def test_an_unfinished_or_altered_audit_is_not_read(people, done, tmp_path):
+    with pytest.raises(OutputError):
+        read_audit(tmp_path / "nowhere")
+    run(study(people), tmp_path / "part", shard=(1, 3))
+    with pytest.raises(PartFileError, match="not complete"):
+        read_audit(tmp_path / "part")
+    run(study(people), tmp_path / "part", resume=True)
+    file = tmp_path / "part" / "statements.parquet"
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+    with pytest.raises(PartFileError, match="altered"):
+        read_audit(tmp_path / "part")
+
+
+def test_more_targets_than_people_are_everybody(people):
+    both = [study(people, targets=n).config.shards for n in (None, 40, 10**6)]
+    assert len(set(both)) == 1
+    state = study(people, targets=10**6)._state
+    np.testing.assert_array_equal(state.targets, np.arange(40))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"protections": [WHAT[0], WHAT[0]]}, "each of another name"),
+        ({"protections": []}, "at least one"),
+        ({"protections": [parse_protection("identify")]}, "Did you mean 'identity'"),
+        ({"protections": [parse_protection("swapping")]}, "rate"),
+        ({"protections": [parse_protection("discrete-gaussian")]}, "rho|budgets"),
+        ({"protections": [parse_protection("rounding:base=0")]}, "base must be"),
+        ({"protections": [parse_protection("swapping:rate=0.1,unit=household")]}, "household"),
+        ({"stated": ["colour"]}, "colour"),
+        ({"stated": ["sex"]}, "none of what 'linker' knows"),
+        ({"stated": []}, "at least one"),
+        ({"adversaries": [WHO[0], WHO[0]]}, "different names"),
+        ({"targets": 0}, "targets must be"),
+        ({"seed": -1}, "seed must be"),
+        ({"concentration": -1.0}, "concentration must be"),
+    ],
+)
+def test_refusals_before_there_is_a_folder(people, tmp_path, options, words):
+    with pytest.raises(BayesRiskError, match=words):
+        run(study(people, **options), tmp_path / "out")
+    assert not (tmp_path / "out" / "statements.parquet").exists()
+
+
+def test_a_damaged_population_is_refused_by_row_and_column(people, tmp_path):
+    lines = people.read_text(encoding="utf-8").splitlines()
+    lines[3] = lines[3].replace(lines[3].split(",")[0], "7", 1)
+    bad = tmp_path / "bad.csv"
+    bad.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(BayesRiskError, match=r"bad\.csv: row 3, column"):
+        run(study(bad), tmp_path / "out")
+    with pytest.raises(BayesRiskError):
+        run(study(tmp_path / "missing.csv"), tmp_path / "out")
+
+
+def test_the_report_says_the_sentences_and_escapes_names(people, tmp_path):
+    name = "<script>alert(1)</script>"
+    protection = Protection(name, "identity")
+    run(study(people, protections=[protection]), tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert "is right about race" in page
+    statements, _ = read_audit(tmp_path / "out")
+    assert set(statements["protection"]) == {name}
+    errors = pd.read_parquet(tmp_path / "out" / "errors.parquet")
+    again = audit_files(statements, errors, study(people, protections=[protection]).config)
+    assert again["report.html"].decode() == page
+
+
+KEYS = st.text(string.ascii_lowercase + "_", min_size=1, max_size=8)
+VALUES = st.one_of(
+    st.integers(-(10**6), 10**6),
+    st.booleans(),
+    st.lists(st.integers(0, 9), max_size=3),
+    st.lists(st.sampled_from(["size", "adults"]), max_size=2),
+    st.sampled_from(["1/3", "0.05", "household", "1e-3", "a b"]),
+)
+
+
+@given(st.sampled_from(["swapping", "rounding", "x-y"]), st.dictionaries(KEYS, VALUES, max_size=4))
+def test_protections_are_read_as_they_are_written(mechanism, parameters):
+    told = ",".join(
+        f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in parameters.items()
+    )
+    text = f"{mechanism}:{told}" if told else mechanism
+    found = parse_protection(text)
+    assert (found.name, found.mechanism, found.parameters) == (text, mechanism, parameters)
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_protection_or_refused(text):
+    try:
+        found = parse_protection(text)
+    except ArgumentError:
+        return
+    assert found.name == text.strip()
+    assert found.mechanism == text.partition(":")[0].strip()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "swapping:rate", "swapping:=1", "swapping:rate=", "swapping:rate=1,rate=2"]
+)
+def test_texts_that_are_no_protections(text):
+    with pytest.raises(ArgumentError, match="protection must"):
+        parse_protection(text)

@@ -1,0 +1,220 @@
+"""How releases are read, who asks, and which releases are sums of records and noise."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.inference import RecordPrior
+from bayesrisk.mechanisms import make_mechanism
+from bayesrisk.release import NoiseSpec, TrueCounts
+from bayesrisk.risk.audit import (
+    Adversary,
+    AuditedPopulation,
+    AuditQuestion,
+    readings,
+)
+from bayesrisk.risk.audit.adversaries import prior_knowing
+from bayesrisk.risk.audit.readings import is_additive
+from bayesrisk.tables import Attribute, Geography, Records, Schema, Table, Workload, tabulate
+
+SCHEMA = Schema(
+    "people",
+    (Attribute("sex", 2), Attribute("race", 3)),
+    Geography("towns", ("tract", "block"), (1, 3)),
+)
+WORKLOAD = Workload(
+    SCHEMA,
+    {
+        ("tract", "N"): Table("N", ("all",), {}),
+        ("block", "R"): Table("R", ("a", "b", "c"), {"race": np.eye(3, dtype=int)}),
+        ("block", "S"): Table("S", ("m", "f"), {"sex": np.eye(2, dtype=int)}),
+    },
+)
+#: Of the levels and tables above, add-remove.
+SHARES = {
+    "level_shares": {"tract": "1/2", "block": "1/2"},
+    "table_shares": {"N": "1/2", "R": "1/4", "S": "1/4"},
+    "sensitivity": "add-remove",
+}
+SWAP = {
+    "swap_key": ["sex"], "unique_by": ["race"], "within": "tract", "unique_within": "tract",
+    "unit": "person",
+}  # fmt: skip
+TOPDOWN = {"rho": 1, "level_shares": SHARES["level_shares"]}
+EVERYBODY = tuple(
+    Adversary.named(name, known=["sex"] if name == "linker" else ())
+    for name in ("outsider", "linker", "insider", "knows-all-but-one")
+)
+
+
+def people(rows=None):
+    """Return 12 people of three blocks, one of which has one resident."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "sex": rng.integers(0, 2, 12),
+            "race": rng.integers(0, 3, 12),
+            "block": ["100"] * 6 + ["101"] * 5 + ["102"],
+        }
+    )
+    return Records.from_frame(frame if rows is None else frame.iloc[rows], schema=SCHEMA)
+
+
+def population(adversaries=EVERYBODY, concentration=3.0, rows=None):
+    question = AuditQuestion(WORKLOAD, ("race",), adversaries, concentration)
+    return AuditedPopulation(people(rows), question, seed=1)
+
+
+def statements(mechanism, rows=(0, 7, 11), **options):
+    of = population(**options)
+    return of.statements("p", 0, mechanism, of.release(0, mechanism), np.array(rows))
+
+
+NOISY = [
+    make_mechanism("identity"),
+    make_mechanism("discrete-gaussian", rho=1, **SHARES),
+    make_mechanism("discrete-laplace", epsilon=1, **SHARES),
+]
+OTHERS = [
+    make_mechanism("rounding", base=3, method="random"),
+    make_mechanism("swapping", rate="0.3", **SWAP),
+]
+
+
+@pytest.mark.parametrize("mechanism", NOISY, ids=["identity", "gaussian", "laplace"])
+def test_additive_releases_without_a_record_differ_by_the_record(mechanism):
+    """So that what is found from the release less a record is what a second release would say."""
+    of = population()
+    release = of.release(0, mechanism)
+    assert is_additive(release.spec)
+    for row in range(12):
+        less = of.release(0, mechanism, less=row)
+        kept = np.delete(np.arange(12), row)
+        own = tabulate(people([row]), WORKLOAD)
+        assert len(people(kept)) == 11
+        for key, counts in release.tables.counts.items():
+            difference = (counts - less.tables.counts[key]).toarray()
+            at = np.searchsorted(release.tables.geoids[key[0]], own.geoids[key[0]][0])
+            expected = np.zeros(difference.shape, int)
+            expected[at] = own.counts[key].toarray()[0]
+            np.testing.assert_array_equal(difference, expected)
+
+
+def test_other_releases_are_not_taken_to_be_additive():
+    of = population()
+    for mechanism in OTHERS:
+        release = of.release(0, mechanism)
+        assert not is_additive(release.spec)
+        changed = 0
+        for row in range(12):
+            less = of.release(0, mechanism, less=row)
+            for key, counts in release.tables.counts.items():
+                changed += int(np.abs((counts - less.tables.counts[key]).toarray()).sum())
+        assert changed != 12 * 3  # a record has one cell of every table
+
+
+@pytest.mark.parametrize("mechanism", [NOISY[0], *OTHERS], ids=["identity", "rounding", "swapping"])
+def test_a_place_that_loses_its_only_resident_is_still_a_place(mechanism):
+    found = statements(mechanism, rows=(11,))
+    assert set(found["place"]) == {"102"}
+    assert found[["prior", "without", "posterior"]].notna().all(axis=None)
+
+
+def test_withheld_counts_that_bound_nothing_leave_a_belief():
+    mechanism = make_mechanism("suppression", threshold=12)
+    found = statements(mechanism, rows=(0, 11), adversaries=EVERYBODY[:2])
+    sums = found.groupby(["adversary", "target"])[["prior", "without", "posterior"]].sum()
+    np.testing.assert_allclose(sums, 1.0, atol=1e-9)
+
+
+def test_who_knows_all_others_of_nobody_is_not_an_outsider():
+    """In a place of one person both know no record, but one knows how many there are."""
+    noise = make_mechanism("discrete-gaussian", rho="1/2", **SHARES)
+    both = statements(noise, (11,), adversaries=(EVERYBODY[0], EVERYBODY[3]))
+    alone = statements(noise, (11,), adversaries=(EVERYBODY[3],))
+    found = both[both["adversary"] == "knows-all-but-one"]
+    assert (found["engine"] == "exact").all()
+    np.testing.assert_array_equal(found["posterior"], alone["posterior"])
+
+
+def test_records_known_to_an_insider_do_not_make_a_rounded_release_impossible():
+    found = statements(OTHERS[0], rows=(0, 5, 8, 11))
+    assert "unstated" not in set(found["status"])
+
+
+def test_nobody_like_the_target_in_swapped_tables_leaves_the_prior():
+    found = statements(OTHERS[1], rows=range(12))
+    assert found[["prior", "without", "posterior"]].notna().all(axis=None)
+    nobody = found[found["status"] == "unstated"]
+    assert len(nobody)
+    np.testing.assert_allclose(nobody["posterior"], nobody["prior"])
+
+
+def test_readings_of_every_kind():
+    of = population()
+    for mechanism in NOISY:
+        (one,) = readings(of.release(0, mechanism), {})
+        assert (one.name, one.moved) == ("likelihood", 0.0)
+    swapped = of.release(0, OTHERS[1])
+    naive, aware = readings(swapped, {})
+    assert (naive.name, aware.name, naive.moved) == ("as-true", "swap-aware", 0.0)
+    assert aware.moved == float(swapped.diagnostics["realised_rate"])
+    assert set(aware.release.spec.tables.values()) == {TrueCounts()}
+    release = of.release(0, make_mechanism("topdown", **TOPDOWN))
+    (working,) = readings(release, {("block", "R"): 2.5})
+    assert working.name == "working-error"
+    assert working.release.spec.tables["block", "R"] == NoiseSpec("discrete-gaussian", "5/2")
+    assert working.release.spec.tables["block", "S"].scale == Fraction(1, 10**4)
+
+
+def test_who_knows_of_the_exchange_mixes_prior_and_naive_belief():
+    of = population(adversaries=EVERYBODY[:1])
+    release = of.release(0, OTHERS[1])
+    found = of.statements("s", 0, OTHERS[1], release, np.array([0, 7]))
+    naive = found[found["attack"] == "as-true"].reset_index(drop=True)
+    aware = found[found["attack"] == "swap-aware"].reset_index(drop=True)
+    r = float(release.diagnostics["realised_rate"])
+    assert r > 0
+    for name in ("without", "posterior"):
+        np.testing.assert_allclose(aware[name], r * naive["prior"] + (1 - r) * naive[name])
+
+
+def test_known_records_teach_what_a_place_is_like():
+    prior = RecordPrior(SCHEMA, np.full(6, 1 / 6), 3.0, np.full(9, 1 / 9))
+    known = np.array([2.0, 0, 0, 1, 0, 0])
+    found = prior_knowing(prior, known, None)
+    assert found.concentration == 6.0
+    np.testing.assert_allclose(found.shares, (0.5 + known) / 6.0)
+    np.testing.assert_allclose(found.size, np.full(6, 1 / 6))
+    np.testing.assert_array_equal(prior_knowing(prior, known, 1).size, [0.0, 1.0])
+    independent = prior_knowing(RecordPrior(SCHEMA), known, 1)
+    assert independent.concentration is None
+    np.testing.assert_allclose(independent.shares_of_cells, 1 / 6)
+
+
+def test_refusals():
+    with pytest.raises(ArgumentError, match="adversary must be one of"):
+        Adversary.named("nosy")
+    with pytest.raises(ArgumentError, match="neighbours must be"):
+        Adversary("x", (), 1.5)
+    with pytest.raises(ArgumentError, match="name must"):
+        Adversary("")
+    one = EVERYBODY[0]
+    cases = [
+        ((), (one,), {}, "must hold at least one"),
+        (("race",), (), {}, "must hold at least one"),
+        (("race",), (one, one), {}, "different names"),
+        (("sex",), (EVERYBODY[1],), {}, "stated must be none of what 'linker' knows"),
+        (("race",), (one,), {"concentration": 0.0}, "concentration must be"),
+        (("race",), (one,), {"more": 0.0}, "more must be"),
+    ]
+    for stated, who, options, words in cases:
+        with pytest.raises(ArgumentError, match=words):
+            AuditQuestion(WORKLOAD, stated, who, **options)
+    with pytest.raises(ArgumentError, match="colour"):
+        AuditQuestion(WORKLOAD, ("colour",), (one,))
+    with pytest.raises(ArgumentError, match="at least one record"):
+        population(rows=[])

@@ -1,0 +1,134 @@
+"""Shares of targets who are guessed right, what is due to own records, and intervals by place."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesrisk.risk.audit import audit_calibration, audit_summary, audit_targets
+from bayesrisk.risk.audit.summary import GROUPS
+
+
+def rows(target, place, three, truth, status="calculated", **about):
+    """Return the statements 0, 1, ... about a target; three lists of probabilities."""
+    size = len(three[0])
+    return pd.DataFrame(
+        {
+            "protection": "p", "attack": "likelihood", "adversary": "outsider", "target": target,
+            "statement": [str(i) for i in range(size)], "prior": three[0], "without": three[1],
+            "posterior": three[2], "correct": np.arange(size) == truth, "status": status,
+            "place": place, "place_size": 20, "alike": 2, "nonmodal": False,
+        }
+        | about
+    )  # fmt: skip
+
+
+def test_targets_by_hand():
+    frame = pd.concat(
+        [
+            rows("1", "a", ([0.5, 0.5, 0.0], [0.2, 0.3, 0.5], [0.9, 0.1, 0.0]), 0),
+            rows("2", "a", ([0.4, 0.4, 0.2], [1 / 3, 1 / 3, 1 / 3], [0.1, 0.8, 0.1]), 2),
+            rows("3", "b", ([0.4, 0.6], [np.nan] * 2, [np.nan] * 2), 0, status="undecided"),
+        ]
+    )
+    found = audit_targets(frame)
+    assert found["target"].tolist() == ["1", "2"]
+    assert found["right_prior"].tolist() == [0.5, 0.0]
+    np.testing.assert_allclose(found["right_without"], [0.0, 1 / 3])
+    assert found["right_posterior"].tolist() == [1.0, 0.0]
+    np.testing.assert_allclose(found["truth_prior"], [0.5, 0.2])
+    np.testing.assert_allclose(found["truth_without"], [0.2, 1 / 3])
+    np.testing.assert_allclose(found["truth_posterior"], [0.9, 0.1])
+
+
+def test_nobody_is_a_frame_without_rows():
+    frame = rows("3", "b", ([0.4, 0.6], [np.nan] * 2, [np.nan] * 2), 0, status="undecided")
+    targets = audit_targets(frame)
+    assert len(targets) == 0
+    assert audit_summary(targets).empty
+    assert audit_calibration(frame).empty
+
+
+def test_summary_by_hand():
+    sizes = [5, 10, 49, 50, 250]
+    frame = pd.concat(
+        [
+            rows(
+                str(i), f"place {i}", ([0.5, 0.5], [0.25, 0.75], [1.0, 0.0]), 0,
+                place_size=size, alike=1 + i % 2, nonmodal=i == 0,
+            )
+            for i, size in enumerate(sizes)
+        ]
+    )  # fmt: skip
+    found = audit_summary(audit_targets(frame)).set_index("group")
+    assert set(found.index) <= set(GROUPS)
+    assert found.loc[list(GROUPS), "targets"].tolist() == [5, 1, 3, 1, 2, 1, 1]
+    one = found.loc["everybody"]
+    assert (one["right_prior"], one["right_without"], one["right_posterior"]) == (0.5, 0.0, 1.0)
+    assert (one["own"], one["own_lower"], one["own_upper"]) == (1.0, 1.0, 1.0)
+    assert one["learned_50"] == one["learned_99"] == 2.0
+    assert one["own_50"] == one["own_99"] == 4.0
+    single = found.loc["unlike their place"]  # one place says nothing of the spread
+    assert (single["own_lower"], single["own_upper"]) == (-1.0, 1.0)
+
+
+def test_infinite_ratios_are_quantiles_and_no_averages():
+    frame = pd.concat(
+        [
+            rows(str(i), "a", ([0.5, 0.5], [w, 1 - w], [0.5, 0.5]), 0)
+            for i, w in enumerate([0.5, 0.25, 0.0, 0.0])
+        ]
+    )
+    found = audit_summary(audit_targets(frame)).iloc[0]
+    assert found["own_50"] == 2.0
+    assert np.isinf(found["own_90"])
+
+
+def clustered(rng, places):
+    """Return targets whose gains are alike inside a place, with mean 0."""
+    frames = []
+    for place in range(places):
+        size, gain = int(rng.integers(1, 30)), rng.normal()
+        right = np.clip(0.5 + 0.2 * gain + rng.normal(0, 0.02, size), -5, 5)
+        frames.append(
+            pd.DataFrame({"place": str(place), "right_posterior": right, "right_without": 0.5})
+        )
+    frame = pd.concat(frames, ignore_index=True)
+    about = {
+        "protection": "p", "attack": "a", "adversary": "o", "right_prior": 0.5, "truth_prior": 0.5,
+        "truth_without": 0.5, "truth_posterior": 0.5, "place_size": 20, "alike": 2,
+        "nonmodal": False,
+    }  # fmt: skip
+    return frame.assign(target=[str(i) for i in range(len(frame))], **about)
+
+
+def test_intervals_cover_with_places_as_units():
+    """One number for all people of a place: as if people were independent, they cover rarely."""
+    rng = np.random.default_rng(5)
+    covered = naive = 0
+    runs = 150
+    for _ in range(runs):
+        frame = clustered(rng, 30)
+        one = audit_summary(frame).iloc[0]
+        covered += one["own_lower"] <= 0.0 <= one["own_upper"]
+        alone = frame.assign(place=frame["target"])
+        one = audit_summary(alone).iloc[0]
+        naive += one["own_lower"] <= 0.0 <= one["own_upper"]
+    # 95 % with units of unequal size: 4 standard errors, and 3 points for a ratio of 30 units.
+    assert covered / runs > 0.92 - 4 * np.sqrt(0.05 * 0.95 / runs)
+    assert naive / runs < 0.7
+
+
+def test_calibration_by_hand():
+    frame = pd.concat(
+        [rows(str(i), str(i), ([0.5, 0.5], [0.5, 0.5], [0.9, 0.1]), int(i == 9)) for i in range(10)]
+        + [rows("x", "x", ([1.0, 0.0], [1.0, 0.0], [1.0, 0.0]), 1)]
+    )
+    found = audit_calibration(frame)
+    assert found["statements"].tolist() == [10, 10, 1]  # what nobody believes is left out
+    assert found["from"].tolist() == [0.1, 0.9, 0.98]
+    assert found["to"].tolist() == [0.3, 0.98, 1.0]
+    low = found.iloc[0]
+    assert low["posterior"] == pytest.approx(0.1)
+    assert low["correct"] == pytest.approx(0.1)
+    assert 0.0 <= low["correct_lower"] < 0.1 < low["correct_upper"] < 0.5
+    assert (found.iloc[2]["correct"], found.iloc[2]["correct_upper"]) == (0.0, 1.0)

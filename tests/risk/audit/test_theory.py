@@ -1,0 +1,260 @@
+"""Calibration, the bound of pure privacy, and that more tables say more: what theory demands."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesrisk import posterior_probability
+from bayesrisk.inference import RecordPrior
+from bayesrisk.mechanisms import make_mechanism
+from bayesrisk.release import MechanismSpec, NoiseSpec, Release, TrueCounts
+from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion
+from bayesrisk.risk.audit.belief import Asked
+from bayesrisk.risk.audit.place import Place, Target, tell
+from bayesrisk.risk.audit.readings import Reading
+from bayesrisk.tables import Attribute, Geography, PublishedTables, Records, Schema, Table, Workload
+
+SCHEMA = Schema(
+    "people", (Attribute("sex", 2), Attribute("race", 3)), Geography("towns", ("block",), (3,))
+)
+SEX, RACE = (np.eye(size, dtype=int) for size in (2, 3))
+TABLES = {
+    "N": Table("N", ("all",), {}),
+    "S": Table("S", ("m", "f"), {"sex": SEX}),
+    "R": Table("R", ("a", "b", "c"), {"race": RACE}),
+}
+INDEX = np.indices(SCHEMA.shape).reshape(2, -1)
+SHARES = np.array([0.3, 0.15, 0.05, 0.2, 0.1, 0.2])
+A = 2.0
+
+
+def reading(histogram, laws, rng):
+    """Return a release of one block, each table with its own law."""
+    tables = {("block", name): TABLES[name] for name in laws}
+    counts = {}
+    for name, law in laws.items():
+        true = _weights(name) @ histogram
+        noise = 0
+        if isinstance(law, NoiseSpec):
+            noise = law.to_law().rvs(true.shape, random_state=rng)
+        counts["block", name] = (true + noise)[None, :]
+    spec = MechanismSpec("by hand", {}, {("block", name): law for name, law in laws.items()})
+    tables = PublishedTables(Workload(SCHEMA, tables), {"block": ["100"]}, counts)
+    return Reading("likelihood", Release(spec, tables))
+
+
+def _weights(name):
+    index = {"S": INDEX[0], "R": INDEX[1]}
+    if name == "N":
+        return np.ones((1, 6), int)
+    return (index[name] == np.arange(index[name].max() + 1)[:, None]).astype(int)
+
+
+def believed(histogram, laws, rng, *, known=True, others=None):
+    """Return what is told of one target of each kind, and the kinds."""
+    prior = RecordPrior(SCHEMA, SHARES, A)
+    place = Place(reading(histogram, laws, rng), "block", "100", prior, True, None, (1,))
+    targets = []
+    for cell in np.flatnonzero(histogram):
+        possible = INDEX[0] == INDEX[0][cell] if known else np.ones(6, bool)
+        rest = np.repeat(np.arange(6), histogram - (np.arange(6) == cell))
+        whom = np.array([], np.int64) if others is None else rest
+        targets.append(
+            Target(
+                int(cell), int(cell), Asked(possible, INDEX[1].astype(np.int64), 3), whom,
+                others is not None,
+            )
+        )  # fmt: skip
+    return list(tell(place, targets))
+
+
+def drawn(rng, most=9):
+    theta = rng.dirichlet(A * SHARES)
+    return rng.multinomial(int(rng.integers(1, most)), theta)
+
+
+EXACT = {"S": TrueCounts(), "R": TrueCounts()}
+
+
+def outcomes(laws, rng, blocks, **options):
+    """Return (block, prior, without, posterior, share of people of whom it is true, people)."""
+    rows = []
+    for block in range(blocks):
+        histogram = drawn(rng)
+        for told in believed(histogram, laws, rng, **options):
+            if told.status == "undecided":
+                continue
+            three = np.array(
+                [b.probability for b in (told.prior, told.without, told.posterior)]
+            ).T
+            for value in range(3):
+                rows.append(
+                    (block, *three[value], value == INDEX[1][told.row], histogram[told.row])
+                )
+    return np.array(rows, float)
+
+
+def excess(q, true, people, block):
+    """Return the standardised excess of true statements where q is above a half, less below."""
+    part = np.bincount(block.astype(int), np.sign(q - 0.5) * (true - q) * people)
+    return part.sum() / np.sqrt((part**2).sum())
+
+
+def sharpened(rows, at, power=1.3):
+    q = rows[:, at].reshape(-1, 3) ** power
+    return (q / q.sum(axis=1, keepdims=True)).ravel()
+
+
+def calibrated(rows):
+    block, true, people = rows[:, 0], rows[:, 4], rows[:, 5]
+    for at in (1, 2, 3):  # prior, without, posterior
+        assert abs(excess(rows[:, at], true, people, block)) < 4.0
+    sure = (rows[:, 3] == 0.0) | (rows[:, 3] == 1.0)
+    np.testing.assert_array_equal(rows[sure, 4], rows[sure, 3])  # what is certain is true
+
+
+def test_beliefs_are_calibrated_under_exact_tables():
+    rows = outcomes(EXACT, np.random.default_rng(1), 350)
+    assert len(rows) > 2000
+    calibrated(rows)
+
+
+@pytest.mark.slow
+def test_twenty_thousand_statements_are_calibrated_and_sharper_ones_are_not():
+    rows = outcomes(EXACT, np.random.default_rng(2), 3600)
+    assert len(rows) >= 20_000
+    calibrated(rows)
+    block, true, people = rows[:, 0], rows[:, 4], rows[:, 5]
+    for at in (1, 2, 3):
+        assert excess(sharpened(rows, at), true, people, block) < -4.0
+
+
+@pytest.mark.slow
+def test_beliefs_are_calibrated_under_noise():
+    """The number of people is published, so that the prior says how the population was drawn."""
+    laws = {"N": TrueCounts(), "R": NoiseSpec("discrete-gaussian", 1)}
+    rows = outcomes(laws, np.random.default_rng(3), 60, known=False)
+    assert len(rows) > 300
+    calibrated(rows)
+
+
+def laplace(epsilon, tables=("S", "R")):
+    """Each record is in one cell of every table, so that replacing it moves two by one."""
+    return {name: NoiseSpec("discrete-laplace", len(tables) / epsilon) for name in tables}
+
+
+def largest_log_ratio(laws, rng, blocks):
+    most = 0.0
+    for _ in range(blocks):
+        for told in believed(drawn(rng), laws, rng, others=True, known=False):
+            np.testing.assert_array_equal(told.without.probability, told.prior.probability)
+            assert told.status == "calculated"
+            ratio = np.log(told.posterior.probability / told.without.probability)
+            most = max(most, float(np.abs(ratio).max()))
+    return most
+
+
+def test_pure_privacy_bounds_the_ratio_of_posterior_and_without():
+    """Whoever knows all others compares data sets where one record is replaced by another.
+
+    With total epsilon for a record added or removed that is 2 epsilon; and less than that at
+    half the noise would not be enough, so that a broken mechanism is found out.
+    """
+    epsilon = 1.0
+    rng = np.random.default_rng(4)
+    honest = largest_log_ratio(laplace(epsilon), rng, 60)
+    assert honest <= 2.0 * epsilon * (1 + 1e-9)
+    broken = largest_log_ratio(laplace(2.0 * epsilon), rng, 60)
+    assert broken > 2.0 * epsilon
+
+
+def test_who_knows_all_others_has_the_closed_form():
+    """Posterior proportional to prior times likelihood of the noise that is left."""
+    rng = np.random.default_rng(6)
+    laws = {"R": NoiseSpec("discrete-gaussian", "3/2")}
+    for _ in range(20):
+        histogram = drawn(rng)
+        stream = np.random.default_rng(rng.integers(2**32))
+        state = stream.bit_generator.state
+        found = believed(histogram, laws, stream, others=True, known=False)
+        stream.bit_generator.state = state
+        released = reading(histogram, laws, stream).release.tables.counts["block", "R"].toarray()[0]
+        for told in found:
+            rest = histogram - (np.arange(6) == told.row)
+            prior = A * SHARES + rest
+            prior = np.bincount(INDEX[1], prior / prior.sum())
+            left = released - _weights("R") @ rest
+            # One record of value r leaves noise (left - e_r).
+            weight = prior * np.exp(-((left[None, :] - RACE) ** 2).sum(axis=1) / (2 * 1.5))
+            np.testing.assert_allclose(told.posterior.probability, weight / weight.sum(), rtol=1e-9)
+            np.testing.assert_allclose(told.prior.probability, prior, rtol=1e-12)
+
+
+def test_one_cell_and_two_alternatives_is_the_formula_of_counts():
+    schema = Schema("people", (Attribute("race", 2),), Geography("towns", ("block",), (3,)))
+    table = Table("R", ("a",), {"race": np.array([[1, 0]])})
+    workload = Workload(schema, {("block", "R"): table})
+    spec = MechanismSpec("by hand", {}, {("block", "R"): NoiseSpec("discrete-gaussian", 2)})
+    for noisy in (-2, 0, 3, 4, 7):
+        tables = PublishedTables(workload, {"block": ["100"]}, {("block", "R"): np.array([[noisy]])})
+        place = Place(
+            Reading("likelihood", Release(spec, tables)), "block", "100",
+            RecordPrior(schema, np.array([0.3, 0.7])), True, None, (1,),
+        )  # fmt: skip
+        asked = Asked(np.ones(2, bool), np.array([0, 1]), 2)
+        (told,) = tell(place, [Target(0, 0, asked, np.array([0, 0, 0, 1]), True)])
+        # rho of one cell of sensitivity 1 with variance 2 is 1/4; three others are counted.
+        expected = posterior_probability(noisy, rho=0.25, prior=0.3, known_count=3)
+        np.testing.assert_allclose(told.posterior.probability[0], expected, rtol=1e-9)
+
+
+def log_scores(laws, histograms, **options):
+    """Return the mean log score of each data set's people."""
+    scores = []
+    for number, histogram in enumerate(histograms):
+        told = believed(histogram, laws, np.random.default_rng(number), **options)
+        people = histogram[[t.row for t in told]]
+        values = [np.log(t.posterior.probability[INDEX[1][t.row]]) for t in told]
+        scores.append(np.average(values, weights=people))
+    return np.array(scores)
+
+
+def lower_end(difference):
+    return difference.mean() - 3.0 * difference.std(ddof=1) / np.sqrt(difference.size)
+
+
+def test_more_tables_say_more_and_more_noise_says_less():
+    rng = np.random.default_rng(8)
+    histograms = [drawn(rng) for _ in range(150)]
+    few = log_scores({"R": TrueCounts()}, histograms)
+    many = log_scores(EXACT, histograms)
+    sex = log_scores({"S": TrueCounts()}, histograms)
+    assert lower_end(many - sex) > 0.0
+    assert lower_end(few - sex) > 0.0
+    assert lower_end(many - few) > -0.01
+    everybody = {"others": True, "known": False}
+    faint = log_scores({"R": NoiseSpec("discrete-gaussian", 4)}, histograms, **everybody)
+    clear = log_scores({"R": NoiseSpec("discrete-gaussian", "1/2")}, histograms, **everybody)
+    assert lower_end(clear - faint) > 0.0
+
+
+def test_a_population_from_its_prior_is_calibrated_through_the_whole_audit():
+    rng = np.random.default_rng(9)
+    cells, blocks = [], []
+    for block in range(150):
+        x = drawn(rng)
+        cells += np.repeat(np.arange(6), x).tolist()
+        blocks += [f"{block:03d}"] * int(x.sum())
+    frame = pd.DataFrame({"sex": INDEX[0][cells], "race": INDEX[1][cells], "block": blocks})
+    tables = {("block", name): TABLES[name] for name in ("S", "R")}
+    question = AuditQuestion(
+        Workload(SCHEMA, tables), ("race",), (Adversary.named("linker", known=["sex"]),), A
+    )
+    of = AuditedPopulation(Records.from_frame(frame, schema=SCHEMA), question, seed=1)
+    identity = make_mechanism("identity")
+    found = of.statements("none", 0, identity, of.release(0, identity), of.targets(None))
+    true, q = found["correct"].to_numpy(float), found["posterior"].to_numpy()
+    at = found["place"].to_numpy().astype(int)
+    assert abs(excess(q, true, np.ones(len(q)), at)) < 4.0
+    wrong = np.abs(found.groupby(["target"])["posterior"].sum() - 1.0)
+    assert wrong.max() < 1e-2  # statements that nobody believes are left out
