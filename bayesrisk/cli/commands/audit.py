@@ -34,7 +34,7 @@ class AuditOptions:
         list[str] | None,
         typer.Option(
             help="MECHANISM or MECHANISM:KEY=VALUE,KEY=VALUE, such as swapping:rate=0.05; may be "
-            "repeated [identity]."
+            "repeated."
         ),
     ] = None
     attack: Annotated[
@@ -151,7 +151,9 @@ def _protections(given: Any) -> list["Protection"]:
     from bayesrisk.experiments import Protection, parse_protection
 
     found = []
-    for one in given or ["identity"]:
+    if not given:
+        raise ArgumentError("--protection must be given at least once, such as swapping:rate=0.05")
+    for one in given:
         if isinstance(one, str):
             found.append(parse_protection(one))
         else:

@@ -38,7 +38,7 @@ class Adversary:
     Examples
     --------
     >>> Adversary.named("linker", known=["sex", "age"])
-    Adversary(name='linker', known=('sex', 'age'), neighbours=0.0)
+    Adversary(name='linker', known=('sex', 'age'), neighbours=0)
     >>> Adversary.named("knows-all-but-one").neighbours
     1.0
     """

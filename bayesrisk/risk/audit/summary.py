@@ -42,6 +42,17 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
         (whether the most probable statement is true; a share where several are as probable) and
         ``truth_*`` (the probability of the true one); and what groups are made of.  Targets
         without a posterior are left out.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({
+    ...     "protection": "none", "attack": "likelihood", "adversary": "outsider",
+    ...     "target": ["7", "7"], "statement": ["a", "b"], "prior": [0.5, 0.5],
+    ...     "without": [0.4, 0.6], "posterior": [0.9, 0.1], "correct": [True, False],
+    ...     "status": "calculated", "place": "1", "place_size": 12, "alike": 3, "nonmodal": False,
+    ... })
+    >>> audit_targets(rows)[["right_prior", "right_without", "right_posterior"]].values.tolist()
+    [[0.5, 0.0, 1.0]]
     """
     frame = statements[~statements["status"].isin(OPEN)]
     keys = [*KEYS, "target"]
@@ -82,6 +93,18 @@ def audit_summary(targets: pd.DataFrame, *, confidence: float = 0.95) -> pd.Data
         ``own_lower`` and ``own_upper``; ``truth_*``, the mean probability of the true statement;
         ``learned_50, _90, _99``, quantiles of posterior over prior of the true statement, and
         ``own_50, _90, _99``, of posterior over without.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({
+    ...     "protection": "none", "attack": "likelihood", "adversary": "outsider",
+    ...     "target": ["7", "7"], "statement": ["a", "b"], "prior": [0.5, 0.5],
+    ...     "without": [0.4, 0.6], "posterior": [0.9, 0.1], "correct": [True, False],
+    ...     "status": "calculated", "place": "1", "place_size": 12, "alike": 3, "nonmodal": False,
+    ... })
+    >>> found = audit_summary(audit_targets(rows))
+    >>> found.loc[0, ["group", "targets", "own", "learned_50", "own_50"]].tolist()
+    ['everybody', 1, 1.0, 1.8, 2.25]
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     lines = []
@@ -111,6 +134,17 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
         A row for each ``protection, attack, adversary`` and bin of probabilities that has
         statements: how many (``statements``), their mean ``posterior``, the share that is true
         (``correct``) and its interval.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({
+    ...     "protection": "none", "attack": "likelihood", "adversary": "outsider",
+    ...     "target": ["7", "7"], "statement": ["a", "b"], "prior": [0.5, 0.5],
+    ...     "without": [0.4, 0.6], "posterior": [0.9, 0.1], "correct": [True, False],
+    ...     "status": "calculated", "place": "1", "place_size": 12, "alike": 3, "nonmodal": False,
+    ... })
+    >>> audit_calibration(rows)[["from", "to", "statements", "correct"]].values.tolist()
+    [[0.1, 0.3, 1.0, 0.0], [0.9, 0.98, 1.0, 1.0]]
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     # What is kept for its truth alone would count as a miss of a belief that nobody holds.
