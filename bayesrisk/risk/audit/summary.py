@@ -103,8 +103,8 @@ def audit_summary(targets: pd.DataFrame, *, confidence: float = 0.95) -> pd.Data
     ...     "status": "calculated", "place": "1", "place_size": 12, "alike": 3, "nonmodal": False,
     ... })
     >>> found = audit_summary(audit_targets(rows))
-    >>> found.loc[0, ["group", "targets", "own", "learned_50", "own_50"]].tolist()
-    ['everybody', 1, 1.0, 1.8, 2.25]
+    >>> found.loc[[0], ["group", "targets", "own", "learned_50", "own_50"]].values.tolist()
+    [['everybody', 1, 1.0, 1.8, 2.25]]
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     lines = []
