@@ -16,12 +16,12 @@ from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.intervals import block_moments, moment_intervals
 from bayesrisk.risk.linkage.baselines import WITHOUT
 from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
-from bayesrisk.risk.statements.columns import COLUMNS
 from bayesrisk.risk.statements._own_records import (
     agreement,
     leave_one_out,
     statements_of_own_records,
 )
+from bayesrisk.risk.statements.columns import COLUMNS
 from bayesrisk.tables import Records
 
 __all__ = ["ABOUT", "PLACE", "RECORDS", "claims_of_records", "statements_of_reconstruction"]

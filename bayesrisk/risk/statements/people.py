@@ -12,8 +12,8 @@ from bayesrisk import _validation as check
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction.linkage.persons import Persons, person_frame
 from bayesrisk.risk.linkage.baselines import WITHOUT
-from bayesrisk.risk.statements.columns import COLUMNS
 from bayesrisk.risk.statements._reconstruction import ABOUT, PLACE, RECORDS, claims_of_records
+from bayesrisk.risk.statements.columns import COLUMNS
 from bayesrisk.risk.statements.statements import Statements
 from bayesrisk.risk.statements.summary import GROUP
 

@@ -22,10 +22,10 @@ from bayesrisk._show import page
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.reconstruction import Claims, OccupancyDetection, Reconstruction
 from bayesrisk.release import MechanismSpec
-from bayesrisk.risk.statements.columns import checked
 from bayesrisk.risk.statements._occupancy import statements_of_occupancy
 from bayesrisk.risk.statements._reconstruction import statements_of_reconstruction
 from bayesrisk.risk.statements.claims import statements_of_claims
+from bayesrisk.risk.statements.columns import checked
 from bayesrisk.risk.statements.summary import comparable_statements, summarised
 
 if TYPE_CHECKING:

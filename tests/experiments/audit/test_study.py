@@ -14,7 +14,7 @@ from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import AuditStudy, Protection, parse_protection, read_audit
 from bayesrisk.experiments.audit.report import audit_files
 from bayesrisk.risk.audit import Adversary
-from bayesrisk.tables import Attribute, Geography, Records, Schema, Table, Workload
+from bayesrisk.tables import Attribute, Geography, Schema, Table, Workload
 
 SCHEMA = Schema(
     "people",
