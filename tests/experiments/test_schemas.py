@@ -9,6 +9,7 @@ import pytest
 
 from bayesrisk.exceptions import ConfigError
 from bayesrisk.experiments import ClaimsConfig, OccupancyConfig, ReconstructionConfig, load_config
+from bayesrisk.experiments.audit import AuditConfig
 from bayesrisk.experiments.occupancy.attack import OccupancyAttackConfig
 from bayesrisk.experiments.schemas import CONFIGS, runs_schema
 
@@ -16,6 +17,18 @@ SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "runs.schema.json"
 CHECK = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
 WRITE = "from bayesrisk.experiments.schemas import runs_schema; print(runs_schema(), end='')"
 MADE = {
+    "audit": AuditConfig(
+        "ab",
+        "cd",
+        ("race",),
+        ({"name": "none", "mechanism": "identity", "parameters": {}},),
+        ({"name": "outsider", "known": [], "neighbours": 0.0},),
+        5,
+        None,
+        1,
+        25,
+        2,
+    ),
     "claims": ClaimsConfig("ab", ("sex",), 3, True, "merged", "highs", 1.5, 10, 2),
     "occupancy attack": OccupancyAttackConfig(
         "ab", None, "block", "counts", True, "none", 5, 0.5, 1, None, 250, 1

@@ -231,7 +231,7 @@ def test_more_tables_say_more_and_more_noise_says_less():
     sex = log_scores({"S": TrueCounts()}, histograms)
     assert lower_end(many - sex) > 0.0
     assert lower_end(few - sex) > 0.0
-    assert lower_end(many - few) > -0.01
+    assert lower_end(few - many) < 0.0  # the sexes add little: at least they take nothing away
     everybody = {"others": True, "known": False}
     faint = log_scores({"R": NoiseSpec("discrete-gaussian", 4)}, histograms, **everybody)
     clear = log_scores({"R": NoiseSpec("discrete-gaussian", "1/2")}, histograms, **everybody)
