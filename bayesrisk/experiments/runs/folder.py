@@ -307,7 +307,7 @@ class PartFolder:
         target = self.path / f"{kind}.parquet"
         columns, rows = self.read_part(0, kind).schema, 0
         with (
-            _files.whole_file(target) as stream,
+            _files.whole_file(target, private=self._private(target)) as stream,
             pq.ParquetWriter(
                 stream, columns, compression="zstd", write_page_checksum=True
             ) as writer,
