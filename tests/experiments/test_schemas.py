@@ -8,7 +8,6 @@ import jsonschema
 import pytest
 
 from bayesrisk.exceptions import ConfigError
-<<<<<<< HEAD
 from bayesrisk.experiments import (
     AuditConfig,
     ClaimsConfig,
@@ -16,10 +15,6 @@ from bayesrisk.experiments import (
     ReconstructionConfig,
     load_config,
 )
-=======
-from bayesrisk.experiments import ClaimsConfig, OccupancyConfig, ReconstructionConfig, load_config
-from bayesrisk.experiments.audit import AuditConfig
->>>>>>> 9a1d41ea81656c3d00027672ff180468ea5791ab
 from bayesrisk.experiments.occupancy.attack import OccupancyAttackConfig
 from bayesrisk.experiments.schemas import CONFIGS, runs_schema
 
@@ -33,11 +28,7 @@ MADE = {
         ("race",),
         ({"name": "none", "mechanism": "identity", "parameters": {}},),
         ({"name": "outsider", "known": [], "neighbours": 0.0},),
-<<<<<<< HEAD
         10,
-=======
-        5,
->>>>>>> 9a1d41ea81656c3d00027672ff180468ea5791ab
         None,
         1,
         25,
