@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -13,8 +14,9 @@ from bayesrisk._types import FloatArray, IntArray, TextArray
 from bayesrisk.inference.microdata.classes import Classes
 from bayesrisk.inference.microdata.system import MicrodataSystem
 
-__all__ = ["GroupLaws", "Ranking", "Tally", "Watch", "expected_of", "ranked"]
+__all__ = ["GroupLaws", "Ranking", "Tally", "Watch", "expected_of", "moving", "ranked"]
 
+_EQUAL = 1e-9  # relative: what differs by less is equal
 _ROOM = 2**25  # numbers that the tallies of all chains may hold
 
 
@@ -161,9 +163,22 @@ class Watch:
     @property
     def variables(self) -> list[FloatArray]:
         """What was seen, (chains, draws) each, but for what changed by no more than rounding."""
-        spread = np.ptp(self._seen, axis=(1, 2))
-        size = np.abs(self._seen).max(axis=(1, 2))
-        return [v for v, s, m in zip(self._seen, spread, size, strict=True) if s > 1e-9 * (1 + m)]
+        return moving(self._seen)
+
+
+def moving(seen: Iterable[FloatArray]) -> list[FloatArray]:
+    """Return those of several variables that move, rid of rounding errors.
+
+    A density that is added up along a chain is off by a different rounding error in each.  Equal
+    states would then have ranks of their own chain, and chains that agree seem to disagree.
+    """
+    found = []
+    for values in seen:
+        size = 1.0 + float(np.abs(values).max())
+        even = np.rint(values / (_EQUAL * size))
+        if np.ptp(even) > 0.0:
+            found.append(even)
+    return found
 
 
 def ranked(

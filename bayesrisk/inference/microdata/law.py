@@ -15,6 +15,7 @@ from bayesrisk.inference.microdata import _people, _people_kernels
 from bayesrisk.inference.microdata._exact import TooManyPointsError, weigh
 from bayesrisk.inference.microdata._lattice import LatticeChain
 from bayesrisk.inference.microdata._presolve import SmallSystem, presolve
+from bayesrisk.inference.microdata._records import moving
 from bayesrisk.inference.microdata.system import MicrodataSystem
 from bayesrisk.inference.sampling.arviz_io import chain_numbers
 from bayesrisk.inference.sampling.chains import room_for, spawn
@@ -26,7 +27,6 @@ _MOST_DOUBLINGS = 5
 _ESS, _RHAT = 400.0, 1.01
 _POINTS = 300_000
 _CERTAIN = 1.0 - 1e-9
-_STILL = 1e-9  # what changes by less does not move
 
 Step = Callable[[IntArray, FloatArray], None]
 
@@ -212,6 +212,5 @@ def _sampled(
 
 def _agree(seen: Sequence[FloatArray]) -> bool:
     """Return whether chains agree about all that moves."""
-    moving = [v for v in seen if np.ptp(v) > _STILL * (1.0 + np.abs(v).max())]
-    found = [chain_numbers(v) for v in moving]
+    found = [chain_numbers(v) for v in moving(seen)]
     return bool(found) and all(n.r_hat <= _RHAT and min(n.bulk, n.tail) >= _ESS for n in found)
