@@ -194,4 +194,5 @@ def _ratio(parts: FloatArray, weight: FloatArray) -> Belief:
     size = draws // batches
     means = line[:, : size * batches].reshape(chains * batches, size, values).mean(axis=1)
     error = means.std(axis=0, ddof=1) / np.sqrt(chains * batches)
-    return Belief(value, error)
+    # Draws that all say the same say nothing about what one in as many would have said.
+    return Belief(value, np.hypot(error, 1.0 / weight.size))
