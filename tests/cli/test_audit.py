@@ -136,4 +136,4 @@ def test_exit_statuses(inputs, tmp_path):
     bad = tmp_path / "bad.csv"
     text = (inputs / "people.csv").read_text(encoding="utf-8").splitlines()
     bad.write_text("\n".join([text[0], "100,9,0", *text[2:]]), encoding="utf-8")
-    assert status(bad, *out, *more) == 3
+    assert status(bad, *out, *more, "--protection", "identity") == 3

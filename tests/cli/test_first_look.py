@@ -63,7 +63,7 @@ def test_an_empty_file(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (("sample:hospital", "--keys", "x"), DataError, "column .x. (named by keys)"),
+        (("sample:hospital", "--keys", "x"), DataError, "column 'x' (named by keys)"),
         (("sample:hospital", "--keys", ""), ArgumentError, "keys must name a column"),
         (
             ("sample:dare-county-sweep", "--keys", "a"),
