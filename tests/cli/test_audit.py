@@ -125,6 +125,7 @@ def test_faults_of_a_file_are_named(tmp_path, text, words):
     assert words in str(done.exception)
 
 
+@pytest.mark.slow
 def test_exit_statuses(inputs, tmp_path):
     def status(*words):
         command = [sys.executable, "-m", "bayesrisk", "audit", *map(str, words)]

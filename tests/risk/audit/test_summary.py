@@ -101,6 +101,7 @@ def clustered(rng, places):
     return frame.assign(target=[str(i) for i in range(len(frame))], **about)
 
 
+@pytest.mark.slow
 def test_intervals_cover_with_places_as_units():
     """One number for all people of a place: as if people were independent, they cover rarely."""
     rng = np.random.default_rng(5)

@@ -223,6 +223,7 @@ def lower_end(difference):
     return difference.mean() - 3.0 * difference.std(ddof=1) / np.sqrt(difference.size)
 
 
+@pytest.mark.slow
 def test_more_tables_say_more_and_more_noise_says_less():
     rng = np.random.default_rng(8)
     histograms = [drawn(rng) for _ in range(70)]
@@ -238,6 +239,7 @@ def test_more_tables_say_more_and_more_noise_says_less():
     assert lower_end(clear - faint) > 0.0
 
 
+@pytest.mark.slow
 def test_a_population_from_its_prior_is_calibrated_through_the_whole_audit():
     rng = np.random.default_rng(9)
     cells, blocks = [], []
