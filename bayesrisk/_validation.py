@@ -232,7 +232,7 @@ def choice(value: Any, name: str, options: tuple[str, ...]) -> str:
     """Return ``value`` if it is one of ``options``."""
     if not isinstance(value, str) or value not in options:
         raise ArgumentError(
-            f"{name} must be one of {', '.join(options)}, got {shown(value)}"
+            f"{name} must be one of {', '.join(map(str, options))}, got {shown(value)}"
             f"{did_you_mean(value, options)}"
         )
     return value

@@ -57,8 +57,8 @@ class Table:
             ).copy()
             if array.ndim != 2 or len(array) != len(cells):
                 raise ShapeError(
-                    f"factors: factor {name!r} of {self.name!r} must be ({len(cells)}, codes), "
-                    f"got shape {array.shape}"
+                    f"factors: factor {name!r} of {self.name!r} must be ({len(cells)} cells, "
+                    f"codes), got shape {array.shape}"
                 )
             array.setflags(write=False)
             factors[name] = array

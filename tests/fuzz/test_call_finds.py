@@ -132,6 +132,13 @@ CALLS = {
         FRAME, FRAME, keys=["levels"], target=LONG)),
     "sample with columns in levels": ("sample", lambda: risk.sampling_ranking(
         pd.DataFrame({("a", "b"): [1]}), ["a"], key=["bedrooms"])),
+    # Audits.
+    "targets of an audit": ("statements", lambda: risk.audit_targets("")),
+    "targets of an audit without columns": ("statements", lambda: risk.audit_targets(FRAME)),
+    "summary of no frame": ("targets", lambda: risk.audit_summary(object())),
+    "calibration of no frame": ("statements", lambda: risk.audit_calibration(np.array(["a"]))),
+    "name of an adversary": ("name", lambda: risk.Adversary.named(2**63)),
+    "what an adversary knows": ("known", lambda: risk.Adversary.named("linker", known=1j)),
     # Numbers, and what they are made of.
     "noise of many": ("noise", lambda: br.inference.count_posterior(
         1, noise=br.DiscreteGaussian(np.array([1.0, 2.0])), prior_pmf=[0.2, 0.3, 0.5])),

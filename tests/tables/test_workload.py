@@ -270,7 +270,7 @@ def test_tables_are_checked():
         Table("", cells, {})
     with pytest.raises(ArgumentError, match="named, each once"):
         Table("T", ("x", "x"), {})
-    with pytest.raises(ShapeError, match=r"factor 'a' of 'T' must be \(2, codes\)"):
+    with pytest.raises(ShapeError, match=r"factor 'a' of 'T' must be \(2 cells, codes\)"):
         Table("T", cells, {"a": [[1, 0]]})
     with pytest.raises(ArgumentError, match="must be >= 0, got -1"):
         Table("T", cells, {"a": [[1, 0], [-1, 0]]})

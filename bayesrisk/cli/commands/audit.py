@@ -170,7 +170,7 @@ def _adversaries(given: Any, known: list[str]) -> list["Adversary"]:
 
     found = []
     for name in names(given) or list(_ATTACKS):
-        with called("adversary", "--attack"):
+        with called("name", "--attack"):
             knows = known if name == "linker" else ()
             found.append(Adversary.named(name, known=knows))
     return found

@@ -75,8 +75,8 @@ class Adversary:
         ArgumentError
             If there is none of this name.
         """
-        check.choice(name, "adversary", tuple(ADVERSARIES))
-        return cls(name, tuple(known), ADVERSARIES[name])
+        check.choice(name, "name", tuple(ADVERSARIES))
+        return cls(name, check.texts(known, "known"), ADVERSARIES[name])
 
 
 def prior_knowing(prior: RecordPrior, records: FloatArray, others: int | None) -> RecordPrior:

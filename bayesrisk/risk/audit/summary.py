@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -9,6 +12,7 @@ from scipy.stats import t as student
 
 from bayesrisk import _validation as check
 from bayesrisk._types import FloatArray, IntArray
+from bayesrisk.exceptions import DataError
 from bayesrisk.risk.statements.columns import OPEN
 
 __all__ = ["GROUPS", "audit_calibration", "audit_summary", "audit_targets"]
@@ -24,6 +28,7 @@ _SIZES = (10, 50, 250)
 _QUANTILES = (0.5, 0.9, 0.99)
 _BINS = (0.0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)
 _FLOOR = 1e-3
+_FLAGS = ("correct", "nonmodal")
 _TIE = 1e-12
 
 
@@ -43,6 +48,13 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
         ``truth_*`` (the probability of the true one); and what groups are made of.  Targets
         without a posterior are left out.
 
+    Raises
+    ------
+    ArgumentTypeError
+        If it is no frame.
+    DataError
+        If a column is missing, or holds what is no number.
+
     Examples
     --------
     >>> rows = pd.DataFrame({
@@ -54,8 +66,14 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
     >>> audit_targets(rows)[["right_prior", "right_without", "right_posterior"]].values.tolist()
     [[0.5, 0.0, 1.0]]
     """
-    frame = statements[~statements["status"].isin(OPEN)]
     keys = [*KEYS, "target"]
+    whole = _whole(
+        statements,
+        "statements",
+        (*keys, "status", "place"),
+        (*THREE, "place_size", "alike", "correct", "nonmodal"),
+    )
+    frame = whole[~whole["status"].isin(OPEN)]
     number = frame.groupby(keys, sort=False).ngroup().to_numpy()
     size = int(number.max()) + 1 if number.size else 0
     first = np.unique(number, return_index=True)[1]
@@ -94,6 +112,13 @@ def audit_summary(targets: pd.DataFrame, *, confidence: float = 0.95) -> pd.Data
         ``learned_50, _90, _99``, quantiles of posterior over prior of the true statement, and
         ``own_50, _90, _99``, of posterior over without.
 
+    Raises
+    ------
+    ArgumentTypeError
+        If it is no frame.
+    DataError
+        If a column is missing, or holds what is no number.
+
     Examples
     --------
     >>> rows = pd.DataFrame({
@@ -107,8 +132,11 @@ def audit_summary(targets: pd.DataFrame, *, confidence: float = 0.95) -> pd.Data
     [['everybody', 1, 1.0, 1.8, 2.25]]
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+    measures = [f"{kind}_{name}" for kind in ("right", "truth") for name in THREE]
+    numbers = (*measures, "place_size", "alike", "nonmodal")
+    found = _whole(targets, "targets", (*KEYS, "place"), numbers)
     lines = []
-    for key, rows in targets.groupby(KEYS, sort=False):
+    for key, rows in found.groupby(KEYS, sort=False):
         for group, member in _groups(rows).items():
             some = rows[member]
             if len(some):
@@ -135,6 +163,13 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
         statements: how many (``statements``), their mean ``posterior``, the share that is true
         (``correct``) and its interval.
 
+    Raises
+    ------
+    ArgumentTypeError
+        If it is no frame.
+    DataError
+        If a column is missing, or holds what is no number.
+
     Examples
     --------
     >>> rows = pd.DataFrame({
@@ -148,8 +183,9 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     # What is kept for its truth alone would count as a miss of a belief that nobody holds.
-    kept = statements[list(THREE)].max(axis=1) >= _FLOOR
-    frame = statements[kept & ~statements["status"].isin(OPEN)]
+    whole = _whole(statements, "statements", (*KEYS, "status", "place"), (*THREE, "correct"))
+    kept = whole[list(THREE)].max(axis=1) >= _FLOOR
+    frame = whole[kept & ~whole["status"].isin(OPEN)]
     lines = []
     for key, rows in frame.groupby(KEYS, sort=False):
         value = rows["posterior"].to_numpy(np.float64)
@@ -172,6 +208,22 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
                 }
             )
     return pd.DataFrame(lines)
+
+
+def _whole(
+    frame: pd.DataFrame, name: str, texts: Sequence[str], numbers: Sequence[str]
+) -> pd.DataFrame:
+    """Return the columns that are needed, as texts and as numbers."""
+    check.frame(frame, name, (*texts, *numbers))
+    found: dict[str, Any] = {column: frame[column].astype("str") for column in texts}
+    for column in numbers:
+        try:
+            found[column] = frame[column].to_numpy(np.float64, na_value=np.nan)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"{name}: column {column!r} must hold numbers: {error}") from error
+        if column in _FLAGS and np.isnan(found[column]).any():
+            raise DataError(f"{name}: column {column!r} must be true or false, got none")
+    return pd.DataFrame(found, index=frame.index)
 
 
 def _groups(rows: pd.DataFrame) -> dict[str, NDArray[np.bool_]]:

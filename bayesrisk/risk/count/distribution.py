@@ -347,7 +347,9 @@ def _others(others: Sequence[CountLaw | None] | None, levels: int) -> list[LogTa
     """Return what is believed of the others that each level adds, None where known."""
     laws = [None] * levels if others is None else check.items(others, "others")
     if len(laws) != levels:
-        raise ShapeError(f"others must have one entry for each of {levels} levels, got {len(laws)}")
+        raise ShapeError(
+            f"others must have one entry for each of {levels} levels of noise, got {len(laws)}"
+        )
     return [None if law is None else log_table(law, "others").trimmed() for law in laws]
 
 

@@ -112,7 +112,12 @@ def compare_mechanisms(
             raise ArgumentError(f"{name} must have at least one, got none")
     settings = Settings(draws, read_options(options))
     seed = int(generator(rng).integers(2**63))
-    asked = [ask(population, target, question) for target in targets.values()]
+    asked = []
+    for name, target in targets.items():
+        try:
+            asked.append(ask(population, target, question))
+        except ArgumentError as error:
+            raise type(error)(f"targets, {shown(name)}: {error}") from error
     frames = []
     for protection, mechanism in mechanisms.items():
         found = assess(asked, mechanism, question.workload, settings, seed)

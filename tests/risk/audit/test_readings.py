@@ -196,7 +196,7 @@ def test_known_records_teach_what_a_place_is_like():
 
 
 def test_refusals():
-    with pytest.raises(ArgumentError, match="adversary must be one of"):
+    with pytest.raises(ArgumentError, match="name must be one of"):
         Adversary.named("nosy")
     with pytest.raises(ArgumentError, match="neighbours must be"):
         Adversary("x", (), 1.5)

@@ -161,7 +161,9 @@ def test_arguments_are_checked():
         with pytest.raises(kind, match=match):
             risk_distribution(**(good | changes))
 
-    refused("others must have one entry for each of 2 levels, got 1", ShapeError, others=[None])
+    refused(
+        "others must have one entry for each of 2 levels of noise, got 1", ShapeError, others=[None]
+    )
     refused("others", ArgumentTypeError, others=[None, 3])
     refused("others must give no mass to negative", others=[None, FiniteLaw(-1, [0.5, 0.5])])
     refused("true_others belongs with others", others=None, true_others=[0, 3])
