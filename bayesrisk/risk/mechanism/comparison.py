@@ -113,9 +113,9 @@ def compare_mechanisms(
     settings = Settings(draws, read_options(options))
     seed = int(generator(rng).integers(2**63))
     asked = []
-    for name, target in targets.items():
+    for name, who in targets.items():
         try:
-            asked.append(ask(population, target, question))
+            asked.append(ask(population, who, question))
         except ArgumentError as error:
             raise type(error)(f"targets, {shown(name)}: {error}") from error
     frames = []
