@@ -242,7 +242,9 @@ def did_you_mean(value: Any, options: Iterable[str]) -> str:
     """Return a question about the option most like a text, or nothing if none is like it."""
     if not isinstance(value, str) or len(value) > _MAX_NAME:
         return ""
-    near = get_close_matches(value.lower(), options, n=1, cutoff=_LIKE)
+    near = get_close_matches(
+        value.lower(), [o for o in options if isinstance(o, str)], n=1, cutoff=_LIKE
+    )
     return f". Did you mean {near[0]!r}?" if near else ""
 
 

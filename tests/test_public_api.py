@@ -19,6 +19,10 @@ import numpydoc.docscrape
 import pytest
 
 import bayesrisk
+from bayesrisk.experiments.runs import executors
+from bayesrisk.mechanisms import registry as mechanisms
+from bayesrisk.reconstruction import registry as attacks
+from bayesrisk.reconstruction.solvers import registry as solvers
 
 PACKAGES = [
     "accounting",
@@ -199,7 +203,9 @@ def walk():
 
 
 @pytest.mark.parametrize("name", walk())
-def test_examples_run(name):
+def test_examples_run(name, monkeypatch):
+    for registry in REGISTRIES:  # what an example registers is not there for the next test
+        monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     module = importlib.import_module(name)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     for example in doctest.DocTestFinder().find(module):
@@ -210,6 +216,9 @@ def test_examples_run(name):
                 assert_short(thing)
         example.globs.clear()
     assert runner.failures == 0
+
+
+REGISTRIES = (attacks.REGISTRY, executors.REGISTRY, mechanisms.REGISTRY, solvers.REGISTRY)
 
 
 def assert_short(thing):

@@ -58,7 +58,8 @@ def codes_of(text: Any, attribute: Attribute) -> tuple[int, ...]:
         low = int(match[1])
         high = low if "-" not in item.strip()[1:] else int(match[2] or attribute.last)
         codes = range(low, high + 1, int(match[3] or 1))
-        if len(found) + len(codes) > MOST:
+        # A range may be longer than len() can say.
+        if len(found) + max(0, (codes.stop - codes.start) // codes.step) > MOST:
             raise ArgumentError(f"{where} must have at most {MOST} codes, got {shown(text)}")
         if not codes or codes[0] < attribute.first or codes[-1] > attribute.last:
             raise ArgumentError(

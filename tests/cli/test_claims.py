@@ -63,6 +63,7 @@ def test_the_files_hold_what_the_function_returns(tables, tmp_path, run):
     assert [line["singleton_records"] for line in summary["coverage"]] == covered.tolist()
 
 
+@pytest.mark.slow
 def test_shards_and_workers_do_not_matter(tables, tmp_path):
     one = run_claims(tables, tmp_path / "a", max_columns=3)
     many = run_claims(tables, tmp_path / "b", max_columns=3, blocks_per_shard=2, workers=2)

@@ -64,6 +64,7 @@ def test_households(tmp_path, homes):
     assert config["sample"] == "synthetic"
 
 
+@pytest.mark.slow
 def test_synthetic_with_figures(tmp_path):
     result = run(
         *("-o", tmp_path, "--seeds", 1, "--blocks", 8, "--protection", "none"),
@@ -112,6 +113,7 @@ def test_likely_households_of_published_statistics(tmp_path, homes, sample):
         assert likely.loc[likely["block"] == block, "violation"].is_monotonic_decreasing
 
 
+@pytest.mark.slow
 def test_attack_resumes_to_the_same_bytes(tmp_path, homes, sample):
     """For any number of workers, whether or not it was interrupted."""
     tabulate(homes, Workload.named("household-occupancy")).write(tmp_path / "tables")

@@ -63,6 +63,7 @@ def test_from_tables_to_confirmed_links(files, tmp_path):
     assert (tmp_path / "r" / "report.html").is_file()
 
 
+@pytest.mark.slow
 def test_json_and_seed(files, tmp_path):
     documents = [
         json.loads(attack(files, tmp_path / str(i), "--seed", seed, "--json").stdout)

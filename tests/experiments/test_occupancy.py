@@ -66,6 +66,7 @@ def test_every_protection_has_its_rows(study):
     assert np.all(wide["binned"] <= wide["full"])
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_workers_or_the_run(study):
     again = run_occupancy(SMALL, workers=2)
     for name in ("table", "seeds", "blocks", "curves", "ends", "variability"):

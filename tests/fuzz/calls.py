@@ -91,7 +91,12 @@ def child(seed: int, begin: int, end: int, only: str | None) -> None:
     from writing_cases import quick_figures
 
     from bayesrisk import BayesRiskError
+    from bayesrisk.experiments.runs import executors
+    from bayesrisk.mechanisms import registry as mechanisms
+    from bayesrisk.reconstruction import registry as attacks
+    from bayesrisk.reconstruction.solvers import registry as solvers
 
+    registries = (attacks.REGISTRY, executors.REGISTRY, mechanisms.REGISTRY, solvers.REGISTRY)
     faulthandler.enable(sys.stderr)
     every = [r for r in recipes() if only is None or r.name == only]
     names = sorted(VALUES)
@@ -141,6 +146,8 @@ def child(seed: int, begin: int, end: int, only: str | None) -> None:
             found = {"kind": "raw", "detail": detail}
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
+            for registry in registries:  # what a call registers is not there for the next one
+                registry._registered.clear()
         sound = found and all(
             (recipe.name, p, found["kind"]) in OTHERWISE or (recipe.name, p, v) in CALLERS
             for p, v in values.items()

@@ -132,6 +132,11 @@ CALLS = {
         FRAME, FRAME, keys=["levels"], target=LONG)),
     "sample with columns in levels": ("sample", lambda: risk.sampling_ranking(
         pd.DataFrame({("a", "b"): [1]}), ["a"], key=["bedrooms"])),
+    "blocks that are no codes": ("zero_variability_blocks", lambda: br.reidentify(
+        {"a": FRAME}, {"a": FRAME}, truth=FRAME, baseline_from="a", rng=1,
+        zero_variability_blocks=[[[]]])),
+    "names of sources": ("sources", lambda: br.reidentify(
+        {1: FRAME}, {"a": FRAME}, truth=FRAME, baseline_from="a", rng=1)),
     # Audits.
     "targets of an audit": ("statements", lambda: risk.audit_targets("")),
     "targets of an audit without columns": ("statements", lambda: risk.audit_targets(FRAME)),

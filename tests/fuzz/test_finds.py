@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import bayesrisk as br
-from bayesrisk.exceptions import ConfigError, DataError, OutputError
+from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError, OutputError
 from bayesrisk.experiments import load_config
 from bayesrisk.experiments.sweep.folder import SweepFolder
 from bayesrisk.readers.text.fixed import parse_whole
 from bayesrisk.release._folder import plain
-from bayesrisk.tables import PublishedTables, Records, Schema
+from bayesrisk.tables import Attribute, PublishedTables, Records, Schema
+from bayesrisk.tables._grammar import codes_of
 
 PERSON = Schema.named("sf1-person")
 
@@ -438,3 +439,8 @@ def test_no_message_quotes_a_value_of_any_length():
     for file in package.rglob("*.py"):
         found = re.findall(r"got [^\n]*\{[^{}]*!r\}", file.read_text(encoding="utf-8"))
         assert not found, f"{file}: {found}: take shown(...)"
+
+
+def test_a_range_longer_than_len_can_say():
+    with pytest.raises(BayesRiskError, match="must have at most"):
+        codes_of("0-99999999999999999999999", Attribute("sex", 2))

@@ -40,6 +40,7 @@ ROW = "#row"  # a column of our own: no column of a file is called so
 _TEXT = ("geocode", "query_name")
 _LISTS = ("query_shape", "value")
 #: Columns that are no axes of the histogram.
+MAX_VARIANCE = 1e30
 _NOT_AXES = (*_TEXT, "sign", "query_shape", "value", "variance", "plb", "State", "County")
 
 
@@ -327,13 +328,14 @@ class Rows:
         return values
 
     def variance(self) -> NDArray[np.float64]:
-        """Return the variances, positive and finite."""
+        """Return the variances, positive and no larger than any noise can have."""
         column = self._table.column("variance")
         values: NDArray[np.float64] = column.to_numpy(zero_copy_only=False).astype(np.float64)
-        bad = ~(np.isfinite(values) & (values > 0.0))
+        bad = ~((values > 0.0) & (values <= MAX_VARIANCE))
         if bad.any():
             place = int(bad.argmax())
-            raise self.refuse(place, "variance", f"must be > 0, got {values[place]}")
+            bound = f"<= {MAX_VARIANCE:g}" if values[place] > 0.0 else "> 0"
+            raise self.refuse(place, "variance", f"must be {bound}, got {values[place]}")
         return values
 
 

@@ -21,7 +21,7 @@ from bayesrisk._files.parse import shown
 from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed, number
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction.linkage.guessers import Guesses
 from bayesrisk.reconstruction.linkage.matching import match_records
 from bayesrisk.reconstruction.linkage.persons import Persons, person_frame, race_ethnicity
@@ -351,14 +351,10 @@ def reidentify(
     _check_names(sources, attackers)
     check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     random = generator(rng)
+    proved = _codes(zero_variability_blocks)
     known = left_out(describe_truth(truth))
-    if zero_variability_blocks is None:
-        known["zero_variability"] = -1
-    else:
-        proved = {
-            str(block).zfill(15)
-            for block in check.items(zero_variability_blocks, "zero_variability_blocks")
-        }
+    known["zero_variability"] = -1
+    if proved is not None:
         known["zero_variability"] = known["block"].isin(proved).astype(np.int64)
     guesses = guesses_of(baseline_from, sources, random)
     everything = with_guessers(sources, guesses)
@@ -374,12 +370,23 @@ def reidentify(
     return Reidentification(tally, tuple(everything), tuple(attackers), guesses.source, confidence)
 
 
+def _codes(blocks: pd.Series | list[str] | None) -> set[str] | None:
+    """Return codes of blocks with all their digits."""
+    if blocks is None:
+        return None
+    given = check.items(blocks, "zero_variability_blocks")
+    if not all(isinstance(block, (str, int, np.integer)) for block in given):
+        raise ArgumentTypeError("zero_variability_blocks must be codes, text or whole numbers")
+    return {str(block).zfill(15) for block in given}
+
+
 def _check_names(sources: Sources, attackers: Sources) -> None:
     for name, files in (("sources", sources), ("attackers", attackers)):
         if not isinstance(files, Mapping) or not files:
             raise ArgumentError(
                 f"{name} must map at least one name to its records, got {shown(files)}"
             )
+        check.texts(tuple(files), name)
     taken = {MODAL, PROPORTIONAL} & set(sources)
     if taken:
         raise ArgumentError(f"sources must not be called {sorted(taken)}: these are the guessers")

@@ -317,6 +317,7 @@ def coded(folder, people):
     return folder / "archive.csv", folder / "labels.parquet"
 
 
+@pytest.mark.slow
 def test_the_same_persons_in_any_coding(made, tmp_path):
     """The rates do not depend on the coding, once it is said; in the wrong one they do."""
     archive, labels = coded(tmp_path, truth())

@@ -168,6 +168,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(sample, counts):
         assert abs(groups[line.cell] - line.mean) < 6 * line.sd
 
 
+@pytest.mark.slow
 def test_workers_tops_and_parts_do_not_matter(sample, tmp_path, monkeypatch):
     from bayesrisk.experiments.measurements import counts as module
 

@@ -145,6 +145,7 @@ def same(one, other):
     return all((one / n).read_bytes() == (other / n).read_bytes() for n in names)
 
 
+@pytest.mark.slow
 def test_workers_do_not_matter(sample, tmp_path):
     settings = {"prior": 0.1, "level": "Block_Group", "units_per_shard": 4, "exceeds": [1.5, 2]}
     one = run_measurements(sample.folder, tmp_path / "a", **settings)
@@ -182,6 +183,7 @@ def test_the_size_of_shards_does_not_matter(sample, tmp_path):
             assert summary == found[0][1]
 
 
+@pytest.mark.slow
 def test_rows_in_any_order_and_in_small_groups(sample, tmp_path):
     """Row groups are skipped by what their footer says of units; nothing depends on their order."""
     folder = tmp_path / "US_Person_PL_PROD"

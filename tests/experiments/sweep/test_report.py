@@ -95,6 +95,7 @@ def test_figures_come_as_png_and_svg(page):
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in figures.glob("*.png"))
 
 
+@pytest.mark.slow
 def test_same_bytes_twice(page):
     folder = page.parent
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -91,6 +91,7 @@ def edit_at(row, value):
         ("variance", -1.0, "must be > 0, got -1.0"),
         ("variance", float("nan"), "must be > 0, got nan"),
         ("variance", None, "must be > 0, got nan"),
+        ("variance", 1.5e30, "must be <= 1e+30, got"),
         ("cenrace", None, "must not be null"),
     ],
 )  # fmt: skip

@@ -53,6 +53,7 @@ def test_putative_counts_like_the_printed_loop(records, people, seed):
     assert row["confirmed_exact"] <= row["confirmed"] <= row["putative"] <= row["attacker_records"]
 
 
+@pytest.mark.slow
 @given(PEOPLE)
 @settings(deadline=None)
 def test_the_truth_itself_confirms_every_unique_person(people):
@@ -248,6 +249,7 @@ def test_the_published_proportional_guesser_draws_the_targets_own_record():
     assert np.isnan(rows.loc["t", "left_out_ratio"])
 
 
+@pytest.mark.slow
 @given(PEOPLE, PEOPLE)
 @settings(deadline=None)
 def test_agreement_counts_like_the_printed_loop(records, people):

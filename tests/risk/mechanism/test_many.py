@@ -134,6 +134,7 @@ REAL = Swapping(
 )
 
 
+@pytest.mark.slow
 def test_a_tract_under_swapping_and_topdown():
     data, workload = simulated()
     budget = {level: {"total": "1/20", "detail": "1/5"} for level in workload.levels}
