@@ -35,6 +35,11 @@ def without(law, shares, concentration, possible, value, values):
     return _shared(parts)
 
 
+def size_of_others(size):
+    """Return P(m others) in the place of a person drawn at random: (m + 1) P(m + 1), shared."""
+    return _shared([(m + 1) * p for m, p in enumerate(size[1:])])
+
+
 def before(shares, possible, value, values):
     """Return the shares of the composition in the group."""
     return _shared(_sums(shares, possible, value, values))

@@ -70,7 +70,7 @@ def test_two_tracts_from_tables_to_confirmed_links(tmp_path, workers):
     assert unique.loc["reconstruction", "precision"] == 1.0
     assert unique.loc["MDG", "confirmed"] == 0
     agreed = pd.read_csv(report / "tables" / "agreement.csv").iloc[0]
-    assert agreed["Agreement Binned Age"] == agreed["Population"] == len(truth)
+    assert agreed["Agreement: binned age"] == agreed["population"] == len(truth)
 
 
 def test_variability_of_a_noisy_tract_is_proved(tmp_path):

@@ -62,12 +62,6 @@ class RecordLaw:
     engine: str
     decided: bool = True
 
-    def of_unknowns(self, values: FloatArray) -> FloatArray:
-        """Return what values of the groups (..., groups) are for the unknowns."""
-        inside = np.where(self.group >= 0, values[..., self.group], 0.0)
-        found: FloatArray = inside * self.weight
-        return found
-
 
 def record_law(
     system: MicrodataSystem,

@@ -13,7 +13,7 @@ from bayesrisk._show import displayed
 from bayesrisk._types import FloatArray
 from bayesrisk.inference import RecordPrior
 
-__all__ = ["ADVERSARIES", "Adversary", "prior_knowing"]
+__all__ = ["ADVERSARIES", "Adversary", "prior_knowing", "prior_of_others"]
 
 #: Share of the other people of the place whose records an adversary of this name knows.
 ADVERSARIES = {"outsider": 0.0, "linker": 0.0, "insider": 0.5, "knows-all-but-one": 1.0}
@@ -109,3 +109,15 @@ def prior_knowing(prior: RecordPrior, records: FloatArray, others: int | None) -
     more = prior.concentration + known
     shares = (prior.concentration * prior.shares_of_cells + records) / more
     return replace(prior, shares=shares / shares.sum(), concentration=more, size=size)
+
+
+def prior_of_others(prior: RecordPrior) -> RecordPrior:
+    """Return the prior of the other records of the place of a target.
+
+    A place with more people is the more probably the target's: with n of them it has m = n - 1
+    others with probability proportional to (m + 1) P(m + 1).
+    """
+    if prior.size is None:
+        return prior
+    size = prior.size[1:] * np.arange(1, prior.size.size)
+    return replace(prior, size=size / size.sum())

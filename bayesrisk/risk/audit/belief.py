@@ -93,7 +93,7 @@ def without(
     Parameters
     ----------
     law : RecordLaw
-        Law of the other records.
+        Law of the other records, under :func:`prior_of_others`.
     place : int
         Position of the place.
     shares : ndarray of float, shape (classes, values)
@@ -109,8 +109,10 @@ def without(
     of = _by_group(law, place, shares)
     if law.draws is None:
         return Belief.exact(base + law.mean @ of)
-    n = law.draws @ _by_group(law, place, np.ones((len(shares), 1)))
-    return _ratio(base + law.draws @ of, 1.0 / (prior.concentration + n[..., 0]))
+    n = (law.draws @ _by_group(law, place, np.ones((len(shares), 1))))[..., 0]
+    # Equal weights for all sizes have no law of the others' number: n + 1 times as probable.
+    more = n + 1.0 if prior.size is None else 1.0
+    return _ratio(base + law.draws @ of, more / (prior.concentration + n))
 
 
 def without_by_weights(
@@ -124,10 +126,10 @@ def without_by_weights(
     r"""Return the same from draws of the law *with* the record, where released counts are sums.
 
     If what is released of the others is R less the record's part, the law of the others is that of
-    all with the record taken off and weights
+    all with the record taken off and weighed, and the predictive probability of one more record is
 
-    .. math:: w(x) = \frac{P(n - 1)}{P(n)} \, \frac{A + n - 1}{n} \,
-        \frac{x_t}{A \theta_t + x_t - 1},
+    .. math:: P(r) \propto E[w(x) (A \theta_r + x_r - 1_{t \in r})], \quad
+        w(x) = \frac{x_t}{A \theta_t + x_t - 1},
 
     where t is the group of the record: 0 where there is no such record.
 
@@ -152,21 +154,13 @@ def without_by_weights(
     if law.draws is None or group < 0:
         return None
     of = _by_group(law, place, shares)
-    x, mass, more = law.draws[..., group], law.mass[group], prior.concentration
-    n = law.draws @ _by_group(law, place, np.ones((len(shares), 1)))[:, 0]
+    x, mass = law.draws[..., group], law.mass[group]
     with np.errstate(divide="ignore", invalid="ignore"):
-        weight = np.where(x > 0, x / (mass + x - 1.0) * (more + n - 1.0) / n, 0.0)
-    if prior.size is not None:
-        whole = np.rint(n).astype(np.int64)
-        size = np.append(prior.size, 0.0)
-        last = size.size - 1
-        fewer, now = size[np.minimum(whole - 1, last)], size[np.minimum(whole, last)]
-        weight *= np.divide(fewer, now, out=np.zeros(n.shape), where=now > 0)
+        weight = np.where(x > 0, x / (mass + x - 1.0), 0.0)
     if not weight.any() or weight.sum() ** 2 < _WORTH * weight.size * (weight**2).sum():
         return None
-    base = more * asked.sums(prior.shares_of_cells)
-    rest = law.draws @ of - of[group]
-    return _ratio(base + rest, weight / (more + n - 1.0))
+    base = prior.concentration * asked.sums(prior.shares_of_cells)
+    return _ratio(base + law.draws @ of - of[group], weight)
 
 
 def _by_group(law: RecordLaw, place: int, values: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from bayesrisk.inference import RecordPrior
 from bayesrisk.inference.microdata.law import RecordLaw, record_law
 from bayesrisk.inference.microdata.system import MicrodataSystem, system_of
 from bayesrisk.release import Release
-from bayesrisk.risk.audit.adversaries import Adversary, prior_knowing
+from bayesrisk.risk.audit.adversaries import Adversary, prior_knowing, prior_of_others
 from bayesrisk.risk.audit.belief import (
     Asked,
     Belief,
@@ -26,9 +26,7 @@ from bayesrisk.risk.audit.readings import Reading
 
 __all__ = ["Place", "Target", "Told", "tell"]
 
-UNDECIDED, UNSTATED = "undecided", "unstated"
-#: What a posterior is, by the engine that found it.
-STATUS = {"exact": "calculated", "people": "sampled", "lattice": "sampled"}
+CALCULATED, SAMPLED, UNDECIDED, UNSTATED = "calculated", "sampled", "undecided", "unstated"
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,6 @@ class Laws:
         # Whoever knows all others of a place of one person knows no record, and still its size.
         self._whole: dict[tuple[bytes, bool], tuple[MicrodataSystem, RecordLaw]] = {}
         self._less: dict[tuple[bytes, int], RecordLaw] = {}
-        self._shares: dict[tuple[int, bytes], FloatArray] = {}
 
     def _read(self, release: Release) -> MicrodataSystem:
         place = self._place
@@ -143,12 +140,15 @@ class Laws:
         shares = target.asked.shares(system.classes, prior.shares_of_cells)
         found = after(law, self._at, shares)
         alone = start
-        status = STATUS[law.engine]
+        status = CALCULATED if law.draws is None else SAMPLED
         if not target.all_others and prior.concentration is not None:
             other, alone = self._without(target, prior, system, law, shares)
-            status = max(status, STATUS[other.engine]) if other.decided else UNDECIDED
+            if other.draws is not None:
+                status = SAMPLED
+            if not other.decided:
+                status = UNDECIDED
         if np.isnan(found.probability).any():  # the tables, as they are read, have nobody like it
-            found, status = start, UNSTATED
+            found, alone, status = start, start, UNSTATED
         if self._place.release.moved:
             found, alone = (
                 _mixed(self._place.release.moved, start, belief) for belief in (found, alone)
@@ -187,12 +187,13 @@ class Laws:
         self, target: Target, system: MicrodataSystem, record: int
     ) -> MicrodataSystem:
         """Return the system of the release without the record of a target."""
+        prior = prior_of_others(system.prior)
         if self._place.additive:
             one = np.zeros(system.classes.size, np.int64)
             one[record] = 1
-            return system.less(self._at, one)
+            return replace(system, prior=prior).less(self._at, one)
         other = self._read(self._place.counterfactual(target.row).release)
-        other = replace(other, prior=system.prior)
+        other = replace(other, prior=prior)
         if target.others.size:
             other = other.less(self._at, self._classes(other, target.others))
         return other
