@@ -77,9 +77,9 @@ class Registry(Generic[T]):
 
     def parameters(self, name: str) -> dict[str, bool]:
         """Return the parameters that a name takes, and whether each must be given."""
-        check.choice(name, f"name of the {self.kind}", tuple(self.available()))
+        factory = self.factory(name)
         try:
-            signature = inspect.signature(self._find(name))
+            signature = inspect.signature(factory)
         except ValueError:
             return {}
         several = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
@@ -88,6 +88,11 @@ class Registry(Generic[T]):
             for n, p in signature.parameters.items()
             if p.kind not in several
         }
+
+    def factory(self, name: str) -> Callable[..., T]:
+        """Return what makes the thing of a name."""
+        check.choice(name, f"name of the {self.kind}", tuple(self.available()))
+        return self._find(name)
 
     def _find(self, name: str) -> Callable[..., T]:
         """Return the factory: the package's own first, then registered ones, then plug-ins."""

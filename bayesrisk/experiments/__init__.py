@@ -8,6 +8,7 @@ from bayesrisk.experiments.audit import (
     AuditStudy,
     AuditSummary,
     Protection,
+    ProtectionGoal,
     parse_protection,
     read_audit,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "OccupancySummary",
     "Outcome",
     "Protection",
+    "ProtectionGoal",
     "ReconstructionConfig",
     "ReconstructionOutput",
     "ReconstructionStudy",

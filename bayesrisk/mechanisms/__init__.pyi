@@ -1,6 +1,7 @@
 """Public names of the mechanisms."""
 
 from .base import BaseMechanism as BaseMechanism
+from .base import Dial as Dial
 from .base import Protected as Protected
 from .identity import Identity as Identity
 from .noise.bottom_up import BottomUp as BottomUp
@@ -9,6 +10,7 @@ from .noise.mechanism import DiscreteGaussianMechanism as DiscreteGaussianMechan
 from .noise.mechanism import DiscreteLaplaceMechanism as DiscreteLaplaceMechanism
 from .registry import available_mechanisms as available_mechanisms
 from .registry import make_mechanism as make_mechanism
+from .registry import mechanism_dial as mechanism_dial
 from .registry import mechanism_parameters as mechanism_parameters
 from .registry import register_mechanism as register_mechanism
 from .rounding import Rounding as Rounding

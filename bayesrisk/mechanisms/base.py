@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,7 +13,37 @@ from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload
 
-__all__ = ["BaseMechanism", "BasePrepared", "Protected"]
+__all__ = ["BaseMechanism", "BasePrepared", "Dial", "Protected"]
+
+
+@dataclass(frozen=True)
+class Dial:
+    """The one parameter of a mechanism that protects more the farther it is turned.
+
+    A mechanism declares it as the class attribute ``dial``; a search for the setting that protects
+    enough turns it.  That more of it protects more is meant by the mechanism's author, and checked
+    by the search.
+
+    Attributes
+    ----------
+    name : str
+        Name of the parameter.
+    strongest, weakest : float
+        Ends of the range that is searched where none is stated, > 0.
+    whole : bool, default False
+        Whether values are whole numbers.
+
+    Examples
+    --------
+    >>> from bayesrisk.mechanisms import Rounding
+    >>> Rounding.dial
+    Dial(name='base', strongest=100.0, weakest=2.0, whole=True)
+    """
+
+    name: str
+    strongest: float
+    weakest: float
+    whole: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +91,9 @@ class BaseMechanism(ABC):
     >>> AsItIs()
     AsItIs()
     """
+
+    #: The parameter that a search may turn, where there is one.
+    dial: ClassVar[Dial | None] = None
 
     def __init__(self, spec: MechanismSpec) -> None:
         self._spec = spec

@@ -8,12 +8,16 @@ keyword parameters and checks them, and which follows the protocol
 from collections.abc import Callable
 from typing import Any
 
+from bayesrisk._files.parse import shown
 from bayesrisk._plugins import Registry
+from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.interfaces import Mechanism
+from bayesrisk.mechanisms.base import Dial
 
 __all__ = [
     "available_mechanisms",
     "make_mechanism",
+    "mechanism_dial",
     "mechanism_parameters",
     "register_mechanism",
 ]
@@ -129,3 +133,34 @@ def mechanism_parameters(name: str) -> dict[str, bool]:
     {'base': True, 'method': True}
     """
     return REGISTRY.parameters(name)
+
+
+def mechanism_dial(name: str) -> Dial | None:
+    """Return the parameter of a mechanism that a search may turn.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`available_mechanisms`.
+
+    Returns
+    -------
+    Dial or None
+        What the mechanism declares as ``dial``; None where it declares nothing.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no mechanism of this name, or it cannot be loaded.
+    ArgumentTypeError
+        If what it declares is no dial.
+
+    Examples
+    --------
+    >>> mechanism_dial("swapping")
+    Dial(name='rate', strongest=0.5, weakest=0.001, whole=False)
+    """
+    dial = getattr(REGISTRY.factory(name), "dial", None)
+    if dial is not None and not isinstance(dial, Dial):
+        raise ArgumentTypeError(f"dial of mechanism {name!r} must be a Dial, got {shown(dial)}")
+    return dial

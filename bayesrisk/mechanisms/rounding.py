@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.mechanisms.base import BaseMechanism, Protected
+from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
 from bayesrisk.mechanisms.tabulation import replace_counts, true_tables
 from bayesrisk.release import MechanismSpec, RoundingSpec
 from bayesrisk.tables import Microdata, Records, Workload
@@ -45,6 +45,8 @@ class Rounding(BaseMechanism):
     >>> Rounding(base=3, method="random").spec.parameters
     {'base': 3, 'method': 'random'}
     """
+
+    dial = Dial("base", 100.0, 2.0, whole=True)
 
     def __init__(self, *, base: int, method: str) -> None:
         self._base = check.integer(base, "base", lower=2, upper=2**31)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from bayesrisk._files.bounds import Section, Several, as_config_error, schema_text
-from bayesrisk._files.limits import Bound, Count, Seed, refuse
+from bayesrisk._files.limits import Bound, Count, Positive, Seed, refuse
 from bayesrisk._files.parse import read_toml
 
 __all__ = ["AuditFile", "json_schema", "read_audit_file"]
@@ -63,6 +63,14 @@ class AuditFile(Section):
     concentration: Annotated[str, _TEXT] | None = Field(
         None, description="How alike people of one place are, in records; fitted if left out."
     )
+    target_ratio: Positive | None = Field(
+        None, description="Posterior over belief without the own record, not to be exceeded."
+    )
+    quantile: Positive | None = Field(None, description="Share of people for whom it shall hold.")
+    against: Annotated[str, _TEXT] | None = Field(
+        None, description="Adversary for whom it shall hold; the worst if left out."
+    )
+    steps: Seed | None = Field(None, description="Bisections of every range.")
     seed: Seed | None = Field(None, description="Of releases, targets and chains.")
 
 

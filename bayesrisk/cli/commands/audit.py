@@ -13,7 +13,7 @@ from bayesrisk.cli.output import print_json, print_shards
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
-    from bayesrisk.experiments import AuditStudy, Protection
+    from bayesrisk.experiments import AuditStudy, Protection, ProtectionGoal
     from bayesrisk.risk.audit import Adversary
     from bayesrisk.tables import Workload
 
@@ -23,6 +23,7 @@ _TOML = ".toml"
 _ATTACKS = ("outsider", "linker", "knows-all-but-one")
 #: What is published, known and stated where nothing is said: redistricting tables of persons.
 _TABLES, _ONLY = "sf1-block", ("P8", "P9", "P10", "P11")
+_GOAL = ("target_ratio", "quantile", "against", "steps")
 _KNOWN, _STATED = ("sex", "age"), ("race", "hisp")
 
 
@@ -66,6 +67,23 @@ class AuditOptions:
     ] = None
     concentration: Annotated[
         str | None, typer.Option(help="How alike people of one place are, in records [fitted].")
+    ] = None
+    target_ratio: Annotated[
+        float | None,
+        typer.Option(
+            help="Find the weakest setting of each protection that is given without one (swapping) "
+            "or with a range (swapping:rate=0.01..0.3), so that posterior over belief without the "
+            "own record exceeds this for no more than 1 - quantile of people."
+        ),
+    ] = None
+    quantile: Annotated[
+        float | None, typer.Option(help="Share of people for whom it shall hold [0.99].")
+    ] = None
+    against: Annotated[
+        str | None, typer.Option(help="Adversary for whom it shall hold [the worst].")
+    ] = None
+    steps: Annotated[
+        int | None, typer.Option(help="Bisections of the range of each protection [6].")
     ] = None
     seed: Annotated[int | None, SEED] = None
 
@@ -132,7 +150,17 @@ def _study(path: Path, document: dict[str, Any]) -> "AuditStudy":
         targets=document.get("targets", 200),
         concentration=optional_number(document.get("concentration"), "concentration"),
         seed=document.get("seed", 1),
+        goal=_goal(document),
     )
+
+
+def _goal(document: dict[str, Any]) -> "ProtectionGoal | None":
+    from bayesrisk.experiments import ProtectionGoal
+
+    given = {n: document[n] for n in _GOAL if document.get(n) is not None}
+    if given and "target_ratio" not in given:
+        raise ArgumentError(f"{', '.join(given)}: can only be given with a target ratio")
+    return ProtectionGoal(**given) if given else None
 
 
 def _workload(document: dict[str, Any]) -> "Workload":

@@ -1,5 +1,6 @@
 """Audits: protections, adversaries and attacks on one scale, in shards, with a report."""
 
+from bayesrisk.experiments.audit.choosing import ProtectionGoal
 from bayesrisk.experiments.audit.config import AuditConfig
 from bayesrisk.experiments.audit.protections import Protection, parse_protection
 from bayesrisk.experiments.audit.study import AuditStudy, AuditSummary, read_audit
@@ -9,6 +10,7 @@ __all__ = [
     "AuditStudy",
     "AuditSummary",
     "Protection",
+    "ProtectionGoal",
     "parse_protection",
     "read_audit",
 ]

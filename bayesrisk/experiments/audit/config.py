@@ -36,6 +36,8 @@ class AuditConfig(RunSettings):
         Of releases, targets and chains.
     targets_per_shard : int
         About so many targets are one shard.
+    goal : dict or None
+        What protections shall do, where their settings are to be found.
     shards : int
         Number of shards.
     version : str
@@ -51,5 +53,6 @@ class AuditConfig(RunSettings):
     concentration: Positive | None
     seed: Seed
     targets_per_shard: Count
+    goal: dict[str, Any] | None
     shards: Count
     version: str = __version__

@@ -20,7 +20,7 @@ from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.mechanisms.registry import mechanism_parameters
 from bayesrisk.tables import Workload
 
-__all__ = ["Protection", "Usual", "parse_protection"]
+__all__ = ["Protection", "Usual", "has_budget", "parse_protection"]
 
 _NEXT = re.compile(r",(?=\s*[A-Za-z_]+\s*=)")
 _SHARES = ("level_shares", "table_shares")
@@ -87,7 +87,7 @@ class Usual:
         missing = [n for n, needed in possible.items() if needed and n not in given]
         found = {n: usual[n] for n in missing if n in usual} | dict(given)
         whole = "rho" in given or "epsilon" in given
-        if whole and not any(name in given for name in _BUDGETS):
+        if whole and not has_budget(given):
             shares = [n for n in _SHARES if n in possible and n not in given]
             found |= {n: usual[n] for n in shares}
         return found
@@ -114,6 +114,11 @@ class Usual:
             "base": 3,
             "method": "random",
         }
+
+
+def has_budget(given: Mapping[str, Any]) -> bool:
+    """Return whether parameters state the budget of every table, and not only their total."""
+    return any(name in given for name in _BUDGETS)
 
 
 def parse_protection(text: str) -> Protection:

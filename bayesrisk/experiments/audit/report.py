@@ -42,7 +42,12 @@ _HEADS = {
 
 
 def audit_files(
-    statements: pd.DataFrame, errors: pd.DataFrame, config: AuditConfig
+    statements: pd.DataFrame,
+    errors: pd.DataFrame,
+    config: AuditConfig,
+    *,
+    choice: pd.DataFrame | None = None,
+    settings: pd.DataFrame | None = None,
 ) -> dict[str, bytes]:
     """Return the further files of a complete audit, by name.
 
@@ -52,6 +57,8 @@ def audit_files(
         All rows of all shards.
     config : AuditConfig
         What the audit was told.
+    choice, settings : pandas.DataFrame, optional
+        Chosen settings of protections, and all that were tried.
     """
     targets = audit_targets(statements)
     summary = audit_summary(targets, confidence=CONFIDENCE)
@@ -62,6 +69,8 @@ def audit_files(
         "calibration.csv": _csv(calibration),
         "errors.csv": _csv(errors),
     }
+    if choice is not None and settings is not None:
+        files |= {"choice.csv": _csv(choice), "settings.csv": _csv(settings)}
     size = errors.groupby("protection", sort=False)["mean_absolute_error"].mean()
     with TemporaryDirectory() as folder:
         figures = _figures(summary, size, Path(folder))
@@ -72,6 +81,7 @@ def audit_files(
         "audit.html",
         title="Audit of protections: what is learned about people, and what from their own records",
         answers=_answers(summary, size, config),
+        choice=None if choice is None else _choice(choice, config.goal or {}),
         figures=figures,
         tables=[
             html.table(_readable(summary), "Every adversary, every group of people"),
@@ -80,6 +90,7 @@ def audit_files(
                 "Are statements true as often as their probability says?",
             ),
             html.table(errors, "Error of the published tables"),
+            *([] if settings is None else [html.table(settings, "Every setting that was tried")]),
         ],
         lost=lost,
         downloads=[
@@ -149,6 +160,18 @@ def _answers(summary: pd.DataFrame, size: pd.Series, config: AuditConfig) -> lis
             )
         found.append({"name": protection, "error": float(size[protection]), "told": sentences})
     return found
+
+
+def _choice(choice: pd.DataFrame, goal: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was looked for, what was found of each protection, and which costs least."""
+    best = choice.loc[choice["cheapest"], "setting"].tolist()
+    return {
+        "goal": f"{100.0 * goal['quantile']:.4g} % of people shall have a ratio of posterior and "
+        f"belief without their record of at most {goal['target_ratio']:.4g}, "
+        f"for {goal['against'] or 'the worst of all adversaries'}",
+        "best": " and ".join(best),
+        "told": choice["answer"].tolist(),
+    }
 
 
 def _who(row: Mapping[Any, Any], known: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
@@ -20,6 +21,15 @@ from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, OutputError, PartFileError
+from bayesrisk.experiments.audit.choosing import (
+    ProtectionGoal,
+    Search,
+    choice_of,
+    evaluated,
+    is_range,
+    judged,
+    search_of,
+)
 from bayesrisk.experiments.audit.config import AuditConfig
 from bayesrisk.experiments.audit.protections import Protection, Usual
 from bayesrisk.experiments.audit.report import audit_files
@@ -57,8 +67,8 @@ class AuditSummary:
     statements, targets : int
         Of a complete run; else 0.
     answers : tuple of str
-        What a complete run found of everybody, a sentence for each protection, reading and
-        adversary.
+        What a complete run found: a sentence for each protection that was to be chosen, and of
+        everybody one for each protection, reading and adversary.
     """
 
     folder: str
@@ -119,6 +129,12 @@ class AuditStudy(Study[AuditSummary]):
         Of releases, targets and chains.
     targets_per_shard : int, default 25
         About so many targets are one shard; places stay whole.
+    goal : ProtectionGoal, optional
+        What protections shall do.  Then the weakest setting that does it is found for each one of
+        which no setting is stated, by bisection of the range of its :class:`~bayesrisk.mechanisms.
+        Dial` or of a stated range (``{"rho": "0.01..10"}``); all settings use the same random
+        numbers.  Results are about the chosen settings, and there are ``choice.csv`` and
+        ``settings.csv``, with every setting that was tried.
 
     Raises
     ------
@@ -144,6 +160,7 @@ class AuditStudy(Study[AuditSummary]):
     concentration: float | None = None
     seed: int = 1
     targets_per_shard: int = 25
+    goal: ProtectionGoal | None = None
 
     merged: ClassVar[tuple[str, ...]] = ("errors", "statements")
 
@@ -160,8 +177,16 @@ class AuditStudy(Study[AuditSummary]):
             check.integer(self.targets, "targets", lower=1)
         size = check.integer(self.targets_per_shard, "targets_per_shard", lower=1)
         state = self._state
-        for one in protections:
-            one.make(state.usual)
+        if self.goal is not None and self.goal.against is not None:
+            check.choice(self.goal.against, "against", tuple(a.name for a in self.adversaries))
+        for one, search in zip(protections, self._searches, strict=True):
+            for made in [one] if search is None else map(search.setting, search.first()):
+                made.make(state.usual)
+        settings = [search.stem for search in self._searches if search is not None]
+        if len(set(settings)) < len(settings) or any(n.startswith(tuple(settings)) for n in names):
+            raise ArgumentError(
+                f"protections must not be called as settings of another one are, got {shown(names)}"
+            )
         document = json.dumps(self.workload.to_dict(), sort_keys=True)
         return AuditConfig(
             _digest(check.path(self.population, "population")),
@@ -173,8 +198,41 @@ class AuditStudy(Study[AuditSummary]):
             self.concentration,
             check.integer(self.seed, "seed", lower=0),
             size,
-            len(protections) * len(state.parts(size)),
+            None if self.goal is None else asdict(self.goal),
+            sum(map(len, self._slots)) * len(state.parts(size)),
         )
+
+    @functools.cached_property
+    def _searches(self) -> list[Search | None]:
+        """How each protection is searched; None where its setting is stated."""
+        if self.goal is not None:
+            return [search_of(one) for one in self.protections]
+        for one in self.protections:
+            for name, value in one.parameters.items():
+                if is_range(value):
+                    raise ArgumentError(
+                        f"{name} of {one.name!r} must be one value where there is no target ratio, "
+                        f"got {shown(value)}"
+                    )
+        return [None] * len(self.protections)
+
+    @functools.cached_property
+    def _slots(self) -> list[list[tuple[int, int]]]:
+        """By stages, the number of a protection and of its setting, in the order of shards."""
+        first = [1 if s is None else len(s.first()) for s in self._searches]
+        stages = [[(number, k) for number, size in enumerate(first) for k in range(size)]]
+        for step in range(self.goal.steps if self.goal else 0):
+            turned = [n for n, search in enumerate(self._searches) if search is not None]
+            if turned:
+                stages.append([(n, first[n] + step) for n in turned])
+        return stages
+
+    @property
+    def stages(self) -> Sequence[range]:
+        """Shards in stages: a bisection needs what was found before."""
+        parts = self.config.shards // sum(map(len, self._slots))
+        ends = np.cumsum([0, *map(len, self._slots)]) * parts
+        return [range(a, b) for a, b in itertools.pairwise(ends.tolist())]
 
     @functools.cached_property
     def _state(self) -> _State:
@@ -202,11 +260,23 @@ class AuditStudy(Study[AuditSummary]):
         return _AuditFolder(folder)
 
     def compute(self, shard: int) -> Mapping[str, pa.Table]:
-        """Return the statements of some targets under one protection."""
+        """Return the statements of some targets under one protection; of the first stage."""
+        return self._computed(shard, None)
+
+    def compute_after(self, shard: int, folder: PartFolder) -> Mapping[str, pa.Table]:
+        """Return the statements of some targets under one setting of a protection."""
+        return self._computed(shard, folder)
+
+    def _computed(self, shard: int, folder: PartFolder | None) -> Mapping[str, pa.Table]:
         state = self._state
         parts = state.parts(self.targets_per_shard)
-        number, part = divmod(shard, len(parts))
-        protection = self.protections[number]
+        slot, part = divmod(shard, len(parts))
+        number, step = list(itertools.chain(*self._slots))[slot]
+        setting = self._setting(number, step, folder)
+        if setting is None:  # nothing is left to try
+            assert folder is not None
+            return {k: folder.read_part(0, k).schema.empty_table() for k in folder.kinds}
+        _, protection = setting
         mechanism, release = state.released(number, protection)
         frame = state.population.statements(
             protection.name, number, mechanism, release, parts[part]
@@ -218,25 +288,64 @@ class AuditStudy(Study[AuditSummary]):
             "statements": arrow_table(frame),
         }
 
+    def _setting(
+        self, number: int, step: int, folder: PartFolder | None
+    ) -> tuple[float | None, Protection] | None:
+        """Return the value and the protection that are tried at a step; None after the last."""
+        search = self._searches[number]
+        if search is None:
+            return None, self.protections[number]
+        first = search.first()
+        if step < len(first):
+            return first[step], search.setting(first[step])
+        if folder is None:
+            raise ArgumentError(f"shard must be of the first stage, got step {step}")
+        known = self._state.tried.setdefault(number, {})
+        for k in range(step):
+            if k not in known:
+                before = self._setting(number, k, folder)
+                known[k] = before and (before[0], self._met(number, k, folder))
+        earlier = (known[k] for k in range(step))
+        value = search.following(dict(one for one in earlier if one is not None))
+        return None if value is None else (value, search.setting(value))
+
+    def _met(self, number: int, step: int, folder: PartFolder) -> bool:
+        """Return whether a setting that was tried does what it shall."""
+        assert self.goal is not None
+        parts = len(self._state.parts(self.targets_per_shard))
+        slot = list(itertools.chain(*self._slots)).index((number, step))
+        shards = range(slot * parts, (slot + 1) * parts)
+        return bool(judged(_frame(folder, shards, "statements"), self.goal)["met"])
+
     def results(self, folder: PartFolder) -> Mapping[str, bytes]:
         """Return summaries and report of a complete run."""
-        frames = {
-            kind: pd.concat(
-                [folder.read_part(i, kind).to_pandas() for i in range(self.config.shards)],
-                ignore_index=True,
-            )
-            for kind in ("errors", "statements")
-        }
-        return audit_files(frames["statements"], frames["errors"], self.config)
+        shards = range(self.config.shards)
+        statements, errors = (_frame(folder, shards, k) for k in ("statements", "errors"))
+        if self.goal is None:
+            return audit_files(statements, errors, self.config)
+        tried = []
+        for number, step in sorted(itertools.chain(*self._slots)):
+            found = self._setting(number, step, folder)
+            if found is not None:
+                tried.append((self.protections[number], self._searches[number], *found))
+        settings = evaluated(tried, statements, errors, self.goal)
+        searches = {p.name: s for p, s in zip(self.protections, self._searches, strict=True)}
+        choice = choice_of(searches, settings, statements, self.goal)
+        statements, errors = (f[f["protection"].isin(choice["setting"])] for f in (statements, errors))
+        files = audit_files(statements, errors, self.config, choice=choice, settings=settings)
+        return files
 
     def summary(self, folder: PartFolder, outcome: Outcome) -> AuditSummary:
         """Return what was done and found."""
-        rows, targets, answers = 0, 0, []
+        rows, targets = 0, 0
+        answers: list[str] = []
         if outcome.complete:
             statements, found = read_audit(folder.path)
             rows, targets = len(statements), int(statements["target"].nunique())
             everybody = found[found["group"] == "everybody"]
-            answers = [_sentence(row) for row in everybody.to_dict(orient="records")]
+            if self.goal is not None:
+                answers = pd.read_csv(folder.path / "choice.csv")["answer"].tolist()
+            answers += [_sentence(row) for row in everybody.to_dict(orient="records")]
         return AuditSummary(str(folder.path), *outcome, rows, targets, tuple(answers))
 
     def close(self) -> None:
@@ -254,7 +363,9 @@ class _State:
     targets: IntArray
 
     def __post_init__(self) -> None:
-        self._released: dict[int, tuple[Mechanism, Release]] = {}
+        self._released: dict[str, tuple[Mechanism, Release]] = {}
+        #: Of a protection, by step: the value and whether it does what it shall; None for no value.
+        self.tried: dict[int, dict[int, tuple[float | None, bool] | None]] = {}
 
     def parts(self, size: int) -> list[IntArray]:
         """Return targets in parts of about a size, those of one place together."""
@@ -271,10 +382,11 @@ class _State:
 
     def released(self, number: int, protection: Protection) -> tuple[Mechanism, Release]:
         """Return a protection and its release, made once."""
-        if number not in self._released:
+        name = protection.name
+        if name not in self._released:
             mechanism = protection.make(self.usual)
-            self._released = {number: (mechanism, self.population.release(number, mechanism))}
-        return self._released[number]
+            self._released = {name: (mechanism, self.population.release(number, mechanism))}
+        return self._released[name]
 
 
 def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -288,7 +400,7 @@ def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     Returns
     -------
     (statements, summary) : (pandas.DataFrame, pandas.DataFrame)
-        Rows as in :class:`Statements`; and as in ``summary.csv``.
+        Rows as in :class:`Statements`, of all settings that were tried; and as in ``summary.csv``.
 
     Raises
     ------
@@ -303,11 +415,21 @@ def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     manifest = store.check_settings(config)
     if not manifest.get("complete"):
         raise PartFileError(f"{path / MANIFEST}: the audit is not complete; run it with --resume")
-    file = path / "statements.parquet"
-    if _files.digest(file) != manifest["files"][file.name]["sha256"]:
-        raise PartFileError(f"{file}: was altered after the audit")
-    statements = pd.read_parquet(file)
-    return statements, audit_summary(audit_targets(statements))
+    for name in ("statements.parquet", *(["choice.csv"] if config.goal else [])):
+        file = path / name
+        if _files.digest(file) != manifest["files"][name]["sha256"]:
+            raise PartFileError(f"{file}: was altered after the audit")
+    statements = pd.read_parquet(path / "statements.parquet")
+    shown_ = statements
+    if config.goal:
+        chosen = pd.read_csv(path / "choice.csv", dtype={"setting": str})["setting"]
+        shown_ = statements[statements["protection"].isin(chosen)]
+    return statements, audit_summary(audit_targets(shown_))
+
+
+def _frame(folder: PartFolder, shards: range, kind: str) -> pd.DataFrame:
+    """Return the rows of parts."""
+    return pd.concat([folder.read_part(i, kind).to_pandas() for i in shards], ignore_index=True)
 
 
 def _sentence(row: Mapping[Any, Any]) -> str:

@@ -46,7 +46,8 @@ def run(
     shard : tuple of int, optional
         ``(i, n)``: compute only every n-th shard, starting with the i-th, 1 <= i <= n.  Several
         machines may share a folder: they run (1, n), ..., (n, n), in any order or at once, and
-        the last of them makes the results.
+        the last of them makes the results.  A study in stages stops where another machine's share
+        of an earlier stage is not there yet; run it again with ``resume``.
     resume : bool, default False
         Whether finished shards in the folder are kept and the rest computed.
     progress : callable, optional
@@ -105,11 +106,14 @@ def run(
                 functools.partial(_work, study, str(store.path)),
                 pool,
                 todo,
+                stages=study.stages,
                 progress=progress,
                 merged=study.merged,
                 results=lambda: study.results(store),
             )
-            outcome = Outcome(config.shards, len(todo), len(mine) - len(todo), complete)
+            left = set() if complete else set(store.missing(config)).intersection(todo)
+            computed = len(todo) - len(left)
+            outcome = Outcome(config.shards, computed, len(mine) - len(todo), complete)
             return study.summary(store, outcome)
         finally:
             study.close()
@@ -117,7 +121,8 @@ def run(
 
 def _work(study: Study[object], folder: str, shard: int) -> int:
     """Compute one shard and write its parts: what a worker does."""
-    study.open(folder).write_parts(study.config, shard, study.compute(shard))
+    store = study.open(folder)
+    store.write_parts(study.config, shard, study.compute_after(shard, store))
     return shard
 
 

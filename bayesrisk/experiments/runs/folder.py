@@ -8,7 +8,7 @@ every result that is made of the parts is in place.
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from pathlib import Path
@@ -246,6 +246,7 @@ class PartFolder:
         runner: Executor,
         todo: Sequence[int],
         *,
+        stages: Sequence[range] = (),
         progress: Callable[[int, int], None] | None = None,
         merged: tuple[str, ...] = (),
         results: Callable[[], Mapping[str, bytes]] | None = None,
@@ -262,6 +263,8 @@ class PartFolder:
             Where it is computed.
         todo : sequence of int
             The shards to compute.
+        stages : sequence of range, optional
+            Shards that must all be there before those of the next stage begin.
         progress : callable, optional
             Called with the shards computed and those to compute, after each.
         merged : tuple of str
@@ -282,7 +285,8 @@ class PartFolder:
             If a part is truncated, altered or foreign.
         """
         try:
-            for count, _ in enumerate(as_finished(runner, work, todo), start=1):
+            staged = self._staged(config, work, runner, todo, stages)
+            for count, _ in enumerate(staged, start=1):
                 if progress is not None:
                     progress(count, len(todo))
         except BaseException:
@@ -301,6 +305,21 @@ class PartFolder:
             files[name] = {"sha256": hashlib.sha256(data).hexdigest()}
         self.write_manifest(config, files=files)
         return True
+
+    def _staged(
+        self,
+        config: RunConfig,
+        work: Callable[[int], int],
+        runner: Executor,
+        todo: Sequence[int],
+        stages: Sequence[range],
+    ) -> Iterator[int]:
+        """Yield shards as they are finished, stage after stage."""
+        for stage in stages or (range(config.shards),):
+            mine = [shard for shard in todo if shard in stage]
+            if mine and stage.start and any(n < stage.start for n in self.missing(config)):
+                return  # another machine's
+            yield from as_finished(runner, work, mine)
 
     def _merge(self, config: RunConfig, kind: str) -> dict[str, Any]:
         """Write one file from the parts, a shard at a time; return its rows and checksum."""

@@ -1,7 +1,7 @@
 """What a study is: a configuration, shards that are computed one by one, and what they come to."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
@@ -46,6 +46,15 @@ class Study(ABC, Generic[S]):
     @abstractmethod
     def compute(self, shard: int) -> Mapping[str, pa.Table]:
         """Return the parts of a shard: what a worker does."""
+
+    @property
+    def stages(self) -> Sequence[range]:
+        """Shards in stages, one after the other: a later one may read what earlier ones found."""
+        return (range(self.config.shards),)
+
+    def compute_after(self, shard: int, folder: PartFolder) -> Mapping[str, pa.Table]:
+        """Return the parts of a shard, where a folder holds those of all earlier stages."""
+        return self.compute(shard)
 
     def results(self, folder: PartFolder) -> Mapping[str, bytes]:
         """Return further files of a complete run, by name."""

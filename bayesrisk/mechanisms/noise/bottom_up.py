@@ -15,7 +15,7 @@ from bayesrisk.accounting import exact_number
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.mechanisms.base import BaseMechanism, BasePrepared, Protected
+from bayesrisk.mechanisms.base import BaseMechanism, BasePrepared, Dial, Protected
 from bayesrisk.mechanisms.noise._bottom_up_tables import (
     Roles,
     check_plan,
@@ -122,6 +122,8 @@ class BottomUp(BaseMechanism):
     {'P15': '100000/77', 'P16': '2250000/31', 'H13': '24000000/11'}
     {'P15': '100000/77', 'P16': '62500/31', 'H13': '24000000/11'}
     """
+
+    dial = Dial("rho", 0.001, 1000.0)
 
     def __init__(
         self,

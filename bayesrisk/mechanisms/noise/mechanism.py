@@ -13,7 +13,7 @@ from bayesrisk import _validation as check
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.mechanisms.base import BaseMechanism, Protected
+from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
 from bayesrisk.mechanisms.noise.budgets import Budgets, resolve_budgets
 from bayesrisk.mechanisms.tabulation import most_cells, replace_counts, true_tables
 from bayesrisk.release import MechanismSpec, NoiseSpec
@@ -141,6 +141,7 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
     DiscreteGaussian(sigma2=10.092848490022675, loc=0)
     """
 
+    dial = Dial("rho", 0.001, 1000.0)
     _name = "discrete-gaussian"
     _unit = "rho"
     _norm = 2
@@ -220,6 +221,7 @@ class DiscreteLaplaceMechanism(_NoiseMechanism):
     DiscreteLaplace(scale=2.0, loc=0)
     """
 
+    dial = Dial("epsilon", 0.01, 1000.0)
     _name = "discrete-laplace"
     _unit = "epsilon"
     _norm = 1

@@ -10,7 +10,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentTypeError, DataError
-from bayesrisk.mechanisms.base import BaseMechanism, Protected
+from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
 from bayesrisk.mechanisms.suppression._complementary import complement
 from bayesrisk.mechanisms.suppression._group_ranges import some_histogram
 from bayesrisk.mechanisms.suppression._groups import Structure, structure_of
@@ -78,6 +78,8 @@ class Suppression(BaseMechanism):
     >>> Suppression(threshold=3).spec.parameters
     {'threshold': 3, 'complementary': True, 'protection': 1}
     """
+
+    dial = Dial("threshold", 100.0, 2.0, whole=True)
 
     def __init__(self, *, threshold: int, complementary: bool = True, protection: int = 1) -> None:
         self._threshold = check.integer(threshold, "threshold", lower=2)

@@ -14,7 +14,7 @@ from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.mechanisms.base import BaseMechanism, Protected
+from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
 from bayesrisk.mechanisms.swapping._pairs import PartnerSearch
 from bayesrisk.mechanisms.swapping._places import geography_of, moved, points
 from bayesrisk.mechanisms.swapping._risk_tiers import (
@@ -134,6 +134,8 @@ class Swapping(BaseMechanism):
     >>> mechanism.spec.parameters["rate"]
     '1/10'
     """
+
+    dial = Dial("rate", 0.5, 0.001)
 
     def __init__(
         self,

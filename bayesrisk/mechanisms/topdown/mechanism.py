@@ -10,7 +10,7 @@ from scipy import sparse
 
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.mechanisms.base import BaseMechanism, Protected
+from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
 from bayesrisk.mechanisms.topdown import _budget as strategy
 from bayesrisk.mechanisms.topdown import _parameters as parameters
 from bayesrisk.mechanisms.topdown._build import Settings, build, noise_scales, settings_documents
@@ -97,6 +97,8 @@ class TopDown(BaseMechanism):
     >>> TopDown(rho="1/2", invariants=[("block", "total")]).spec.parameters
     {'rho': '1/2', 'invariants': [['block', 'total']]}
     """
+
+    dial = Dial("rho", 0.001, 1000.0)
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 from bayesrisk.risk.audit.adversaries import ADVERSARIES, Adversary
 from bayesrisk.risk.audit.population import AuditedPopulation, AuditQuestion
+from bayesrisk.risk.audit.quantiles import audit_quantiles
 from bayesrisk.risk.audit.readings import Reading, readings
 from bayesrisk.risk.audit.summary import audit_calibration, audit_summary, audit_targets
 
@@ -12,6 +13,7 @@ __all__ = [
     "AuditedPopulation",
     "Reading",
     "audit_calibration",
+    "audit_quantiles",
     "audit_summary",
     "audit_targets",
     "readings",

@@ -51,7 +51,8 @@ class AuditQuestion:
         Who asks, each of another name.
     concentration : float, optional
         How alike people of one place are (:class:`RecordPrior`), in records; by default it is
-        fitted to the places of the population, as from an earlier census.
+        fitted to the places of the population, as from an earlier census, and of a single place
+        one for each cell of the schema (:meth:`RecordPrior.uniform_histograms`).
     more : float, default 1
         Records that are added in equal parts to all cells of the composition, so that nobody is
         impossible.
@@ -110,19 +111,22 @@ class AuditQuestion:
     def value_of_cell(self) -> IntArray:
         """Which statement is true of a record of every cell of the schema."""
         schema = self.workload.schema
-        index = schema.indices(np.arange(schema.size, dtype=np.int64))
         found = np.zeros(schema.size, np.int64)
         for name in self.stated:
-            found = found * schema.attribute(name).size + index[name]
+            found = found * schema.attribute(name).size + self._index[name]
         return found
+
+    @functools.cached_property
+    def _index(self) -> dict[str, IntArray]:
+        """Code of every attribute in every cell of the schema, counted from 0."""
+        schema = self.workload.schema
+        return schema.indices(np.arange(schema.size, dtype=np.int64))
 
     def asked(self, adversary: Adversary, cell: int) -> Asked:
         """Return what is asked of a target with a record of a cell."""
-        schema = self.workload.schema
-        possible = np.ones(schema.size, np.bool_)
-        index = schema.indices(np.arange(schema.size, dtype=np.int64))
+        possible = np.ones(self.workload.schema.size, np.bool_)
         for name in adversary.known:
-            possible &= index[name] == index[name][cell]
+            possible &= self._index[name] == self._index[name][cell]
         return Asked(possible, self.value_of_cell, len(self.values))
 
 
@@ -181,10 +185,16 @@ class AuditedPopulation:
 
     @functools.cached_property
     def concentration(self) -> float:
-        """How alike people of one place are, in records."""
+        """How alike people of one place are, in records.
+
+        A single place has no others that it could be held against: there it is one for each cell
+        of the schema, so that every histogram is equally probable ("uniform on histograms").
+        """
         given = self.question.concentration
         if given is not None:
             return float(given)
+        if self.codes.size == 1:
+            return float(self.question.workload.schema.size)
         places = self.rng(_FIT).permutation(self.codes.size)[:_FIT_PLACES]
         value = self.question.value_of_cell
         counts = np.array(
@@ -226,12 +236,17 @@ class AuditedPopulation:
         return mechanism.release(data, workload=self.question.workload, rng=seed)
 
     def errors(self, release: Release) -> pd.DataFrame:
-        """Return mean squared and mean absolute error of every table, as an agency states them."""
+        """Return mean squared and mean absolute error of every table, as an agency states them.
+
+        They are about the published counts; of ``mean_absolute_loss`` a withheld count is as wrong
+        as a published 0.
+        """
         lines = []
         for key, counts in release.tables.counts.items():
             off = (counts - self.truth.counts[key]).toarray()
             hidden = release.tables.hidden(*key).toarray()
             seen = np.where(hidden, 0, off).astype(float)
+            lost = np.where(hidden, self.truth.counts[key].toarray(), off).astype(float)
             cells = max(int((~hidden).sum()), 1)
             lines.append(
                 {
@@ -240,6 +255,7 @@ class AuditedPopulation:
                     "mean_absolute_error": float(np.abs(seen).sum() / cells),
                     "mean_squared_error": float((seen**2).sum() / cells),
                     "withheld": float(hidden.mean()),
+                    "mean_absolute_loss": float(np.abs(lost).mean()) if lost.size else 0.0,
                 }
             )
         return pd.DataFrame(lines)
@@ -294,12 +310,16 @@ class AuditedPopulation:
                     (self.seed, _CHAINS, protection, number, place),
                 )
                 about = self._about(place)
-                for adversary, told in self._told(as_read, place, mine):
-                    frames.append(self._rows(name, reading.name, adversary, told, place, about))
+                for adversary, asked, told in self._told(as_read, place, mine):
+                    frames.append(
+                        self._rows(name, reading.name, adversary, asked, told, place, about)
+                    )
         return pd.concat(frames, ignore_index=True)
 
-    def _told(self, place: Place, number: int, rows: IntArray) -> Iterator[tuple[Adversary, Told]]:
-        """Yield what every adversary believes of every target of a place."""
+    def _told(
+        self, place: Place, number: int, rows: IntArray
+    ) -> Iterator[tuple[Adversary, Asked, Told]]:
+        """Yield what every adversary is asked and believes of every target of a place."""
         everybody = self.rows_of(number)
         cells = dict(zip(everybody.tolist(), self.cells[everybody].tolist(), strict=True))
         whose: list[Adversary] = []
@@ -311,7 +331,8 @@ class AuditedPopulation:
                 whose.append(adversary)
                 asked = self.question.asked(adversary, cells[row])
                 targets.append(Target(row, cells[row], asked, *known[row]))
-        return zip(whose, tell(place, targets), strict=True)
+        questions = [target.asked for target in targets]
+        return zip(whose, questions, tell(place, targets), strict=True)
 
     def _about(self, place: int) -> dict[str, Any]:
         """Return what is true of a place: its size, and what most of its people are."""
@@ -324,13 +345,13 @@ class AuditedPopulation:
         name: str,
         attack: str,
         adversary: Adversary,
+        asked: Asked,
         told: Told,
         place: int,
         about: dict[str, Any],
     ) -> pd.DataFrame:
         """Return the statements about a target."""
         cell = int(self.cells[told.row])
-        asked = self.question.asked(adversary, cell)
         true = int(self.question.value_of_cell[cell])
         three = [told.prior, told.without, told.posterior]
         most = np.nanmax([b.probability for b in three], axis=0)

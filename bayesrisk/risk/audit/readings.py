@@ -9,7 +9,10 @@ from fractions import Fraction
 from bayesrisk._show import displayed
 from bayesrisk.release import Likelihood, MechanismSpec, NoiseSpec, Release, TrueCounts
 
-__all__ = ["Reading", "is_additive", "readings"]
+__all__ = ["READINGS", "Reading", "is_additive", "readings"]
+
+#: Names of all readings: of one question, so that answers of one can be held against another's.
+READINGS = ("likelihood", "as-true", "swap-aware", "working-error")
 
 _MOVED = "realised_rate"  # diagnostic of releases whose records change places
 _LEAST = Fraction(1, 10**4)  # variance of a table without an error that anybody saw

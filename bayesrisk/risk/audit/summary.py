@@ -13,9 +13,10 @@ from scipy.stats import t as student
 from bayesrisk import _validation as check
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import DataError
+from bayesrisk.risk.audit.readings import READINGS
 from bayesrisk.risk.statements.columns import OPEN
 
-__all__ = ["GROUPS", "audit_calibration", "audit_summary", "audit_targets"]
+__all__ = ["GROUPS", "KEYS", "audit_calibration", "audit_summary", "audit_targets", "whole_frame"]
 
 KEYS = ["protection", "attack", "adversary"]
 THREE = ("prior", "without", "posterior")
@@ -45,8 +46,8 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
     pandas.DataFrame
         ``protection, attack, adversary, target, place``; for each of the three beliefs ``right_*``
         (whether the most probable statement is true; a share where several are as probable) and
-        ``truth_*`` (the probability of the true one); and what groups are made of.  Targets
-        without a posterior are left out.
+        ``truth_*`` (the probability of the true one); ``status``; and what groups are made of.
+        Of targets without a posterior (``undecided``) only the prior is there.
 
     Raises
     ------
@@ -67,33 +68,39 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
     [[0.5, 0.0, 1.0]]
     """
     keys = [*KEYS, "target"]
-    whole = _whole(
+    whole = whole_frame(
         statements,
         "statements",
         (*keys, "status", "place"),
         (*THREE, "place_size", "alike", "correct", "nonmodal"),
     )
-    frame = whole[~whole["status"].isin(OPEN)]
+    frame = whole
     number = frame.groupby(keys, sort=False).ngroup().to_numpy()
     size = int(number.max()) + 1 if number.size else 0
     first = np.unique(number, return_index=True)[1]
-    about = ["place", "place_size", "alike", "nonmodal"]
+    about = ["place", "place_size", "alike", "nonmodal", "status"]
     found = frame.iloc[first][[*keys, *about]].reset_index(drop=True)
     correct = frame["correct"].to_numpy(np.bool_)
     for name in THREE:
         value = frame[name].to_numpy(np.float64)
         best = np.full(size, -np.inf)
-        np.maximum.at(best, number, value)
+        np.fmax.at(best, number, value)
         guessed = value >= best[number] - _TIE
         ways = np.bincount(number, guessed, minlength=size)
         hits = np.bincount(number, guessed & correct, minlength=size)
-        found[f"right_{name}"] = hits / ways
-        found[f"truth_{name}"] = np.bincount(number, np.where(correct, value, 0.0), minlength=size)
+        right = np.divide(hits, ways, out=np.full(size, np.nan), where=ways > 0)
+        truth = np.bincount(number, np.where(correct, value, 0.0), minlength=size)
+        known = (name == "prior") | ~found["status"].isin(OPEN).to_numpy(np.bool_)
+        found[f"right_{name}"] = np.where(known, right, np.nan)
+        found[f"truth_{name}"] = np.where(known, truth, np.nan)
     return found
 
 
 def audit_summary(targets: pd.DataFrame, *, confidence: float = 0.95) -> pd.DataFrame:
     r"""Return how often adversaries are right, and how much of it is due to own records.
+
+    What is compared is about the same people: under every protection and every way to read its
+    release, an adversary's row is about the targets who have a posterior under all of them.
 
     Parameters
     ----------
@@ -105,10 +112,14 @@ def audit_summary(targets: pd.DataFrame, *, confidence: float = 0.95) -> pd.Data
     Returns
     -------
     pandas.DataFrame
-        A row for each ``protection, attack, adversary`` and ``group``: ``targets``;
+        A row for each ``protection, attack, adversary`` and ``group``: ``targets``; ``left_out``,
+        those without a posterior under this protection or one that it is compared with;
         ``right_prior``, ``right_without`` and ``right_posterior``, shares of targets about whom
         the most probable statement is true; ``own``, the last less the one before, with
         ``own_lower`` and ``own_upper``; ``truth_*``, the mean probability of the true statement;
+        ``log_score``, the mean natural logarithm of its posterior, with ``log_score_lower`` and
+        ``log_score_upper``: minus infinity if a true one was held impossible, and where no draw of
+        a chain had it, it counts as 0.001;
         ``learned_50, _90, _99``, quantiles of posterior over prior of the true statement, and
         ``own_50, _90, _99``, of posterior over without.
 
@@ -134,15 +145,16 @@ def audit_summary(targets: pd.DataFrame, *, confidence: float = 0.95) -> pd.Data
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     measures = [f"{kind}_{name}" for kind in ("right", "truth") for name in THREE]
     numbers = (*measures, "place_size", "alike", "nonmodal")
-    found = _whole(targets, "targets", (*KEYS, "place"), numbers)
+    found = whole_frame(targets, "targets", (*KEYS, "place", "target", "status"), numbers)
+    found["compared"] = _compared(found)
     lines = []
     for key, rows in found.groupby(KEYS, sort=False):
         for group, member in _groups(rows).items():
-            some = rows[member]
+            some = rows[member & rows["compared"].to_numpy()]
             if len(some):
-                lines.append(
-                    {**dict(zip(KEYS, key, strict=True)), "group": group} | _measures(some, level)
-                )
+                line = {**dict(zip(KEYS, key, strict=True)), "group": group, "targets": len(some)}
+                line["left_out"] = int(np.count_nonzero(member)) - len(some)
+                lines.append(line | _measures(some, level))
     return pd.DataFrame(lines)
 
 
@@ -183,7 +195,7 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     # What is kept for its truth alone would count as a miss of a belief that nobody holds.
-    whole = _whole(statements, "statements", (*KEYS, "status", "place"), (*THREE, "correct"))
+    whole = whole_frame(statements, "statements", (*KEYS, "status", "place"), (*THREE, "correct"))
     kept = whole[list(THREE)].max(axis=1) >= _FLOOR
     frame = whole[kept & ~whole["status"].isin(OPEN)]
     lines = []
@@ -210,7 +222,7 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
     return pd.DataFrame(lines)
 
 
-def _whole(
+def whole_frame(
     frame: pd.DataFrame, name: str, texts: Sequence[str], numbers: Sequence[str]
 ) -> pd.DataFrame:
     """Return the columns that are needed, as texts and as numbers."""
@@ -226,6 +238,20 @@ def _whole(
     return pd.DataFrame(found, index=frame.index)
 
 
+def _compared(targets: pd.DataFrame) -> NDArray[np.bool_]:
+    """Return which rows are about a target that is decided wherever it is compared.
+
+    All readings of a release answer one question.  Another attack asks another one, perhaps about
+    other targets: it is compared with itself.
+    """
+    attack = targets["attack"]
+    question = attack.where(~attack.isin(READINGS), READINGS[0])
+    keys = [targets["adversary"], question, targets["target"]]
+    decided = ~targets["status"].isin(OPEN)
+    compared: NDArray[np.bool_] = decided.groupby(keys).transform("all").to_numpy(np.bool_)
+    return compared
+
+
 def _groups(rows: pd.DataFrame) -> dict[str, NDArray[np.bool_]]:
     size = rows["place_size"].to_numpy()
     at = np.searchsorted(_SIZES, size, side="right")
@@ -239,13 +265,16 @@ def _groups(rows: pd.DataFrame) -> dict[str, NDArray[np.bool_]]:
 
 def _measures(rows: pd.DataFrame, confidence: float) -> dict[str, float]:
     places = _numbers(rows["place"])
-    found: dict[str, float] = {"targets": len(rows), "places": int(places.max()) + 1}
+    found: dict[str, float] = {"places": int(places.max()) + 1}
     for name in THREE:
         found[f"right_{name}"] = float(rows[f"right_{name}"].mean())
     gain = (rows["right_posterior"] - rows["right_without"]).to_numpy(np.float64)
     found["own"], found["own_lower"], found["own_upper"] = _interval(gain, places, confidence)
     for name in THREE:
         found[f"truth_{name}"] = float(rows[f"truth_{name}"].mean())
+    score, low, high = _interval(_log_score(rows), places, confidence, bound=np.inf)
+    found["log_score"], found["log_score_lower"] = score, low
+    found["log_score_upper"] = min(high, 0.0)
     for name, below in (("learned", "prior"), ("own", "without")):
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = (rows["truth_posterior"] / rows[f"truth_{below}"]).to_numpy(np.float64)
@@ -261,14 +290,24 @@ def _numbers(places: pd.Series) -> IntArray:
     return found
 
 
+def _log_score(rows: pd.DataFrame) -> FloatArray:
+    truth = rows["truth_posterior"].to_numpy(np.float64)
+    unseen = (truth == 0.0) & (rows["status"] == "sampled").to_numpy()
+    with np.errstate(divide="ignore"):
+        found: FloatArray = np.log(np.where(unseen, _FLOOR, truth))
+    return found
+
+
 def _interval(
-    values: FloatArray, places: IntArray, confidence: float
+    values: FloatArray, places: IntArray, confidence: float, *, bound: float = 1.0
 ) -> tuple[float, float, float]:
     """Return the mean of values and its interval, places being the independent units."""
     mean, number = float(values.mean()), int(places.max()) + 1
+    if not np.isfinite(mean):
+        return mean, mean, bound
     if number < 2:
-        return mean, -1.0, 1.0
+        return mean, -bound, bound
     off = np.bincount(places, values - mean, minlength=number)
     error = float(np.sqrt((off**2).sum() * number / (number - 1))) / values.size
     reach = float(student.ppf(0.5 + confidence / 2.0, number - 1)) * error
-    return mean, max(mean - reach, -1.0), min(mean + reach, 1.0)
+    return mean, max(mean - reach, -bound), min(mean + reach, bound)

@@ -6,6 +6,7 @@ import string
 import numpy as np
 import pandas as pd
 import pytest
+from audits import WORKLOAD, contents
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,20 +15,7 @@ from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import AuditStudy, Protection, parse_protection, read_audit
 from bayesrisk.experiments.audit.report import audit_files
 from bayesrisk.risk.audit import Adversary
-from bayesrisk.tables import Attribute, Geography, Schema, Table, Workload
 
-SCHEMA = Schema(
-    "people",
-    (Attribute("sex", 2), Attribute("race", 3)),
-    Geography("towns", ("tract", "block"), (1, 3)),
-)
-WORKLOAD = Workload(
-    SCHEMA,
-    {
-        ("block", "R"): Table("R", ("a", "b", "c"), {"race": np.eye(3, dtype=int)}),
-        ("block", "S"): Table("S", ("m", "f"), {"sex": np.eye(2, dtype=int)}),
-    },
-)
 WHO = [Adversary.named("outsider"), Adversary.named("linker", known=["sex"])]
 WHAT = [parse_protection(text) for text in ("identity", "swapping:rate=0.3", "rounding")]
 
@@ -52,14 +40,6 @@ def study(people, **options):
     return AuditStudy(
         people, WORKLOAD, targets=options.pop("targets", 8), targets_per_shard=4, **options
     )
-
-
-def contents(folder):
-    return {
-        str(file.relative_to(folder)): file.read_bytes()
-        for file in sorted(folder.rglob("*"))
-        if file.is_file()
-    }
 
 
 @pytest.fixture(scope="module")

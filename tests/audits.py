@@ -1,0 +1,26 @@
+"""A small population to audit: what its people are, and what is published of them."""
+
+import numpy as np
+
+from bayesrisk.tables import Attribute, Geography, Schema, Table, Workload
+
+SCHEMA = Schema(
+    "people",
+    (Attribute("sex", 2), Attribute("race", 3)),
+    Geography("towns", ("tract", "block"), (1, 3)),
+)
+WORKLOAD = Workload(
+    SCHEMA,
+    {
+        ("block", "R"): Table("R", ("a", "b", "c"), {"race": np.eye(3, dtype=int)}),
+        ("block", "S"): Table("S", ("m", "f"), {"sex": np.eye(2, dtype=int)}),
+    },
+)
+
+
+def contents(folder):
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
