@@ -36,8 +36,12 @@ class AuditConfig(RunSettings):
         Of releases, targets and chains.
     targets_per_shard : int
         About so many targets are one shard.
-    goal : dict or None
-        What protections shall do, where their settings are to be found.
+    target_ratio, quantile : float or None
+        What settings shall keep to; None where all are stated.
+    against : str or None
+        Adversary for whom; None for the worst.
+    steps : int or None
+        Bisections of every range.
     shards : int
         Number of shards.
     version : str
@@ -53,6 +57,9 @@ class AuditConfig(RunSettings):
     concentration: Positive | None
     seed: Seed
     targets_per_shard: Count
-    goal: dict[str, Any] | None
+    target_ratio: Positive | None
+    quantile: Positive | None
+    against: str | None
+    steps: Seed | None
     shards: Count
     version: str = __version__

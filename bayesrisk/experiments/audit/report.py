@@ -81,7 +81,7 @@ def audit_files(
         "audit.html",
         title="Audit of protections: what is learned about people, and what from their own records",
         answers=_answers(summary, size, config),
-        choice=None if choice is None else _choice(choice, config.goal or {}),
+        choice=None if choice is None else _choice(choice, config),
         figures=figures,
         tables=[
             html.table(_readable(summary), "Every adversary, every group of people"),
@@ -162,13 +162,13 @@ def _answers(summary: pd.DataFrame, size: pd.Series, config: AuditConfig) -> lis
     return found
 
 
-def _choice(choice: pd.DataFrame, goal: Mapping[str, Any]) -> dict[str, Any]:
+def _choice(choice: pd.DataFrame, config: AuditConfig) -> dict[str, Any]:
     """Return what was looked for, what was found of each protection, and which costs least."""
     best = choice.loc[choice["cheapest"], "setting"].tolist()
     return {
-        "goal": f"{100.0 * goal['quantile']:.4g} % of people shall have a ratio of posterior and "
-        f"belief without their record of at most {goal['target_ratio']:.4g}, "
-        f"for {goal['against'] or 'the worst of all adversaries'}",
+        "goal": f"for {100.0 * (config.quantile or 0.0):.4g} % of people, the ratio of posterior "
+        f"and belief without their own record shall be at most {config.target_ratio}, "
+        f"for {config.against or 'the worst of all adversaries'}",
         "best": " and ".join(best),
         "told": choice["answer"].tolist(),
     }

@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -198,7 +198,7 @@ class AuditStudy(Study[AuditSummary]):
             self.concentration,
             check.integer(self.seed, "seed", lower=0),
             size,
-            None if self.goal is None else asdict(self.goal),
+            *([None] * 4 if self.goal is None else astuple(self.goal)),
             sum(map(len, self._slots)) * len(state.parts(size)),
         )
 
@@ -415,13 +415,13 @@ def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     manifest = store.check_settings(config)
     if not manifest.get("complete"):
         raise PartFileError(f"{path / MANIFEST}: the audit is not complete; run it with --resume")
-    for name in ("statements.parquet", *(["choice.csv"] if config.goal else [])):
+    for name in ("statements.parquet", *(["choice.csv"] if config.target_ratio else [])):
         file = path / name
         if _files.digest(file) != manifest["files"][name]["sha256"]:
             raise PartFileError(f"{file}: was altered after the audit")
     statements = pd.read_parquet(path / "statements.parquet")
     shown_ = statements
-    if config.goal:
+    if config.target_ratio:
         chosen = pd.read_csv(path / "choice.csv", dtype={"setting": str})["setting"]
         shown_ = statements[statements["protection"].isin(chosen)]
     return statements, audit_summary(audit_targets(shown_))

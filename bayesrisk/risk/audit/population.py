@@ -231,6 +231,8 @@ class AuditedPopulation:
 
     def release(self, protection: int, mechanism: Mechanism, *, less: int | None = None) -> Release:
         """Return a release, or one of the data without a record from the same stream."""
+        if less is not None:
+            check.integer(less, "less", lower=0, upper=len(self.records) - 1)
         data: Any = self.data if less is None else _without(self.data, self.records, less)
         seed = int(self.rng(_MECHANISM, protection).integers(2**63))
         return mechanism.release(data, workload=self.question.workload, rng=seed)
@@ -282,7 +284,13 @@ class AuditedPopulation:
         -------
         pandas.DataFrame
             The columns of :class:`Statements`, errors, and what is known of the target.
+
+        Raises
+        ------
+        ArgumentError
+            If a target is no row of the population.
         """
+        rows = check.count_array(rows, "rows", lower=0, upper=len(self.records) - 1)
         table_errors = self.errors(release)
         keys = zip(
             table_errors["level"].astype(str), table_errors["table"].astype(str), strict=True

@@ -28,6 +28,15 @@ GROUPS = (
 _SIZES = (10, 50, 250)
 _QUANTILES = (0.5, 0.9, 0.99)
 _BINS = (0.0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)
+_COLUMNS = [
+    *KEYS, "group", "targets", "left_out", "places",
+    *(f"right_{name}" for name in THREE), "own", "own_lower", "own_upper",
+    *(f"truth_{name}" for name in THREE), "log_score", "log_score_lower", "log_score_upper",
+    *(f"{name}_{round(100 * share)}" for name in ("learned", "own") for share in _QUANTILES),
+]  # fmt: skip
+_BINNED = [
+    *KEYS, "from", "to", "statements", "posterior", "correct", "correct_lower", "correct_upper",
+]  # fmt: skip
 _FLOOR = 1e-3
 _FLAGS = ("correct", "nonmodal")
 _TIE = 1e-12
@@ -64,8 +73,14 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
     ...     "without": [0.4, 0.6], "posterior": [0.9, 0.1], "correct": [True, False],
     ...     "status": "calculated", "place": "1", "place_size": 12, "alike": 3, "nonmodal": False,
     ... })
-    >>> audit_targets(rows)[["right_prior", "right_without", "right_posterior"]].values.tolist()
+    >>> targets = audit_targets(rows)
+    >>> targets[["right_prior", "right_without", "right_posterior"]].values.tolist()
     [[0.5, 0.0, 1.0]]
+    >>> found = audit_summary(targets)
+    >>> found.loc[[0], ["group", "targets", "own", "learned_50", "own_50"]].values.tolist()
+    [['everybody', 1, 1.0, 1.8, 2.25]]
+    >>> audit_calibration(rows)[["from", "to", "statements", "correct"]].values.tolist()
+    [[0.1, 0.3, 1.0, 0.0], [0.9, 0.98, 1.0, 1.0]]
     """
     keys = [*KEYS, "target"]
     whole = whole_frame(
@@ -130,17 +145,9 @@ def audit_summary(targets: pd.DataFrame, *, confidence: float = 0.95) -> pd.Data
     DataError
         If a column is missing, or holds what is no number.
 
-    Examples
+    See Also
     --------
-    >>> rows = pd.DataFrame({
-    ...     "protection": "none", "attack": "likelihood", "adversary": "outsider",
-    ...     "target": ["7", "7"], "statement": ["a", "b"], "prior": [0.5, 0.5],
-    ...     "without": [0.4, 0.6], "posterior": [0.9, 0.1], "correct": [True, False],
-    ...     "status": "calculated", "place": "1", "place_size": 12, "alike": 3, "nonmodal": False,
-    ... })
-    >>> found = audit_summary(audit_targets(rows))
-    >>> found.loc[[0], ["group", "targets", "own", "learned_50", "own_50"]].values.tolist()
-    [['everybody', 1, 1.0, 1.8, 2.25]]
+    audit_targets : has an example.
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     measures = [f"{kind}_{name}" for kind in ("right", "truth") for name in THREE]
@@ -155,7 +162,7 @@ def audit_summary(targets: pd.DataFrame, *, confidence: float = 0.95) -> pd.Data
                 line = {**dict(zip(KEYS, key, strict=True)), "group": group, "targets": len(some)}
                 line["left_out"] = int(np.count_nonzero(member)) - len(some)
                 lines.append(line | _measures(some, level))
-    return pd.DataFrame(lines)
+    return pd.DataFrame(lines, columns=_COLUMNS) if lines else _empty(_COLUMNS)
 
 
 def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> pd.DataFrame:
@@ -182,16 +189,9 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
     DataError
         If a column is missing, or holds what is no number.
 
-    Examples
+    See Also
     --------
-    >>> rows = pd.DataFrame({
-    ...     "protection": "none", "attack": "likelihood", "adversary": "outsider",
-    ...     "target": ["7", "7"], "statement": ["a", "b"], "prior": [0.5, 0.5],
-    ...     "without": [0.4, 0.6], "posterior": [0.9, 0.1], "correct": [True, False],
-    ...     "status": "calculated", "place": "1", "place_size": 12, "alike": 3, "nonmodal": False,
-    ... })
-    >>> audit_calibration(rows)[["from", "to", "statements", "correct"]].values.tolist()
-    [[0.1, 0.3, 1.0, 0.0], [0.9, 0.98, 1.0, 1.0]]
+    audit_targets : has an example.
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     # What is kept for its truth alone would count as a miss of a belief that nobody holds.
@@ -219,7 +219,13 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
                     "correct_upper": min(high, 1.0),
                 }
             )
-    return pd.DataFrame(lines)
+    return pd.DataFrame(lines) if lines else _empty(_BINNED)
+
+
+def _empty(columns: Sequence[str]) -> pd.DataFrame:
+    """Return a frame of nobody: texts, and numbers."""
+    texts = (*KEYS, "group")
+    return pd.DataFrame({c: pd.Series([], dtype="str" if c in texts else float) for c in columns})
 
 
 def whole_frame(
@@ -248,8 +254,11 @@ def _compared(targets: pd.DataFrame) -> NDArray[np.bool_]:
     question = attack.where(~attack.isin(READINGS), READINGS[0])
     keys = [targets["adversary"], question, targets["target"]]
     decided = ~targets["status"].isin(OPEN)
-    compared: NDArray[np.bool_] = decided.groupby(keys).transform("all").to_numpy(np.bool_)
-    return compared
+    # Whoever decides nobody at all has no row, and shall not take those of others away.
+    anybody = decided.groupby([targets[name] for name in KEYS]).transform("any")
+    compared = (decided | ~anybody).groupby(keys).transform("all")
+    found: NDArray[np.bool_] = (compared & decided).to_numpy(np.bool_)
+    return found
 
 
 def _groups(rows: pd.DataFrame) -> dict[str, NDArray[np.bool_]]:

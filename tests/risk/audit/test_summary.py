@@ -31,7 +31,11 @@ def test_targets_by_hand():
         ]
     )
     found = audit_targets(frame)
-    assert found["target"].tolist() == ["1", "2"]
+    assert found["target"].tolist() == ["1", "2", "3"]
+    nobody = found.iloc[2]
+    assert (nobody["status"], nobody["right_prior"], nobody["truth_prior"]) == ("undecided", 0, 0.4)
+    assert nobody[["right_without", "right_posterior", "truth_posterior"]].isna().all()
+    found = found.iloc[:2]
     assert found["right_prior"].tolist() == [0.5, 0.0]
     np.testing.assert_allclose(found["right_without"], [0.0, 1 / 3])
     assert found["right_posterior"].tolist() == [1.0, 0.0]
@@ -43,9 +47,14 @@ def test_targets_by_hand():
 def test_nobody_is_a_frame_without_rows():
     frame = rows("3", "b", ([0.4, 0.6], [np.nan] * 2, [np.nan] * 2), 0, status="undecided")
     targets = audit_targets(frame)
-    assert len(targets) == 0
-    assert audit_summary(targets).empty
-    assert audit_calibration(frame).empty
+    assert targets["status"].tolist() == ["undecided"]
+    whole = rows("3", "b", ([0.4, 0.6], [0.5, 0.5], [0.5, 0.5]), 0)
+    for none, some in (
+        (audit_summary(targets), audit_summary(audit_targets(whole))),
+        (audit_calibration(frame), audit_calibration(whole)),
+    ):
+        assert none.empty
+        assert none.columns.tolist() == some.columns.tolist()
 
 
 def test_summary_by_hand():
@@ -96,7 +105,7 @@ def clustered(rng, places):
     about = {
         "protection": "p", "attack": "a", "adversary": "o", "right_prior": 0.5, "truth_prior": 0.5,
         "truth_without": 0.5, "truth_posterior": 0.5, "place_size": 20, "alike": 2,
-        "nonmodal": False,
+        "nonmodal": False, "status": "calculated",
     }  # fmt: skip
     return frame.assign(target=[str(i) for i in range(len(frame))], **about)
 
@@ -133,3 +142,62 @@ def test_calibration_by_hand():
     assert low["correct"] == pytest.approx(0.1)
     assert 0.0 <= low["correct_lower"] < 0.1 < low["correct_upper"] < 0.5
     assert (found.iloc[2]["correct"], found.iloc[2]["correct_upper"]) == (0.0, 1.0)
+
+
+def easy_and_hard(protection, attack, adversary, *, decided):
+    """Return 20 targets who are guessed right, and 20 who are not, decided perhaps."""
+    sure, wrong = ([0.5, 0.5], [0.5, 0.5], [0.9, 0.1]), ([0.5, 0.5], [0.5, 0.5], [0.2, 0.8])
+    nothing = ([0.5, 0.5], [np.nan] * 2, [np.nan] * 2)
+    about = {"protection": protection, "attack": attack, "adversary": adversary}
+    frames = [rows(str(i), f"e{i}", sure, 0, **about) for i in range(20)]
+    hard = (wrong, "calculated") if decided else (nothing, "undecided")
+    frames += [rows(str(i), f"h{i}", hard[0], 0, hard[1], **about) for i in range(20, 40)]
+    return pd.concat(frames)
+
+
+def test_protections_are_compared_on_the_same_people():
+    """The other way, a protection that leaves hard targets undecided would look the worse one."""
+    both = [
+        easy_and_hard("open", "likelihood", "outsider", decided=True),
+        easy_and_hard("swapped", "as-true", "outsider", decided=False),
+    ]
+    alone = [audit_summary(audit_targets(one)).iloc[0] for one in both]
+    assert [one["right_posterior"] for one in alone] == [0.5, 1.0]  # as if one protected half
+    assert [one["left_out"] for one in alone] == [0, 20]
+    found = audit_summary(audit_targets(pd.concat(both)))
+    found = found[found["group"] == "everybody"]
+    assert found["right_posterior"].tolist() == [1.0, 1.0]
+    assert found["targets"].tolist() == found["left_out"].tolist() == [20, 20]
+
+
+def test_what_is_not_compared_takes_nobody_away():
+    """Another adversary, another question, and a protection under which nobody is decided."""
+    nobody = easy_and_hard("rounded", "likelihood", "outsider", decided=False)
+    nobody = nobody.assign(without=np.nan, posterior=np.nan, status="undecided")
+    frame = pd.concat(
+        [
+            easy_and_hard("open", "likelihood", "outsider", decided=True),
+            easy_and_hard("open", "likelihood", "linker", decided=False),
+            easy_and_hard("open", "rebuilt", "outsider", decided=False),
+            nobody,
+        ]
+    )
+    found = audit_summary(audit_targets(frame))
+    found = found[found["group"] == "everybody"].set_index(["attack", "adversary"])["left_out"]
+    assert found.to_dict() == {
+        ("likelihood", "outsider"): 0, ("likelihood", "linker"): 20, ("rebuilt", "outsider"): 20,
+    }  # fmt: skip
+
+
+def test_log_scores_by_hand():
+    frame = pd.concat(
+        [rows(str(i), str(i), ([0.5, 0.5], [0.5, 0.5], [p, 1 - p]), 0) for i, p in enumerate([1, 0.25])]
+    )
+    one = audit_summary(audit_targets(frame)).iloc[0]
+    assert one["log_score"] == pytest.approx(np.log(0.25) / 2)
+    assert one["log_score_lower"] < one["log_score"] < one["log_score_upper"] == 0.0
+    nothing = [[0.5, 0.5], [0.5, 0.5], [0.0, 1.0]]
+    drawn = audit_summary(audit_targets(rows("1", "a", nothing, 0, "sampled"))).iloc[0]
+    assert drawn["log_score"] == pytest.approx(np.log(1e-3))
+    never = audit_summary(audit_targets(rows("1", "a", nothing, 0))).iloc[0]
+    assert never["log_score"] == never["log_score_lower"] == -np.inf

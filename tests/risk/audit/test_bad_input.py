@@ -1,0 +1,105 @@
+"""What contradicts itself or the data: said by name, and never a belief of its own."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesrisk.exceptions import ArgumentError, BayesRiskError, DataError
+from bayesrisk.inference import RecordPrior
+from bayesrisk.inference.microdata.law import record_law
+from bayesrisk.inference.microdata.system import system_of
+from bayesrisk.mechanisms import make_mechanism
+from bayesrisk.release import MechanismSpec, Release, TrueCounts
+from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion, Reading
+from bayesrisk.risk.audit.belief import Asked
+from bayesrisk.risk.audit.place import Place, Target, tell
+from bayesrisk.tables import Attribute, Geography, PublishedTables, Records, Schema, Table, Workload
+
+SCHEMA = Schema(
+    "people", (Attribute("sex", 2), Attribute("race", 3)), Geography("towns", ("block",), (3,))
+)
+WORKLOAD = Workload(
+    SCHEMA,
+    {
+        ("block", "S"): Table("S", ("m", "f"), {"sex": np.eye(2, dtype=int)}),
+        ("block", "R"): Table("R", ("a", "b", "c"), {"race": np.eye(3, dtype=int)}),
+    },
+)
+WOMEN = np.array([0, 0, 0, 0.5, 0.3, 0.2])
+ANYBODY = np.full(6, 1 / 6)
+
+
+def released(sexes, races):
+    counts = {("block", "S"): np.array([sexes]), ("block", "R"): np.array([races])}
+    tables = PublishedTables(WORKLOAD, {"block": ["100"]}, counts)
+    return Release(MechanismSpec("by hand", {}, others=TrueCounts()).for_tables(counts), tables)
+
+
+CASES = [
+    (released([2, 1], [1, 1, 1]), WOMEN, "block 100 S m is 2, and other counts make it 0"),
+    (released([2, 2], [1, 1, 1]), ANYBODY, "block 100 S f is 2, and other counts make it 1"),
+]
+
+
+@pytest.mark.parametrize(("release", "shares", "words"), CASES, ids=["prior", "tables"])
+def test_a_release_that_cannot_be_is_refused_and_leaves_the_prior(release, shares, words):
+    """A prior that forbids what was released, and tables that contradict each other."""
+    prior = RecordPrior(SCHEMA, shares, 2.0)
+    with pytest.raises(DataError, match=f"contradicts itself or the prior: {words}"):
+        record_law(system_of(release, level="block", place="100", prior=prior), rng=1)
+    place = Place(Reading("likelihood", release), "block", "100", prior, True, None, (1,))
+    asked = Asked(np.ones(6, bool), np.tile(np.arange(3), 2), 3)
+    (told,) = tell(place, [Target(3, 3, asked, np.array([], np.int64), False)])
+    assert (told.status, told.engine) == ("unstated", "none")
+    for belief in (told.prior, told.without, told.posterior):
+        np.testing.assert_allclose(belief.probability, asked.sums(shares))
+
+
+def population(blocks=("100", "100", "101"), **options):
+    frame = pd.DataFrame({"sex": [0, 1, 0], "race": [0, 1, 2], "block": list(blocks)})
+    question = AuditQuestion(WORKLOAD, ("race",), (Adversary.named("outsider"),), **options)
+    return AuditedPopulation(Records.from_frame(frame, schema=SCHEMA), question, seed=1)
+
+
+@pytest.mark.parametrize("row", [-1, 3, 10**6])
+def test_a_target_who_is_not_in_the_data(row):
+    of, mechanism = population(), make_mechanism("identity")
+    release = of.release(0, mechanism)
+    with pytest.raises(ArgumentError, match=rf"rows must be .*got {row}"):
+        of.statements("p", 0, mechanism, release, np.array([0, row]))
+    with pytest.raises(ArgumentError, match=rf"less must be .*got {row}"):
+        of.release(0, mechanism, less=row)
+
+
+def test_statements_about_attributes_that_nobody_has():
+    with pytest.raises(BayesRiskError, match="one of sex, race, got 'colour'"):
+        AuditQuestion(WORKLOAD, ("colour",), (Adversary.named("outsider"),))
+    nosy = Adversary.named("linker", known=["height"])
+    with pytest.raises(BayesRiskError, match="one of sex, race, got 'height'"):
+        AuditQuestion(WORKLOAD, ("race",), (nosy,))
+
+
+def test_one_place_alone_is_uniform_on_histograms():
+    """Nothing can be fitted to it: the likelihood of one place has its largest value at infinity."""
+    assert population(("100",) * 3).concentration == SCHEMA.size
+    prior = population(("100",) * 3).prior(0)
+    uniform = RecordPrior.uniform_histograms(SCHEMA)
+    np.testing.assert_allclose(prior.dirichlet, uniform.dirichlet)
+    assert population(("100",) * 3, concentration=2.5).concentration == 2.5
+    assert population().concentration != SCHEMA.size
+
+
+def test_errors_say_what_is_lost_by_withholding():
+    of = population()
+    release = of.release(0, make_mechanism("suppression", threshold=2))
+    found = of.errors(release).set_index("table")
+    assert (found["withheld"] > 0).all()
+    assert not found["mean_absolute_error"].any()  # of what was published
+    expected = {name: (of.truth.counts["block", name].toarray() == 1).sum() for name in ("S", "R")}
+    for name, cells in expected.items():
+        withheld = release.tables.hidden("block", name).toarray()
+        truth = of.truth.counts["block", name].toarray()
+        assert found.loc[name, "mean_absolute_loss"] == pytest.approx(truth[withheld].sum() / truth.size)
+        assert truth[withheld].sum() >= cells
+    open_ = of.errors(of.release(0, make_mechanism("identity")))
+    assert not open_["mean_absolute_loss"].any()
