@@ -50,7 +50,9 @@ ROOMS = {
         " | schemas"
     ),
     "inference": "count simulated | two_levels | tree | sampling | microdata",
-    "mechanisms": "base tabulation | registry | topdown identity noise rounding suppression swapping",
+    "mechanisms": (
+        "base tabulation | registry | topdown identity noise rounding suppression swapping"
+    ),
     "plotting": (
         "_canvas | audit block claims diagnostics hierarchy mechanisms noisy_measurements occupancy"
         " postprocessing reidentification statements tradeoff"

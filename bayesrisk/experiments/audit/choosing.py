@@ -151,7 +151,7 @@ def _ends(protection: Protection, dial: Dial) -> tuple[float, float]:
     try:
         low, high = (float(part) for part in text.split(_RANGE))
         good = 0.0 < low < high < math.inf
-        good &= not dial.whole or low.is_integer() and high.is_integer()
+        good &= not dial.whole or (low.is_integer() and high.is_integer())
     except ValueError:
         good = False
     if not good:
@@ -222,7 +222,7 @@ def choice_of(
     statements: pd.DataFrame,
     goal: ProtectionGoal,
 ) -> pd.DataFrame:
-    """Return a row for each protection: its chosen setting, whether it is enough, and what it costs.
+    """Return a row for each protection: the chosen setting, whether it is enough, and its cost.
 
     Parameters
     ----------
@@ -251,7 +251,9 @@ def choice_of(
     met = found["met"].to_numpy(np.bool_)
     least = found.loc[met, "cost"].min() if met.any() else np.nan
     found["cheapest"] = met & (found["cost"] == least)
-    found["answer"] = [_sentence(row, searches[row["protection"]], goal) for row in found.to_dict("records")]
+    found["answer"] = [
+        _sentence(row, searches[row["protection"]], goal) for row in found.to_dict("records")
+    ]
     return found
 
 
@@ -288,7 +290,9 @@ def _sentence(row: Mapping[Any, Any], search: Search | None, goal: ProtectionGoa
     ratio = ratio.replace("inf", "no bound") if np.isfinite(row["ratio"]) else ratio
     if search is None:
         done = "meets" if row["met"] else "does not meet"
-        text = f"{row['setting']}, as stated, {done} the target: for {of} the ratio is at most {ratio}"
+        text = (
+            f"{row['setting']}, as stated, {done} the target: for {of} the ratio is at most {ratio}"
+        )
     elif row["met"]:
         end = ", the weakest that was to be tried" if row["value"] == search.weakest else ""
         text = f"{row['setting']}{end} meets the target: for {of} the ratio is at most {ratio}"
@@ -301,5 +305,8 @@ def _sentence(row: Mapping[Any, Any], search: Search | None, goal: ProtectionGoa
     if row["met"] and not row["sure"]:
         text += "; so few targets do not rule out a larger one"
     if not row["monotone"]:
-        text += "; but a stronger setting let more be learned than a weaker one, so that this search may mislead"
+        text += (
+            "; but a stronger setting let more be learned than a weaker one, "
+            "so that this search may mislead"
+        )
     return text + f"; error of a count {row['cost']:.3g}"

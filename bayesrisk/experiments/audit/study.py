@@ -19,8 +19,7 @@ from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
-from bayesrisk._types import IntArray
-from bayesrisk.exceptions import ArgumentError, OutputError, PartFileError
+from bayesrisk.exceptions import ArgumentError, PartFileError
 from bayesrisk.experiments.audit.choosing import (
     ProtectionGoal,
     Search,
@@ -33,10 +32,9 @@ from bayesrisk.experiments.audit.choosing import (
 from bayesrisk.experiments.audit.config import AuditConfig
 from bayesrisk.experiments.audit.protections import Protection, Usual
 from bayesrisk.experiments.audit.report import audit_files
+from bayesrisk.experiments.audit.state import State, digest_of, plain
 from bayesrisk.experiments.runs.folder import MANIFEST, PartFolder, arrow_table
 from bayesrisk.experiments.runs.study import Outcome, Study
-from bayesrisk.interfaces import Mechanism
-from bayesrisk.release import Release
 from bayesrisk.risk.audit import (
     Adversary,
     AuditedPopulation,
@@ -189,10 +187,10 @@ class AuditStudy(Study[AuditSummary]):
             )
         document = json.dumps(self.workload.to_dict(), sort_keys=True)
         return AuditConfig(
-            _digest(check.path(self.population, "population")),
+            digest_of(check.path(self.population, "population")),
             hashlib.sha256(document.encode()).hexdigest(),
             state.question.stated,
-            tuple(_plain(asdict(one), one.name) for one in protections),
+            tuple(plain(asdict(one), one.name) for one in protections),
             tuple(asdict(one) | {"known": list(one.known)} for one in state.question.adversaries),
             self.targets,
             self.concentration,
@@ -235,7 +233,7 @@ class AuditStudy(Study[AuditSummary]):
         return [range(a, b) for a, b in itertools.pairwise(ends.tolist())]
 
     @functools.cached_property
-    def _state(self) -> _State:
+    def _state(self) -> State:
         """The population and what is asked: read once in every process."""
         question = AuditQuestion(
             self.workload, tuple(self.stated), tuple(self.adversaries), self.concentration
@@ -249,7 +247,7 @@ class AuditStudy(Study[AuditSummary]):
         population = AuditedPopulation(data, question, seed=self.seed)
         households = population.data.persons is not None and population.data.households is not None
         usual = Usual(self.workload, question.stated, households)
-        return _State(question, population, usual, population.targets(self.targets))
+        return State(question, population, usual, population.targets(self.targets))
 
     def __getstate__(self) -> dict[str, Any]:
         """Send settings to another process, not the records."""
@@ -261,22 +259,26 @@ class AuditStudy(Study[AuditSummary]):
 
     def compute(self, shard: int) -> Mapping[str, pa.Table]:
         """Return the statements of some targets under one protection; of the first stage."""
-        return self._computed(shard, None)
+        setting = self._setting(*self._slot(shard), None)
+        return {} if setting is None else self._found(shard, setting[1])
 
     def compute_after(self, shard: int, folder: PartFolder) -> Mapping[str, pa.Table]:
         """Return the statements of some targets under one setting of a protection."""
-        return self._computed(shard, folder)
-
-    def _computed(self, shard: int, folder: PartFolder | None) -> Mapping[str, pa.Table]:
-        state = self._state
-        parts = state.parts(self.targets_per_shard)
-        slot, part = divmod(shard, len(parts))
-        number, step = list(itertools.chain(*self._slots))[slot]
-        setting = self._setting(number, step, folder)
+        setting = self._setting(*self._slot(shard), folder)
         if setting is None:  # nothing is left to try
-            assert folder is not None
             return {k: folder.read_part(0, k).schema.empty_table() for k in folder.kinds}
-        _, protection = setting
+        return self._found(shard, setting[1])
+
+    def _slot(self, shard: int) -> tuple[int, int]:
+        """Return the number of a protection and the step of its search that a shard is part of."""
+        parts = len(self._state.parts(self.targets_per_shard))
+        return list(itertools.chain(*self._slots))[shard // parts]
+
+    def _found(self, shard: int, protection: Protection) -> Mapping[str, pa.Table]:
+        """Return errors of the tables, with the first targets, and statements."""
+        state, (number, _) = self._state, self._slot(shard)
+        parts = state.parts(self.targets_per_shard)
+        part = shard % len(parts)
         mechanism, release = state.released(number, protection)
         frame = state.population.statements(
             protection.name, number, mechanism, release, parts[part]
@@ -293,7 +295,7 @@ class AuditStudy(Study[AuditSummary]):
     ) -> tuple[float | None, Protection] | None:
         """Return the value and the protection that are tried at a step; None after the last."""
         search = self._searches[number]
-        if search is None:
+        if search is None or self.goal is None:
             return None, self.protections[number]
         first = search.first()
         if step < len(first):
@@ -304,18 +306,17 @@ class AuditStudy(Study[AuditSummary]):
         for k in range(step):
             if k not in known:
                 before = self._setting(number, k, folder)
-                known[k] = before and (before[0], self._met(number, k, folder))
+                known[k] = before and (before[0], self._met(number, k, folder, self.goal))
         earlier = (known[k] for k in range(step))
         value = search.following(dict(one for one in earlier if one is not None))
         return None if value is None else (value, search.setting(value))
 
-    def _met(self, number: int, step: int, folder: PartFolder) -> bool:
+    def _met(self, number: int, step: int, folder: PartFolder, goal: ProtectionGoal) -> bool:
         """Return whether a setting that was tried does what it shall."""
-        assert self.goal is not None
         parts = len(self._state.parts(self.targets_per_shard))
         slot = list(itertools.chain(*self._slots)).index((number, step))
         shards = range(slot * parts, (slot + 1) * parts)
-        return bool(judged(_frame(folder, shards, "statements"), self.goal)["met"])
+        return bool(judged(_frame(folder, shards, "statements"), goal)["met"])
 
     def results(self, folder: PartFolder) -> Mapping[str, bytes]:
         """Return summaries and report of a complete run."""
@@ -331,9 +332,10 @@ class AuditStudy(Study[AuditSummary]):
         settings = evaluated(tried, statements, errors, self.goal)
         searches = {p.name: s for p, s in zip(self.protections, self._searches, strict=True)}
         choice = choice_of(searches, settings, statements, self.goal)
-        statements, errors = (f[f["protection"].isin(choice["setting"])] for f in (statements, errors))
-        files = audit_files(statements, errors, self.config, choice=choice, settings=settings)
-        return files
+        statements, errors = (
+            f[f["protection"].isin(choice["setting"])] for f in (statements, errors)
+        )
+        return audit_files(statements, errors, self.config, choice=choice, settings=settings)
 
     def summary(self, folder: PartFolder, outcome: Outcome) -> AuditSummary:
         """Return what was done and found."""
@@ -351,42 +353,6 @@ class AuditStudy(Study[AuditSummary]):
     def close(self) -> None:
         """Forget the records."""
         self.__dict__.pop("_state", None)
-
-
-@dataclass(eq=False)
-class _State:
-    """The population, what is asked of whom, and releases that were made."""
-
-    question: AuditQuestion
-    population: AuditedPopulation
-    usual: Usual
-    targets: IntArray
-
-    def __post_init__(self) -> None:
-        self._released: dict[str, tuple[Mechanism, Release]] = {}
-        #: Of a protection, by step: the value and whether it does what it shall; None for no value.
-        self.tried: dict[int, dict[int, tuple[float | None, bool] | None]] = {}
-
-    def parts(self, size: int) -> list[IntArray]:
-        """Return targets in parts of about a size, those of one place together."""
-        place = self.population.place[self.targets]
-        order = np.argsort(place, kind="stable")
-        rows, place = self.targets[order], place[order]
-        first = np.flatnonzero(np.r_[True, place[1:] != place[:-1]])
-        cuts, last = [0], 0
-        for start in first.tolist():
-            if start - last >= size:
-                cuts.append(start)
-                last = start
-        return [rows[a:b] for a, b in zip(cuts, [*cuts[1:], rows.size], strict=True)]
-
-    def released(self, number: int, protection: Protection) -> tuple[Mechanism, Release]:
-        """Return a protection and its release, made once."""
-        name = protection.name
-        if name not in self._released:
-            mechanism = protection.make(self.usual)
-            self._released = {name: (mechanism, self.population.release(number, mechanism))}
-        return self._released[name]
 
 
 def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -438,24 +404,3 @@ def _sentence(row: Mapping[Any, Any]) -> str:
         f"{row['right_posterior']:.1%}; {row['right_without']:.1%} without their own records; "
         f"{row['right_prior']:.1%} before"
     )
-
-
-def _digest(path: Path) -> str:
-    """Return a digest of a file, or of all files of a folder."""
-    if path.is_file():
-        return str(_files.digest(path))
-    if not path.is_dir():
-        raise OutputError(f"{path}: is no file or folder")
-    files = sorted(p for p in path.iterdir() if p.is_file() and not _files.is_leftover(p.name))
-    return hashlib.sha256(
-        "".join(f"{p.name} {_files.digest(p)}\n" for p in files).encode()
-    ).hexdigest()
-
-
-def _plain(value: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return values as JSON keeps them."""
-    try:
-        plain: dict[str, Any] = json.loads(json.dumps(value, default=str))
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(f"parameters of {name!r} must be plain values: {error}") from error
-    return plain

@@ -79,7 +79,9 @@ def audit_quantiles(
         about = {"targets": len(rows), "undecided": int(open_.sum())}
         value, low, high = _quantile(ratio, open_, places, share, 1.0 - level)
         lines.append(
-            dict(zip(KEYS, key, strict=True)) | about | {"ratio": value, "lower": low, "upper": high}
+            dict(zip(KEYS, key, strict=True))
+            | about
+            | {"ratio": value, "lower": low, "upper": high}
         )
     return pd.DataFrame(lines)
 

@@ -1,4 +1,4 @@
-"""Choosing a protection: the search, its errors, and what it says where there is nothing to find."""
+"""Choosing a protection: the search, its errors, and what it says where nothing is enough."""
 
 import string
 
@@ -23,7 +23,7 @@ from bayesrisk.mechanisms import available_mechanisms, mechanism_dial
 from bayesrisk.mechanisms.registry import REGISTRY
 from bayesrisk.risk.audit import Adversary
 
-GOAL = ProtectionGoal(1.5, 0.9, steps=3)
+GOAL = ProtectionGoal(1.5, 0.9, steps=2)
 EVERYBODY_ELSE = [Adversary.named("knows-all-but-one")]
 
 
@@ -170,7 +170,11 @@ def chosen(search, by_value, goal=GOAL, costs=None):
 def test_the_choice_by_hand():
     search = searched("discrete-gaussian:rho=0.01..100")
     row = chosen(search, {0.01: [1.0] * 100, 1.0: [1.2] * 98 + [9.0] * 2, 100.0: [3.0] * 100})
-    assert (row["setting"], row["met"], row["monotone"]) == ("discrete-gaussian [rho=1]", True, True)
+    assert (row["setting"], row["met"], row["monotone"]) == (
+        "discrete-gaussian [rho=1]",
+        True,
+        True,
+    )
     assert (row["ratio"], row["lower"], row["tried"]) == (1.2, 1.2, 3)
     assert row["sure"]  # of 100 targets 98 are below, where 90 should be
     assert "rho=1] meets the target: for 90 % of people the ratio is at most 1.2" in row["answer"]
@@ -182,7 +186,7 @@ def test_the_choice_by_hand():
 def test_it_says_so_if_nothing_in_the_range_is_enough():
     search = searched("discrete-gaussian:rho=0.01..100")
     row = chosen(search, {0.01: [2.0] * 50, 1.0: [3.0] * 50, 100.0: [4.0] * 50})
-    assert not row["met"] and not row["cheapest"] and row["monotone"]
+    assert (row["met"], row["cheapest"], row["monotone"]) == (False, False, True)
     assert "no rho from 0.01 to 100 meets the target; at 0.01" in row["answer"]
 
 
@@ -241,15 +245,15 @@ def people(tmp_path_factory):
     return file
 
 
-WHAT = ("identity", "discrete-gaussian:rho=0.01..100", "discrete-laplace")
+WHAT = ("identity", "discrete-gaussian:rho=0.01..100", "discrete-laplace:epsilon=0.05")
 
 
 def study(people, **options):
     texts = options.pop("texts", WHAT)
     what = [parse_protection(one) if isinstance(one, str) else one for one in texts]
-    options = {"adversaries": EVERYBODY_ELSE, "goal": GOAL, "targets": 60} | options
+    options = {"adversaries": EVERYBODY_ELSE, "goal": GOAL, "targets": 40} | options
     return AuditStudy(
-        people, WORKLOAD, protections=what, stated=["race"], targets_per_shard=30, **options
+        people, WORKLOAD, protections=what, stated=["race"], targets_per_shard=20, **options
     )
 
 
@@ -266,18 +270,17 @@ def test_a_study_chooses(done):
     assert list(choice.index) == list(WHAT)
     identity, gaussian, laplace = (choice.loc[name] for name in WHAT)
     assert (identity["setting"], identity["tried"], identity["met"]) == ("identity", 1, False)
-    for row in (gaussian, laplace):
-        assert row["met"] and row["monotone"]
-        assert row["ratio"] <= 1.5
-        mine = tried[tried["parameter"] == row["parameter"]].sort_values("value")
-        assert len(mine) == row["tried"] == 6
-        assert mine["value"].is_unique
-        weaker = mine[mine["value"] > row["value"]]
-        assert not weaker["met"].iloc[0]
-        # Of more noise, from the same random numbers, less is learned and more is wrong.
-        assert mine["cost"].is_monotonic_decreasing
-    best = choice[choice["met"]]["cost"].idxmin()
-    assert choice.index[choice["cheapest"]].tolist() == [best]
+    assert gaussian[["met", "monotone"]].all()
+    assert gaussian["ratio"] <= 1.5
+    mine = tried[tried["parameter"] == "rho"].sort_values("value")
+    assert len(mine) == gaussian["tried"] == 5
+    assert mine["value"].is_unique
+    assert not mine[mine["value"] > gaussian["value"]]["met"].iloc[0]
+    # Of more noise, from the same random numbers, more is wrong.
+    assert mine["cost"].is_monotonic_decreasing
+    assert (laplace["setting"], laplace["tried"], laplace["met"]) == (WHAT[2], 1, True)
+    assert gaussian["cost"] < laplace["cost"]
+    assert choice.index[choice["cheapest"]].tolist() == [WHAT[1]]
     assert summary.answers[: len(choice)] == tuple(choice["answer"])
     statements_, found_ = read_audit(folder)
     assert set(found_["protection"]) == set(choice["setting"])
@@ -289,14 +292,15 @@ def test_a_study_chooses(done):
 def test_parts_interrupts_and_workers_give_the_same_bytes(people, done, tmp_path, monkeypatch):
     folder = tmp_path / "out"
     first = run(study(people), folder, shard=(2, 2))
-    assert not first.complete and 0 < first.computed < first.shards / 2
+    assert not first.complete
+    assert 0 < first.computed < first.shards / 2
     with pytest.raises(PartFileError, match="not complete"):
         read_audit(folder)
     whole, count = AuditStudy.compute_after, []
 
     def interrupted(self, shard, folder):
         count.append(shard)
-        if len(count) > 7:
+        if len(count) > 5:
             raise KeyboardInterrupt
         return whole(self, shard, folder)
 
@@ -306,7 +310,7 @@ def test_parts_interrupts_and_workers_give_the_same_bytes(people, done, tmp_path
     monkeypatch.undo()
     last = run(study(people), folder, resume=True)
     assert last.complete
-    assert last.resumed == first.computed + 7
+    assert last.resumed == first.computed + 5
     assert contents(folder) == contents(done[0])
 
 
@@ -331,7 +335,10 @@ def test_an_altered_choice_is_not_read(people, tmp_path):
         ({"goal": ProtectionGoal(1.5, against="linker")}, "against must be"),
         ({"texts": ("swapping:rate=0.5..2",)}, "rate must be"),
         ({"texts": ("discrete-gaussian", "discrete-gaussian:rho=1..2")}, "called as settings"),
-        ({"texts": ("rounding", Protection("rounding [base=3]", "identity"))}, "called as settings"),
+        (
+            {"texts": ("rounding", Protection("rounding [base=3]", "identity"))},
+            "called as settings",
+        ),
     ],
 )
 def test_refusals_before_there_is_a_folder(people, tmp_path, options, words):

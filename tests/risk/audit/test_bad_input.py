@@ -80,7 +80,7 @@ def test_statements_about_attributes_that_nobody_has():
 
 
 def test_one_place_alone_is_uniform_on_histograms():
-    """Nothing can be fitted to it: the likelihood of one place has its largest value at infinity."""
+    """Nothing can be fitted to it: one place is the most probable if its people are unlike."""
     assert population(("100",) * 3).concentration == SCHEMA.size
     prior = population(("100",) * 3).prior(0)
     uniform = RecordPrior.uniform_histograms(SCHEMA)
@@ -99,7 +99,9 @@ def test_errors_say_what_is_lost_by_withholding():
     for name, cells in expected.items():
         withheld = release.tables.hidden("block", name).toarray()
         truth = of.truth.counts["block", name].toarray()
-        assert found.loc[name, "mean_absolute_loss"] == pytest.approx(truth[withheld].sum() / truth.size)
+        assert found.loc[name, "mean_absolute_loss"] == pytest.approx(
+            truth[withheld].sum() / truth.size
+        )
         assert truth[withheld].sum() >= cells
     open_ = of.errors(of.release(0, make_mechanism("identity")))
     assert not open_["mean_absolute_loss"].any()

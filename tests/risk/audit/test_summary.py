@@ -191,7 +191,10 @@ def test_what_is_not_compared_takes_nobody_away():
 
 def test_log_scores_by_hand():
     frame = pd.concat(
-        [rows(str(i), str(i), ([0.5, 0.5], [0.5, 0.5], [p, 1 - p]), 0) for i, p in enumerate([1, 0.25])]
+        [
+            rows(str(i), str(i), ([0.5, 0.5], [0.5, 0.5], [p, 1 - p]), 0)
+            for i, p in enumerate([1, 0.25])
+        ]
     )
     one = audit_summary(audit_targets(frame)).iloc[0]
     assert one["log_score"] == pytest.approx(np.log(0.25) / 2)

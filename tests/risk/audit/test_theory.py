@@ -252,7 +252,8 @@ ORDERED = {
     "tables": [
         {n: NoiseSpec("discrete-gaussian", 1) for n in names} for names in (("R", "Q"), ("R",))
     ],
-    "rounding": [{"R": TrueCounts()}, {"R": RoundingSpec(3, "random")}, {"R": RoundingSpec(9, "nearest")}],
+    "rounding": [{"R": TrueCounts()}, {"R": RoundingSpec(3, "random")}],
+    "nearest": [{"R": TrueCounts()}, {"R": RoundingSpec(3, "nearest")}],
     "fewer cells": [{name: NoiseSpec("discrete-gaussian", 1)} for name in ("R", "A")],
 }
 

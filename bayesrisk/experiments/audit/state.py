@@ -1,0 +1,78 @@
+"""What every process of an audit keeps: the population, and what was released and tried."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrisk import _files
+from bayesrisk._types import IntArray
+from bayesrisk.exceptions import ArgumentError, OutputError
+from bayesrisk.experiments.audit.protections import Protection, Usual
+from bayesrisk.interfaces import Mechanism
+from bayesrisk.release import Release
+from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion
+
+__all__ = ["State", "digest_of", "plain"]
+
+
+@dataclass(eq=False)
+class State:
+    """The population, what is asked of whom, and releases that were made."""
+
+    question: AuditQuestion
+    population: AuditedPopulation
+    usual: Usual
+    targets: IntArray
+
+    def __post_init__(self) -> None:
+        self._released: dict[str, tuple[Mechanism, Release]] = {}
+        #: Of a protection, by step: the value and whether it does what it shall; None for no value.
+        self.tried: dict[int, dict[int, tuple[float | None, bool] | None]] = {}
+
+    def parts(self, size: int) -> list[IntArray]:
+        """Return targets in parts of about a size, those of one place together."""
+        place = self.population.place[self.targets]
+        order = np.argsort(place, kind="stable")
+        rows, place = self.targets[order], place[order]
+        first = np.flatnonzero(np.r_[True, place[1:] != place[:-1]])
+        cuts, last = [0], 0
+        for start in first.tolist():
+            if start - last >= size:
+                cuts.append(start)
+                last = start
+        return [rows[a:b] for a, b in zip(cuts, [*cuts[1:], rows.size], strict=True)]
+
+    def released(self, number: int, protection: Protection) -> tuple[Mechanism, Release]:
+        """Return a protection and its release, made once."""
+        name = protection.name
+        if name not in self._released:
+            mechanism = protection.make(self.usual)
+            self._released = {name: (mechanism, self.population.release(number, mechanism))}
+        return self._released[name]
+
+
+def digest_of(path: Path) -> str:
+    """Return a digest of a file, or of all files of a folder."""
+    if path.is_file():
+        return str(_files.digest(path))
+    if not path.is_dir():
+        raise OutputError(f"{path}: is no file or folder")
+    files = sorted(p for p in path.iterdir() if p.is_file() and not _files.is_leftover(p.name))
+    return hashlib.sha256(
+        "".join(f"{p.name} {_files.digest(p)}\n" for p in files).encode()
+    ).hexdigest()
+
+
+def plain(value: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return values as JSON keeps them."""
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(value, default=str))
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"parameters of {name!r} must be plain values: {error}") from error
+    return plain
