@@ -82,6 +82,19 @@ def test_options_and_json(inputs, tmp_path):
     assert document["statements"] == len(statements)
 
 
+def test_a_target_ratio_is_a_choice(inputs, tmp_path):
+    words = [inputs / "people.csv", "--protection", "identity", *options(inputs)]
+    goal = ["--target-ratio", "1.5", "--quantile", "0.5", "--against", "linker", "--steps", "0"]
+    done = run(*words, *goal, "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.exception
+    assert "identity, as stated, " in done.output
+    choice = pd.read_csv(tmp_path / "out" / "choice.csv")
+    assert choice["adversary"].tolist() == ["linker"]
+    lost = run(*words, *goal[2:], "-o", tmp_path / "none")
+    assert isinstance(lost.exception, BayesRiskError)
+    assert "quantile, against, steps: can only be given with a target ratio" in str(lost.exception)
+
+
 def test_a_file_says_the_same_as_options(inputs, tmp_path):
     file = tmp_path / "audit.toml"
     file.write_text(

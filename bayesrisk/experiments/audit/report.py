@@ -29,6 +29,7 @@ _READ = {
 }
 _HEADS = {
     "attack": "read",
+    "left_out": "left out",
     "right_prior": "right before (%)",
     "right_without": "right without own record (%)",
     "right_posterior": "right after (%)",
@@ -220,13 +221,13 @@ def _percent(frame: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
 def _readable(summary: pd.DataFrame) -> pd.DataFrame:
     """Return the summary with shares in per cent and heads that a newcomer reads."""
     found = _percent(summary, _SHARES)
-    reach = (
-        found["own_lower"].map("{:+.1f}".format) + " to " + found["own_upper"].map("{:+.1f}".format)
-    )
+    low, high = (found[f"own_{end}"].map("{:+.1f}".format) for end in ("lower", "upper"))
+    reach = low.astype(str) + " to " + high.astype(str)
     found["own interval"] = reach
     kept = [
-        "protection", "attack", "adversary", "group", "targets", "right_prior", "right_without",
-        "right_posterior", "own", "own interval", "learned_50", "learned_99", "own_50", "own_99",
+        "protection", "attack", "adversary", "group", "targets", "left_out", "right_prior",
+        "right_without", "right_posterior", "own", "own interval", "learned_50", "learned_99",
+        "own_50", "own_99",
     ]  # fmt: skip
     return found[kept].rename(columns=_HEADS)
 

@@ -1,5 +1,6 @@
 """An audit as a study: same bytes however it is run, refusals, damage, and a private folder."""
 
+import io
 import json
 import string
 
@@ -152,6 +153,29 @@ def test_the_report_says_the_sentences_and_escapes_names(people, tmp_path):
     errors = pd.read_parquet(tmp_path / "out" / "errors.parquet")
     again = audit_files(statements, errors, study(people, protections=[protection]).config)
     assert again["report.html"].decode() == page
+
+
+def test_the_report_says_who_is_left_out(people, done):
+    statements, _ = read_audit(done[0])
+    some = statements["protection"].eq(WHAT[0].name) & statements["target"].eq(
+        statements["target"].iloc[0]
+    )
+    statements.loc[some, "status"] = "undecided"
+    errors = pd.read_parquet(done[0] / "errors.parquet")
+    files = audit_files(statements, errors, study(people).config)
+    page = files["report.html"].decode()
+    assert "they are left out, under every protection" in page
+    assert "left out</th>" in page
+    found = pd.read_csv(io.BytesIO(files["summary.csv"]))
+    assert found[found["group"] == "everybody"]["left_out"].tolist() == [1] * 6
+
+
+def test_a_report_about_nobody_is_still_a_report(people, done):
+    statements, _ = read_audit(done[0])
+    errors = pd.read_parquet(done[0] / "errors.parquet")
+    files = audit_files(statements.assign(status="undecided"), errors, study(people).config)
+    assert pd.read_csv(io.BytesIO(files["summary.csv"])).empty
+    assert b"<html" in files["report.html"]
 
 
 KEYS = st.text(string.ascii_lowercase + "_", min_size=1, max_size=8)
