@@ -65,7 +65,7 @@ def audit_quantiles(
     ... })
     >>> found = audit_quantiles(targets, quantile=0.5)
     >>> found[["targets", "undecided", "ratio", "lower", "upper"]].values.tolist()
-    [[40, 0, 5.75, 4.25, 7.5]]
+    [[40.0, 0.0, 5.75, 4.25, 7.5]]
     """
     share = check.scalar(quantile, "quantile", lower=0.0, upper=1.0, bounds="()")
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")

@@ -76,11 +76,6 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
     >>> targets = audit_targets(rows)
     >>> targets[["right_prior", "right_without", "right_posterior"]].values.tolist()
     [[0.5, 0.0, 1.0]]
-    >>> found = audit_summary(targets)
-    >>> found.loc[[0], ["group", "targets", "own", "learned_50", "own_50"]].values.tolist()
-    [['everybody', 1, 1.0, 1.8, 2.25]]
-    >>> audit_calibration(rows)[["from", "to", "statements", "correct"]].values.tolist()
-    [[0.1, 0.3, 1.0, 0.0], [0.9, 0.98, 1.0, 1.0]]
     """
     keys = [*KEYS, "target"]
     whole = whole_frame(
@@ -145,9 +140,17 @@ def audit_summary(targets: pd.DataFrame, *, confidence: float = 0.95) -> pd.Data
     DataError
         If a column is missing, or holds what is no number.
 
-    See Also
+    Examples
     --------
-    audit_targets : has an example.
+    >>> rows = pd.DataFrame({
+    ...     "protection": "none", "attack": "likelihood", "adversary": "outsider",
+    ...     "target": ["7", "7"], "statement": ["a", "b"], "prior": [0.5, 0.5],
+    ...     "without": [0.4, 0.6], "posterior": [0.9, 0.1], "correct": [True, False],
+    ...     "status": "calculated", "place": "1", "place_size": 12, "alike": 3, "nonmodal": False,
+    ... })
+    >>> found = audit_summary(audit_targets(rows))
+    >>> found.loc[[0], ["group", "targets", "own", "learned_50", "own_50"]].values.tolist()
+    [['everybody', 1, 1.0, 1.8, 2.25]]
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     measures = [f"{kind}_{name}" for kind in ("right", "truth") for name in THREE]
@@ -189,9 +192,16 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
     DataError
         If a column is missing, or holds what is no number.
 
-    See Also
+    Examples
     --------
-    audit_targets : has an example.
+    >>> rows = pd.DataFrame({
+    ...     "protection": "none", "attack": "likelihood", "adversary": "outsider",
+    ...     "target": ["7", "7"], "statement": ["a", "b"], "prior": [0.5, 0.5],
+    ...     "without": [0.4, 0.6], "posterior": [0.9, 0.1], "correct": [True, False],
+    ...     "status": "calculated", "place": "1", "place_size": 12, "alike": 3, "nonmodal": False,
+    ... })
+    >>> audit_calibration(rows)[["from", "to", "statements", "correct"]].values.tolist()
+    [[0.1, 0.3, 1.0, 0.0], [0.9, 0.98, 1.0, 1.0]]
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     # What is kept for its truth alone would count as a miss of a belief that nobody holds.
