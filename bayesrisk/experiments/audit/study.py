@@ -314,7 +314,8 @@ def _sentence(row: Mapping[Any, Any]) -> str:
     return (
         f"{row['protection']}, {row['attack']}, {row['adversary']}: right about "
         f"{row['right_posterior']:.1%}; {row['right_without']:.1%} without their own records; "
-        f"{row['right_prior']:.1%} before"
+        f"{row['right_prior']:.1%} before; own records {100.0 * row['own']:+.1f} points "
+        f"({100.0 * row['own_lower']:+.1f} to {100.0 * row['own_upper']:+.1f})"
     )
 
 
