@@ -1,4 +1,4 @@
-"""A headless Chromium for tests of pages, spoken to over a pipe in its own protocol (no network)."""
+"""A headless Chromium for tests of pages, spoken to in its own protocol over a pipe."""
 
 import functools
 import json

@@ -288,7 +288,10 @@ def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     Returns
     -------
     (statements, summary) : (pandas.DataFrame, pandas.DataFrame)
-        Rows as in :class:`Statements`; and as in ``summary.csv``.
+        Rows as in :class:`Statements`, which takes them as they are, with ``without_error`` and
+        ``posterior_error`` (Monte Carlo standard errors, 0 where calculated), ``engine``,
+        ``place``, ``place_size``, ``alike`` (people of the place with what is known of the target)
+        and ``nonmodal``; and rows as in ``summary.csv``.
 
     Raises
     ------

@@ -29,7 +29,7 @@ _PIXELS_PER_INCH = 125
 
 
 class Figure(NamedTuple):
-    """A figure for a template: width in pixels, the PNG in base 64, and what its marks stand for."""
+    """A figure for a template: width in pixels, PNG in base 64, and what its marks stand for."""
 
     caption: str
     width: int

@@ -13,6 +13,7 @@ from bayesrisk.exceptions import ArgumentError, BayesRiskError, OutputError, Par
 from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import AuditStudy, Protection, parse_protection, read_audit
 from bayesrisk.experiments.audit.report import audit_files
+from bayesrisk.risk import Statements
 from bayesrisk.risk.audit import Adversary
 from bayesrisk.tables import Attribute, Geography, Schema, Table, Workload
 
@@ -79,6 +80,25 @@ def test_the_summary_says_what_the_files_say(done):
     first = found.iloc[0]
     assert f"right about {first['right_posterior']:.1%}" in summary.answers[0]
     assert set(pd.read_csv(folder / "summary.csv")["protection"]) == {p.name for p in WHAT[:2]}
+
+
+def test_statements_of_an_audit_have_two_ratios(done):
+    statements, _ = read_audit(done[0])
+    said = Statements(statements)
+    assert Statements.read(done[0] / "statements.parquet").frame.equals(said.frame)
+    np.testing.assert_array_equal(said.frame[statements.columns], statements)
+    prior, without, posterior = (said.frame[c] for c in ("prior", "without", "posterior"))
+    np.testing.assert_array_equal(said.learned, said.frame["ratio"])
+    np.testing.assert_allclose(said.learned * prior, posterior, rtol=1e-12)
+    known = without > 0
+    np.testing.assert_allclose(
+        (said.learned_from_own_record * without)[known], posterior[known], rtol=1e-12
+    )
+    # They differ: what an outsider learns of a place is not due to the target alone.
+    assert not np.allclose(said.learned[known], said.learned_from_own_record[known])
+    assert {"posterior_error", "without_error", "correct"} <= set(said.frame)
+    missing = Statements(statements.drop(columns="without"))
+    assert missing.learned_from_own_record.isna().all()
 
 
 def test_only_the_owner_may_read_the_folder(done):

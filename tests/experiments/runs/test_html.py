@@ -45,7 +45,7 @@ def hostile_page():
 
 def test_no_text_becomes_markup():
     page = hostile_page()
-    assert re.findall("<script.*", page) == ['<script>' + SCRIPT.splitlines()[0]]
+    assert re.findall("<script.*", page) == ["<script>" + SCRIPT.splitlines()[0]]
     assert 'onload="' not in page
     assert "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;" in page
     assert "49" not in page.split("</style>")[1].split("<script>")[0]

@@ -1,4 +1,4 @@
-"""Reports in a real browser: tables sort, filter and become CSV, points are told, nothing is wide."""
+"""Reports in a browser: tables sort, filter and become CSV, points are told, nothing is wide."""
 
 import csv
 import io
@@ -70,7 +70,9 @@ def column(browser, at, table=0):
 
 
 def press(browser, at, table=0):
-    browser.run(f"document.querySelectorAll('table')[{table}].querySelectorAll('button')[{at}].click()")
+    browser.run(
+        f"document.querySelectorAll('table')[{table}].querySelectorAll('button')[{at}].click()"
+    )
 
 
 def unfold(browser):
@@ -118,7 +120,7 @@ def saved(browser, table=0):
     found = browser.run(
         "(() => { let got; const click = HTMLAnchorElement.prototype.click;"
         "HTMLAnchorElement.prototype.click = function () { got = [this.download, this.href] };"
-        f"document.querySelectorAll('figure.table')[{table}].querySelector('.tools > button').click();"
+        f"document.querySelectorAll('.tools')[{table}].querySelector(':scope > button').click();"
         "HTMLAnchorElement.prototype.click = click; return got })()"
     )
     name, address = found
@@ -158,7 +160,9 @@ def test_csv_is_saved_as_a_file(browser, page, tmp_path):
 
 def test_points_are_told_with_their_intervals(browser, page):
     browser.open(page)
-    titles = browser.run("[...document.querySelectorAll('svg.points title')].map(t => t.textContent)")
+    titles = browser.run(
+        "[...document.querySelectorAll('svg.points title')].map(t => t.textContent)"
+    )
     assert len(titles) == 2
     assert "25 (12.5 to 37.5)" in titles[0]
     assert "</script><b>$\\bad$" in titles[1]
