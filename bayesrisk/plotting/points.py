@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axis import Axis
@@ -20,8 +21,20 @@ _NUMBER = re.compile(r"[-+.\d\u2212e]*")
 _MATHS = re.compile(r"(?<!\\)\$(.*?)(?<!\\)\$", re.S)
 
 
-class Point(NamedTuple):
-    """A mark of a figure: a box as shares of its width and height from the top left, and words."""
+@dataclass(frozen=True)
+class Point:
+    """A mark of a figure: a box, and what it stands for.
+
+    Attributes
+    ----------
+    x, y : float
+        Left and upper edge of the box, as shares of the figure's width and height, from its left
+        and upper edge.
+    width, height : float
+        Of the box, as shares of the figure's.
+    text : str
+        What the mark stands for: its line, values and interval.
+    """
 
     x: float
     y: float

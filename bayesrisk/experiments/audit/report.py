@@ -223,7 +223,7 @@ def _points(row: Mapping[Any, Any]) -> str:
     if row["places"] < 2:
         return f"{own:+.1f} points (of one place alone, so without an interval)"
     if own == low == high:
-        return f"{own:+.1f} points, in every place,"
+        return f"{own:+.1f} points (the same in every place)"
     return f"{own:+.1f} points ({CONFIDENCE:.0%} interval {low:+.1f} to {high:+.1f})"
 
 

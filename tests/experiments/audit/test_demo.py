@@ -77,7 +77,7 @@ def test_every_sentence_is_true_of_the_statements(demo):
                 ends = [float(end) for end in interval.groups()]
                 assert ends == pytest.approx([100 * (mean - half), 100 * (mean + half)], abs=0.0501)
             else:
-                assert reach == ", in every place,"
+                assert reach == " (the same in every place)"
                 assert half == 0.0
             unlike = set(rows[rows["nonmodal"]]["target"])
             assert int(number) == len(unlike) > 5
