@@ -91,6 +91,8 @@ def _join(
         for attack, read in rows.groupby("attack", sort=False):
             own = read.set_index("protection")["own"]
             there = [name for name in names if name in own.index]
+            if len(there) < 2:
+                continue
             # Its name says that it is a guide for the eye, without points of its own.
             axes.plot(
                 [errors[name] for name in there], [100.0 * own[name] for name in there],
