@@ -71,7 +71,7 @@ def figure_points(drawn: Drawn) -> list[Point]:
         if not axes.get_visible():
             continue
         box = axes.get_position()
-        low, high = box.min - 1e-9, box.max + 1e-9
+        low, high = np.array(box.min) - 1e-9, np.array(box.max) + 1e-9
         for at, text in _marks(axes):
             shares = to_share.transform(axes.transData.transform(at))
             # A bar may begin below what an axis shows.
@@ -79,7 +79,8 @@ def figure_points(drawn: Drawn) -> list[Point]:
             middle, size = shares.mean(axis=0), np.maximum(np.ptp(shares, axis=0), least)
             if (middle >= low).all() and (middle <= high).all():
                 left, top = middle[0] - size[0] / 2.0, 1.0 - middle[1] - size[1] / 2.0
-                found.append(Point(*(float(v) for v in (left, top, *size)), text))
+                width, height = float(size[0]), float(size[1])
+                found.append(Point(float(left), float(top), width, height, text))
     return found
 
 
@@ -102,7 +103,9 @@ def _marks(axes: Axes) -> Iterator[tuple[Any, str]]:
             for pair in np.asarray(points.get_offsets(), float):
                 yield pair[None], _words(axes, points, pair)
     for several in axes.containers:
-        for bar in several.patches if isinstance(several, BarContainer) else ():
+        if not isinstance(several, BarContainer):
+            continue
+        for bar in several.patches:
             low = np.array(bar.get_xy(), float)
             size = np.array([bar.get_width(), bar.get_height()], float)
             end = size * ((1.0, 0.5) if several.orientation == "horizontal" else (0.5, 1.0))
@@ -147,10 +150,10 @@ def _words(axes: Axes, what: Any, pair: Any, reach: tuple[str, str] = ("", "")) 
 
 def _said(alike: list[Axis], value: float) -> str:
     """Return what alike axes call a value: the name at a tick, or their label and the number."""
-    locator = alike[0].get_major_locator()
-    if isinstance(locator, FixedLocator):
-        names = alike[0].get_major_formatter().format_ticks(list(locator.locs))
-        for place, name in zip(locator.locs, names, strict=False):
+    if isinstance(alike[0].get_major_locator(), FixedLocator):
+        places = list(alike[0].get_majorticklocs())
+        names = alike[0].get_major_formatter().format_ticks(places)
+        for place, name in zip(places, names, strict=False):
             if place == value and not _NUMBER.fullmatch(name):
                 return _plain(name)
     label = next((text for axis in alike if (text := _plain(axis.get_label().get_text()))), "")
