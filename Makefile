@@ -13,11 +13,15 @@ export PYTHONHASHSEED := 0
 
 demo: $(VENV)/.demo
 	rm -rf $(DEMO)
-	$(BIN)/bayesrisk sweep sample:dare-county-sweep -o $(DEMO)
+	mkdir -p $(DEMO)
+	$(BIN)/bayesrisk audit sample:small-town-audit -o $(DEMO)/audit
+	$(BIN)/bayesrisk sweep sample:dare-county-sweep -o $(DEMO)/sweep
 	@echo
-	@echo "Results of the demonstration, disclosure risk over rho for Dare County:"
-	@echo "  open  $(CURDIR)/$(DEMO)/report.html   figures, tables, and how to read them"
-	@echo "  table $(CURDIR)/$(DEMO)/results.csv   every number"
+	@echo "Results of the demonstration; each report has figures, tables, and how to read them:"
+	@echo "  1. four protections of a small town, what is learned about people and how much of it"
+	@echo "     from their own records:  open $(CURDIR)/$(DEMO)/audit/report.html"
+	@echo "  2. disclosure risk over rho for a table of Dare County, 1940:"
+	@echo "     open $(CURDIR)/$(DEMO)/sweep/report.html"
 
 # The slow tests, a few hundred, are run by `make check-all`.
 test: $(VENV)/.test

@@ -64,7 +64,7 @@ def short(value: Any) -> str:
 def _line(text: str, width: int) -> str:
     """Return text on one line, without characters that have no glyph."""
     plain = "".join(c if c.isprintable() else " " for c in text)
-    return shorten(plain, width, placeholder=" ...") if " " in plain else plain[:width]
+    return shorten(plain, width, placeholder=" …") if " " in plain else plain[:width]
 
 
 def _sentences(result: Any) -> list[str]:
@@ -85,7 +85,9 @@ def _text(result: Any) -> str:
     else:
         pairs = ", ".join(f"{key}={value}" for key, value in _fields(result))
         lines = wrap(f"{name}({pairs})", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-    return "\n".join(lines if len(lines) <= _LINES else [*lines[: _LINES - 1], "  ..."])
+    if len(lines) > _LINES:
+        lines = [*lines[: _LINES - 1], f"  and {len(lines) - _LINES + 1} more lines"]
+    return "\n".join(lines)
 
 
 def _html(result: Any) -> str:

@@ -59,7 +59,7 @@ def shown(value: Any) -> str:
         text = repr(value)
     except Exception:  # lists that are too deep, whole numbers of too many digits, foreign objects
         return f"a value of type {type(value).__name__}"
-    return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}... ({len(text)} characters)"
+    return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}… ({len(text)} characters)"
 
 
 @contextmanager

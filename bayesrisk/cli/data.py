@@ -19,6 +19,7 @@ __all__ = [
     "MICRODATA",
     "SWEEPS",
     "TABLES",
+    "audit_settings_path",
     "check_folder_names_its_own",
     "data_path",
     "measurement_folder",
@@ -36,9 +37,11 @@ RECORDS = "records with tables of their own"
 #: Kinds of which no sample ships: commands make them.
 TABLES = "published tables"
 SWEEPS = "settings of a sweep"
+AUDITS = "settings of an audit"
 #: What a sample is, by what the catalogue says or the ending of its file; folders have none.
 _KINDS = {
     "records": RECORDS,
+    "audit": AUDITS,
     "": MICRODATA,
     ".zip": MEASUREMENTS,
     ".csv": "a table",
@@ -104,6 +107,14 @@ def _kind(name: str) -> str:
 
     entry = samples.catalogue()[name]
     return _KINDS[entry.get("kind", Path(str(entry["file"])).suffix)]
+
+
+def audit_settings_path(given: Path) -> Path | None:
+    """Return the path of the settings of an audit, which a sample may be; None if it is none."""
+    if str(given).startswith(_PREFIX):
+        name = str(given).removeprefix(_PREFIX)
+        return data_path(given, AUDITS) if name in _of_kind(AUDITS) else None
+    return given if given.suffix.lower() == ".toml" else None
 
 
 def record_path(given: Path) -> Path:

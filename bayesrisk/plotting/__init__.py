@@ -35,6 +35,7 @@ from bayesrisk.plotting.occupancy import (
     plot_occupancy_linkage,
     plot_occupancy_variability,
 )
+from bayesrisk.plotting.points import Point, figure_points
 from bayesrisk.plotting.postprocessing import plot_postprocessing
 from bayesrisk.plotting.reidentification import (
     plot_majority,
@@ -45,7 +46,9 @@ from bayesrisk.plotting.statements import plot_statements
 from bayesrisk.plotting.tradeoff import plot_tradeoff
 
 __all__ = [
+    "Point",
     "figure_of",
+    "figure_points",
     "plot_audit",
     "plot_autocorr",
     "plot_beliefs",

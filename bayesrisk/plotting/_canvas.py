@@ -1,4 +1,4 @@
-"""The canvas: the only module that imports matplotlib; style and the parts figures share.
+"""The canvas: with points.py all that imports matplotlib; style and the parts figures share.
 
 Colours are Okabe and Ito's, safe for colour-blind readers, and every line also has its own dash and
 marker for print.
@@ -22,6 +22,7 @@ from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
 __all__ = [
+    "GUIDE",
     "Axes",
     "Drawn",
     "Figure",
@@ -48,6 +49,8 @@ __all__ = [
 # Okabe and Ito (2008), without yellow, which vanishes on paper.
 _COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
 _DASHES: list[Any] = ["-", (0, (6, 2)), (0, (3, 1.5)), (0, (6, 2, 1, 2)), (0, (1, 1.5)), "-", "--"]
+#: How the name (gid) of a line begins that guides the eye and has no points of its own.
+GUIDE = "guide-"
 _MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 _STYLE: dict[Any, Any] = {
     "font.size": 9.0,

@@ -1,5 +1,7 @@
 """Figures of audits: what adversaries learn, and what protecting from it costs."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from bayesrisk.plotting import _canvas as canvas
@@ -14,7 +16,13 @@ _THREE = (
 )
 
 
-def plot_audit(summary: pd.DataFrame, errors: pd.Series, *, ax: Where = None) -> Panels:
+def plot_audit(
+    summary: pd.DataFrame,
+    errors: pd.Series,
+    *,
+    curves: Sequence[Sequence[str]] = (),
+    ax: Where = None,
+) -> Panels:
     """Draw what is learned from people's own records against the error of the tables.
 
     Parameters
@@ -23,6 +31,8 @@ def plot_audit(summary: pd.DataFrame, errors: pd.Series, *, ax: Where = None) ->
         Rows of one group, as :func:`~bayesrisk.risk.audit.audit_summary` gives them.
     errors : pandas.Series
         Mean absolute error of a published count, by the name of the protection.
+    curves : sequence of sequences of str, optional
+        Names of protections whose points a line joins, in order: one mechanism along a parameter.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each adversary; by default in a new figure.
 
@@ -43,9 +53,10 @@ def plot_audit(summary: pd.DataFrame, errors: pd.Series, *, ax: Where = None) ->
     order = list(dict.fromkeys(names))
     with style():
         every = panels(ax, len(who), (1.4 + 2.4 * len(who), 3.3), sharey=True)
-        for axes, adversary in zip(every, who, strict=True):
+        for number, (axes, adversary) in enumerate(zip(every, who, strict=True)):
             rows = summary[summary["adversary"] == adversary]
             axes.axhline(0.0, color="0.6", linewidth=0.8)
+            _join(axes, number, rows, errors, curves)
             for _, row in rows.iterrows():
                 name = canvas.as_text(_name(row))
                 colour, marker = canvas.colour_and_marker(order.index(name))
@@ -66,6 +77,27 @@ def plot_audit(summary: pd.DataFrame, errors: pd.Series, *, ax: Where = None) ->
                 handles.setdefault(name, handle)
         legend_outside(every, list(handles.values()), list(handles), ncols=2)
         return every
+
+
+def _join(
+    axes: canvas.Axes,
+    number: int,
+    rows: pd.DataFrame,
+    errors: pd.Series,
+    curves: Sequence[Sequence[str]],
+) -> None:
+    """Draw a line through the points of every curve, for each reading of its releases."""
+    for i, names in enumerate(curves):
+        for attack, read in rows.groupby("attack", sort=False):
+            own = read.set_index("protection")["own"]
+            there = [name for name in names if name in own.index]
+            if len(there) < 2:
+                continue
+            # Its name says that it is a guide for the eye, without points of its own.
+            axes.plot(
+                [errors[name] for name in there], [100.0 * own[name] for name in there],
+                color="0.7", linewidth=1.2, zorder=1, gid=f"{canvas.GUIDE}{number}-{i}-{attack}",
+            )  # fmt: skip
 
 
 def plot_beliefs(summary: pd.DataFrame, *, ax: Where = None) -> Panels:

@@ -8,36 +8,20 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from bayesrisk._files.bounds import Section, Several, as_config_error, schema_text
-from bayesrisk._files.limits import Bound, Count, Positive, Seed, refuse
+from bayesrisk._files.bounds import Section, as_config_error, schema_text
+from bayesrisk._files.limits import Count, Positive, Seed
 from bayesrisk._files.parse import read_toml
+from bayesrisk.cli.commands._toml import TABLE, TEXT, Names
 
 __all__ = ["AuditFile", "json_schema", "read_audit_file"]
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise refuse("a text")
-    return value
-
-
-def _table(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise refuse("a table")
-    return value
-
-
-_TEXT = Bound("a text", _text, {"type": "string", "pattern": r"\S"})
-_TABLE = Bound("a table", _table, {"type": "object"})
-_Names = Annotated[list[Annotated[str, _TEXT]], Several()]
 
 
 class ProtectionEntry(Section):
     """A protection."""
 
-    name: Annotated[str, _TEXT] | None = Field(None, description="How results call it.")
-    mechanism: Annotated[str, _TEXT] = Field(description="Name of the mechanism.")
-    parameters: Annotated[dict[str, Any], _TABLE] = Field(
+    name: Annotated[str, TEXT] | None = Field(None, description="How results call it.")
+    mechanism: Annotated[str, TEXT] = Field(description="Name of the mechanism.")
+    parameters: Annotated[dict[str, Any], TABLE] = Field(
         {}, description="Parameters of the mechanism; usual ones stand for those left out."
     )
 
@@ -45,29 +29,29 @@ class ProtectionEntry(Section):
 class AuditFile(Section):
     """What an audit is about; options on the command line override it."""
 
-    population: Annotated[str, _TEXT] | None = Field(
+    population: Annotated[str, TEXT] | None = Field(
         None, description="Folder of microdata, file of records, or sample:NAME."
     )
     protection: list[ProtectionEntry] | None = Field(None, description="Protections.")
-    attack: _Names | None = Field(None, description="Adversaries.")
-    known_: _Names | None = Field(
+    attack: Names | None = Field(None, description="Adversaries.")
+    known_: Names | None = Field(
         None, alias="known", description="What a linker knows of the target."
     )
-    stated: _Names | None = Field(None, description="What is to be learned.")
-    tables: _Names | None = Field(None, description="Workloads to publish.")
-    only: _Names | None = Field(None, description="Tables to publish; all where left out.")
-    schema_: Annotated[str, _TEXT] | None = Field(
+    stated: Names | None = Field(None, description="What is to be learned.")
+    tables: Names | None = Field(None, description="Workloads to publish.")
+    only: Names | None = Field(None, description="Tables to publish; all where left out.")
+    schema_: Annotated[str, TEXT] | None = Field(
         None, alias="schema", description="Schema of a file of records; that of the tables."
     )
     targets: Count | None = Field(None, description="People who are asked about.")
-    concentration: Annotated[str, _TEXT] | None = Field(
+    concentration: Annotated[str, TEXT] | None = Field(
         None, description="How alike people of one place are, in records; fitted if left out."
     )
     target_ratio: Positive | None = Field(
         None, description="Posterior over belief without the own record, not to be exceeded."
     )
     quantile: Positive | None = Field(None, description="Share of people for whom it shall hold.")
-    against: Annotated[str, _TEXT] | None = Field(
+    against: Annotated[str, TEXT] | None = Field(
         None, description="Adversary for whom it shall hold; the worst if left out."
     )
     steps: Seed | None = Field(None, description="Bisections of every range.")

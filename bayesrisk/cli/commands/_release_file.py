@@ -8,49 +8,32 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from bayesrisk._files.bounds import Section, Several, as_config_error, schema_text
-from bayesrisk._files.limits import Bound, refuse
+from bayesrisk._files.bounds import Section, as_config_error, schema_text
 from bayesrisk._files.parse import read_toml
+from bayesrisk.cli.commands._toml import TABLE, TEXT, Names
 
 __all__ = ["ReleaseFile", "json_schema", "read_release_file"]
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise refuse("a text")
-    return value
-
-
-def _table(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise refuse("a table")
-    return value
-
-
-_TEXT = Bound("a text", _text, {"type": "string", "pattern": r"\S"})
-_TABLE = Bound("a table", _table, {"type": "object"})
-_Names = Annotated[list[Annotated[str, _TEXT]], Several()]
 
 
 class ReleaseFile(Section):
     """What a release publishes and how it is protected; options on the command line override it."""
 
-    mechanism: Annotated[str, _TEXT] | None = Field(
+    mechanism: Annotated[str, TEXT] | None = Field(
         None, description="Name of a protection, such as swapping, or of a plug-in."
     )
-    parameters: Annotated[dict[str, Any], _TABLE] = Field(
+    parameters: Annotated[dict[str, Any], TABLE] = Field(
         {}, description="Parameters of the mechanism; it checks them itself."
     )
-    tables: _Names | None = Field(None, description="Built-in workloads to publish.")
-    levels: _Names | None = Field(
+    tables: Names | None = Field(None, description="Built-in workloads to publish.")
+    levels: Names | None = Field(
         None, description="Levels to publish; those of the workloads where left out."
     )
-    only: _Names | None = Field(None, description="Tables to publish; all where left out.")
-    geography: Annotated[str, _TEXT] | None = Field(None, description="Geography of the records.")
-    schema_: Annotated[str, _TEXT] | None = Field(
+    only: Names | None = Field(None, description="Tables to publish; all where left out.")
+    geography: Annotated[str, TEXT] | None = Field(None, description="Geography of the records.")
+    schema_: Annotated[str, TEXT] | None = Field(
         None, alias="schema", description="Schema of a file of records; that of the tables."
     )
-    dialect: Annotated[str, _TEXT] | None = Field(
+    dialect: Annotated[str, TEXT] | None = Field(
         None, description="Coding of a file of persons, where it is not that of the schema."
     )
 

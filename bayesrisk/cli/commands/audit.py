@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesrisk.cli.data import record_path, schema_of, workload_of
+from bayesrisk.cli.data import audit_settings_path, record_path, schema_of, workload_of
 from bayesrisk.cli.options import SEED, RunOptions, called, names, optional_number
 from bayesrisk.cli.output import print_json, print_shards
 from bayesrisk.exceptions import ArgumentError
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["audit"]
 
-_TOML = ".toml"
 _ATTACKS = ("outsider", "linker", "knows-all-but-one")
 #: What is published, known and stated where nothing is said: redistricting tables of persons.
 _TABLES, _ONLY = "sf1-block", ("P8", "P9", "P10", "P11")
@@ -92,8 +91,8 @@ def audit(
     population: Annotated[
         Path,
         typer.Argument(
-            help="Folder of microdata, file of records (Parquet, CSV), sample:NAME, or a TOML file "
-            "with these settings."
+            help="Folder of microdata, file of records (Parquet, CSV), a TOML file with these "
+            "settings, or sample:NAME of any of them."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")],
@@ -102,12 +101,12 @@ def audit(
 ) -> None:
     """Judge protections: what adversaries learn, and how much of it from people's own records."""
     document = {k: v for k, v in dataclasses.asdict(what).items() if v is not None}
-    if population.suffix.lower() == _TOML:
+    if (file := audit_settings_path(population)) is not None:
         from bayesrisk.cli.commands._audit_file import read_audit_file  # slow to import
 
-        settings = read_audit_file(population)
+        settings = read_audit_file(file)
         if "population" not in settings:
-            raise ArgumentError(f"{population}: population must be given")
+            raise ArgumentError(f"{file}: population must be given")
         population = Path(settings.pop("population"))
         document = settings | document
     study = _study(record_path(population), document)

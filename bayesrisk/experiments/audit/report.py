@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,9 +25,9 @@ _EVERYBODY, _UNLIKE = "everybody", "unlike their place"
 _SHARES = ("right_prior", "right_without", "right_posterior", "own", "own_lower", "own_upper")
 _READ = {
     "likelihood": "",
-    "as-true": ", who takes the tables as true",
-    "swap-aware": ", who knows how many records changed places",
-    "working-error": ", who knows how large the errors are",
+    "as-true": " and takes the tables as true",
+    "swap-aware": " and reckons with how many records changed places",
+    "working-error": " and reckons with how large the errors are",
 }
 _HEADS = {
     "attack": "read",
@@ -74,7 +76,7 @@ def audit_files(
         files |= {"choice.csv": _csv(choice), "settings.csv": _csv(settings)}
     size = errors.groupby("protection", sort=False)["mean_absolute_error"].mean()
     with TemporaryDirectory() as folder:
-        figures = _figures(summary, size, Path(folder))
+        figures = _figures(summary, size, config, Path(folder))
         for file in sorted(Path(folder).iterdir()):
             files[f"figures/{file.name}"] = file.read_bytes()
     lost = _lost(statements)
@@ -83,7 +85,10 @@ def audit_files(
         title="Audit of protections: what is learned about people, and what from their own records",
         answers=_answers(summary, size, config),
         choice=None if choice is None else _choice(choice, config),
-        figures=figures,
+        adversaries=[_introduced(one) for one in config.adversaries],
+        asked=_listed(config.stated),
+        figures=figures[:1],
+        more_figures=figures[1:],
         tables=[
             html.table(_readable(summary), "Every adversary, every group of people"),
             html.table(
@@ -115,16 +120,21 @@ def audit_files(
     return files
 
 
-def _figures(summary: pd.DataFrame, size: pd.Series, folder: Path) -> list[html.Figure]:
+def _figures(
+    summary: pd.DataFrame, size: pd.Series, config: AuditConfig, folder: Path
+) -> list[html.Figure]:
+    """Return the figure that answers, and further ones."""
     everybody = summary[summary["group"] == _EVERYBODY]
     if everybody.empty:
         return []
+    curves = _curves(config)
+    joined = "; a grey line joins one mechanism's settings, in order" if curves else ""
     drawn = [
         html.figure(
-            plotting.plot_audit(everybody, size),
+            plotting.plot_audit(everybody, size, curves=curves),
             folder / "own-against-error",
             "What is learned from people's own records (with 95 % intervals), against the mean "
-            "absolute error of a published count: low and left is best",
+            f"absolute error of a published count: low and left is best{joined}",
         ),
         html.figure(
             plotting.plot_beliefs(everybody),
@@ -143,6 +153,18 @@ def _figures(summary: pd.DataFrame, size: pd.Series, folder: Path) -> list[html.
             )
         )
     return drawn
+
+
+def _curves(config: AuditConfig) -> list[list[str]]:
+    """Return the protections that differ in one number alone, in its order."""
+    kinds: dict[tuple[str, str, str], dict[str, Fraction]] = {}
+    for one in config.protections:
+        for key, value in one["parameters"].items():
+            others = {k: v for k, v in one["parameters"].items() if k != key}
+            kind = (one["mechanism"], key, json.dumps(others, sort_keys=True, default=str))
+            with suppress(TypeError, ValueError, ZeroDivisionError):  # it is no number
+                kinds.setdefault(kind, {})[one["name"]] = Fraction(str(value))
+    return [sorted(found, key=lambda n: found[n]) for found in kinds.values() if len(found) > 1]
 
 
 def _answers(summary: pd.DataFrame, size: pd.Series, config: AuditConfig) -> list[dict[str, Any]]:
@@ -175,34 +197,58 @@ def _choice(choice: pd.DataFrame, config: AuditConfig) -> dict[str, Any]:
     }
 
 
+def _introduced(adversary: Mapping[str, Any]) -> dict[str, str]:
+    """Return who an adversary is, in words."""
+    share = float(adversary["neighbours"])
+    knows = "what was published and where the person lives"
+    if adversary["known"]:
+        knows += f", and the person's {_listed(adversary['known'])}"
+    if share == 1.0:
+        knows += ", and the whole records of everybody else in the place"
+    elif share:
+        knows += f", and the whole records of {share:.0%} of the others in the place"
+    return {"name": str(adversary["name"]), "knows": knows}
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return "a, b and c"."""
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
 def _who(row: Mapping[Any, Any], known: Mapping[str, Any]) -> str:
-    what = " and ".join(known[row["adversary"]])
-    knows = f" who knows {what}" if what else ""
-    name = str(row["adversary"])
-    article = "an" if name[:1] in "aeiou" else "a"
+    name, what = str(row["adversary"]), known[row["adversary"]]
+    read = _READ.get(str(row["attack"]), "")
     if name == "knows-all-but-one":
-        article, name = "one", "who knows everybody else's record"
-        knows = f" and the target's {what}" if what else ""
-    return f"{article} {name}{knows}{_READ.get(str(row['attack']), '')}"
+        whole = "One who knows everybody else's record"
+        return f"{whole}{f', and the {_listed(what)} of the person,' if what else ''}{read}"
+    article = "An" if name[:1].lower() in "aeiou" else "A"
+    knows = f" who knows {_listed(what)}" if what else ""
+    return f"{article} {name}{knows}{read if knows else read.replace(' and', ' who', 1)}"
 
 
 def _right(row: Mapping[Any, Any], config: AuditConfig) -> str:
-    own = 100.0 * row["own"]
-    low, high = 100.0 * row["own_lower"], 100.0 * row["own_upper"]
-    asked = " and ".join(config.stated)
     return (
-        f" is right about {asked} for {row['right_posterior']:.1%} of people, "
-        f"{row['right_without']:.1%} without their own records, {row['right_prior']:.1%} before "
-        f"any release: {own:+.1f} points are due to people's own records "
-        f"({low:+.1f} to {high:+.1f})"
+        f" is right about {_listed(config.stated)} for {row['right_posterior']:.1%} of people, "
+        f"{row['right_without']:.1%} without their own records "
+        f"({row['right_prior']:.1%} before any release): {_points(row)} due to their own records"
     )
 
 
 def _unlike(row: Mapping[Any, Any]) -> str:
     return (
-        f"; for people unlike their place {row['right_posterior']:.1%} against "
-        f"{row['right_without']:.1%}"
+        f"; for the {row['targets']} unlike their place {row['right_posterior']:.1%} against "
+        f"{row['right_without']:.1%}, {_points(row)}"
     )
+
+
+def _points(row: Mapping[Any, Any]) -> str:
+    """Return a difference in points and its interval."""
+    own, low, high = (100.0 * row[name] for name in ("own", "own_lower", "own_upper"))
+    if row["places"] < 2:
+        return f"{own:+.1f} points (of one place alone, so without an interval)"
+    if own == low == high:
+        return f"{own:+.1f} points (the same in every place)"
+    return f"{own:+.1f} points ({CONFIDENCE:.0%} interval {low:+.1f} to {high:+.1f})"
 
 
 def _lost(statements: pd.DataFrame) -> int:

@@ -366,7 +366,10 @@ def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     Returns
     -------
     (statements, summary) : (pandas.DataFrame, pandas.DataFrame)
-        Rows as in :class:`Statements`, of all settings that were tried; and as in ``summary.csv``.
+        Rows as in :class:`Statements`, which takes them as they are, of all settings that were
+        tried, with ``without_error`` and ``posterior_error`` (Monte Carlo standard errors, 0 where
+        calculated), ``engine``, ``place``, ``place_size``, ``alike`` (people of the place with what
+        is known of the target) and ``nonmodal``; and rows as in ``summary.csv``.
 
     Raises
     ------
@@ -402,5 +405,6 @@ def _sentence(row: Mapping[Any, Any]) -> str:
     return (
         f"{row['protection']}, {row['attack']}, {row['adversary']}: right about "
         f"{row['right_posterior']:.1%}; {row['right_without']:.1%} without their own records; "
-        f"{row['right_prior']:.1%} before"
+        f"{row['right_prior']:.1%} before; own records {100.0 * row['own']:+.1f} points "
+        f"({100.0 * row['own_lower']:+.1f} to {100.0 * row['own_upper']:+.1f})"
     )

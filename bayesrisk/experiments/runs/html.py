@@ -1,12 +1,16 @@
 """Reports as self-contained pages: templates filled in, every text escaped, figures embedded.
 
-The templates are in ``bayesrisk/experiments/templates``.  A page holds no date and no path.
+The templates are in ``bayesrisk/experiments/templates``.  A page holds no date and no path.  It is
+whole without its script, which lets tables be sorted and filtered and marks be pointed at.
 """
 
 import base64
 import functools
+import hashlib
 import platform
+from collections.abc import Sequence
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,11 +29,12 @@ _PIXELS_PER_INCH = 125
 
 
 class Figure(NamedTuple):
-    """A figure for a template: width in pixels, and the PNG in base 64."""
+    """A figure for a template: width in pixels, PNG in base 64, and what its marks stand for."""
 
     caption: str
     width: int
     data: str
+    points: Sequence[plotting.Point] = ()
 
 
 class Table(NamedTuple):
@@ -51,8 +56,9 @@ def render(template: str, **values: Any) -> str:
 @functools.cache
 def _environment() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined  # only reports need it
+    from markupsafe import Markup
 
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("bayesrisk.experiments", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -61,6 +67,12 @@ def _environment() -> "Environment":
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    for name, file in (("style", "style.css"), ("script", "report.js")):
+        text = files("bayesrisk.experiments").joinpath("templates", file).read_text("utf-8")
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+        # The package's own, and so no text to be escaped: a policy lets in exactly these bytes.
+        environment.globals |= {name: Markup(text), f"{name}_digest": f"sha256-{digest}"}  # noqa: S704
+    return environment
 
 
 def _printable(value: Any) -> Any:
@@ -87,7 +99,8 @@ def figure(drawn: Any, stem: Path, caption: str) -> Figure:
     """Write a figure beside the page and return it for the page."""
     png = plotting.save_figure(drawn, stem)[0]
     width = round(float(plotting.figure_of(drawn).get_figwidth()) * _PIXELS_PER_INCH)
-    return Figure(caption, width, base64.b64encode(png.read_bytes()).decode("ascii"))
+    data = base64.b64encode(png.read_bytes()).decode("ascii")
+    return Figure(caption, width, data, plotting.figure_points(drawn))
 
 
 def table(frame: pd.DataFrame, caption: str) -> Table:

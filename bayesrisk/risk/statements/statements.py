@@ -11,6 +11,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,7 +26,7 @@ from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.statements._occupancy import statements_of_occupancy
 from bayesrisk.risk.statements._reconstruction import statements_of_reconstruction
 from bayesrisk.risk.statements.claims import statements_of_claims
-from bayesrisk.risk.statements.columns import checked
+from bayesrisk.risk.statements.columns import checked, ratio_of
 from bayesrisk.risk.statements.summary import comparable_statements, summarised
 
 if TYPE_CHECKING:
@@ -67,8 +68,12 @@ class Statements:
           left out;
         - ``status``: what the posterior is: ``proved``, ``estimated`` (a rate of confirmation),
           ``unverified`` (there is none), ``believed`` (of who takes records at their word),
-          ``unstated`` (the prior, because nothing was stated);
+          ``unstated`` (the prior, because nothing was stated); of an audit ``calculated``,
+          ``sampled`` (by chains) or ``undecided`` (chains do not agree: there is none);
         - further columns are the attack's own.
+
+        Two ratios say how much was learned: :attr:`learned` over the prior, and
+        :attr:`learned_from_own_record` over what is believed without the target's record.
 
     Raises
     ------
@@ -241,6 +246,26 @@ class Statements:
     def comparable(self) -> dict[str, bool]:
         """For each attack whether all of its protections state the same of the same targets."""
         return comparable_statements(self.frame)
+
+    @property
+    def learned(self) -> pd.Series:
+        """Posterior over prior of every statement: all that was learned, as column ``ratio``.
+
+        Infinite for a prior of 0; missing for 0 over 0 and where there is no posterior.
+        """
+        return self._over("prior").rename("learned")
+
+    @property
+    def learned_from_own_record(self) -> pd.Series:
+        """Posterior over ``without`` of every statement: what the target's own record adds.
+
+        Infinite for a ``without`` of 0; missing for 0 over 0 and where one of them is missing.
+        """
+        return self._over("without").rename("learned_from_own_record")
+
+    def _over(self, baseline: str) -> pd.Series:
+        posterior, below = (self.frame[c].to_numpy(np.float64) for c in ("posterior", baseline))
+        return pd.Series(ratio_of(posterior, below), index=self.frame.index)
 
     def summary(self, *, thresholds: Sequence[float] = (2.0, 10.0)) -> pd.DataFrame:
         r"""Return what each attack learns from each protection.

@@ -15,6 +15,7 @@ from bayesrisk.exceptions import ArgumentError, BayesRiskError, OutputError, Par
 from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import AuditStudy, Protection, parse_protection, read_audit
 from bayesrisk.experiments.audit.report import audit_files
+from bayesrisk.risk import Statements
 from bayesrisk.risk.audit import Adversary
 
 WHO = [Adversary.named("outsider"), Adversary.named("linker", known=["sex"])]
@@ -60,6 +61,25 @@ def test_the_summary_says_what_the_files_say(done):
     first = found.iloc[0]
     assert f"right about {first['right_posterior']:.1%}" in summary.answers[0]
     assert set(pd.read_csv(folder / "summary.csv")["protection"]) == {p.name for p in WHAT[:2]}
+
+
+def test_statements_of_an_audit_have_two_ratios(done):
+    statements, _ = read_audit(done[0])
+    said = Statements(statements)
+    assert Statements.read(done[0] / "statements.parquet").frame.equals(said.frame)
+    np.testing.assert_array_equal(said.frame[statements.columns], statements)
+    prior, without, posterior = (said.frame[c] for c in ("prior", "without", "posterior"))
+    np.testing.assert_array_equal(said.learned, said.frame["ratio"])
+    np.testing.assert_allclose(said.learned * prior, posterior, rtol=1e-12)
+    known = without > 0
+    np.testing.assert_allclose(
+        (said.learned_from_own_record * without)[known], posterior[known], rtol=1e-12
+    )
+    # They differ: what an outsider learns of a place is not due to the target alone.
+    assert not np.allclose(said.learned[known], said.learned_from_own_record[known])
+    assert {"posterior_error", "without_error", "correct"} <= set(said.frame)
+    missing = Statements(statements.drop(columns="without"))
+    assert missing.learned_from_own_record.isna().all()
 
 
 def test_only_the_owner_may_read_the_folder(done):
@@ -145,7 +165,7 @@ def test_the_report_says_the_sentences_and_escapes_names(people, tmp_path):
     protection = Protection(name, "identity")
     run(study(people, protections=[protection]), tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "<script" not in page
+    assert page.count("<script") == 1  # the report's own
     assert "&lt;script&gt;" in page
     assert "is right about race" in page
     statements, _ = read_audit(tmp_path / "out")

@@ -1,8 +1,11 @@
 """Pages: every text escaped, no control characters, nothing loaded, templates in the package."""
 
+import base64
+import hashlib
 import re
 import subprocess
 import sys
+from html.parser import HTMLParser
 from importlib.resources import files
 
 import matplotlib
@@ -10,42 +13,31 @@ import numpy as np
 import pandas as pd
 import pytest
 from jinja2 import Template, UndefinedError, meta
+from report_pages import HOSTILE, OCCUPANCY
 
+from bayesrisk import plotting
 from bayesrisk.experiments.runs import html
 
 TEMPLATES = files("bayesrisk.experiments") / "templates"
-REPORTS = ("sweep.html", "reidentification.html", "occupancy.html")
-HOSTILE = "<script>alert('1')</script>\x00\x1b[31m\" onload=\"x\u202e&{{ 7 * 7 }}"
-OCCUPANCY = {
-    "title": HOSTILE,
-    "confidence": HOSTILE,
-    "rows": [
-        {
-            "protection": "none",
-            "blocks": 10,
-            "violating": 3,
-            "putative": 2,
-            "confirmed": 2,
-            "infeasible": 1,
-            **{
-                f"{n}{end}": 0.5
-                for n in ("precision", "recall")
-                for end in ("", "_lower", "_upper")
-            },
-            "precision_baseline": 0.3,
-            "recall_baseline": 0.2,
-        }
-    ],
-    "words": {"none": HOSTILE},
-    "source": HOSTILE,
-    "settings_title": HOSTILE,
-    "settings": HOSTILE,
-}
+SCRIPT = (TEMPLATES / "report.js").read_text(encoding="utf-8")
+REPORTS = ("audit.html", "sweep.html", "reidentification.html", "occupancy.html")
+
+
+class Attributes(HTMLParser):
+    """Names of the attributes of a page, in lower case."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = set()
+
+    def handle_starttag(self, tag, attrs):
+        self.found |= {name for name, _ in attrs}
 
 
 def hostile_page():
     frame = pd.DataFrame({HOSTILE: [HOSTILE, "b"], "x": [1.0, np.nan]})
-    drawn = html.Figure(HOSTILE, 900, "AAAA")
+    point = plotting.Point(0.1, 0.2, 0.3, 0.4, HOSTILE)
+    drawn = html.Figure(HOSTILE, 900, "AAAA", [point])
     return html.render(
         "occupancy.html", **OCCUPANCY, figures=[drawn], tables=[html.table(frame, HOSTILE)]
     )
@@ -53,12 +45,12 @@ def hostile_page():
 
 def test_no_text_becomes_markup():
     page = hostile_page()
-    assert "<script" not in page
+    assert re.findall("<script.*", page) == ["<script>" + SCRIPT.splitlines()[0]]
     assert 'onload="' not in page
     assert "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;" in page
-    assert "49" not in page.split("</style>")[1]
+    assert "49" not in page.split("</style>")[1].split("<script>")[0]
     # Each place that takes a text took this one: title twice, caption and its alternative, ...
-    assert page.count("&lt;script&gt;") >= 12
+    assert page.count("&lt;script&gt;") >= 13
 
 
 def test_control_characters_are_replaced():
@@ -83,8 +75,21 @@ def test_every_report_stands_on_the_base(name):
 def test_the_page_loads_nothing_and_prints_whole():
     page = hostile_page()
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1)
-    assert policy.startswith("default-src 'none'; img-src data:;")
-    assert "script" not in policy
+    style, script = (re.search(f"<{tag}>(.*?)</{tag}>", page, re.S) for tag in ("style", "script"))
+    digests = [
+        base64.b64encode(hashlib.sha256(found.group(1).encode()).digest()).decode()
+        for found in (style, script)
+    ]
+    assert policy == (
+        f"default-src 'none'; img-src data:; style-src 'sha256-{digests[0]}'; "
+        f"script-src 'sha256-{digests[1]}'; base-uri 'none'; form-action 'none'"
+    )
+    names = Attributes()
+    names.feed(page)
+    assert "viewbox" in names.found
+    assert not any(name == "style" or name.startswith("on") for name in names.found)
+    assert not re.search(r"https?:|fetch|XMLHttp|import\(|innerHTML|insertAdjacent|eval", SCRIPT)
+    assert SCRIPT.count("\n") < 150
     assert not re.search(r'(src|href)="(?!data:)', page)
     assert 'name="viewport"' in page
     print_style = page[page.index("@media print") : page.index("</style>")]
@@ -102,9 +107,9 @@ def test_a_name_that_nobody_gave_is_an_error():
 
 def test_templates_are_part_of_the_package():
     names = {file.name for file in TEMPLATES.iterdir()}
-    assert {"base.html", "pieces.html", "style.css", *REPORTS} <= names
+    assert {"base.html", "pieces.html", "style.css", "report.js", *REPORTS} <= names
     environment = html._environment()
-    for name in names:
+    for name in sorted(n for n in names if n.endswith(".html")):
         source = environment.loader.get_source(environment, name)[0]
         parsed = environment.parse(source)
         assert set(meta.find_referenced_templates(parsed)) <= names
