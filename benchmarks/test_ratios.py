@@ -1,4 +1,4 @@
-"""Ratios of compiled kernels to their slow twins, with margins: `make ratios`, part of `make check`.
+"""Ratios of compiled kernels to their slow twins, with margins: `make ratios`, in `make check`.
 
 Never seconds: both are timed in turn, in one run.  What is looked for is a kernel that runs as
 interpreted code, which is tens of times slower, not one that has become a little slower.
@@ -36,14 +36,14 @@ from bayesrisk.risk import first_look
 
 #: Time of ours over that of the twin, per unit of work, on two processors of 2026.
 EXPECTED = {
-    "draws": 1.5,  # of the discrete Gaussian, beside NumPy's normal ones
+    "draws": 2.0,  # of the discrete Gaussian, beside NumPy's normal ones
     "average": 0.02,  # over releases, beside NumPy
     "two_levels": 4e-7,  # a posterior, beside ten thousand draws in NumPy
     "gibbs": 0.001,  # beside NumPy
-    "tree": 0.07,  # of 500 blocks, beside NumPy
+    "tree": 0.08,  # of 500 blocks, beside NumPy
     "points": 0.15,  # weighed, beside plain Python
-    "proposals": 0.01,  # of a chain over people, beside NumPy
-    "matching": 0.1,  # beside pandas
+    "proposals": 0.015,  # of a chain over people, beside NumPy
+    "matching": 0.06,  # beside pandas
     "uniques": 0.15,  # beside pandas
 }
 #: A ratio may be so many times the expected one: machines and their load differ.
@@ -126,11 +126,11 @@ def points() -> tuple[Any, ...]:
 
 def proposals() -> tuple[Any, ...]:
     release, about = about_block("people")
-    run = {"draws": 500, "chains": 2, "rng": 1}
+    run = {"draws": 200, "chains": 2, "rng": 1}
     return (
         lambda: microdata_posterior(release, ASKED, **about, **run),
         lambda: test_record_law.plain_chain(release, PEOPLE, 2_000, np.random.default_rng(1)),
-        2 * 2 * 500 * 1_000,  # after as many that are discarded; a thousand proposals for a draw
+        2 * 2 * 200 * 1_000,  # after as many that are discarded; a thousand proposals for a draw
         2_000,
     )
 

@@ -85,7 +85,7 @@ def test_points(compare):
 
 
 def plain_chain(release, people, proposals, rng):
-    """Redraw one person after another, with NumPy alone; return draws of the first kind's number."""
+    """Redraw one person after another, with NumPy; return draws of the first kind's number."""
     count = {key[1]: m.toarray()[0] for key, m in release.tables.counts.items()}
     kinds = rng.integers(8, size=people)
     x = np.bincount(kinds, minlength=8)
