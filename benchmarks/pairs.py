@@ -48,8 +48,3 @@ def seconds(function: Callable[[], Any]) -> float:
     start = time.perf_counter()
     function()
     return time.perf_counter() - start
-
-
-def shown(ratio: float) -> str:
-    """Return a ratio, ours over theirs, in words."""
-    return f"{1 / ratio:.3g} times faster" if ratio <= 0.2 else f"{ratio:.3g} of the time"
