@@ -3,13 +3,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PEERS := .venv-peers
 DEMO := build/demo
 # Tests run on every core; benchmarks, which need the machine for themselves, do not.
 PYTEST := $(BIN)/python -m pytest -n auto -p no:benchmark
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONHASHSEED := 0
 
-.PHONY: demo test check check-all lint fuzz bench docs notebooks bounds format clean
+.PHONY: demo test check check-all lint fuzz bench bench-peers ratios docs notebooks bounds format clean
 
 demo: $(VENV)/.demo
 	rm -rf $(DEMO)
@@ -36,6 +37,7 @@ lint: $(VENV)/.dev
 # executes the notebooks, and fails where one does: once is enough.
 check: lint
 	$(PYTEST) -m "not slow" --fuzz-files 20000
+	$(MAKE) ratios
 	$(MAKE) docs
 
 # Once a week, and before a release: also the slow tests, kernels with bounds checks, and each
@@ -43,8 +45,9 @@ check: lint
 check-all: lint
 	$(PYTEST) --fuzz-files 20000 --fuzz-calls 3000 --deselect tests/test_notebooks.py::test_notebooks_run
 	$(MAKE) bounds
+	$(MAKE) ratios
 	$(MAKE) docs
-	$(BIN)/python -m pytest -n auto benchmarks -q --benchmark-disable
+	$(BIN)/python -m pytest -n auto benchmarks -q --benchmark-disable --ignore benchmarks/test_ratios.py
 
 # Damaged files, hostile arguments, flipped bits of what a command stored, and kills at every change
 # of a file: many more of them than in the tests.
@@ -60,6 +63,14 @@ bounds: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m pytest benchmarks -q -s --benchmark-columns=min,median,rounds
 
+# Ratios to slow twins with wide margins: a kernel that runs as interpreted code is found.
+ratios: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -p no:benchmark benchmarks/test_ratios.py
+
+# Beside other tools, whose versions do not fit into .venv; writes the tables that the docs show.
+bench-peers: $(PEERS)/.peers
+	PYTHONPATH=benchmarks:tests $(PEERS)/bin/python -m peers --to docs/reference
+
 # Notebooks are executed by the build, and an error in one is an error of the build.
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
@@ -72,7 +83,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/tutorials/*.ipynb .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS) build dist docs/_build docs/tutorials/*.ipynb .pytest_cache .mypy_cache .ruff_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -91,3 +102,8 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@ $(VENV)/.test $(VENV)/.demo
+
+$(PEERS)/.peers: pyproject.toml benchmarks/peers/requirements.txt | $(BIN)/python
+	$(BIN)/python -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --editable '.[test]' -r benchmarks/peers/requirements.txt
+	@touch $@

@@ -1,17 +1,11 @@
 """Benchmarks state a ratio to a slow twin or a peer measured in the same run."""
 
 import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-
-def _seconds(function: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
+from pairs import in_turn
 
 
 @pytest.fixture
@@ -35,11 +29,10 @@ def compare(benchmark: Any, request: pytest.FixtureRequest) -> Callable[..., Non
         if benchmark.disabled:
             twin()
             return
-        pairs = [(_seconds(ours), _seconds(twin)) for _ in range(rounds + 1)][1:]
-        ratios = [(a / ours_units) / (b / twin_units) for a, b in pairs]
-        ratio = statistics.median(ratios)
+        pairs = in_turn(ours, twin, rounds=rounds, ours_units=ours_units, theirs_units=twin_units)
+        ratio = pairs.ratio
         benchmark.extra_info["ratio"] = ratio
-        nanoseconds = statistics.median(a for a, _ in pairs) / ours_units * 1e9
+        nanoseconds = statistics.median(pairs.ours) * 1e9
         shown = f"{ratio:.3g} of the twin" if ratio > 0.2 else f"{1 / ratio:.3g} times faster"
         name = request.node.name.removeprefix("test_")
         print(f"\n  {name}: {shown} (aim: {aim}); {nanoseconds:.4g} ns a unit")

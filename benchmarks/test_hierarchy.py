@@ -23,20 +23,20 @@ GROUP = RNG.integers(-4, 12, RELEASES)
 SIBLINGS = RNG.integers(-25, 30, RELEASES)
 
 
-def numpy_gibbs(y, n, siblings, draws, rng):
-    """Draw x and N in turn, one at a time."""
+def numpy_gibbs(y, n, siblings, draws, rng, keep=False):
+    """Draw x and N in turn, one at a time; return the mean of x, or with ``keep`` the draws."""
     rho, rho_group, m = GRANVILLE["rho_block"], GRANVILLE["rho_group"], 27
     grid = np.arange(60)
-    x, total = 0, 0
-    for _ in range(draws):
+    x, kept = 0, np.empty(draws, dtype=np.int8)
+    for step in range(draws):
         weight = np.exp(-rho_group * (n - grid) ** 2 - rho / m * (siblings - grid + x) ** 2)
         weight[:x] = 0.0
         cumulative = np.cumsum(weight)
         N = int(np.searchsorted(cumulative, rng.random() * cumulative[-1]))
         odds = np.exp(rho * (2 * y - 1) + rho / m * (2 * (N - siblings) - 1)) * (N >= 1)
         x = int(rng.random() * (1.0 + odds) < odds)
-        total += x
-    return total / draws
+        kept[step] = x
+    return kept if keep else kept.mean()
 
 
 @pytest.fixture(scope="module", autouse=True)

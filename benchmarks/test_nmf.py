@@ -26,8 +26,11 @@ def values():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Return a folder of one state, one part, nothing but the detailed query."""
-    root = tmp_path_factory.mktemp("nmf")
+    return measurements(tmp_path_factory.mktemp("nmf"))
+
+
+def measurements(root):
+    """Make a folder of one state, one part, nothing but the detailed query."""
     place = root / "Block.parquet" / "DPQuery" / "State=057"
     place.mkdir(parents=True)
     numbers = [f"57001020{i:07d}" for i in range(UNITS)]

@@ -85,7 +85,7 @@ def test_points(compare):
 
 
 def plain_chain(release, people, proposals, rng):
-    """Redraw one person after another, with NumPy alone; return the share of the first kind."""
+    """Redraw one person after another, with NumPy; return draws of the first kind's number."""
     count = {key[1]: m.toarray()[0] for key, m in release.tables.counts.items()}
     kinds = rng.integers(8, size=people)
     x = np.bincount(kinds, minlength=8)
@@ -95,8 +95,8 @@ def plain_chain(release, people, proposals, rng):
         value = ((count["both"] - x) ** 2).sum() + ((count["sex"] - table.sum(axis=1)) ** 2).sum()
         return -(value + ((count["age"] - table.sum(axis=0)) ** 2).sum()) / 4
 
-    here, hits = log_likelihood(x), 0
-    for _ in range(proposals):
+    here, draws = log_likelihood(x), np.empty(proposals, dtype=int)
+    for step in range(proposals):
         person, kind = rng.integers(people), rng.integers(8)
         other = x.copy()
         other[kinds[person]] -= 1
@@ -104,8 +104,8 @@ def plain_chain(release, people, proposals, rng):
         there = log_likelihood(other)
         if math.log(rng.random()) < there - here:
             kinds[person], x, here = kind, other, there
-        hits += x[0] > 0
-    return hits / proposals
+        draws[step] = x[0]
+    return draws
 
 
 def test_proposals(compare):

@@ -350,8 +350,8 @@ def _log_weights(law: Likelihood | None, differences: IntArray) -> FloatArray:
         return np.zeros(differences.size)
     if isinstance(law, NoiseSpec):
         return np.asarray(law.to_law().logpmf(-differences), dtype=float)
-    if law.exact:  # the number of people of a place, which no step changes
-        return np.where(differences == 0, 0.0, -np.inf)
+    if law.exact:  # the number of people of a place: no step changes it, but halves of steps do
+        return np.zeros(differences.size)
     raise ArgumentError(f"release must have noisy counts for this chain, got {law.kind}")
 
 

@@ -176,7 +176,7 @@ def moving(seen: Iterable[FloatArray]) -> list[FloatArray]:
     for values in seen:
         size = 1.0 + float(np.abs(values).max())
         even = np.rint(values / (_EQUAL * size))
-        if np.ptp(even) > 0.0:
+        if np.ptp(even) != 0.0:  # what is no number is kept: its chains are not found to agree
             found.append(even)
     return found
 

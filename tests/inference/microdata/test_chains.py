@@ -2,15 +2,18 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from random_places import one_block, place, questions
 from scipy.stats import binom, binomtest
 
+from bayesrisk import MechanismSpec, PublishedTables, Release, Schema, Workload
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.inference import RecordQuestion, microdata_posterior
+from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.inference.microdata._records import moving
 from bayesrisk.inference.microdata.posterior import answer_interval
 from bayesrisk.inference.sampling.arviz_io import chain_numbers
 from bayesrisk.release import NoiseSpec, RoundingSpec, TrueCounts
+from bayesrisk.tables import Attribute, Geography, Table
 
 
 def both(seed, kind, engine, n_places):
@@ -104,6 +107,44 @@ def test_a_chain_over_people_is_not_asked_to_cross_what_rounding_forbids():
         assert abs(found["posterior"][0] - exact) < 4.5 * found["error"][0]
     else:
         assert np.isnan(found["posterior"][0])
+
+
+def test_a_number_of_people_that_is_published_exactly_misleads_no_chain():
+    """Two people who change attributes are taken out of it one after the other meanwhile."""
+    sizes = {"sex": 2, "age": 2}
+    attributes = tuple(Attribute(name, size) for name, size in sizes.items())
+    schema = Schema("people", attributes, Geography("towns", ("block",), (1,)))
+    eye = np.eye(2, dtype=np.int64)
+    both_ways = {"sex": np.repeat(eye, 2, axis=0), "age": np.tile(eye, (2, 1))}
+    laws = {"total": TrueCounts(), "cells": NoiseSpec("discrete-gaussian", 2)}
+    tables = {
+        ("block", "total"): Table("total", ("all",), {}),
+        ("block", "cells"): Table("cells", ("00", "01", "10", "11"), both_ways),
+    }
+    counts = {("block", "total"): [[6]], ("block", "cells"): [[-1, 4, 4, -1]]}
+    published = PublishedTables(
+        Workload(schema, tables),
+        {"block": np.array(["1"])},
+        {key: sp.csr_array(np.array(value)) for key, value in counts.items()},
+    )
+    spec = MechanismSpec("some", {}, {("block", name): law for name, law in laws.items()})
+    common = {"level": "block", "place": "1", "prior": RecordPrior.uniform_data_sets(schema)}
+    asked = [RecordQuestion({"sex": [0], "age": [0]}, at_least=m) for m in (1, 2)]
+    asked.append(RecordQuestion({"sex": [0], "age": [1]}))
+    release = Release(spec, published)
+    exact = microdata_posterior(release, asked, **common, engine="exact").answers
+    for seed in range(3):
+        found = microdata_posterior(release, asked, **common, engine="people", rng=seed).answers
+        assert found["status"].eq("sampled").all()
+        z = (found["posterior"] - exact["posterior"]) / found["error"]
+        assert z.abs().max() < 4.5
+
+
+def test_a_density_that_is_no_number_is_not_left_out():
+    density = np.full((2, 500), np.nan)
+    (kept,) = moving([density])
+    assert not chain_numbers(kept).r_hat <= 1.01
+    assert moving([np.ones((2, 500))]) == []
 
 
 def test_the_same_seed_gives_the_same_draws():
