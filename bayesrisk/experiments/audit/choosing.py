@@ -176,8 +176,8 @@ def judged(statements: pd.DataFrame, goal: ProtectionGoal) -> dict[str, Any]:
     # All adversaries at once, so that what holds for each holds for the worst of them.
     number = targets.groupby(["attack", "adversary"]).ngroups
     found = audit_quantiles(targets, quantile=goal.quantile, confidence=1.0 - 0.05 / number)
-    worst = found.loc[found["ratio"].fillna(np.inf).idxmax()]
-    line = worst[["attack", "adversary", "targets", "undecided", "ratio"]].to_dict()
+    worst = found.iloc[int(found["ratio"].fillna(np.inf).argmax())]
+    line = {n: worst[n] for n in ("attack", "adversary", "targets", "undecided", "ratio")}
     line |= {"lower": found["lower"].max(), "upper": found["upper"].max()}
     # Without any posterior there is no ratio, and nothing that would be met.
     return line | {"met": bool(line["ratio"] <= goal.target_ratio)}

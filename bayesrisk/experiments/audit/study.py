@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, astuple, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -174,9 +174,9 @@ class AuditStudy(Study[AuditSummary]):
         if self.targets is not None:
             check.integer(self.targets, "targets", lower=1)
         size = check.integer(self.targets_per_shard, "targets_per_shard", lower=1)
-        state = self._state
-        if self.goal is not None and self.goal.against is not None:
-            check.choice(self.goal.against, "against", tuple(a.name for a in self.adversaries))
+        state, goal = self._state, self.goal
+        if goal is not None and goal.against is not None:
+            check.choice(goal.against, "against", tuple(a.name for a in self.adversaries))
         for one, search in zip(protections, self._searches, strict=True):
             for made in [one] if search is None else map(search.setting, search.first()):
                 made.make(state.usual)
@@ -196,7 +196,10 @@ class AuditStudy(Study[AuditSummary]):
             self.concentration,
             check.integer(self.seed, "seed", lower=0),
             size,
-            *([None] * 4 if self.goal is None else astuple(self.goal)),
+            None if goal is None else goal.target_ratio,
+            None if goal is None else goal.quantile,
+            None if goal is None else goal.against,
+            None if goal is None else goal.steps,
             sum(map(len, self._slots)) * len(state.parts(size)),
         )
 
@@ -307,8 +310,8 @@ class AuditStudy(Study[AuditSummary]):
             if k not in known:
                 before = self._setting(number, k, folder)
                 known[k] = before and (before[0], self._met(number, k, folder, self.goal))
-        earlier = (known[k] for k in range(step))
-        value = search.following(dict(one for one in earlier if one is not None))
+        earlier = (one for one in map(known.__getitem__, range(step)) if one is not None)
+        value = search.following({at: met for at, met in earlier if at is not None})
         return None if value is None else (value, search.setting(value))
 
     def _met(self, number: int, step: int, folder: PartFolder, goal: ProtectionGoal) -> bool:
@@ -398,7 +401,8 @@ def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _frame(folder: PartFolder, shards: range, kind: str) -> pd.DataFrame:
     """Return the rows of parts."""
-    return pd.concat([folder.read_part(i, kind).to_pandas() for i in shards], ignore_index=True)
+    frames: list[pd.DataFrame] = [folder.read_part(i, kind).to_pandas() for i in shards]
+    return pd.concat(frames, ignore_index=True)
 
 
 def _sentence(row: Mapping[Any, Any]) -> str:

@@ -122,5 +122,5 @@ def _worth(ratio: FloatArray, places: IntArray, value: float, alpha: float) -> f
         off = np.bincount(places, below - mean)
         variance = float((off**2).sum()) * number / (number - 1) / n**2
         design = max(variance / (mean * (1.0 - mean) / n), 1.0)
-    reach = student.ppf(1.0 - alpha / 2.0, [n - 1, number - 1])
-    return n / design * float(reach[0] / reach[1]) ** 2
+    people, units = (float(student.ppf(1.0 - alpha / 2.0, k - 1)) for k in (n, number))
+    return n / design * (people / units) ** 2
