@@ -8,6 +8,7 @@ from bayesrisk.risk.audit import (
     AuditedPopulation,
     AuditQuestion,
     audit_calibration,
+    audit_certain,
     audit_summary,
     audit_targets,
 )
@@ -116,6 +117,7 @@ __all__ = [
     "TwoLevels",
     "attainable_epsilon",
     "audit_calibration",
+    "audit_certain",
     "audit_summary",
     "audit_targets",
     "before_postprocessing",

@@ -50,6 +50,9 @@ class AuditFile(Section):
     )
     protection: list[ProtectionEntry] | None = Field(None, description="Protections.")
     attack: _Names | None = Field(None, description="Adversaries.")
+    method: _Names | None = Field(
+        None, description="How they conclude: posterior, reconstruction, majority, claims."
+    )
     known_: _Names | None = Field(
         None, alias="known", description="What a linker knows of the target."
     )

@@ -14,18 +14,24 @@ import pandas as pd
 from bayesrisk import plotting
 from bayesrisk.experiments.audit.config import AuditConfig
 from bayesrisk.experiments.runs import html
-from bayesrisk.risk.audit import audit_calibration, audit_summary, audit_targets
+from bayesrisk.risk.audit import audit_calibration, audit_certain, audit_summary, audit_targets
 
 __all__ = ["audit_files"]
 
 CONFIDENCE = 0.95
 _EVERYBODY, _UNLIKE = "everybody", "unlike their place"
 _SHARES = ("right_prior", "right_without", "right_posterior", "own", "own_lower", "own_upper")
+_FALSE = tuple(
+    f"false_{name}{end}" for end in ("", "_without") for name in ("share", "lower", "upper")
+)
 _READ = {
     "likelihood": "",
     "as-true": ", who takes the tables as true",
     "swap-aware": ", who knows how many records changed places",
     "working-error": ", who knows how large the errors are",
+    "reconstruction": ", who takes reconstructed records at their word",
+    "majority": ", who says what most people of the place are",
+    "claims": ", who believes only what the tables, taken as true, prove",
 }
 _HEADS = {
     "attack": "read",
@@ -56,10 +62,12 @@ def audit_files(
     targets = audit_targets(statements)
     summary = audit_summary(targets, confidence=CONFIDENCE)
     calibration = audit_calibration(statements, confidence=CONFIDENCE)
+    certain = audit_certain(statements, confidence=CONFIDENCE)
     files = {
         "targets.csv": _csv(targets),
         "summary.csv": _csv(summary),
         "calibration.csv": _csv(calibration),
+        "certain.csv": _csv(certain),
         "errors.csv": _csv(errors),
     }
     size = errors.groupby("protection", sort=False)["mean_absolute_error"].mean()
@@ -79,6 +87,9 @@ def audit_files(
                 _percent(calibration, ("posterior", "correct", "correct_lower", "correct_upper")),
                 "Are statements true as often as their probability says?",
             ),
+            html.table(
+                _percent(certain, _FALSE), "What is said with certainty, and how much of it is false"
+            ),
             html.table(errors, "Error of the published tables"),
         ],
         lost=lost,
@@ -91,6 +102,7 @@ def audit_files(
             for name, about in (
                 ("summary.csv", "the summary"),
                 ("calibration.csv", "the calibration"),
+                ("certain.csv", "what is said with certainty"),
                 ("errors.csv", "the errors of the tables"),
             )
         ],

@@ -184,5 +184,5 @@ def _margins(tables: PublishedTables, asked: Asked, scale: FloatArray) -> FloatA
     matrix, count = np.concatenate(rows).astype(np.float64), np.concatenate(counts)
     if not matrix.any():
         return np.zeros(asked.values)
-    found = scale * (np.linalg.pinv(matrix * scale) @ count)
+    found = scale * np.linalg.lstsq(matrix * scale, count, rcond=None)[0]
     return np.where(found > _ROUNDING, found, 0.0)

@@ -15,7 +15,9 @@ from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.risk.statements.columns import OPEN
 
-__all__ = ["GROUPS", "audit_calibration", "audit_summary", "audit_targets"]
+__all__ = [
+    "GROUPS", "KEYS", "audit_calibration", "audit_summary", "audit_targets", "whole_columns",
+]  # fmt: skip
 
 KEYS = ["protection", "attack", "adversary"]
 THREE = ("prior", "without", "posterior")
@@ -67,7 +69,7 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
     [[0.5, 0.0, 1.0]]
     """
     keys = [*KEYS, "target"]
-    whole = _whole(
+    whole = whole_columns(
         statements,
         "statements",
         (*keys, "status", "place"),
@@ -134,7 +136,7 @@ def audit_summary(targets: pd.DataFrame, *, confidence: float = 0.95) -> pd.Data
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     measures = [f"{kind}_{name}" for kind in ("right", "truth") for name in THREE]
     numbers = (*measures, "place_size", "alike", "nonmodal")
-    found = _whole(targets, "targets", (*KEYS, "place"), numbers)
+    found = whole_columns(targets, "targets", (*KEYS, "place"), numbers)
     lines = []
     for key, rows in found.groupby(KEYS, sort=False):
         for group, member in _groups(rows).items():
@@ -183,7 +185,7 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     # What is kept for its truth alone would count as a miss of a belief that nobody holds.
-    whole = _whole(statements, "statements", (*KEYS, "status", "place"), (*THREE, "correct"))
+    whole = whole_columns(statements, "statements", (*KEYS, "status", "place"), (*THREE, "correct"))
     kept = whole[list(THREE)].max(axis=1) >= _FLOOR
     frame = whole[kept & ~whole["status"].isin(OPEN)]
     lines = []
@@ -210,7 +212,7 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
     return pd.DataFrame(lines)
 
 
-def _whole(
+def whole_columns(
     frame: pd.DataFrame, name: str, texts: Sequence[str], numbers: Sequence[str]
 ) -> pd.DataFrame:
     """Return the columns that are needed, as texts and as numbers."""
