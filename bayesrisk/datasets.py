@@ -49,7 +49,7 @@ def names() -> list[str]:
     --------
     >>> names()
     ['dare-county-28-21', 'dare-county-sweep', 'fifty-blocks', 'granville-county-sweep',
-     'hospital', 'noisy-measurements', 'synthetic-county']
+     'hospital', 'noisy-measurements', 'one-scale-audit', 'synthetic-county', 'thirty-blocks']
     """
     return sorted(catalogue())
 

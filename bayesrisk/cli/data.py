@@ -19,6 +19,7 @@ __all__ = [
     "MICRODATA",
     "SWEEPS",
     "TABLES",
+    "audit_path",
     "check_folder_names_its_own",
     "data_path",
     "measurement_folder",
@@ -36,8 +37,10 @@ RECORDS = "records with tables of their own"
 #: Kinds of which no sample ships: commands make them.
 TABLES = "published tables"
 SWEEPS = "settings of a sweep"
+AUDITS = "settings of an audit"
 #: What a sample is, by what the catalogue says or the ending of its file; folders have none.
 _KINDS = {
+    "audit": AUDITS,
     "records": RECORDS,
     "": MICRODATA,
     ".zip": MEASUREMENTS,
@@ -112,6 +115,14 @@ def record_path(given: Path) -> Path:
     if str(given).startswith(_PREFIX) and name in _of_kind(RECORDS):
         return data_path(given, RECORDS, "records.csv")
     return data_path(given, MICRODATA)
+
+
+def audit_path(given: Path) -> Path:
+    """Return the path of settings of an audit, which a sample may hold, or the argument itself."""
+    name = str(given).removeprefix(_PREFIX)
+    if str(given).startswith(_PREFIX) and name in _of_kind(AUDITS):
+        return data_path(given, AUDITS)
+    return given
 
 
 def record_pieces(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesrisk.cli.data import record_path, schema_of, workload_of
+from bayesrisk.cli.data import audit_path, record_path, schema_of, workload_of
 from bayesrisk.cli.options import SEED, RunOptions, called, names, optional_number
 from bayesrisk.cli.output import print_json, print_shards
 from bayesrisk.exceptions import ArgumentError
@@ -91,6 +91,7 @@ def audit(
 ) -> None:
     """Judge protections: what adversaries learn, and how much of it from people's own records."""
     document = {k: v for k, v in dataclasses.asdict(what).items() if v is not None}
+    population = audit_path(population)
     if population.suffix.lower() == _TOML:
         from bayesrisk.cli.commands._audit_file import read_audit_file  # slow to import
 

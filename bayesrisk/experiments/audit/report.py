@@ -88,7 +88,8 @@ def audit_files(
                 "Are statements true as often as their probability says?",
             ),
             html.table(
-                _percent(certain, _FALSE), "What is said with certainty, and how much of it is false"
+                _percent(certain, _FALSE),
+                "What is said with certainty, and how much of it is false",
             ),
             html.table(errors, "Error of the published tables"),
         ],

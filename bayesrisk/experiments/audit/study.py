@@ -94,8 +94,9 @@ class AuditStudy(Study[AuditSummary]):
 
     A complete run has ``statements.parquet`` (a row for each target, adversary, reading of a
     release and statement, as :class:`Statements`), ``errors.parquet`` (of every published table),
-    ``targets.csv``, ``summary.csv``, ``calibration.csv``, ``certain.csv`` and ``report.html``.  All of it is
-    computed from the confidential records, so that only its owner may read the folder (0700).
+    ``targets.csv``, ``summary.csv``, ``calibration.csv``, ``certain.csv`` and ``report.html``.  All
+    of it is computed from the confidential records, so that only its owner may read the folder
+    (0700).
 
     Parameters
     ----------
