@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 from bayesrisk._types import BoolArray, FloatArray, IntArray
 from bayesrisk.inference import RecordPrior
@@ -54,9 +55,10 @@ def tables_of(tables: PublishedTables, level: str, code: str, off: IntArray) -> 
     for name, table in workload.at(level).items():
         key = level, name
         own = np.asarray(table.incidence(workload.schema, off).sum(axis=1), np.int64)
-        hidden[key] = tables.hidden(*key)[[row]].toarray()
-        counts[key] = np.where(hidden[key], 0, tables.count(*key, code) - own)
-    return PublishedTables(workload, {level: [code]}, counts, hidden)
+        hidden[key] = sparse.csr_array(tables.hidden(*key)[[row]])
+        left = np.where(hidden[key].toarray(), 0, tables.count(*key, code) - own)
+        counts[key] = sparse.csr_array(left)
+    return PublishedTables(workload, {level: np.array([code])}, counts, hidden)
 
 
 class Reconstructed:

@@ -113,9 +113,10 @@ class _Attacks:
     def __init__(self, method: str, place: Place) -> None:
         self._method, self._place = method, place
         self._made: dict[tuple[int | None, bytes], AsTrue] = {}
-        spec = place.release.release.spec
+        release = place.release.release
         self._true = all(
-            law.exact for (level, _), law in spec.tables.items() if level == place.level
+            release.spec.likelihood(place.level, name).exact
+            for name in release.tables.workload.at(place.level)
         )
 
     def told(self, target: Target) -> Told:
