@@ -49,7 +49,8 @@ def names() -> list[str]:
     --------
     >>> names()
     ['dare-county-28-21', 'dare-county-sweep', 'fifty-blocks', 'granville-county-sweep',
-     'hospital', 'noisy-measurements', 'small-town', 'small-town-audit', 'synthetic-county']
+     'hospital', 'noisy-measurements', 'one-scale-audit', 'small-town', 'small-town-audit',
+     'synthetic-county', 'thirty-blocks']
     """
     return sorted(catalogue())
 

@@ -93,7 +93,7 @@ _add(
     "Risk",
     audit,
     "bayesrisk audit sample:synthetic-county -o audit --protection identity "
-    "--protection swapping:rate=0.05 --targets 40",
+    "--protection swapping:rate=0.05 --method posterior,reconstruction,claims --targets 40",
 )
 _add(
     app,

@@ -40,8 +40,8 @@ SWEEPS = "settings of a sweep"
 AUDITS = "settings of an audit"
 #: What a sample is, by what the catalogue says or the ending of its file; folders have none.
 _KINDS = {
-    "records": RECORDS,
     "audit": AUDITS,
+    "records": RECORDS,
     "": MICRODATA,
     ".zip": MEASUREMENTS,
     ".csv": "a table",

@@ -9,6 +9,8 @@ from bayesrisk.plotting._canvas import Panels, Where, legend_outside, panels, re
 
 __all__ = ["plot_audit", "plot_beliefs"]
 
+#: Attacks whose name says how the release was read.
+_NAMES = ("reconstruction", "majority", "claims")
 _THREE = (
     ("right_prior", "before any release", "o", "none"),
     ("right_without", "without their own record", "s", "none"),
@@ -150,4 +152,6 @@ def plot_beliefs(summary: pd.DataFrame, *, ax: Where = None) -> Panels:
 def _name(row: pd.Series) -> str:
     """Return what a point is called: the protection, and how it is read where that needs saying."""
     protection, attack = str(row["protection"]), str(row["attack"])
-    return protection if attack == "likelihood" else f"{protection}, read {attack}"
+    if attack == "likelihood":
+        return protection
+    return f"{protection}, {attack if attack in _NAMES else f'read {attack}'}"

@@ -138,6 +138,45 @@ def test_faults_of_a_file_are_named(tmp_path, text, words):
     assert words in str(done.exception)
 
 
+def test_methods_are_rows_of_the_same_tables(inputs, tmp_path):
+    words = [inputs / "people.csv", "-o", tmp_path / "out", "--protection", "identity"]
+    words += ["--method", "posterior,claims", "--method", "majority", *options(inputs)]
+    done = run(*words)
+    assert done.exit_code == 0, done.exception
+    for name in ("likelihood", "claims", "majority"):
+        assert f"identity, {name}, linker: right about" in done.output
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "who says what most people of the place are" in page
+    assert "What is said with certainty, and how much of it is false" in page
+    certain = pd.read_csv(tmp_path / "out" / "certain.csv")
+    assert list(dict.fromkeys(certain["attack"])) == ["likelihood", "claims", "majority"]
+    assert not certain["false"].any()
+    wrong = run(*words[:5], "--method", "guess", *options(inputs))
+    assert isinstance(wrong.exception, BayesRiskError)
+    assert "--method must be one of" in str(wrong.exception)
+
+
+def test_a_file_names_methods(inputs, tmp_path):
+    file = tmp_path / "audit.toml"
+    file.write_text(
+        f"population = '{inputs / 'people.csv'}'\ntables = ['{inputs / 'tables.toml'}']\n"
+        "method = ['majority']\nprotection = [{mechanism = 'identity'}]\n",
+        encoding="utf-8",
+    )
+    done = run(file, "-o", tmp_path / "out", *options(inputs))
+    assert done.exit_code == 0, done.exception
+    assert set(read_audit(tmp_path / "out")[0]["attack"]) == {"majority"}
+
+
+def test_the_sample_of_settings_opens(tmp_path):
+    one = ["--targets", "2", "--method", "majority", "--protection", "identity", "--quiet"]
+    done = run("sample:one-scale-audit", "-o", tmp_path / "out", *one)
+    assert done.exit_code == 0, done.exception
+    statements, _ = read_audit(tmp_path / "out")
+    assert set(statements["adversary"]) == {"linker", "knows-all-but-one"}
+    assert set(statements["protection"]) == {"identity"}
+
+
 @pytest.mark.slow
 def test_exit_statuses(inputs, tmp_path):
     def status(*words):

@@ -34,6 +34,9 @@ class AuditFile(Section):
     )
     protection: list[ProtectionEntry] | None = Field(None, description="Protections.")
     attack: Names | None = Field(None, description="Adversaries.")
+    method: Names | None = Field(
+        None, description="How they conclude: posterior, reconstruction, majority, claims."
+    )
     known_: Names | None = Field(
         None, alias="known", description="What a linker knows of the target."
     )

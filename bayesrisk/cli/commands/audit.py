@@ -44,6 +44,13 @@ class AuditOptions:
             "[all but insider]."
         ),
     ] = None
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="How they conclude: posterior, reconstruction, majority or claims; may be "
+            "repeated [posterior]."
+        ),
+    ] = None
     known: Annotated[
         list[str] | None,
         typer.Option(help="Attribute that a linker knows of the target [sex,age]."),
@@ -148,6 +155,7 @@ def _study(path: Path, document: dict[str, Any]) -> "AuditStudy":
         schema=schema,
         targets=document.get("targets", 200),
         concentration=optional_number(document.get("concentration"), "concentration"),
+        methods=_methods(document.get("method")),
         seed=document.get("seed", 1),
         goal=_goal(document),
     )
@@ -189,6 +197,17 @@ def _protections(given: Any) -> list["Protection"]:
                     one.get("name") or one["mechanism"], one["mechanism"], one.get("parameters", {})
                 )
             )
+    return found
+
+
+def _methods(given: Any) -> list[str]:
+    from bayesrisk._validation import choice
+    from bayesrisk.risk.audit import METHODS
+
+    found = names(given) or [METHODS[0]]
+    for name in found:
+        with called("method", "--method"):
+            choice(name, "method", METHODS)
     return found
 
 

@@ -32,6 +32,8 @@ class AuditConfig(RunSettings):
         Number of targets; None for everybody.
     concentration : float or None
         Of the prior; None where it is fitted.
+    methods : tuple of str
+        How adversaries conclude.
     seed : int
         Of releases, targets and chains.
     targets_per_shard : int
@@ -55,6 +57,7 @@ class AuditConfig(RunSettings):
     adversaries: tuple[dict[str, Any], ...]
     targets: Count | None
     concentration: Positive | None
+    methods: tuple[str, ...]
     seed: Seed
     targets_per_shard: Count
     target_ratio: Positive | None

@@ -16,18 +16,24 @@ import pandas as pd
 from bayesrisk import plotting
 from bayesrisk.experiments.audit.config import AuditConfig
 from bayesrisk.experiments.runs import html
-from bayesrisk.risk.audit import audit_calibration, audit_summary, audit_targets
+from bayesrisk.risk.audit import audit_calibration, audit_certain, audit_summary, audit_targets
 
 __all__ = ["audit_files"]
 
 CONFIDENCE = 0.95
 _EVERYBODY, _UNLIKE = "everybody", "unlike their place"
 _SHARES = ("right_prior", "right_without", "right_posterior", "own", "own_lower", "own_upper")
+_FALSE = tuple(
+    f"false_{name}{end}" for end in ("", "_without") for name in ("share", "lower", "upper")
+)
 _READ = {
     "likelihood": "",
     "as-true": " and takes the tables as true",
     "swap-aware": " and reckons with how many records changed places",
     "working-error": " and reckons with how large the errors are",
+    "reconstruction": " and takes reconstructed records at their word",
+    "majority": " and says what most people of the place are",
+    "claims": " and believes only what the tables, taken as true, prove",
 }
 _HEADS = {
     "attack": "read",
@@ -66,10 +72,12 @@ def audit_files(
     targets = audit_targets(statements)
     summary = audit_summary(targets, confidence=CONFIDENCE)
     calibration = audit_calibration(statements, confidence=CONFIDENCE)
+    certain = audit_certain(statements, confidence=CONFIDENCE)
     files = {
         "targets.csv": _csv(targets),
         "summary.csv": _csv(summary),
         "calibration.csv": _csv(calibration),
+        "certain.csv": _csv(certain),
         "errors.csv": _csv(errors),
     }
     if choice is not None and settings is not None:
@@ -95,6 +103,10 @@ def audit_files(
                 _percent(calibration, ("posterior", "correct", "correct_lower", "correct_upper")),
                 "Are statements true as often as their probability says?",
             ),
+            html.table(
+                _percent(certain, _FALSE),
+                "What is said with certainty, and how much of it is false",
+            ),
             html.table(errors, "Error of the published tables"),
             *([] if settings is None else [html.table(settings, "Every setting that was tried")]),
         ],
@@ -108,6 +120,7 @@ def audit_files(
             for name, about in (
                 ("summary.csv", "the summary"),
                 ("calibration.csv", "the calibration"),
+                ("certain.csv", "what is said with certainty"),
                 ("errors.csv", "the errors of the tables"),
             )
         ],

@@ -102,8 +102,9 @@ class AuditStudy(Study[AuditSummary]):
 
     A complete run has ``statements.parquet`` (a row for each target, adversary, reading of a
     release and statement, as :class:`Statements`), ``errors.parquet`` (of every published table),
-    ``targets.csv``, ``summary.csv``, ``calibration.csv`` and ``report.html``.  All of it is
-    computed from the confidential records, so that only its owner may read the folder (0700).
+    ``targets.csv``, ``summary.csv``, ``calibration.csv``, ``certain.csv`` and ``report.html``.  All
+    of it is computed from the confidential records, so that only its owner may read the folder
+    (0700).
 
     Parameters
     ----------
@@ -123,6 +124,9 @@ class AuditStudy(Study[AuditSummary]):
         Number of people who are asked about, drawn without replacement; everybody by default.
     concentration : float, optional
         How alike people of one place are; fitted by default (:class:`AuditQuestion`).
+    methods : sequence of str, default ("posterior",)
+        How adversaries conclude: ``posterior``, ``reconstruction``, ``majority`` or ``claims``
+        (:class:`AuditQuestion`).
     seed : int, default 1
         Of releases, targets and chains.
     targets_per_shard : int, default 25
@@ -156,6 +160,7 @@ class AuditStudy(Study[AuditSummary]):
     schema: Schema | None = None
     targets: int | None = None
     concentration: float | None = None
+    methods: Sequence[str] = ("posterior",)
     seed: int = 1
     targets_per_shard: int = 25
     goal: ProtectionGoal | None = None
@@ -194,6 +199,7 @@ class AuditStudy(Study[AuditSummary]):
             tuple(asdict(one) | {"known": list(one.known)} for one in state.question.adversaries),
             self.targets,
             self.concentration,
+            state.question.methods,
             check.integer(self.seed, "seed", lower=0),
             size,
             None if goal is None else goal.target_ratio,
@@ -239,7 +245,11 @@ class AuditStudy(Study[AuditSummary]):
     def _state(self) -> State:
         """The population and what is asked: read once in every process."""
         question = AuditQuestion(
-            self.workload, tuple(self.stated), tuple(self.adversaries), self.concentration
+            self.workload,
+            tuple(self.stated),
+            tuple(self.adversaries),
+            self.concentration,
+            methods=tuple(self.methods),
         )
         path = check.path(self.population, "population")
         data: Any

@@ -1,6 +1,8 @@
 """Every attack under every protection on one scale: prior, without the record, and posterior."""
 
 from bayesrisk.risk.audit.adversaries import ADVERSARIES, Adversary
+from bayesrisk.risk.audit.certain import audit_certain
+from bayesrisk.risk.audit.methods import METHODS
 from bayesrisk.risk.audit.population import AuditedPopulation, AuditQuestion
 from bayesrisk.risk.audit.quantiles import audit_quantiles
 from bayesrisk.risk.audit.readings import Reading, readings
@@ -8,11 +10,13 @@ from bayesrisk.risk.audit.summary import audit_calibration, audit_summary, audit
 
 __all__ = [
     "ADVERSARIES",
+    "METHODS",
     "Adversary",
     "AuditQuestion",
     "AuditedPopulation",
     "Reading",
     "audit_calibration",
+    "audit_certain",
     "audit_quantiles",
     "audit_summary",
     "audit_targets",

@@ -24,7 +24,7 @@ from bayesrisk.risk.audit.belief import (
 )
 from bayesrisk.risk.audit.readings import Reading
 
-__all__ = ["Place", "Target", "Told", "tell"]
+__all__ = ["UNSTATED", "Place", "Target", "Told", "prior_of_rest", "tell"]
 
 CALCULATED, SAMPLED, UNDECIDED, UNSTATED = "calculated", "sampled", "undecided", "unstated"
 
@@ -95,6 +95,14 @@ class Told:
     status: str
 
 
+def prior_of_rest(prior: RecordPrior, target: Target) -> RecordPrior:
+    """Return the prior of the records that are not known, the target's among them."""
+    if not target.others.size and not target.all_others:
+        return prior
+    known = np.bincount(target.others, minlength=prior.schema.size)
+    return prior_knowing(prior, known.astype(float), 1 if target.all_others else None)
+
+
 def tell(place: Place, targets: Iterable[Target]) -> Iterator[Told]:
     """Yield what is believed of each target, in order; laws that they share are found once."""
     of = Laws(place)
@@ -102,7 +110,7 @@ def tell(place: Place, targets: Iterable[Target]) -> Iterator[Told]:
         try:
             yield of.told(target)
         except DataError:  # the release, as it is read, cannot be of such records
-            start = before(of.prior_of(target), target.asked)
+            start = before(prior_of_rest(place.prior, target), target.asked)
             yield Told(target.row, start, start, start, "none", UNSTATED)
 
 
@@ -121,17 +129,9 @@ class Laws:
         place = self._place
         return system_of(release, level=place.level, place=place.code, prior=place.prior)
 
-    def prior_of(self, target: Target) -> RecordPrior:
-        """Return the prior of the records that are not known, the target's among them."""
-        if not target.others.size and not target.all_others:
-            return self._place.prior
-        known = np.bincount(target.others, minlength=self._place.prior.schema.size)
-        rest = 1 if target.all_others else None
-        return prior_knowing(self._place.prior, known.astype(float), rest)
-
     def told(self, target: Target) -> Told:
         """Return what is believed of a target."""
-        prior = self.prior_of(target)
+        prior = prior_of_rest(self._place.prior, target)
         start = before(prior, target.asked)
         system, law = self._law(target, prior)
         if not law.decided:

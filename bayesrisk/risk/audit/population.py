@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,9 @@ from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import Release
 from bayesrisk.risk.audit.adversaries import Adversary
 from bayesrisk.risk.audit.belief import Asked
-from bayesrisk.risk.audit.place import Place, Target, Told, known_others, tell
-from bayesrisk.risk.audit.readings import Reading, is_additive, readings
+from bayesrisk.risk.audit.methods import METHODS, POSTERIOR, ways
+from bayesrisk.risk.audit.place import Place, Target, Told, known_others
+from bayesrisk.risk.audit.readings import is_additive
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
 from bayesrisk.tables.microdata import as_microdata
 
@@ -56,6 +57,9 @@ class AuditQuestion:
     more : float, default 1
         Records that are added in equal parts to all cells of the composition, so that nobody is
         impossible.
+    methods : tuple of str, default ("posterior",)
+        How adversaries conclude: ``posterior``, by the law of the records, ``reconstruction``,
+        ``majority`` or ``claims``, which take published counts as true.
     """
 
     workload: Workload
@@ -63,6 +67,7 @@ class AuditQuestion:
     adversaries: tuple[Adversary, ...]
     concentration: float | None = None
     more: float = 1.0
+    methods: tuple[str, ...] = (POSTERIOR,)
 
     def __post_init__(self) -> None:
         schema = check.instance(self.workload, Workload, "workload").schema
@@ -84,6 +89,14 @@ class AuditQuestion:
         if self.concentration is not None:
             check.scalar(self.concentration, "concentration", lower=0.0, bounds="(]")
         check.scalar(self.more, "more", lower=0.0, bounds="(]")
+        methods = check.texts(self.methods, "methods")
+        for method in methods:
+            check.choice(method, "methods", METHODS)
+        if not methods or len(set(methods)) < len(methods):
+            raise ArgumentError(
+                f"methods must be at least one, each of them once, got {shown(list(methods))}"
+            )
+        object.__setattr__(self, "methods", tuple(methods))
         object.__setattr__(self, "stated", tuple(stated))
         object.__setattr__(self, "adversaries", people)
         if len(self.values) > _MAX_VALUES:
@@ -296,36 +309,36 @@ class AuditedPopulation:
             table_errors["level"].astype(str), table_errors["table"].astype(str), strict=True
         )
         mse = dict(zip(keys, table_errors["mean_squared_error"].astype(float), strict=True))
-        frames = []
         additive = is_additive(release.spec)
         cache: dict[int, Release] = {}
-        for number, reading in enumerate(readings(release, mse)):
 
-            def counterfactual(row: int, number: int = number) -> Reading:
-                if row not in cache:
-                    cache[row] = self.release(protection, mechanism, less=row)
-                return readings(cache[row], mse)[number]
+        def less(row: int) -> Release:
+            if row not in cache:
+                cache[row] = self.release(protection, mechanism, less=row)
+            return cache[row]
 
+        frames = []
+        for way in ways(self.question.methods, release, less, mse):
             for place in np.unique(self.place[rows]).tolist():
                 mine = rows[self.place[rows] == place]
                 as_read = Place(
-                    reading,
+                    way.reading,
                     self.level,
                     str(self.codes[place]),
                     self.prior(place),
                     additive,
-                    counterfactual,
-                    (self.seed, _CHAINS, protection, number, place),
+                    way.counterfactual,
+                    (self.seed, _CHAINS, protection, way.number, place),
                 )
                 about = self._about(place)
-                for adversary, asked, told in self._told(as_read, place, mine):
+                for adversary, asked, told in self._told(as_read, place, mine, way.tell):
                     frames.append(
-                        self._rows(name, reading.name, adversary, asked, told, place, about)
+                        self._rows(name, way.reading.name, adversary, asked, told, place, about)
                     )
         return pd.concat(frames, ignore_index=True)
 
     def _told(
-        self, place: Place, number: int, rows: IntArray
+        self, place: Place, number: int, rows: IntArray, tell: Callable[..., Iterator[Told]]
     ) -> Iterator[tuple[Adversary, Asked, Told]]:
         """Yield what every adversary is asked and believes of every target of a place."""
         everybody = self.rows_of(number)

@@ -10,7 +10,7 @@ from scipy.stats import t as student
 
 from bayesrisk import _validation as check
 from bayesrisk._types import FloatArray, IntArray
-from bayesrisk.risk.audit.summary import KEYS, whole_frame
+from bayesrisk.risk.audit.summary import KEYS, whole_columns
 from bayesrisk.risk.statements.columns import OPEN, ratio_of
 
 __all__ = ["audit_quantiles"]
@@ -70,7 +70,7 @@ def audit_quantiles(
     share = check.scalar(quantile, "quantile", lower=0.0, upper=1.0, bounds="()")
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     numbers = ("truth_without", "truth_posterior")
-    found = whole_frame(targets, "targets", (*KEYS, "place", "status"), numbers)
+    found = whole_columns(targets, "targets", (*KEYS, "place", "status"), numbers)
     lines = []
     for key, rows in found.groupby(KEYS, sort=False):
         ratio = ratio_of(*(rows[name].to_numpy(np.float64) for name in reversed(numbers)))

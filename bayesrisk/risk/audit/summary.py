@@ -16,7 +16,9 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.risk.audit.readings import READINGS
 from bayesrisk.risk.statements.columns import OPEN
 
-__all__ = ["GROUPS", "KEYS", "audit_calibration", "audit_summary", "audit_targets", "whole_frame"]
+__all__ = [
+    "GROUPS", "KEYS", "audit_calibration", "audit_summary", "audit_targets", "whole_columns",
+]  # fmt: skip
 
 KEYS = ["protection", "attack", "adversary"]
 THREE = ("prior", "without", "posterior")
@@ -78,7 +80,7 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
     [[0.5, 0.0, 1.0]]
     """
     keys = [*KEYS, "target"]
-    whole = whole_frame(
+    whole = whole_columns(
         statements,
         "statements",
         (*keys, "status", "place"),
@@ -155,7 +157,7 @@ def audit_summary(targets: pd.DataFrame, *, confidence: float = 0.95) -> pd.Data
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     measures = [f"{kind}_{name}" for kind in ("right", "truth") for name in THREE]
     numbers = (*measures, "place_size", "alike", "nonmodal")
-    found = whole_frame(targets, "targets", (*KEYS, "place", "target", "status"), numbers)
+    found = whole_columns(targets, "targets", (*KEYS, "place", "target", "status"), numbers)
     found["compared"] = _compared(found)
     lines = []
     for key, rows in found.groupby(KEYS, sort=False):
@@ -205,7 +207,7 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     # What is kept for its truth alone would count as a miss of a belief that nobody holds.
-    whole = whole_frame(statements, "statements", (*KEYS, "status", "place"), (*THREE, "correct"))
+    whole = whole_columns(statements, "statements", (*KEYS, "status", "place"), (*THREE, "correct"))
     kept = whole[list(THREE)].max(axis=1) >= _FLOOR
     frame = whole[kept & ~whole["status"].isin(OPEN)]
     lines = []
@@ -238,7 +240,7 @@ def _empty(columns: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame({c: pd.Series([], dtype="str" if c in texts else float) for c in columns})
 
 
-def whole_frame(
+def whole_columns(
     frame: pd.DataFrame, name: str, texts: Sequence[str], numbers: Sequence[str]
 ) -> pd.DataFrame:
     """Return the columns that are needed, as texts and as numbers."""

@@ -234,3 +234,20 @@ def test_any_text_is_a_protection_or_refused(text):
 def test_texts_that_are_no_protections(text):
     with pytest.raises(ArgumentError, match="protection must"):
         parse_protection(text)
+
+
+@pytest.mark.slow
+def test_methods_give_the_same_bytes_in_shards(people, tmp_path):
+    methods = ["majority", "reconstruction", "claims"]
+    run(study(people, methods=methods), tmp_path / "one")
+    for part in (1, 2):
+        run(study(people, methods=methods), tmp_path / "two", shard=(part, 2), resume=True)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    statements, _ = read_audit(tmp_path / "one")
+    assert set(statements["attack"]) == set(methods)
+
+
+def test_methods_are_refused_before_there_is_a_folder(people, tmp_path):
+    with pytest.raises(BayesRiskError, match="methods must be one of"):
+        run(study(people, methods=["guess"]), tmp_path / "out")
+    assert not (tmp_path / "out").exists()

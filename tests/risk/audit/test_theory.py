@@ -1,5 +1,6 @@
 """Calibration, the bound of pure privacy, and that more tables say more: what theory demands."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -12,6 +13,7 @@ from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release, RoundingSpec, TrueCounts
 from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion
 from bayesrisk.risk.audit.belief import Asked
+from bayesrisk.risk.audit.methods import tell_by
 from bayesrisk.risk.audit.place import Place, Target, tell
 from bayesrisk.risk.audit.readings import Reading
 from bayesrisk.tables import Attribute, Geography, PublishedTables, Records, Schema, Table, Workload
@@ -60,7 +62,7 @@ def _weights(name):
     return (index[name] == np.arange(index[name].max() + 1)[:, None]).astype(int)
 
 
-def believed(histogram, laws, rng, *, known=True, others=None, taken=None):
+def believed(histogram, laws, rng, *, known=True, others=None, taken=None, tell=tell):
     """Return what is told of one target of each kind, and the kinds."""
     prior = RecordPrior(SCHEMA, SHARES, A)
     place = Place(reading(histogram, laws, rng, taken), "block", "100", prior, True, None, (1,))
@@ -144,6 +146,19 @@ def test_beliefs_are_calibrated_under_noise():
     rows = outcomes(laws, np.random.default_rng(3), 60, known=False)
     assert len(rows) > 300
     calibrated(rows)
+
+
+def test_reconstructed_records_are_not_calibrated_under_noise():
+    """Negative control of the last: at their word, records of noisy tables promise too much."""
+    laws = {"N": TrueCounts(), "R": NoiseSpec("discrete-gaussian", 1)}
+    rebuild = functools.partial(tell_by, "reconstruction")
+    rows = outcomes(laws, np.random.default_rng(3), 150, known=False, tell=rebuild)
+    block, true, people = rows[:, 0], rows[:, 4], rows[:, 5]
+    assert excess(rows[:, 3], true, people, block) < -4.0
+    assert excess(rows[:, 2], true, people, block) < -4.0
+    certain = rows[rows[:, 3] == 1.0]
+    assert len(certain) > 20
+    assert not certain[:, 4].all()
 
 
 def laplace(epsilon, tables=("S", "R")):

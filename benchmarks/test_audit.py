@@ -1,0 +1,22 @@
+"""The audit that ships as a sample: all protections and attacks in ten minutes on two cores."""
+
+import time
+
+from typer.testing import CliRunner
+
+from bayesrisk.cli.app import app
+from bayesrisk.experiments.audit import read_audit
+
+MOST_SECONDS = 600.0
+
+
+def test_the_shipped_audit_is_done_in_ten_minutes(tmp_path):
+    started = time.perf_counter()
+    words = ["audit", "sample:one-scale-audit", "-o", str(tmp_path / "out"), "--workers", "2"]
+    done = CliRunner().invoke(app, [*words, "--quiet"])
+    seconds = time.perf_counter() - started
+    assert done.exit_code == 0, done.exception
+    _, summary = read_audit(tmp_path / "out")
+    assert summary["protection"].nunique() == 8
+    assert summary[["own_lower", "own_upper"]].notna().all(axis=None)
+    assert seconds < MOST_SECONDS
