@@ -11,6 +11,12 @@ from bayesrisk.experiments.audit import (
     parse_protection,
     read_audit,
 )
+from bayesrisk.experiments.by_place.nation import NationConfig, NationStudy, NationSummary
+from bayesrisk.experiments.by_place.tabulation import (
+    TabulationConfig,
+    TabulationStudy,
+    TabulationSummary,
+)
 from bayesrisk.experiments.claims import ClaimsConfig, ClaimsStudy, ClaimsSummary
 from bayesrisk.experiments.linkage.report import ReidentificationReport, write_reidentification
 from bayesrisk.experiments.measurements.config import MeasurementCountsConfig, MeasurementsConfig
@@ -56,6 +62,9 @@ __all__ = [
     "MeasurementsConfig",
     "MeasurementsStudy",
     "MeasurementsSummary",
+    "NationConfig",
+    "NationStudy",
+    "NationSummary",
     "OccupancyAttackStudy",
     "OccupancyAttackSummary",
     "OccupancyConfig",
@@ -73,6 +82,9 @@ __all__ = [
     "SweepConfig",
     "SweepStudy",
     "SweepSummary",
+    "TabulationConfig",
+    "TabulationStudy",
+    "TabulationSummary",
     "load_config",
     "measurement_posterior",
     "parse_config",

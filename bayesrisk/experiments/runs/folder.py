@@ -32,7 +32,6 @@ S = TypeVar("S", bound=RunSettings)
 #: Results below this folder are for whoever holds the confidential records, and nobody else.
 CONFIDENTIAL = "confidential"
 MANIFEST = "manifest.json"
-_CONFIG = "config.json"
 _ADVICE = "delete this file and run with --resume to compute it again"
 
 
@@ -76,6 +75,9 @@ class PartFolder:
     kinds: tuple[str, ...] = ("part",)
     #: Where the parts are.
     parts: ClassVar[str] = "parts"
+    #: Names of the files of the configuration and of the list of parts.
+    settings: ClassVar[str] = "config.json"
+    listing: ClassVar[str] = MANIFEST
 
     def __init__(self, path: str | Path) -> None:
         self.path = check.path(path, "folder")
@@ -128,7 +130,7 @@ class PartFolder:
         """Write the configuration into a folder that is new or empty; refuse any other."""
         if self.path.exists() and not self.path.is_dir():
             raise OutputError(f"{self.path}: must be a folder, but is a file")
-        settings = self.path / _CONFIG
+        settings = self.path / self.settings
         if settings.exists():
             return
         found = [p.name for p in self.path.iterdir()] if self.path.exists() else []
@@ -154,7 +156,7 @@ class PartFolder:
             _files.make_folder(self.path / below, private=self._private(self.path / below))
 
     def _check_owner(self, config: RunConfig) -> None:
-        file = self.path / _CONFIG
+        file = self.path / self.settings
         theirs = read_json(file, OutputError)
         ours = json.loads(json.dumps(config.to_dict()))
         if theirs != ours:
@@ -217,7 +219,7 @@ class PartFolder:
             self._read[file] = (state, part.footer, part.table.num_rows, part.sha256)
         return self._read[file]
 
-    def write_parts(self, config: RunConfig, shard: int, tables: Mapping[str, pa.Table]) -> None:
+    def write_parts(self, config: RunConfig, shard: int, tables: Mapping[str, Any]) -> None:
         """Write the parts of a shard, each whole or not at all.
 
         Parameters
@@ -391,7 +393,7 @@ class PartFolder:
             "parts": parts,
             **({} if files is None else {"files": files}),
         }
-        _files.write_bytes(self.path / MANIFEST, _files.sealed(manifest))
+        _files.write_bytes(self.path / self.listing, _files.sealed(manifest))
         return manifest
 
     def load_settings(self, kind: type[S]) -> S:
@@ -413,10 +415,10 @@ class PartFolder:
             If the folder holds no run of this kind, or a damaged one: the message names the file,
             the key, the bound and the value.
         """
-        file = self.path / _CONFIG
+        file = self.path / self.settings
         with named(str(file), OutputError):
             if not file.exists():
-                raise OutputError(f"{self.path}: holds no {self.what} (no {_CONFIG})")
+                raise OutputError(f"{self.path}: holds no {self.what} (no {self.settings})")
         values = read_json(file, OutputError)
         try:
             return kind.from_dict(
@@ -435,8 +437,8 @@ class PartFolder:
         PartFileError
             If the manifest is damaged, or belongs to another configuration.
         """
-        file = self.path / MANIFEST
+        file = self.path / self.listing
         manifest = _files.read_document(file, PartFileError) if file.exists() else {}
         if manifest and manifest.get("config") != config.digest:
-            raise PartFileError(f"{file}: belongs to another configuration than {_CONFIG}")
+            raise PartFileError(f"{file}: belongs to another configuration than {self.settings}")
         return manifest
