@@ -12,6 +12,7 @@ from bayesrisk.experiments.audit import (
     read_audit,
 )
 from bayesrisk.experiments.by_place.nation import NationConfig, NationStudy, NationSummary
+from bayesrisk.experiments.by_place.split import split_by_place
 from bayesrisk.experiments.by_place.tabulation import (
     TabulationConfig,
     TabulationStudy,
@@ -93,6 +94,7 @@ __all__ = [
     "read_reconstruction",
     "read_results",
     "run",
+    "split_by_place",
     "write_occupancy_figures",
     "write_occupancy_report",
     "write_reidentification",

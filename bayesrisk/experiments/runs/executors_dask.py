@@ -22,14 +22,17 @@ _NO_PAGES: dict[str, list[str]] = {
 
 
 class DaskExecutor(Executor):
-    """Run on the scheduler in ``DASK_SCHEDULER_ADDRESS``, or on a local cluster.
+    """Run on a scheduler that is there, or on a local cluster.
 
     The local cluster has no dashboard.
 
     Parameters
     ----------
     workers : int
-        Number of worker processes of the local cluster.
+        Number of worker processes of the local cluster; a scheduler has its own.
+    address : str, optional
+        Address of a scheduler, such as ``tcp://host:8786``; by default the one in
+        ``DASK_SCHEDULER_ADDRESS``, and a local cluster where there is none.
 
     Raises
     ------
@@ -37,8 +40,8 @@ class DaskExecutor(Executor):
         If Dask is not installed.
     """
 
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
+    def __init__(self, workers: int, *, address: str | None = None) -> None:
+        self.workers, self.address = workers, address
         try:
             import dask
             import distributed
@@ -54,7 +57,7 @@ class DaskExecutor(Executor):
     def submit(self, fn: Callable[..., _R], /, *args: Any, **kwargs: Any) -> Future[_R]:
         """Send a call to the cluster, which is started for the first one."""
         if self._pool is None:
-            address = os.environ.get("DASK_SCHEDULER_ADDRESS")
+            address = self.address or os.environ.get("DASK_SCHEDULER_ADDRESS")
             options: dict[str, Any] = {"address": address}
             if address is None:
                 options = {
