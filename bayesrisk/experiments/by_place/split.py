@@ -86,13 +86,12 @@ def _tables(
     """Yield tables of persons, households and blocks."""
     for piece in [records] if isinstance(records, (Records, Microdata)) else records:
         data = as_microdata(piece)
-        for unit in _UNITS:
-            part = getattr(data, unit)
-            if part is not None:
-                schema = part.schema
-                yield unit, schema, part.table
+        units = {unit: getattr(data, unit) for unit in _UNITS if getattr(data, unit) is not None}
+        for unit, part in units.items():
+            yield unit, part.schema, part.table
         if data.blocks is not None:
-            yield _BLOCKS, schema, pa.Table.from_pandas(data.blocks, preserve_index=False)
+            about = next(iter(units.values())).schema
+            yield _BLOCKS, about, pa.Table.from_pandas(data.blocks, preserve_index=False)
 
 
 def _width(known: Schema, schema: Schema, level: str) -> int:
@@ -116,13 +115,14 @@ def _spill(table: pa.Table, place: str, width: int, folder: Path, unit: str) -> 
     order = np.argsort(number, kind="stable")
     table = table.take(pa.array(order)).replace_schema_metadata(None)
     names = coded.dictionary.to_pylist()
-    ends = np.cumsum(np.bincount(number, minlength=len(names)))
-    for name, start, stop in zip(names, np.r_[0, ends[:-1]], ends, strict=True):
+    start = 0
+    for name, count in zip(names, np.bincount(number, minlength=len(names)), strict=True):
         with (
             (folder / f"{name}-{unit}").open("ab") as stream,
             pa.ipc.new_stream(stream, table.schema) as writer,
         ):
-            writer.write_table(table.slice(start, stop - start))
+            writer.write_table(table.slice(start, int(count)))
+        start += int(count)
     return set(names)
 
 
@@ -147,8 +147,8 @@ def _write_part(code: str, spilled: Path, schemas: dict[str, Schema], made: Path
             schema = schemas[unit]
             rows = _gathered(spilled / f"{code}-{unit}")
             if rows is None:
-                rows = pa.table({n: pa.array([], pa.int16()) for n in schema.names}
-                                | {schema.geography.finest: pa.array([], pa.string())})
+                nobody = {name: pa.array([], pa.int16()) for name in schema.names}
+                rows = pa.table({schema.geography.finest: pa.array([], pa.string()), **nobody})
             units[unit] = Records(schema, rows)
             places += units[unit].places()[0].tolist()
     blocks = _gathered(spilled / f"{code}-{_BLOCKS}")
