@@ -45,6 +45,7 @@ class PlaceFolder(PartFolder):
     parts: ClassVar[str] = "_parts"
     settings: ClassVar[str] = "_config.json"
     listing: ClassVar[str] = "_run.json"
+    aside: ClassVar[str] = "_failed"
 
     def __init__(self, path: str | Path, holds: str, *others: str) -> None:
         super().__init__(path)

@@ -24,6 +24,7 @@ from bayesrisk._files.parse import named, read_json
 from bayesrisk._tasks import as_finished
 from bayesrisk.exceptions import ConfigError, OutputError, PartFileError
 from bayesrisk.experiments.runs.config import RunConfig, RunSettings
+from bayesrisk.experiments.runs.failures import SetAside
 from bayesrisk.experiments.runs.part_file import PartFile, pack, unpack
 
 __all__ = ["CONFIDENTIAL", "MANIFEST", "PartFolder", "arrow_table"]
@@ -78,6 +79,8 @@ class PartFolder:
     #: Names of the files of the configuration and of the list of parts.
     settings: ClassVar[str] = "config.json"
     listing: ClassVar[str] = MANIFEST
+    #: Where the errors of shards are that were set aside.
+    aside: ClassVar[str] = "failed"
 
     def __init__(self, path: str | Path) -> None:
         self.path = check.path(path, "folder")
@@ -124,6 +127,7 @@ class PartFolder:
         self._make_folder(self.path / self.parts)
         first, *others = [self.part(shard, kind) for shard in mine for kind in self.kinds]
         _files.clear(first, *others)
+        SetAside(self.path / self.aside).forget(mine)
         return done
 
     def _settle(self, config: RunConfig) -> None:
@@ -166,6 +170,13 @@ class PartFolder:
                 f"{self.path}: belongs to another configuration (other {keys or 'keys'}); "
                 "nothing was changed"
             )
+
+    def has(self, config: RunConfig, shard: int) -> bool:
+        """Return whether a shard's parts are there, each checked against its footer."""
+        files = [(self.part(shard, kind), kind) for kind in self.kinds]
+        if not files[-1][0].exists():
+            return False
+        return all(self._check(file, config, kind) == shard for file, kind in files)
 
     def finished(self, config: RunConfig) -> set[int]:
         """Return the shards whose parts are there, each checked against its footer.
@@ -254,6 +265,8 @@ class PartFolder:
     ) -> bool:
         """Compute shards, and keep those that are finished whatever happens.
 
+        A shard that fails is set aside with its error, and the others go on.
+
         Parameters
         ----------
         config : RunConfig
@@ -282,9 +295,13 @@ class PartFolder:
             If a file cannot be written.
         PartFileError
             If a part is truncated, altered or foreign.
+        ShardError
+            If shards were set aside.
         """
+        aside = SetAside(self.path / self.aside, begun=bool(self.finished(config)))
         try:
-            for count, _ in enumerate(as_finished(runner, work, todo), start=1):
+            for count, _ in enumerate(as_finished(runner, work, todo, aside.add), start=1):
+                aside.begun = True
                 if progress is not None:
                     progress(count, len(todo))
         except BaseException:
@@ -293,6 +310,7 @@ class PartFolder:
             raise
         if self.missing(config):
             self.write_manifest(config)
+            aside.tell()
             if self.missing(config):  # else another machine has finished the rest meanwhile
                 return False
         files = {f"{kind}.parquet": self._merge(config, kind) for kind in merged}
@@ -371,7 +389,8 @@ class PartFolder:
         Returns
         -------
         dict
-            ``config`` (digest), ``version``, ``shards``, ``complete`` and ``parts``.
+            ``config`` (digest), ``version``, ``shards``, ``complete`` and ``parts``; where shards
+            were set aside, ``failed``.
 
         Raises
         ------
@@ -380,6 +399,7 @@ class PartFolder:
         """
         parts = []
         done = self.finished(config)
+        failed = SetAside(self.path / self.aside).known()
         for shard, kind in ((shard, kind) for shard in sorted(done) for kind in self.kinds):
             file = self.part(shard, kind)
             _, _, rows, digest = self._about(file)
@@ -392,6 +412,7 @@ class PartFolder:
             "complete": files is not None,
             "parts": parts,
             **({} if files is None else {"files": files}),
+            **({"failed": failed} if failed else {}),
         }
         _files.write_bytes(self.path / self.listing, _files.sealed(manifest))
         return manifest
