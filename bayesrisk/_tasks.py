@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import (
+    FIRST_COMPLETED,
     BrokenExecutor,
     CancelledError,
     Executor,
@@ -28,7 +29,7 @@ def as_finished(
     """Yield ``task(item)`` for every item, each as soon as it is finished.
 
     An executor that works at once, in this process, does the next item only when the last result
-    was taken.  On leaving, early or not, what has not begun is cancelled and what has is awaited;
+    was taken.  One with a method ``room`` has that many items at a time, at most.  On leaving, early or not, what has not begun is cancelled and what has is awaited;
     the executor itself stays open.
 
     Parameters
@@ -54,8 +55,12 @@ def as_finished(
         If a worker of the executor, or what gives it work, ended before its work was done.
     """
     waiting: dict[Future[Any], _T] = {}
+    room: Callable[[], int] | None = getattr(executor, "room", None)
     try:
         for item in items:
+            while room is not None and len(waiting) >= room():
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    yield from _result(future, waiting.pop(future), failed)
             future = executor.submit(task, item)
             if future.done():
                 yield from _result(future, item, failed)

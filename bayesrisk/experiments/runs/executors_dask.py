@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from bayesrisk.exceptions import MissingDependencyError
+from bayesrisk.exceptions import MissingDependencyError, WorkerError
 
 __all__ = ["DaskExecutor"]
 
@@ -52,7 +52,27 @@ class DaskExecutor(Executor):
         self._dask: Any = dask
         self._distributed: Any = distributed
         self._pool: Any = None
+        self._client: Any = None
         self._open = ExitStack()
+
+    def room(self) -> int:
+        """Return how many calls the cluster can work on at once.
+
+        No more than that should wait there: whatever a worker holds when it dies is suspected of
+        having killed it, and given up after the third time.
+
+        Raises
+        ------
+        concurrent.futures.BrokenExecutor
+            If the scheduler does not answer.
+        """
+        client = self._client
+        if client is None:
+            return 1
+        try:
+            return max(1, sum(client.nthreads().values()))
+        except (OSError, TimeoutError) as error:
+            raise BrokenExecutor(f"the scheduler does not answer: {error}") from error
 
     def submit(self, fn: Callable[..., _R], /, *args: Any, **kwargs: Any) -> Future[_R]:
         """Send a call to the cluster, which is started for the first one."""
@@ -67,14 +87,21 @@ class DaskExecutor(Executor):
                     "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
                 }
             self._open.enter_context(self._dask.config.set(_NO_PAGES))
-            client = self._open.enter_context(self._distributed.Client(**options))
-            self._pool = client.get_executor(pure=False)
+            self._client = self._open.enter_context(self._connected(options))
+            self._pool = self._client.get_executor(pure=False)
         future: Future[_R] = self._pool.submit(fn, *args, **kwargs)
         return future
+
+    def _connected(self, options: dict[str, Any]) -> Any:
+        try:
+            return self._distributed.Client(**options)
+        except (OSError, TimeoutError) as error:
+            where = options.get("address", "this machine")
+            raise WorkerError(f"there is no Dask scheduler at {where}: {error}") from error
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Leave the cluster; a local one ends."""
         if self._pool is not None:
             self._pool.shutdown(wait=wait)
-            self._pool = None
+            self._pool = self._client = None
         self._open.close()
