@@ -29,8 +29,9 @@ def as_finished(
     """Yield ``task(item)`` for every item, each as soon as it is finished.
 
     An executor that works at once, in this process, does the next item only when the last result
-    was taken.  One with a method ``room`` has that many items at a time, at most.  On leaving, early or not, what has not begun is cancelled and what has is awaited;
-    the executor itself stays open.
+    was taken.  One with a method ``room`` has that many items at a time, at most.  On leaving,
+    early or not, what has not begun is cancelled and what has is awaited; the executor itself
+    stays open.
 
     Parameters
     ----------

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
-from bayesrisk.population import Nation, _national as national
+from bayesrisk.population import Nation
+from bayesrisk.population import _national as national
 from bayesrisk.reconstruction import reconstruct, solution_variability
 from bayesrisk.tables import PublishedTables, Workload, tabulate
 

@@ -46,8 +46,8 @@ ROOMS = {
         " | gaussian_sums log_table noise truncated | sums"
     ),
     "experiments": (
-        "runs | by_place | hierarchy measurements | reconstruction sweep | audit claims linkage occupancy"
-        " | schemas"
+        "runs | by_place | hierarchy measurements | reconstruction sweep"
+        " | audit claims linkage occupancy | schemas"
     ),
     "inference": "count simulated | two_levels | tree | sampling | microdata",
     "mechanisms": "base registry tabulation | topdown identity noise rounding suppression swapping",

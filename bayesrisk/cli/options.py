@@ -108,9 +108,9 @@ class RunOptions:
             If one has another value than its default.
         """
         for field in dataclasses.fields(self):
-            if field.name not in ("as_json", "quiet"):
-                if getattr(self, field.name) != field.default:
-                    raise ArgumentError(f"--{field.name} {advice}")
+            given = getattr(self, field.name) != field.default
+            if given and field.name not in ("as_json", "quiet"):
+                raise ArgumentError(f"--{field.name} {advice}")
 
 
 def _share(text: str) -> tuple[int, int]:

@@ -31,7 +31,6 @@ from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.reconstruction import ClaimOptions, Claims, claim_sentences, find_claims
 from bayesrisk.reconstruction.claims.options import about_claims
 from bayesrisk.reconstruction.status import Status
-from bayesrisk.tables import PublishedTables
 
 __all__ = ["ClaimsConfig", "ClaimsStudy", "ClaimsSummary"]
 

@@ -108,9 +108,7 @@ class Nation:
             If there is no such county, or the seed is negative.
         """
         number = self._number(county)
-        source = np.random.SeedSequence(
-            check.integer(seed, "seed", lower=0), spawn_key=(number,)
-        )
+        source = np.random.SeedSequence(check.integer(seed, "seed", lower=0), spawn_key=(number,))
         spec = replace(
             self.spec,
             n_blocks=min(self._size, self.blocks - number * self._size),

@@ -112,7 +112,8 @@ class PopulationSpec:
         blocks = self.blocks_per_group * self.groups_per_tract * self.tracts_per_county
         if -(-self.n_blocks // blocks) > COUNTIES:
             raise ArgumentError(
-                f"n_blocks must fit into {COUNTIES} counties of {blocks} blocks, got {self.n_blocks}"
+                f"n_blocks must fit into {COUNTIES} counties of {blocks} blocks, "
+                f"got {self.n_blocks}"
             )
 
 

@@ -155,13 +155,11 @@ def _housing(units: Records | None) -> dict[str, float]:
     return found
 
 
-def population_sums(data: Microdata) -> dict[str, float]:
+def population_sums(persons: Records, data: Microdata) -> dict[str, float]:
     """Return the sums that a summary is made from: those of places that differ add up.
 
-    People must be of schema ``sf1-person``.  A sum that is not known is NaN.
+    People are those of the data, of schema ``sf1-person``.  A sum that is not known is NaN.
     """
-    persons = data.persons
-    assert persons is not None
     places, block = persons.places()
     sex, age = persons.codes("sex"), persons.codes("age")
     group = 2 * persons.codes("race") + persons.codes("hisp")
@@ -243,4 +241,4 @@ def population_summary(population: Microdata | Records) -> PopulationSummary:
     persons = data.persons
     if persons is None or persons.schema.name != "sf1-person" or len(persons) == 0:
         raise DataError("population: must hold people of schema 'sf1-person', got none")
-    return summary_of_sums(population_sums(data))
+    return summary_of_sums(population_sums(persons, data))

@@ -60,7 +60,9 @@ class PlaceFolder(PartFolder):
         rows = index_rows(part.code, np.sort(part.finest), part.width, digest)
         super().write_parts(config, shard, {**tables, "index": rows})
 
-    def index(self, config: RunConfig, level: str, above: PublishedTables | None) -> dict[str, bytes]:
+    def index(
+        self, config: RunConfig, level: str, above: PublishedTables | None
+    ) -> dict[str, bytes]:
         """Return the files of the index of a run whose parts are all there."""
         digest = None
         if above is not None:

@@ -7,6 +7,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.population import Nation, PopulationSummary
 from bayesrisk.population.summary import population_sums, summary_of_sums
+from bayesrisk.tables import Records
 
 __all__ = ["NationConfig", "NationStudy", "NationSummary"]
 
@@ -117,15 +119,14 @@ class NationStudy(Study[NationSummary]):
     def compute(self, shard: int) -> dict[str, PlacePart | pa.Table]:
         """Return a county, and what it adds to the figures of the nation."""
         drawn = self.nation.county(shard, seed=self.config.seed)
-        assert drawn.blocks is not None
         code = self.nation.code(shard)
-        part = PlacePart(code, drawn, drawn.blocks["block"].to_numpy(dtype=np.str_), len(code))
-        return {"part": part, "sums": arrow_table(pd.DataFrame([population_sums(drawn)]))}
+        part = PlacePart(code, drawn, np.asarray(drawn.geoids()), len(code))
+        sums = population_sums(cast(Records, drawn.persons), drawn)
+        return {"part": part, "sums": arrow_table(pd.DataFrame([sums]))}
 
     def results(self, folder: PartFolder) -> dict[str, bytes]:
         """Return the index."""
-        assert isinstance(folder, PlaceFolder)
-        return folder.index(self.config, _LEVEL, None)
+        return cast(PlaceFolder, folder).index(self.config, _LEVEL, None)
 
     def summary(self, folder: PartFolder, outcome: Outcome) -> NationSummary:
         """Return what was done."""

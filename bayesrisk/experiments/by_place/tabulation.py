@@ -7,6 +7,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -159,9 +160,8 @@ class TabulationStudy(Study[TabulationSummary]):
 
     def results(self, folder: PartFolder) -> dict[str, bytes]:
         """Return the index; the tables of coarser levels are written beside."""
-        assert isinstance(folder, PlaceFolder)
         above = self._sums(folder) if self._above else None
-        return folder.index(self.config, self.config.level, above)
+        return cast(PlaceFolder, folder).index(self.config, self.config.level, above)
 
     def _sums(self, folder: PartFolder) -> PublishedTables:
         """Return the tables of levels coarser than the parts."""

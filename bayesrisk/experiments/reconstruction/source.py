@@ -207,9 +207,7 @@ def _whole(folder: Path, digest: str) -> TableSource:
         places = tables.workload.schema.geography.ancestors(blocks, level)
         return np.asarray(np.unique(places, return_index=True)[1], dtype=np.int64)
 
-    return TableSource(
-        digest, np.array([len(blocks)]), lambda _: tables, lambda: None, firsts
-    )
+    return TableSource(digest, np.array([len(blocks)]), lambda _: tables, lambda: None, firsts)
 
 
 def _by_place(folder: Path) -> TableSource:

@@ -70,7 +70,7 @@ class DaskExecutor(Executor):
         if client is None:
             return 1
         try:
-            return max(1, sum(client.nthreads().values()))
+            return max(1, int(sum(client.nthreads().values())))
         except (OSError, TimeoutError) as error:
             raise BrokenExecutor(f"the scheduler does not answer: {error}") from error
 

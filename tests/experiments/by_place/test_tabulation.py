@@ -45,7 +45,9 @@ def test_a_part_is_an_ordinary_folder_and_other_readers_read_all(made):
     whole = PublishedTables.read(made / "whole")
     assert county.workload.levels == ("county", "tract", "block")
     block = county.geoids["block"][5]
-    assert county.count("block", "P12", block).tolist() == whole.count("block", "P12", block).tolist()
+    assert (
+        county.count("block", "P12", block).tolist() == whole.count("block", "P12", block).tolist()
+    )
     order = ["level", "geoid", "table", "cell"]
     rows, expected = (pd.read_parquet(made / n).sort_values(order) for n in ("parts", "whole"))
     pd.testing.assert_frame_equal(rows.reset_index(drop=True), expected.reset_index(drop=True))
@@ -127,8 +129,8 @@ class TestRefusals:
                 split_by_place(data, tmp_path / "out", level=level)
         with pytest.raises(ArgumentError, match="records must be at least one"):
             split_by_place(data.persons.take([]), tmp_path / "out")
+        other = data.for_schema(Schema.named("pl94"))
         with pytest.raises(ArgumentError, match="records must be of one schema"):
-            other = data.for_schema(Schema.named("pl94"))
             split_by_place([data.persons, other], tmp_path / "out")
         assert not (tmp_path / "out").exists()
         with pytest.raises(OutputError, match="new or an empty folder"):

@@ -43,14 +43,10 @@ def content(folder):
 def test_a_poisoned_shard_is_set_aside_and_the_rest_ends(tmp_path, notes, expected, threads):
     (notes / "poison-3").touch()
     out, seen = tmp_path / "out", []
-    with ThreadPoolExecutor(threads) as pool:
-        with pytest.raises(ShardError, match=r"set aside \(in .*failed\): 3; .* shard 3: Arith") as e:
-            run(
-                FaultyStudy(str(notes)),
-                out,
-                executor=pool,
-                progress=lambda *call: seen.append(call),
-            )
+    words = r"set aside \(in .*failed\): 3; .* shard 3: Arith"
+    study = FaultyStudy(str(notes))
+    with ThreadPoolExecutor(threads) as pool, pytest.raises(ShardError, match=words) as e:
+        run(study, out, executor=pool, progress=lambda *call: seen.append(call))
     assert isinstance(e.value.__cause__, ArithmeticError)
     assert seen[-1] == (11, 12)
     assert done(notes) == [n for n in range(12) if n != 3]
@@ -88,7 +84,7 @@ def test_a_full_disk_stops_the_run_and_keeps_what_is_finished(tmp_path, notes, e
     (notes / "full-5").touch()
     sync = os.fsync
     try:
-        with pytest.raises(OutputError, match="part-000005.*No space left on device"):
+        with pytest.raises(OutputError, match=r"part-000005.*No space left on device"):
             run(FaultyStudy(str(notes)), tmp_path / "out")
         assert done(notes) == list(range(6))
         (notes / "full-5").unlink()
@@ -260,6 +256,6 @@ def test_a_disk_that_fills_up_under_a_worker(tmp_path, notes, expected):
 def test_a_scheduler_goes_with_dask(tmp_path):
     from bayesrisk.cli.options import RunOptions
 
+    how = RunOptions(executor="serial", scheduler="tcp://127.0.0.1:1")
     with pytest.raises(ArgumentError, match="--scheduler goes with --executor dask"):
-        how = RunOptions(executor="serial", scheduler="tcp://127.0.0.1:1")
         how.run(FaultyStudy(str(tmp_path)), tmp_path / "out", "faults")
