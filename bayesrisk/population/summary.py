@@ -193,13 +193,17 @@ def summary_of_sums(sums: Mapping[str, float]) -> PopulationSummary:
         for name in ("blocks", "people", "unique", "modal", "proportional")
     )
     no = np.full(_LOWS.size, np.nan)
-    means = [np.divide(total, people, out=no.copy(), where=people > 0) for total in shares]
+    unique, modal, proportional = (
+        np.divide(total, people, out=no.copy(), where=people > 0) for total in shares
+    )
     everybody = float(people.sum()) or np.nan
     occupied = sums["occupied"] or np.nan
     return PopulationSummary(
         blocks.astype(np.int64),
         people.astype(np.int64),
-        *means,
+        unique,
+        modal,
+        proportional,
         all_blocks=int(sums["all_blocks"]),
         unique_exact=sums["unique_exact"] / everybody,
         quarters=sums["quarters"] / everybody,
