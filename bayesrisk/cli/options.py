@@ -76,15 +76,19 @@ class RunOptions:
             self._executor() as executor,
             progress(quiet=self.quiet or self.as_json, title=title) as advance,
         ):
-            return run(
-                study,
-                folder,
-                workers=self.workers,
-                executor=executor,
-                shard=share,
-                resume=self.resume,
-                progress=advance,
-            )
+            try:
+                return run(
+                    study,
+                    folder,
+                    workers=self.workers,
+                    executor=executor,
+                    shard=share,
+                    resume=self.resume,
+                    progress=advance,
+                )
+            except KeyboardInterrupt as stop:
+                kept = "finished shards are kept, go on with --resume"
+                raise KeyboardInterrupt(kept) from stop
 
     @contextmanager
     def _executor(self) -> Iterator[Any]:
