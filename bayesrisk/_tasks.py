@@ -1,7 +1,15 @@
 """Independent pieces of work on an executor of ``concurrent.futures``, in any order."""
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future, as_completed, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    as_completed,
+    wait,
+)
 from typing import Any, TypeVar
 
 from bayesrisk.exceptions import WorkerError
@@ -12,12 +20,18 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
-def as_finished(executor: Executor, task: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
+def as_finished(
+    executor: Executor,
+    task: Callable[[_T], _R],
+    items: Iterable[_T],
+    failed: Callable[[_T, Exception], None] | None = None,
+) -> Iterator[_R]:
     """Yield ``task(item)`` for every item, each as soon as it is finished.
 
     An executor that works at once, in this process, does the next item only when the last result
-    was taken.  On leaving, early or not, what has not begun is cancelled and what has is awaited;
-    the executor itself stays open.
+    was taken.  One with a method ``room`` has that many items at a time, at most.  On leaving,
+    early or not, what has not begun is cancelled and what has is awaited; the executor itself
+    stays open.
 
     Parameters
     ----------
@@ -27,6 +41,9 @@ def as_finished(executor: Executor, task: Callable[[_T], _R], items: Iterable[_T
         What is done.
     items : iterable
         With what.
+    failed : callable, optional
+        Takes an item whose task raised an error, and the error, and may go on by returning; by
+        default the error is raised.
 
     Yields
     ------
@@ -36,25 +53,50 @@ def as_finished(executor: Executor, task: Callable[[_T], _R], items: Iterable[_T
     Raises
     ------
     WorkerError
-        If a worker of the executor ended before its work was done.
+        If a worker of the executor, or what gives it work, ended before its work was done.
     """
-    waiting: set[Future[Any]] = set()
+    waiting: dict[Future[Any], _T] = {}
+    room: Callable[[], int] | None = getattr(executor, "room", None)
     try:
         for item in items:
+            while room is not None and len(waiting) >= room():
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    yield from _result(future, waiting.pop(future), failed)
             future = executor.submit(task, item)
             if future.done():
-                yield future.result()
+                yield from _result(future, item, failed)
             else:
-                waiting.add(future)
-        for future in as_completed(waiting):
-            waiting.discard(future)  # its result is whose it goes to, and not kept here
-            yield future.result()
+                waiting[future] = item
+        for future in as_completed(list(waiting)):
+            # its result is whose it goes to, and not kept here
+            yield from _result(future, waiting.pop(future), failed)
     except BrokenExecutor as error:
         raise WorkerError(
             "a worker process ended before its work was done (killed, or out of memory); "
             "what was finished is kept"
         ) from error
+    except CancelledError as error:
+        raise WorkerError(
+            "what gives work to the workers was lost before their work was done; what was "
+            "finished is kept"
+        ) from error
     finally:
         for future in waiting:
             future.cancel()
         wait(waiting)
+
+
+def _result(
+    future: Future[Any], item: _T, failed: Callable[[_T, Exception], None] | None
+) -> Iterator[Any]:
+    """Yield the result of a future that is done, or say that its item failed."""
+    try:
+        found = future.result()
+    except (BrokenExecutor, CancelledError):
+        raise
+    except Exception as error:
+        if failed is None:
+            raise
+        failed(item, error)
+    else:
+        yield found

@@ -11,6 +11,7 @@
     │   └── PartFileError                   a result part that is truncated or foreign
     ├── DataError (ValueError)              an input table: file, row, column
     ├── MissingDependencyError (ImportError)  an optional extra is not installed
+    ├── ShardError (RuntimeError)           shards of a run that failed while the others went on
     └── WorkerError (RuntimeError)          a worker process that ended before its work was done
 
     BayesRiskWarning (UserWarning)
@@ -37,6 +38,7 @@ __all__ = [
     "OutputError",
     "PartFileError",
     "ShapeError",
+    "ShardError",
     "WorkerError",
 ]
 
@@ -75,6 +77,13 @@ class DataError(BayesRiskError, ValueError):
 
 class MissingDependencyError(BayesRiskError, ImportError):
     """A feature that needs an extra which is not installed."""
+
+
+class ShardError(BayesRiskError, RuntimeError):
+    """Some shards of a run failed and were set aside; the others are finished.
+
+    Its cause is the error of the first of them.
+    """
 
 
 class WorkerError(BayesRiskError, RuntimeError):

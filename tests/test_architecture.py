@@ -46,8 +46,8 @@ ROOMS = {
         " | gaussian_sums log_table noise truncated | sums"
     ),
     "experiments": (
-        "runs | hierarchy measurements | reconstruction sweep | audit claims linkage occupancy"
-        " | schemas"
+        "runs | by_place | hierarchy measurements | reconstruction sweep"
+        " | audit claims linkage occupancy | schemas"
     ),
     "inference": "count simulated | two_levels | tree | sampling | microdata",
     "mechanisms": (
@@ -59,7 +59,7 @@ ROOMS = {
     ),
     "population": (
         "_national | _laws spec | _geography _groups | _households _quarters subsidy"
-        " | _columns summary | _assemble | simulate"
+        " | _columns summary | _assemble | simulate | nation"
     ),
     "readers": "text geocodes | dialects | hud ipums nmf ppmf record_form summary_files",
     "reconstruction": (
@@ -72,7 +72,8 @@ ROOMS = {
     ),
     "tables": (
         "_documents | schema | _columns _grammar household | _table records"
-        " | _definitions _sensitivity histogram recode | microdata workload | exchange | published"
+        " | _definitions _sensitivity histogram recode | workload | exchange | microdata"
+        " | published"
     ),
 }
 RANK = {name: rank for rank, zone in enumerate(ZONES) for name in zone}

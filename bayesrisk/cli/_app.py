@@ -80,9 +80,8 @@ class Command(TyperCommand):
         """Run the command."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            resumes = any(parameter.name == "resume" for parameter in self.params)
-            kept = "; finished shards are kept, go on with --resume" if resumes else ""
+        except KeyboardInterrupt as stop:
+            kept = f"; {stop}" if stop.args else ""  # a run says what becomes of it
             typer.echo(f"bayesrisk: interrupted{kept}", err=True)
             raise typer.Exit(130) from None
         except ArgumentError as error:

@@ -28,7 +28,13 @@ from bayesrisk.cli.commands.simulate import simulate
 from bayesrisk.cli.commands.sweep import report, sweep
 from bayesrisk.cli.commands.tables import tabulate
 from bayesrisk.cli.options import flattened
-from bayesrisk.exceptions import BayesRiskError, DataError, PartFileError, WorkerError
+from bayesrisk.exceptions import (
+    BayesRiskError,
+    DataError,
+    PartFileError,
+    ShardError,
+    WorkerError,
+)
 
 __all__ = ["app", "main"]
 
@@ -164,7 +170,9 @@ def _status(error: BayesRiskError) -> int:
     """Return the exit status of an error of ours."""
     if isinstance(error, (DataError, PartFileError)):
         return DATA
-    return CRASH if isinstance(error, WorkerError) else 2
+    if isinstance(error, ShardError) and isinstance(error.__cause__, (DataError, PartFileError)):
+        return DATA
+    return CRASH if isinstance(error, (ShardError, WorkerError)) else 2
 
 
 def _place(error: Exception) -> str:

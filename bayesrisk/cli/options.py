@@ -58,6 +58,9 @@ class RunOptions:
     executor: Annotated[str | None, typer.Option(help="serial, processes, dask or a plug-in.")] = (
         None
     )
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler [a cluster on this machine].")
+    ] = None
     shard: Annotated[str, typer.Option(help="i/n: only every n-th shard, from the i-th.")] = "1/1"
     resume: Annotated[bool, typer.Option("--resume", help="Keep finished shards.")] = False
     as_json: JsonOption = False
@@ -69,16 +72,49 @@ class RunOptions:
         from bayesrisk.experiments import run
 
         share = _share(self.shard)
-        with progress(quiet=self.quiet or self.as_json, title=title) as advance:
-            return run(
-                study,
-                folder,
-                workers=self.workers,
-                executor=self.executor,
-                shard=share,
-                resume=self.resume,
-                progress=advance,
-            )
+        with (
+            self._executor() as executor,
+            progress(quiet=self.quiet or self.as_json, title=title) as advance,
+        ):
+            try:
+                return run(
+                    study,
+                    folder,
+                    workers=self.workers,
+                    executor=executor,
+                    shard=share,
+                    resume=self.resume,
+                    progress=advance,
+                )
+            except KeyboardInterrupt as stop:
+                kept = "finished shards are kept, go on with --resume"
+                raise KeyboardInterrupt(kept) from stop
+
+    @contextmanager
+    def _executor(self) -> Iterator[Any]:
+        """Provide the executor asked for: a name, or one on a scheduler."""
+        if self.scheduler is None:
+            yield self.executor
+            return
+        if self.executor not in (None, "dask"):
+            raise ArgumentError(f"--scheduler goes with --executor dask, got {self.executor}")
+        from bayesrisk.experiments.runs.executors_dask import DaskExecutor  # slow to import
+
+        with DaskExecutor(self.workers, address=self.scheduler) as pool:
+            yield pool
+
+    def refuse(self, advice: str) -> None:
+        """Refuse options of long runs that were given where there is none.
+
+        Raises
+        ------
+        ArgumentError
+            If one has another value than its default.
+        """
+        for field in dataclasses.fields(self):
+            given = getattr(self, field.name) != field.default
+            if given and field.name not in ("as_json", "quiet"):
+                raise ArgumentError(f"--{field.name} {advice}")
 
 
 def _share(text: str) -> tuple[int, int]:

@@ -12,6 +12,13 @@ from bayesrisk.experiments.audit import (
     parse_protection,
     read_audit,
 )
+from bayesrisk.experiments.by_place.nation import NationConfig, NationStudy, NationSummary
+from bayesrisk.experiments.by_place.split import split_by_place
+from bayesrisk.experiments.by_place.tabulation import (
+    TabulationConfig,
+    TabulationStudy,
+    TabulationSummary,
+)
 from bayesrisk.experiments.claims import ClaimsConfig, ClaimsStudy, ClaimsSummary
 from bayesrisk.experiments.linkage.report import ReidentificationReport, write_reidentification
 from bayesrisk.experiments.measurements.config import MeasurementCountsConfig, MeasurementsConfig
@@ -57,6 +64,9 @@ __all__ = [
     "MeasurementsConfig",
     "MeasurementsStudy",
     "MeasurementsSummary",
+    "NationConfig",
+    "NationStudy",
+    "NationSummary",
     "OccupancyAttackStudy",
     "OccupancyAttackSummary",
     "OccupancyConfig",
@@ -75,6 +85,9 @@ __all__ = [
     "SweepConfig",
     "SweepStudy",
     "SweepSummary",
+    "TabulationConfig",
+    "TabulationStudy",
+    "TabulationSummary",
     "load_config",
     "measurement_posterior",
     "parse_config",
@@ -83,6 +96,7 @@ __all__ = [
     "read_reconstruction",
     "read_results",
     "run",
+    "split_by_place",
     "write_occupancy_figures",
     "write_occupancy_report",
     "write_reidentification",

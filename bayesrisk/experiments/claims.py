@@ -23,14 +23,14 @@ from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.reconstruction.shards import open_tables, read_tables, shard_size
+from bayesrisk.experiments.reconstruction.shards import shard_size
+from bayesrisk.experiments.reconstruction.source import forget_tables, open_tables
 from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.reconstruction import ClaimOptions, Claims, claim_sentences, find_claims
 from bayesrisk.reconstruction.claims.options import about_claims
 from bayesrisk.reconstruction.status import Status
-from bayesrisk.tables import PublishedTables
 
 __all__ = ["ClaimsConfig", "ClaimsStudy", "ClaimsSummary"]
 
@@ -131,19 +131,6 @@ class ClaimsFolder(PartFolder):
     kinds = ("claims", "coverage", "examples", "blocks")
 
 
-def _some(tables: PublishedTables, config: ClaimsConfig, shard: int) -> PublishedTables:
-    """Return the tables of the blocks of a shard."""
-    level = tables.workload.levels[-1]
-    rows = slice(shard * config.blocks_per_shard, (shard + 1) * config.blocks_per_shard)
-    keys = [key for key in tables.workload.tables if key[0] == level]
-    return PublishedTables(
-        tables.workload.select(levels=[level]),
-        {level: tables.geoids[level][rows]},
-        {key: tables.counts[key][rows] for key in keys},
-        {key: tables.suppressed[key][rows] for key in keys if key in tables.suppressed},
-    )
-
-
 def _parts(found: Claims) -> dict[str, pa.Table]:
     """Return claims, coverage, examples and blocks of a shard."""
     kinds = []
@@ -173,12 +160,14 @@ class ClaimsStudy(Study[ClaimsSummary]):
     """What must be true of every block of a folder of tables, for :func:`~bayesrisk.run`.
 
     A complete run has ``claims.parquet`` (verified and undecided claims), ``blocks.parquet`` and
-    ``summary.json``.  Memory: the tables in every worker, and the claims of one shard.
+    ``summary.json``.  Memory: in every worker the tables, or of tables by place
+    one part and the index, and the claims of one shard.
 
     Parameters
     ----------
     tables : path-like
-        Folder of tables, as ``PublishedTables.write`` and ``Release.write`` make it.
+        Folder of tables, as ``PublishedTables.write`` and ``Release.write`` make it, or by place,
+        as :class:`TabulationStudy` does.
     columns, max_columns, structural_rules, tenure, solver, time_limit : object
         As for :func:`find_claims`; the time limit is for each block.
     blocks_per_shard : int, optional
@@ -211,15 +200,15 @@ class ClaimsStudy(Study[ClaimsSummary]):
             check.integer(self.blocks_per_shard, "blocks_per_shard", lower=1)
         if not isinstance(self.solver, str):
             raise ArgumentError(f"solver must be a name, got {shown(self.solver)}")
-        digest, published = open_tables(self.tables)
+        source = open_tables(self.tables)
         options: dict[str, Any] = {name: getattr(self, name) for name in _OPTIONS}
         options["columns"] = None if self.columns is None else tuple(self.columns)
-        about_claims(published, ClaimOptions(**options))
-        blocks = published.geoids[published.workload.levels[-1]].size
-        if not blocks:
+        about_claims(source.sample(), ClaimOptions(**options))
+        if not source.blocks:
             raise DataError(f"{self.tables}: must have tables of at least one place")
-        size = self.blocks_per_shard or shard_size(blocks)
-        return ClaimsConfig(digest, **options, blocks_per_shard=size, shards=-(-blocks // size))
+        size = self.blocks_per_shard or shard_size(source.blocks)
+        shards = -(-source.blocks // size)
+        return ClaimsConfig(source.digest, **options, blocks_per_shard=size, shards=shards)
 
     def open(self, folder: str | Path) -> ClaimsFolder:
         """Return the folder of a run of claims."""
@@ -227,8 +216,9 @@ class ClaimsStudy(Study[ClaimsSummary]):
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return claims, coverage, examples and blocks of a shard."""
-        everything = read_tables(str(self.tables), self.config.tables)
-        some = _some(everything, self.config, shard)
+        source = open_tables(self.tables, self.config.tables)
+        finest = source.workload.levels[-1]
+        some = source.shard(shard, finest, self.config.blocks_per_shard)
         return _parts(find_claims(some, **self.config.options()))
 
     def results(self, folder: PartFolder) -> dict[str, bytes]:
@@ -249,7 +239,7 @@ class ClaimsStudy(Study[ClaimsSummary]):
 
     def close(self) -> None:
         """Forget the tables."""
-        read_tables.cache_clear()
+        forget_tables()
 
 
 def _counted(store: PartFolder, config: ClaimsConfig) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from bayesrisk.experiments.audit.config import AuditConfig
+from bayesrisk.experiments.by_place.nation import NationConfig
+from bayesrisk.experiments.by_place.tabulation import TabulationConfig
 from bayesrisk.experiments.claims import ClaimsConfig
 from bayesrisk.experiments.occupancy.attack import OccupancyAttackConfig
 from bayesrisk.experiments.occupancy.config import OccupancyConfig
@@ -24,7 +26,9 @@ CONFIGS: dict[str, type[RunSettings]] = {
     "occupancy attack": OccupancyAttackConfig,
     "occupancy study": OccupancyConfig,
     "reconstruct": ReconstructionConfig,
+    "simulate": NationConfig,
     "sweep": SweepConfig,
+    "tabulate": TabulationConfig,
 }
 
 

@@ -88,9 +88,11 @@ def _units(
     return units
 
 
-def make_arrays(spec: PopulationSpec, rng: np.random.Generator) -> Arrays:
+def make_arrays(
+    spec: PopulationSpec, rng: np.random.Generator, first: int = 0, counties: int | None = None
+) -> Arrays:
     """Draw a population: places, households with their members, group quarters, vacant units."""
-    places = make_places(spec, rng)
+    places = make_places(spec, rng, first, counties)
     quarters = quarters_people(places.target, spec, rng)
     homes = fill_blocks(places.target - quarters, rng)
     members = make_members(homes, rng)

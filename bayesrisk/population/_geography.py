@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from bayesrisk._types import IntArray
 from bayesrisk.population._laws import block_law
-from bayesrisk.population.spec import PopulationSpec
+from bayesrisk.population.spec import COUNTIES, PopulationSpec
 
 _BLOCK_SIDE = 0.2  # kilometres: the nation's mean block, about 0.8 square kilometres, is far larger
 
@@ -33,14 +33,20 @@ def _cell(index: IntArray, count: int) -> tuple[IntArray, IntArray, int]:
     return index % side, index // side, side
 
 
-def make_places(spec: PopulationSpec, rng: np.random.Generator) -> Places:
-    """Draw the blocks: nested codes, places on nested grids, target populations."""
+def make_places(
+    spec: PopulationSpec, rng: np.random.Generator, first: int = 0, counties: int | None = None
+) -> Places:
+    """Draw the blocks: nested codes, places on nested grids, target populations.
+
+    They begin with county number ``first`` of ``counties``, by default of those that there are.
+    """
     number = np.arange(spec.n_blocks)
     group, block = np.divmod(number, spec.blocks_per_group)
     tract, group_in_tract = np.divmod(group, spec.groups_per_tract)
     county, tract_in_county = np.divmod(tract, spec.tracts_per_county)
+    county = county + first
     codes = [
-        _padded(2 * county + 1, 3),  # counties have odd numbers
+        _padded(2 * (county % COUNTIES) + 1, 3),  # counties have odd numbers
         _padded(100 * (tract_in_county + 1), 6),
         _padded(1000 * (group_in_tract + 1) + block, 4),
     ]
@@ -51,7 +57,7 @@ def make_places(spec: PopulationSpec, rng: np.random.Generator) -> Places:
         (block, spec.blocks_per_group),
         (group_in_tract, spec.groups_per_tract),
         (tract_in_county, spec.tracts_per_county),
-        (county, int(county[-1]) + 1),
+        (county, int(county[-1]) + 1 if counties is None else counties),
     )
     xy = rng.random((2, spec.n_blocks))
     side = 1

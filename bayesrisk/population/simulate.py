@@ -13,7 +13,7 @@ from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Schema
 
-__all__ = ["simulate_population"]
+__all__ = ["as_microdata", "simulate_population"]
 
 _PERSON = ("block", "household", "person", "sex", "age", "race", "hisp", "gq", "relationship")
 _UNIT = (
@@ -72,7 +72,11 @@ def simulate_population(spec: PopulationSpec | str, *, rng: Seed) -> Microdata:
         raise ArgumentTypeError(
             f"spec must be a PopulationSpec or the name of one, got {type(spec).__name__}"
         )
-    arrays = make_arrays(settings, generator(rng))
+    return as_microdata(make_arrays(settings, generator(rng)))
+
+
+def as_microdata(arrays: Arrays) -> Microdata:
+    """Return arrays as microdata."""
     blocks = pd.DataFrame(
         {"block": arrays.places.geoids, "x": arrays.places.x, "y": arrays.places.y}
     )

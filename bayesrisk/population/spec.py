@@ -10,6 +10,8 @@ from bayesrisk.population import _national as national
 
 __all__ = ["PopulationSpec", "population_presets", "population_spec"]
 
+#: Counties of a state, at most: their numbers are odd and have three digits.
+COUNTIES = 500
 _COUNTS = {
     "n_blocks": (1, 10**8),
     "blocks_per_group": (1, 1000),
@@ -108,9 +110,10 @@ class PopulationSpec:
         if not (isinstance(text, str) and len(text) == 2 and text.isascii() and text.isdigit()):
             raise ArgumentError(f"state must be two digits, got {shown(text)}")
         blocks = self.blocks_per_group * self.groups_per_tract * self.tracts_per_county
-        if -(-self.n_blocks // blocks) > 500:
+        if -(-self.n_blocks // blocks) > COUNTIES:
             raise ArgumentError(
-                f"n_blocks must fit into 500 counties of {blocks} blocks, got {self.n_blocks}"
+                f"n_blocks must fit into {COUNTIES} counties of {blocks} blocks, "
+                f"got {self.n_blocks}"
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from bayesrisk.tables.records import Records
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PopulationSummary", "population_summary"]
+__all__ = ["PopulationSummary", "population_summary", "population_sums", "summary_of_sums"]
 
 _STARTS = np.array(national.AGE_STARTS)
 _LOWS = np.array([low for low, _ in national.SIZE_CLASSES])
@@ -128,30 +129,89 @@ def _repeats(*columns: IntArray) -> IntArray:
     return np.asarray(count[inverse], dtype=np.int64)
 
 
-def _mean_by(values: ArrayLike, group: IntArray) -> FloatArray:
-    count = np.bincount(group, minlength=_LOWS.size)
-    total = np.bincount(group, np.asarray(values, dtype=float), _LOWS.size)
-    return np.asarray(np.divide(total, count, out=np.full(_LOWS.size, np.nan), where=count > 0))
+def _sum_by(values: ArrayLike, group: IntArray) -> FloatArray:
+    return np.asarray(np.bincount(group, np.asarray(values, dtype=float), _LOWS.size))
 
 
 def _column(records: Records, name: str) -> IntArray:
     return np.asarray(records.table.column(name).to_numpy(), dtype=np.int64)
 
 
-def _housing(units: Records | None) -> dict[str, float | int]:
-    """Return the figures of housing units."""
+def _housing(units: Records | None) -> dict[str, float]:
+    """Return what the figures of housing units are made from."""
+    found = dict.fromkeys(("units", "occupied", "home_people"), np.nan)
+    found |= {"subsidised": 0, "violations": 0}
     if units is None or units.schema.name != "household-dhc" or len(units) == 0:
-        return {"vacant": np.nan, "household_size": np.nan, "subsidised": 0, "violations": 0}
+        return found
     occupied = units.codes("vacancy") == 0
+    found |= {"units": len(units), "occupied": int(occupied.sum())}
     inside = {"people", "bedrooms", "subsidised"} <= set(units.columns)
-    people = _column(units, "people") if inside else units.codes("size")
-    found = {"subsidised": 0, "violations": 0}
     if inside and occupied.any():
+        people = _column(units, "people")
         subsidised = _column(units, "subsidised") == 1
         broken = occupancy_violation(people[occupied], _column(units, "bedrooms")[occupied])
-        found = {"subsidised": int(subsidised.sum()), "violations": int(broken.sum())}
-    mean = float(people[occupied].mean()) if inside and occupied.any() else np.nan
-    return {"vacant": float(1.0 - occupied.mean()), "household_size": mean, **found}
+        found["home_people"] = int(people[occupied].sum())
+        found |= {"subsidised": int(subsidised.sum()), "violations": int(broken.sum())}
+    return found
+
+
+def population_sums(persons: Records, data: Microdata) -> dict[str, float]:
+    """Return the sums that a summary is made from: those of places that differ add up.
+
+    People are those of the data, of schema ``sf1-person``.  A sum that is not known is NaN.
+    """
+    places, block = persons.places()
+    sex, age = persons.codes("sex"), persons.codes("age")
+    group = 2 * persons.codes("race") + persons.codes("hisp")
+    size = np.bincount(block)
+    class_of_block = np.searchsorted(_LOWS, size, side="right") - 1
+    of_person = class_of_block[block]
+    alike = _repeats(block, group)
+    largest = np.zeros(size.size, dtype=np.int64)
+    np.maximum.at(largest, block, alike)
+    by_class = {
+        "blocks": np.bincount(class_of_block, minlength=_LOWS.size),
+        "people": np.bincount(of_person, minlength=_LOWS.size),
+        "unique": _sum_by(_repeats(block, sex, age_class(age)) == 1, of_person),
+        "modal": _sum_by(largest[block] / size[block], of_person),
+        "proportional": _sum_by(alike / size[block], of_person),
+    }
+    quarters = int((_column(persons, "gq") > 0).sum()) if "gq" in persons.columns else np.nan
+    return {
+        **{f"{n} {i}": float(v) for n, sums in by_class.items() for i, v in enumerate(sums)},
+        "all_blocks": places.size if data.blocks is None else len(data.blocks),
+        "unique_exact": int((_repeats(block, sex, age) == 1).sum()),
+        "quarters": quarters,
+        **_housing(data.households),
+    }
+
+
+def summary_of_sums(sums: Mapping[str, float]) -> PopulationSummary:
+    """Return the summary that sums come to."""
+    blocks, people, *shares = (
+        np.array([sums[f"{name} {i}"] for i in range(_LOWS.size)])
+        for name in ("blocks", "people", "unique", "modal", "proportional")
+    )
+    no = np.full(_LOWS.size, np.nan)
+    unique, modal, proportional = (
+        np.divide(total, people, out=no.copy(), where=people > 0) for total in shares
+    )
+    everybody = float(people.sum()) or np.nan
+    occupied = sums["occupied"] or np.nan
+    return PopulationSummary(
+        blocks.astype(np.int64),
+        people.astype(np.int64),
+        unique,
+        modal,
+        proportional,
+        all_blocks=int(sums["all_blocks"]),
+        unique_exact=sums["unique_exact"] / everybody,
+        quarters=sums["quarters"] / everybody,
+        vacant=1.0 - sums["occupied"] / (sums["units"] or np.nan),
+        household_size=sums["home_people"] / occupied,
+        subsidised=int(sums["subsidised"]),
+        violations=int(sums["violations"]),
+    )
 
 
 def population_summary(population: Microdata | Records) -> PopulationSummary:
@@ -185,24 +245,4 @@ def population_summary(population: Microdata | Records) -> PopulationSummary:
     persons = data.persons
     if persons is None or persons.schema.name != "sf1-person" or len(persons) == 0:
         raise DataError("population: must hold people of schema 'sf1-person', got none")
-    places, block = persons.places()
-    sex, age = persons.codes("sex"), persons.codes("age")
-    group = 2 * persons.codes("race") + persons.codes("hisp")
-    size = np.bincount(block)
-    class_of_block = np.searchsorted(_LOWS, size, side="right") - 1
-    of_person = class_of_block[block]
-    alike = _repeats(block, group)
-    largest = np.zeros(size.size, dtype=np.int64)
-    np.maximum.at(largest, block, alike)
-    quarters = float((_column(persons, "gq") > 0).mean()) if "gq" in persons.columns else np.nan
-    return PopulationSummary(
-        blocks=np.bincount(class_of_block, minlength=_LOWS.size),
-        people=np.bincount(of_person, minlength=_LOWS.size),
-        unique=_mean_by(_repeats(block, sex, age_class(age)) == 1, of_person),
-        modal=_mean_by(largest[block] / size[block], of_person),
-        proportional=_mean_by(alike / size[block], of_person),
-        all_blocks=places.size if data.blocks is None else len(data.blocks),
-        unique_exact=float((_repeats(block, sex, age) == 1).mean()),
-        quarters=quarters,
-        **_housing(data.households),  # type: ignore[arg-type]
-    )
+    return summary_of_sums(population_sums(persons, data))

@@ -14,6 +14,7 @@ from bayesrisk._files.parquet import opened, read_frame, read_table
 from bayesrisk._files.parse import named, shown
 from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
+from bayesrisk.tables.exchange.partitions import Partitions
 from bayesrisk.tables.recode import recoded
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Schema
@@ -139,8 +140,9 @@ class Microdata:
         Parameters
         ----------
         folder : path-like
-            The folder.  One without ``_microdata.json``, put together by hand, is read as it is;
-            else every file must be the one that was written.
+            The folder; of microdata by place, all parts are put together.  One without
+            ``_microdata.json``, put together by hand, is read as it is; else every file must be
+            the one that was written.
 
         Returns
         -------
@@ -154,6 +156,9 @@ class Microdata:
             column are named.
         """
         source = Path(folder)
+        if Partitions.there(source):
+            index = Partitions.read(source, "microdata")
+            return _joined([cls.read(index.checked(code)) for code in index.codes])
         listed = _manifest(source)
         units = {name: _read_unit(source / f"{name}.parquet", listed) for name in _FILES}
         if not any(units.values()):
@@ -162,6 +167,17 @@ class Microdata:
         there = _there(file, listed)
         blocks = _checked_blocks(read_frame(file), str(file)) if there else None
         return cls(units["persons"], units["households"], blocks)
+
+
+def _joined(parts: list[Microdata]) -> Microdata:
+    """Return the microdata of different places as one."""
+    units = {}
+    for name in _FILES:
+        found = [records for part in parts if (records := getattr(part, name)) is not None]
+        tables = [records.table for records in found]
+        units[name] = Records(found[0].schema, pa.concat_tables(tables)) if found else None
+    blocks = [part.blocks for part in parts if part.blocks is not None]
+    return Microdata(**units, blocks=pd.concat(blocks, ignore_index=True) if blocks else None)
 
 
 def as_microdata(data: Records | Microdata) -> Microdata:

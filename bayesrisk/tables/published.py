@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from bayesrisk._types import TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.tables.exchange import reading, writing
 from bayesrisk.tables.exchange.layout import Content
+from bayesrisk.tables.exchange.partitions import ABOVE, Partitions
 from bayesrisk.tables.histogram import Histogram, checked_matrix, compact, pieces_of
 from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.records import Records
@@ -180,12 +181,12 @@ class PublishedTables:
 
     @classmethod
     def read(cls, folder: str | Path) -> PublishedTables:
-        """Return the tables of a folder.
+        """Return the tables of a folder, all in memory.
 
         Parameters
         ----------
         folder : path-like
-            The folder.
+            The folder; of tables by place, all parts are put together.
 
         Returns
         -------
@@ -199,7 +200,35 @@ class PublishedTables:
             unknown, a row is there twice, or a count is not what the manifest allows: the message
             names file, row and column.
         """
-        return cls(*reading.read(check.path(folder, "folder")))
+        source = check.path(folder, "folder")
+        if not Partitions.there(source):
+            return cls(*reading.read(source))
+        index = Partitions.read(source, "tables")
+        names = [*([ABOVE] if index.above else []), *index.codes]
+        return joined([cls.read(index.checked(name)) for name in names])
+
+
+def joined(parts: Sequence[PublishedTables]) -> PublishedTables:
+    """Return tables of different places as one; the parts of a level are in order of their places.
+
+    A level that only some parts have is made of those.
+    """
+    first, *others = parts
+    if not others:
+        return first
+    workload = first.workload.union(*(part.workload for part in others))
+    geoids = {
+        level: np.concatenate([p.geoids[level] for p in parts if level in p.geoids])
+        for level in workload.levels
+    }
+    counts, suppressed = {}, {}
+    for key in workload.tables:
+        having = [p for p in parts if key in p.counts]
+        counts[key] = sparse.csr_array(sparse.vstack([p.counts[key] for p in having]))
+        if any(key in p.suppressed for p in having):
+            hidden = sparse.vstack([p.hidden(*key) for p in having])
+            suppressed[key] = sparse.csr_array(hidden)
+    return PublishedTables(workload, geoids, counts, suppressed)
 
 
 def _same(a: sparse.csr_array, b: sparse.csr_array) -> bool:

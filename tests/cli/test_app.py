@@ -384,7 +384,7 @@ def test_examples_are_command_lines_that_can_be_read():
         assert command.make_context(words, example).params
 
 
-RUNS = ("workers", "executor", "shard", "resume")
+RUNS = ("workers", "executor", "scheduler", "shard", "resume")
 COMMAND_LINE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 
 
@@ -413,7 +413,8 @@ def listed():
     table = text[text.index("| command | `--workers`") :].split("\n\n")[0].splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
     assert rows[0][1:] == [
-        "`--workers`, `--executor`, `--shard`, `--resume`", "`--seed`", "`--quiet`", "`--json`"
+        "`--workers`, `--executor`, `--scheduler`, `--shard`, `--resume`",
+        "`--seed`", "`--quiet`", "`--json`",
     ]  # fmt: skip
     return {row[0].strip("`"): [cell == "yes" for cell in row[1:]] for row in rows[2:]}
 

@@ -7,7 +7,7 @@ import pytest
 
 from bayesrisk import simulate_population
 from bayesrisk.cli.app import main
-from bayesrisk.population import population_spec
+from bayesrisk.population import Nation, population_spec
 from bayesrisk.tables import Microdata
 
 
@@ -94,3 +94,43 @@ def test_microdata_are_replaced_only_when_asked(run, tmp_path):
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
     assert run(*first, "--seed", 2, "--replace")[0] == 0
     assert {file.name: file.read_bytes() for file in folder.iterdir()} != before
+
+
+SMALL = ("--set", "blocks_per_group=4", "--set", "tracts_per_county=2")
+
+
+def test_a_nation_by_county_in_pieces(run, tmp_path):
+    nation = ("--nation", "--scale", "5e-6", "--seed", 3, *SMALL)
+    status, out, _ = run(*nation, "-o", tmp_path / "whole", "--json")
+    document = json.loads(out)
+    assert status == 0
+    assert (document["all_blocks"], document["shards"], document["complete"]) == (55, 3, True)
+    status, out, _ = run(*nation, "-o", tmp_path / "pieces", "--shard", "2/2")
+    assert (status, "shards of other runs are missing" in out) == (0, True)
+    status, out, _ = run(*nation, "-o", tmp_path / "pieces", "--shard", "1/2")
+    assert (status, "(29.4)" in out, "3 of 3 parts done" in out) == (0, True, False)
+    whole, pieces = (Microdata.read(tmp_path / name) for name in ("whole", "pieces"))
+    assert whole.persons.table == pieces.persons.table
+    assert sum(document["people"]) == len(whole.persons)
+    spec = population_spec("county", blocks_per_group=4, tracts_per_county=2)
+    drawn = Nation(55, spec).county(1, seed=3)
+    assert Microdata.read(tmp_path / "whole" / "part-80003").persons.table == drawn.persons.table
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--nation", "--blocks", 5), "--blocks does not go with --nation"),
+        (("--nation", "--replace"), "--replace does not go with --nation"),
+        (("--nation", "--scale", 3), "--scale must be <= 2, got 3"),
+        (("--nation", "--scale", "x"), "--scale"),
+        (("--scale", 1), "--scale goes with --nation"),
+        (("--workers", 2), "--workers goes with --nation"),
+        (("--resume",), "--resume goes with --nation"),
+    ],
+)
+def test_options_of_a_nation(run, tmp_path, arguments, message):
+    status, out, err = run("--seed", 3, "-o", tmp_path / "p", *SMALL, *arguments)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert not (tmp_path / "p").exists()

@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
+from bayesrisk.experiments import split_by_place
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Workload, tabulate
 
 RUNNER = CliRunner()
@@ -164,3 +165,43 @@ def test_a_coding_that_nobody_says(tmp_path):
     assert "--dialect must be 'archive', which" in str(done.exception)
     with pytest.raises(DataError, match="codes are of the dialect 'archive', not those of the sch"):
         Records.read(tmp_path / "a.parquet", schema=Schema.named("sf1-person"))
+
+
+def test_tables_by_place(file, tmp_path):
+    """Of a file, and of microdata by place: the same as those of the whole."""
+    both = ["--tables", "sf1-block,sf1-tract"]
+    done = run(file, *both, "--by", "county", "-o", tmp_path / "t")
+    assert (done.exit_code, "in 2 parts" in done.stdout) == (0, True)
+    expected = tabulate(records(), Workload.named("sf1-block").union(Workload.named("sf1-tract")))
+    assert PublishedTables.read(tmp_path / "t") == expected
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["people.parquet", "t"]  # nothing is left
+    split_by_place(records(), tmp_path / "m")
+    done = run(tmp_path / "m", *both, "-o", tmp_path / "u", "--json")
+    assert json.loads(done.stdout)["places"] == 2
+    names = ("_partitions.json", "_places.parquet", "part-01073/_manifest.json")
+    for name in names:
+        assert (tmp_path / "t" / name).read_bytes() == (tmp_path / "u" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--by", "block"), "--by must be one of nation, state, county, tract, block_group"),
+        (("--by", "nation"), "--by must have places of its own"),
+        (("--by", "county", "--replace"), "--replace does not go with tables by place"),
+        (("--workers", 2), "--workers goes with --by"),
+        (("--scheduler", "tcp://x:1"), "--scheduler goes with --by"),
+    ],
+)
+def test_options_of_tables_by_place(file, tmp_path, options, message):
+    done = run(file, "--tables", "sf1-block", "-o", tmp_path / "t", *options)
+    assert done.exit_code != 0
+    assert isinstance(done.exception, ArgumentError)
+    assert str(done.exception).startswith(message)
+    assert [p.name for p in tmp_path.iterdir()] == ["people.parquet"]
+
+
+def test_what_is_by_place_is_not_split_again(file, tmp_path):
+    split_by_place(records(), tmp_path / "m")
+    done = run(tmp_path / "m", "--tables", "sf1-block", "--by", "tract", "-o", tmp_path / "t")
+    assert "--by goes with records that are not by place" in str(done.exception)

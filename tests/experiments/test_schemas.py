@@ -11,8 +11,10 @@ from bayesrisk.exceptions import ConfigError
 from bayesrisk.experiments import (
     AuditConfig,
     ClaimsConfig,
+    NationConfig,
     OccupancyConfig,
     ReconstructionConfig,
+    TabulationConfig,
     load_config,
 )
 from bayesrisk.experiments.occupancy.attack import OccupancyAttackConfig
@@ -46,7 +48,9 @@ MADE = {
     "reconstruct": ReconstructionConfig(
         "ab", "tract", "tract-bounds", "tract", "highs", None, False, 250, 1
     ),
+    "simulate": NationConfig(5539, "ab", 1, 2),
     "sweep": load_config("sample:granville-county-sweep"),
+    "tabulate": TabulationConfig("ab", "cd", "county", 2),
 }
 
 

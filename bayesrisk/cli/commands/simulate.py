@@ -10,8 +10,8 @@ import typer
 
 from bayesrisk import _files
 from bayesrisk._files.parse import shown
-from bayesrisk.cli.options import JsonOption, QuietOption, SeedOption, called, number
-from bayesrisk.cli.output import print_json, progress, steps_done
+from bayesrisk.cli.options import RunOptions, SeedOption, called, number
+from bayesrisk.cli.output import print_json, print_shards, progress, steps_done
 from bayesrisk.exceptions import ArgumentError, OutputError
 
 if TYPE_CHECKING:
@@ -80,18 +80,61 @@ def _document(summary: "PopulationSummary", folder: Path) -> dict[str, Any]:
 def simulate(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the microdata.")],
     seed: SeedOption,
+    how: RunOptions,
     preset: Annotated[str, typer.Option(help="tract, county or state.")] = "county",
     blocks: Annotated[int | None, typer.Option(help="Blocks, instead of the preset's.")] = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting to change.")
     ] = None,
+    nation: Annotated[
+        bool, typer.Option("--nation", help="A nation by county, each drawn by itself.")
+    ] = False,
+    scale: Annotated[
+        str | None,
+        typer.Option(help="With --nation: share of the 11,078,297 blocks of 2010 [1]."),
+    ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace microdata that the folder holds.")
     ] = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Make a synthetic population: persons, households and blocks."""
+    settings = _settings(preset, blocks, changes or [])
+    if nation:
+        for option, value in (("--blocks", blocks), ("--replace", replace or None)):
+            if value is not None:
+                raise ArgumentError(f"{option} does not go with --nation")
+        _nation(output, settings, seed, scale, how)
+        return
+    if scale is not None:
+        raise ArgumentError("--scale goes with --nation")
+    how.refuse("goes with --nation, which is drawn county by county")
+    _population(output, settings, seed, how, replace=replace)
+
+
+def _nation(
+    output: Path, settings: "PopulationSpec", seed: int, scale: str | None, how: RunOptions
+) -> None:
+    """Make a nation by county, as a run in shards."""
+    from bayesrisk.experiments import NationStudy
+    from bayesrisk.population import Nation
+
+    with called("scale", "--scale"):
+        nation = Nation.of_scale(1.0 if scale is None else number(scale, "--scale"), settings)
+    done = how.run(NationStudy(nation, seed), output, "simulate")
+    if how.as_json:
+        run = {k: v for k, v in vars(done).items() if k != "population"}
+        figures = {} if done.population is None else _document(done.population, output)
+        print_json({**figures, **run})
+        return
+    if done.population is not None:
+        typer.echo("\n".join(_lines(done.population)))
+    print_shards(done)
+
+
+def _population(
+    output: Path, settings: "PopulationSpec", seed: int, how: RunOptions, *, replace: bool
+) -> None:
+    """Make a population in one piece."""
     from bayesrisk.population import population_summary, simulate_population
 
     with _files.explained(output):
@@ -101,8 +144,8 @@ def simulate(
             f"{output}: holds microdata; add --replace to make them again, or choose another "
             "folder; nothing was changed"
         )
-    settings = _settings(preset, blocks, changes or [])
-    with progress(quiet=quiet or as_json, title="simulate", unit="steps", patient=True) as advance:
+    hidden = how.quiet or how.as_json
+    with progress(quiet=hidden, title="simulate", unit="steps", patient=True) as advance:
         done = steps_done(advance, 3)
         population = simulate_population(settings, rng=seed)
         persons = population.persons
@@ -113,7 +156,7 @@ def simulate(
         done()
         summary = population_summary(population)
         done()
-    if as_json:
+    if how.as_json:
         print_json(_document(summary, output))
     else:
         typer.echo("\n".join([*_lines(summary), f"microdata: {output}"]))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,8 +14,8 @@ from bayesrisk.cli.data import (
     record_pieces,
     workload_of,
 )
-from bayesrisk.cli.options import DialectOption, JsonOption, QuietOption, called, names
-from bayesrisk.cli.output import print_json, progress, rows_done
+from bayesrisk.cli.options import DialectOption, RunOptions, called, names
+from bayesrisk.cli.output import print_json, print_shards, progress, rows_done
 from bayesrisk.exceptions import ArgumentError, OutputError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def tabulate(
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the tables.")],
+    how: RunOptions,
     levels: Annotated[
         str | None, typer.Option(help="Levels, with commas, instead of the workloads' own.")
     ] = None,
@@ -47,23 +49,54 @@ def tabulate(
         str | None, typer.Option(help="census, spine-2020 or enumeration-1940.")
     ] = None,
     dialect: DialectOption = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Level, such as county: tables by place, one place in memory at a time."),
+    ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace tables that the folder holds.")
     ] = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Count records into published tables, exactly.
 
     Codes of a file of records are those of the schema, unless --dialect or the file says otherwise.
+    Microdata by place become tables by the same places.
     """
+    from bayesrisk.tables.exchange.partitions import Partitions
+
+    wanted = _workload(names(tables), levels, names(without), geography)
+    source = record_path(records)
+    there = Partitions.there(source)
+    if there or by is not None:
+        if replace:
+            raise ArgumentError("--replace does not go with tables by place; use a new folder")
+        if there and by is not None:
+            raise ArgumentError(f"--by goes with records that are not by place, as {source} is")
+        if there:
+            check_folder_names_its_own(schema, dialect)
+            _by_place(source, wanted, output, how)
+            return
+        _split(source, wanted, output, how, (schema, dialect), str(by))
+        return
+    how.refuse("goes with --by, or with microdata by place")
+    _whole(source, wanted, output, how, (schema, dialect), replace=replace)
+
+
+def _whole(
+    source: Path,
+    wanted: "Workload",
+    output: Path,
+    how: RunOptions,
+    codes: tuple[str | None, str | None],
+    *,
+    replace: bool,
+) -> None:
+    """Count records into one folder."""
     from bayesrisk.tables import tabulate
 
     _check_output(output, replace=replace)
-    wanted = _workload(names(tables), levels, names(without), geography)
-    source = record_path(records)
-    with progress(quiet=quiet or as_json, title="tabulate", unit="records") as advance:
-        made = tabulate(_source(source, wanted, schema, dialect, rows_done(advance)), wanted)
+    with progress(quiet=how.quiet or how.as_json, title="tabulate", unit="records") as advance:
+        made = tabulate(_source(source, wanted, *codes, rows_done(advance)), wanted)
         made.write(output)
     summary: dict[str, Any] = {
         "folder": str(output),
@@ -72,13 +105,48 @@ def tabulate(
         "places": {level: len(places) for level, places in made.geoids.items()},
         "rows": int(sum(counts.nnz for counts in made.counts.values())),
     }
-    if as_json:
+    if how.as_json:
         print_json(summary)
         return
     places = ", ".join(f"{n} of level {level}" for level, n in summary["places"].items())
     typer.echo(f"{summary['tables']} tables of {summary['cells']} cells in {output}")
     typer.echo(f"places: {places}")
     typer.echo(f"{summary['rows']} counts are not zero")
+
+
+def _split(
+    source: Path,
+    wanted: "Workload",
+    output: Path,
+    how: RunOptions,
+    codes: tuple[str | None, str | None],
+    level: str,
+) -> None:
+    """Put records down by place beside the output, and count them."""
+    from bayesrisk.experiments import split_by_place
+
+    with _files.explained(output):
+        output.absolute().parent.mkdir(parents=True, exist_ok=True)
+        room = TemporaryDirectory(prefix=".bayesrisk-", dir=output.absolute().parent)
+    with room as folder:
+        pieces = _source(source, wanted, *codes, rows_done(None))
+        with called("level", "--by"):
+            split_by_place(pieces, Path(folder) / "records", level=level)
+        _by_place(Path(folder) / "records", wanted, output, how)
+
+
+def _by_place(source: Path, wanted: "Workload", output: Path, how: RunOptions) -> None:
+    """Count microdata by place, a part at a time."""
+    from bayesrisk.experiments import TabulationStudy
+
+    done = how.run(TabulationStudy(source, wanted), output, "tabulate")
+    if how.as_json:
+        print_json(vars(done))
+        return
+    typer.echo(f"{len(wanted.tables)} tables of {wanted.n_cells} cells in {output}")
+    if done.complete:
+        typer.echo(f"places: {done.places} of level {wanted.levels[-1]}, in {done.shards} parts")
+    print_shards(done)
 
 
 def _check_output(folder: Path, *, replace: bool) -> None:

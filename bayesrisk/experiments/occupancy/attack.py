@@ -21,7 +21,7 @@ from bayesrisk._files.parquet import read_frame
 from bayesrisk._files.parse import shown
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.reconstruction.shards import digest_folder, published
+from bayesrisk.experiments.reconstruction.source import digest_folder, published
 from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
 from bayesrisk.experiments.runs.study import Outcome, Study

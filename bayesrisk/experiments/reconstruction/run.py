@@ -24,11 +24,9 @@ from bayesrisk.experiments.reconstruction.folder import (
 )
 from bayesrisk.experiments.reconstruction.shards import (
     compute_shard,
-    open_tables,
-    read_tables,
-    shard_of_blocks,
     shard_size,
 )
+from bayesrisk.experiments.reconstruction.source import forget_tables, open_tables
 from bayesrisk.experiments.runs.folder import PartFolder
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.reconstruction import make_solver
@@ -75,13 +73,15 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
     """Records behind a folder of published tables, for :func:`~bayesrisk.run`.
 
     A complete run has ``records.parquet``, ``blocks.parquet`` and, if asked for,
-    ``variability.parquet``; :func:`read_reconstruction` reads them.  Memory: the tables in every
-    worker, and one shard.  With a time limit the answers may depend on the speed of the machine.
+    ``variability.parquet``; :func:`read_reconstruction` reads them.  Memory: in every worker the
+    tables, or of tables by place one part and the index, and one shard.  With a time limit the
+    answers may depend on the speed of the machine.
 
     Parameters
     ----------
     tables : path-like
-        Folder of tables, as ``PublishedTables.write`` and ``Release.write`` make it.
+        Folder of tables, as ``PublishedTables.write`` and ``Release.write`` make it, or by place,
+        as :class:`TabulationStudy` does.
     scope : str
         The finest level of the tables, or a larger one whose tables are used too.
     variability : str, optional
@@ -129,15 +129,14 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
         if not isinstance(self.solver, str):
             raise ArgumentError(f"solver must be a name, got {shown(self.solver)}")
         make_solver(self.solver)
-        digest, published = open_tables(self.tables)
-        levels = published.workload.levels
+        source = open_tables(self.tables)
+        levels = source.workload.levels
         check.choice(self.scope, "scope", levels)
-        blocks = published.geoids[levels[-1]].size
-        if not blocks:
+        if not source.blocks:
             raise DataError(f"{self.tables}: must have tables of at least one {levels[-1]}")
-        unit, size = self._unit(levels), self.blocks_per_shard or shard_size(blocks)
+        unit, size = self._unit(levels), self.blocks_per_shard or shard_size(source.blocks)
         return ReconstructionConfig(
-            digest,
+            source.digest,
             self.scope,
             self.variability,
             unit,
@@ -145,7 +144,7 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
             limit,
             bool(self.nearest),
             size,
-            int(shard_of_blocks(published, unit, size)[-1]) + 1,
+            len(source.starts(unit, size)),
         )
 
     def _unit(self, levels: tuple[str, ...]) -> str:
@@ -183,7 +182,7 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
 
     def close(self) -> None:
         """Forget the tables."""
-        read_tables.cache_clear()
+        forget_tables()
 
 
 def _outcome(

@@ -69,13 +69,17 @@ def run(
         nothing is changed then.
     PartFileError
         If a part in the folder is truncated, altered or foreign; nothing is changed then.
+    ShardError
+        If shards failed: they are set aside, each with its error, and the others are finished.
+        Where no shard was ever finished, the error of the first is raised as it is.
     WorkerError
-        If a worker process ended before its work was done.
+        If a worker process ended before its work was done, or the scheduler of a cluster did.
 
     Notes
     -----
     Memory: one shard, and what the study reads, in every worker.  An interrupt keeps every
-    finished shard.
+    finished shard, and so does the end of a worker, of a scheduler, or of the room on a disk;
+    ``resume`` goes on with what is missing, shards that were set aside among it.
 
     Examples
     --------
@@ -120,9 +124,13 @@ def run(
 
 
 def _work(study: Study[object], folder: str, shard: int) -> int:
-    """Compute one shard and write its parts: what a worker does."""
+    """Compute one shard and write its parts: what a worker does.
+
+    A scheduler that lost a worker may ask again for what that one had finished: it is there.
+    """
     store = study.open(folder)
-    store.write_parts(study.config, shard, study.compute_after(shard, store))
+    if not store.has(study.config, shard):
+        store.write_parts(study.config, shard, study.compute_after(shard, store))
     return shard
 
 

@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from bayesrisk.exceptions import MissingDependencyError
+from bayesrisk.exceptions import MissingDependencyError, WorkerError
 
 __all__ = ["DaskExecutor"]
 
@@ -22,14 +22,17 @@ _NO_PAGES: dict[str, list[str]] = {
 
 
 class DaskExecutor(Executor):
-    """Run on the scheduler in ``DASK_SCHEDULER_ADDRESS``, or on a local cluster.
+    """Run on a scheduler that is there, or on a local cluster.
 
     The local cluster has no dashboard.
 
     Parameters
     ----------
     workers : int
-        Number of worker processes of the local cluster.
+        Number of worker processes of the local cluster; a scheduler has its own.
+    address : str, optional
+        Address of a scheduler, such as ``tcp://host:8786``; by default the one in
+        ``DASK_SCHEDULER_ADDRESS``, and a local cluster where there is none.
 
     Raises
     ------
@@ -37,8 +40,8 @@ class DaskExecutor(Executor):
         If Dask is not installed.
     """
 
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
+    def __init__(self, workers: int, *, address: str | None = None) -> None:
+        self.workers, self.address = workers, address
         try:
             import dask
             import distributed
@@ -49,12 +52,32 @@ class DaskExecutor(Executor):
         self._dask: Any = dask
         self._distributed: Any = distributed
         self._pool: Any = None
+        self._client: Any = None
         self._open = ExitStack()
+
+    def room(self) -> int:
+        """Return how many calls the cluster can work on at once.
+
+        No more than that should wait there: whatever a worker holds when it dies is suspected of
+        having killed it, and given up after the third time.
+
+        Raises
+        ------
+        concurrent.futures.BrokenExecutor
+            If the scheduler does not answer.
+        """
+        client = self._client
+        if client is None:
+            return 1
+        try:
+            return max(1, int(sum(client.nthreads().values())))
+        except (OSError, TimeoutError) as error:
+            raise BrokenExecutor(f"the scheduler does not answer: {error}") from error
 
     def submit(self, fn: Callable[..., _R], /, *args: Any, **kwargs: Any) -> Future[_R]:
         """Send a call to the cluster, which is started for the first one."""
         if self._pool is None:
-            address = os.environ.get("DASK_SCHEDULER_ADDRESS")
+            address = self.address or os.environ.get("DASK_SCHEDULER_ADDRESS")
             options: dict[str, Any] = {"address": address}
             if address is None:
                 options = {
@@ -64,14 +87,21 @@ class DaskExecutor(Executor):
                     "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
                 }
             self._open.enter_context(self._dask.config.set(_NO_PAGES))
-            client = self._open.enter_context(self._distributed.Client(**options))
-            self._pool = client.get_executor(pure=False)
+            self._client = self._open.enter_context(self._connected(options))
+            self._pool = self._client.get_executor(pure=False)
         future: Future[_R] = self._pool.submit(fn, *args, **kwargs)
         return future
+
+    def _connected(self, options: dict[str, Any]) -> Any:
+        try:
+            return self._distributed.Client(**options)
+        except (OSError, TimeoutError) as error:
+            where = options.get("address", "this machine")
+            raise WorkerError(f"there is no Dask scheduler at {where}: {error}") from error
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Leave the cluster; a local one ends."""
         if self._pool is not None:
             self._pool.shutdown(wait=wait)
-            self._pool = None
+            self._pool = self._client = None
         self._open.close()

@@ -24,6 +24,7 @@ from bayesrisk._files.parse import named, read_json
 from bayesrisk._tasks import as_finished
 from bayesrisk.exceptions import ConfigError, OutputError, PartFileError
 from bayesrisk.experiments.runs.config import RunConfig, RunSettings
+from bayesrisk.experiments.runs.failures import SetAside
 from bayesrisk.experiments.runs.part_file import PartFile, pack, unpack
 
 __all__ = ["CONFIDENTIAL", "MANIFEST", "PartFolder", "arrow_table"]
@@ -32,7 +33,6 @@ S = TypeVar("S", bound=RunSettings)
 #: Results below this folder are for whoever holds the confidential records, and nobody else.
 CONFIDENTIAL = "confidential"
 MANIFEST = "manifest.json"
-_CONFIG = "config.json"
 _ADVICE = "delete this file and run with --resume to compute it again"
 
 
@@ -76,6 +76,11 @@ class PartFolder:
     kinds: tuple[str, ...] = ("part",)
     #: Where the parts are.
     parts: ClassVar[str] = "parts"
+    #: Names of the files of the configuration and of the list of parts.
+    settings: ClassVar[str] = "config.json"
+    listing: ClassVar[str] = MANIFEST
+    #: Where the errors of shards are that were set aside.
+    aside: ClassVar[str] = "failed"
 
     def __init__(self, path: str | Path) -> None:
         self.path = check.path(path, "folder")
@@ -122,13 +127,14 @@ class PartFolder:
         self._make_folder(self.path / self.parts)
         first, *others = [self.part(shard, kind) for shard in mine for kind in self.kinds]
         _files.clear(first, *others)
+        SetAside(self.path / self.aside).forget(mine)
         return done
 
     def _settle(self, config: RunConfig) -> None:
         """Write the configuration into a folder that is new or empty; refuse any other."""
         if self.path.exists() and not self.path.is_dir():
             raise OutputError(f"{self.path}: must be a folder, but is a file")
-        settings = self.path / _CONFIG
+        settings = self.path / self.settings
         if settings.exists():
             return
         found = [p.name for p in self.path.iterdir()] if self.path.exists() else []
@@ -154,7 +160,7 @@ class PartFolder:
             _files.make_folder(self.path / below, private=self._private(self.path / below))
 
     def _check_owner(self, config: RunConfig) -> None:
-        file = self.path / _CONFIG
+        file = self.path / self.settings
         theirs = read_json(file, OutputError)
         ours = json.loads(json.dumps(config.to_dict()))
         if theirs != ours:
@@ -164,6 +170,13 @@ class PartFolder:
                 f"{self.path}: belongs to another configuration (other {keys or 'keys'}); "
                 "nothing was changed"
             )
+
+    def has(self, config: RunConfig, shard: int) -> bool:
+        """Return whether a shard's parts are there, each checked against its footer."""
+        files = [(self.part(shard, kind), kind) for kind in self.kinds]
+        if not files[-1][0].exists():
+            return False
+        return all(self._check(file, config, kind) == shard for file, kind in files)
 
     def finished(self, config: RunConfig) -> set[int]:
         """Return the shards whose parts are there, each checked against its footer.
@@ -217,7 +230,7 @@ class PartFolder:
             self._read[file] = (state, part.footer, part.table.num_rows, part.sha256)
         return self._read[file]
 
-    def write_parts(self, config: RunConfig, shard: int, tables: Mapping[str, pa.Table]) -> None:
+    def write_parts(self, config: RunConfig, shard: int, tables: Mapping[str, Any]) -> None:
         """Write the parts of a shard, each whole or not at all.
 
         Parameters
@@ -253,6 +266,8 @@ class PartFolder:
     ) -> bool:
         """Compute shards, and keep those that are finished whatever happens.
 
+        A shard that fails is set aside with its error, and the others go on.
+
         Parameters
         ----------
         config : RunConfig
@@ -283,10 +298,14 @@ class PartFolder:
             If a file cannot be written.
         PartFileError
             If a part is truncated, altered or foreign.
+        ShardError
+            If shards were set aside.
         """
+        aside = SetAside(self.path / self.aside, begun=bool(self.finished(config)))
         try:
-            staged = self._staged(config, work, runner, todo, stages)
+            staged = self._staged(config, work, runner, todo, stages, aside.add)
             for count, _ in enumerate(staged, start=1):
+                aside.begun = True
                 if progress is not None:
                     progress(count, len(todo))
         except BaseException:
@@ -295,6 +314,7 @@ class PartFolder:
             raise
         if self.missing(config):
             self.write_manifest(config)
+            aside.tell()
             if self.missing(config):  # else another machine has finished the rest meanwhile
                 return False
         files = {f"{kind}.parquet": self._merge(config, kind) for kind in merged}
@@ -313,13 +333,14 @@ class PartFolder:
         runner: Executor,
         todo: Sequence[int],
         stages: Sequence[range],
+        failed: Callable[[int, Exception], None],
     ) -> Iterator[int]:
         """Yield shards as they are finished, stage after stage."""
         for stage in stages or (range(config.shards),):
             mine = [shard for shard in todo if shard in stage]
             if mine and stage.start and any(n < stage.start for n in self.missing(config)):
-                return  # another machine's
-            yield from as_finished(runner, work, mine)
+                return  # another machine's, or set aside
+            yield from as_finished(runner, work, mine, failed)
 
     def _merge(self, config: RunConfig, kind: str) -> dict[str, Any]:
         """Write one file from the parts, a shard at a time; return its rows and checksum."""
@@ -388,7 +409,8 @@ class PartFolder:
         Returns
         -------
         dict
-            ``config`` (digest), ``version``, ``shards``, ``complete`` and ``parts``.
+            ``config`` (digest), ``version``, ``shards``, ``complete`` and ``parts``; where shards
+            were set aside, ``failed``.
 
         Raises
         ------
@@ -397,6 +419,7 @@ class PartFolder:
         """
         parts = []
         done = self.finished(config)
+        failed = SetAside(self.path / self.aside).known()
         for shard, kind in ((shard, kind) for shard in sorted(done) for kind in self.kinds):
             file = self.part(shard, kind)
             _, _, rows, digest = self._about(file)
@@ -409,8 +432,9 @@ class PartFolder:
             "complete": files is not None,
             "parts": parts,
             **({} if files is None else {"files": files}),
+            **({"failed": failed} if failed else {}),
         }
-        _files.write_bytes(self.path / MANIFEST, _files.sealed(manifest))
+        _files.write_bytes(self.path / self.listing, _files.sealed(manifest))
         return manifest
 
     def load_settings(self, kind: type[S]) -> S:
@@ -432,10 +456,10 @@ class PartFolder:
             If the folder holds no run of this kind, or a damaged one: the message names the file,
             the key, the bound and the value.
         """
-        file = self.path / _CONFIG
+        file = self.path / self.settings
         with named(str(file), OutputError):
             if not file.exists():
-                raise OutputError(f"{self.path}: holds no {self.what} (no {_CONFIG})")
+                raise OutputError(f"{self.path}: holds no {self.what} (no {self.settings})")
         values = read_json(file, OutputError)
         try:
             return kind.from_dict(
@@ -454,8 +478,8 @@ class PartFolder:
         PartFileError
             If the manifest is damaged, or belongs to another configuration.
         """
-        file = self.path / MANIFEST
+        file = self.path / self.listing
         manifest = _files.read_document(file, PartFileError) if file.exists() else {}
         if manifest and manifest.get("config") != config.digest:
-            raise PartFileError(f"{file}: belongs to another configuration than {_CONFIG}")
+            raise PartFileError(f"{file}: belongs to another configuration than {self.settings}")
         return manifest

@@ -3,9 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Generic, NamedTuple, TypeVar
-
-import pyarrow as pa
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from bayesrisk.experiments.runs.config import RunConfig
 from bayesrisk.experiments.runs.folder import PartFolder
@@ -44,15 +42,18 @@ class Study(ABC, Generic[S]):
         """Return the folder of this kind of study at a path."""
 
     @abstractmethod
-    def compute(self, shard: int) -> Mapping[str, pa.Table]:
-        """Return the parts of a shard: what a worker does."""
+    def compute(self, shard: int) -> Mapping[str, Any]:
+        """Return the parts of a shard, tables of Arrow: what a worker does.
+
+        A folder of another kind may take other things too, which its ``write_parts`` knows.
+        """
 
     @property
     def stages(self) -> Sequence[range]:
         """Shards in stages, one after the other: a later one may read what earlier ones found."""
         return (range(self.config.shards),)
 
-    def compute_after(self, shard: int, folder: PartFolder) -> Mapping[str, pa.Table]:
+    def compute_after(self, shard: int, folder: PartFolder) -> Mapping[str, Any]:
         """Return the parts of a shard, where a folder holds those of all earlier stages."""
         return self.compute(shard)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
-from bayesrisk.risk.audit.summary import KEYS, whole_columns
+from bayesrisk.risk.audit.summary import KEYS, empty_frame, whole_columns
 from bayesrisk.risk.intervals import clustered_interval
 from bayesrisk.risk.statements.columns import OPEN
 
@@ -14,6 +14,14 @@ __all__ = ["audit_certain"]
 
 _CERTAIN = 1.0 - 1e-12
 _TWO = ("posterior", "without")
+_COLUMNS = [
+    *KEYS, "targets",
+    *(
+        f"{name}{end}"
+        for end in ("", "_without")
+        for name in ("certain", "false", "false_share", "false_lower", "false_upper")
+    ),
+]  # fmt: skip
 
 
 def audit_certain(statements: pd.DataFrame, *, confidence: float = 0.95) -> pd.DataFrame:
@@ -81,4 +89,4 @@ def audit_certain(statements: pd.DataFrame, *, confidence: float = 0.95) -> pd.D
                 f"false_upper{end}": high,
             }
         lines.append(line)
-    return pd.DataFrame(lines)
+    return pd.DataFrame(lines) if lines else empty_frame(_COLUMNS)

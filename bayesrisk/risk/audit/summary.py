@@ -17,7 +17,8 @@ from bayesrisk.risk.audit.readings import READINGS
 from bayesrisk.risk.statements.columns import OPEN
 
 __all__ = [
-    "GROUPS", "KEYS", "audit_calibration", "audit_summary", "audit_targets", "whole_columns",
+    "GROUPS", "KEYS", "audit_calibration", "audit_summary", "audit_targets",
+    "empty_frame", "whole_columns",
 ]  # fmt: skip
 
 KEYS = ["protection", "attack", "adversary"]
@@ -167,7 +168,7 @@ def audit_summary(targets: pd.DataFrame, *, confidence: float = 0.95) -> pd.Data
                 line = {**dict(zip(KEYS, key, strict=True)), "group": group, "targets": len(some)}
                 line["left_out"] = int(np.count_nonzero(member)) - len(some)
                 lines.append(line | _measures(some, level))
-    return pd.DataFrame(lines, columns=_COLUMNS) if lines else _empty(_COLUMNS)
+    return pd.DataFrame(lines, columns=_COLUMNS) if lines else empty_frame(_COLUMNS)
 
 
 def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> pd.DataFrame:
@@ -231,10 +232,10 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
                     "correct_upper": min(high, 1.0),
                 }
             )
-    return pd.DataFrame(lines) if lines else _empty(_BINNED)
+    return pd.DataFrame(lines) if lines else empty_frame(_BINNED)
 
 
-def _empty(columns: Sequence[str]) -> pd.DataFrame:
+def empty_frame(columns: Sequence[str]) -> pd.DataFrame:
     """Return a frame of nobody: texts, and numbers."""
     texts = (*KEYS, "group")
     return pd.DataFrame({c: pd.Series([], dtype="str" if c in texts else float) for c in columns})

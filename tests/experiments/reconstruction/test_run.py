@@ -22,7 +22,7 @@ from bayesrisk.exceptions import (
 )
 from bayesrisk.experiments import read_reconstruction
 from bayesrisk.experiments.reconstruction.folder import ReconstructionFolder
-from bayesrisk.experiments.reconstruction.shards import read_tables, shard_of_blocks
+from bayesrisk.experiments.reconstruction.source import open_tables
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.reconstruction import reconstruct, record_form, solution_variability
 from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
@@ -120,13 +120,11 @@ def test_blocks_alone_with_every_variability(folder, tmp_path, variability):
         np.testing.assert_array_equal(made.variability["upper"], bounds.upper)
 
 
-def test_shards_keep_places_together():
-    tables = published()
-    of_block = shard_of_blocks(tables, "block", 2)
-    assert of_block.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4]
-    of_tract = shard_of_blocks(tables, "tract", 2)
-    assert of_tract.tolist() == [0] * 3 + [1] * 3 + [2] * 3
-    assert set(shard_of_blocks(tables, "tract", 1000)) == {0}
+def test_shards_keep_places_together(folder):
+    tables = open_tables(folder)
+    assert tables.starts("block", 2).tolist() == [0, 2, 4, 6, 8]
+    assert tables.starts("tract", 2).tolist() == [0, 3, 6]
+    assert tables.starts("tract", 1000).tolist() == [0]
 
 
 @pytest.mark.slow
@@ -280,7 +278,7 @@ class TestRefusals:
 
     def test_tables_that_change_in_between(self, folder):
         with pytest.raises(DataError, match="must not change while it is read"):
-            read_tables(str(folder), "0" * 64)
+            open_tables(folder, "0" * 64)
 
     def test_altered_results(self, folder, tmp_path):
         out = tmp_path / "out"

@@ -14,11 +14,13 @@ from bayesrisk.experiments import (
     ClaimsStudy,
     MeasurementCountsStudy,
     MeasurementsStudy,
+    NationStudy,
     OccupancyAttackStudy,
     OccupancyConfig,
     OccupancyStudy,
     ReconstructionStudy,
     SweepStudy,
+    TabulationStudy,
     parse_config,
 )
 from bayesrisk.experiments.occupancy.study import synthetic_households
@@ -26,7 +28,7 @@ from bayesrisk.experiments.reconstruction.shards import shard_size
 from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
 from bayesrisk.experiments.runs.study import Study
-from bayesrisk.population import population_spec, simulate_population
+from bayesrisk.population import Nation, population_spec, simulate_population
 from bayesrisk.readers import write_nmf
 from bayesrisk.tables import Workload
 
@@ -38,6 +40,8 @@ STUDIES = [
     "occupancy-study",
     "measurements",
     "measurement-counts",
+    "nation",
+    "tabulation",
 ]
 
 
@@ -56,6 +60,9 @@ def studies(tmp_path_factory):
     people = simulate_population(population_spec("tract", n_blocks=6), rng=1)
     tabulate(people, Workload.named("sf1-block")).write(at / "people")
     noisy = write_nmf(at / "nmf", rng=1, universe="unit", counties=1).folder
+    spec = population_spec("tract", blocks_per_group=2, tracts_per_county=2)
+    run(NationStudy(Nation(30, spec), 1), at / "nation")
+    levels = Workload.named("sf1-tract", levels=["state", "tract"])
     grid = {"rho": [{"log": [0.01, 1.0], "points": 4}], "prior": [0.1]}
     return {
         "sweep": SweepStudy(parse_config({"settings_per_shard": 1, "grid": grid})),
@@ -65,6 +72,8 @@ def studies(tmp_path_factory):
         "occupancy-study": OccupancyStudy(settings),
         "measurements": MeasurementsStudy(noisy, prior=0.1, units_per_shard=5),
         "measurement-counts": MeasurementCountsStudy(noisy, query="detailed", top="County"),
+        "nation": NationStudy(Nation(30, spec), 2),
+        "tabulation": TabulationStudy(at / "nation", levels),
     }
 
 

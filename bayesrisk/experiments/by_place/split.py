@@ -1,0 +1,159 @@
+"""Records in any order into microdata by place, without holding them."""
+
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bayesrisk import _files
+from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.tables import Microdata, Records, Schema, as_microdata
+from bayesrisk.tables.exchange.partitions import (
+    index_files,
+    index_rows,
+    manifest_digest,
+    part_name,
+)
+
+__all__ = ["split_by_place"]
+
+_UNITS = ("persons", "households")
+_BLOCKS = "blocks"
+
+
+def split_by_place(
+    records: Records | Microdata | Iterable[Records], folder: str | Path, *, level: str = "county"
+) -> None:
+    """Write records as microdata by place, each part an ordinary folder of microdata.
+
+    Parameters
+    ----------
+    records : Records, Microdata or iterable of Records
+        Records in any order, or pieces of them, all of one schema.
+    folder : path-like
+        A new or empty folder; it appears whole or not at all.
+    level : str, default "county"
+        Level of the parts, coarser than the finest.
+
+    Raises
+    ------
+    ArgumentError
+        If the level is none of the geography, or the finest; or if there are no records.
+    OutputError
+        If the folder holds something, or cannot be written.
+
+    Notes
+    -----
+    Pieces are put down by place as they come, and each place is then written by itself.  Memory:
+    one piece, or the records of one place; disk: the records once more while it works.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from bayesrisk.population import simulate_population
+    >>> people = simulate_population("tract", rng=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     split_by_place(people, folder, level="tract")
+    ...     again = Microdata.read(folder)
+    >>> again.persons.table == people.persons.table
+    True
+    """
+    pieces = _tables(records)
+    with _files.whole_folder(check.path(folder, "folder"), _files.new_folder) as made:
+        spilled = made / "_spilled"
+        spilled.mkdir()
+        known: dict[str, Schema] = {}
+        found: set[str] = set()
+        width = 0
+        for unit, schema, table in pieces:
+            width = _width(known.setdefault(unit, schema), schema, level)
+            found |= _spill(table, schema.geography.finest, width, spilled, unit)
+        if not found:
+            raise ArgumentError("records must be at least one, got none")
+        rows = [_write_part(code, spilled, known, made) for code in sorted(found)]
+        shutil.rmtree(spilled)
+        for name, data in index_files("microdata", level, rows, None).items():
+            _files.write_bytes(made / name, data)
+
+
+def _tables(
+    records: Records | Microdata | Iterable[Records],
+) -> Iterator[tuple[str, Schema, pa.Table]]:
+    """Yield tables of persons, households and blocks."""
+    for piece in [records] if isinstance(records, (Records, Microdata)) else records:
+        data = as_microdata(piece)
+        units = {unit: getattr(data, unit) for unit in _UNITS if getattr(data, unit) is not None}
+        for unit, part in units.items():
+            yield unit, part.schema, part.table
+        if data.blocks is not None:
+            about = next(iter(units.values())).schema
+            yield _BLOCKS, about, pa.Table.from_pandas(data.blocks, preserve_index=False)
+
+
+def _width(known: Schema, schema: Schema, level: str) -> int:
+    """Return the digits of the places of the parts."""
+    if known != schema:
+        raise ArgumentError(f"records must be of one schema, got {known.name} and {schema.name}")
+    geography = schema.geography
+    check.choice(level, "level", geography.levels[:-1])
+    if not geography.width(level):
+        raise ArgumentError(f"level must have places of its own, got {level!r}, which is one place")
+    if schema != Schema.named(schema.name, geography=geography.name):
+        raise ArgumentError(f"records must be of a built-in schema, got {schema.name!r}")
+    return geography.width(level)
+
+
+def _spill(table: pa.Table, place: str, width: int, folder: Path, unit: str) -> set[str]:
+    """Put rows down by place, each place in a file that grows; return the places."""
+    codes = pc.utf8_slice_codeunits(table.column(place).cast(pa.string()), 0, width)
+    coded = pc.dictionary_encode(codes.combine_chunks())
+    number = coded.indices.to_numpy()
+    order = np.argsort(number, kind="stable")
+    table = table.take(pa.array(order)).replace_schema_metadata(None)
+    names = coded.dictionary.to_pylist()
+    start = 0
+    for name, count in zip(names, np.bincount(number, minlength=len(names)), strict=True):
+        with (
+            (folder / f"{name}-{unit}").open("ab") as stream,
+            pa.ipc.new_stream(stream, table.schema) as writer,
+        ):
+            writer.write_table(table.slice(start, int(count)))
+        start += int(count)
+    return set(names)
+
+
+def _gathered(file: Path) -> pa.Table | None:
+    """Return the rows that were put down for a place."""
+    if not file.exists():
+        return None
+    found, size = [], file.stat().st_size
+    with file.open("rb") as stream:
+        while stream.tell() < size:
+            with pa.ipc.open_stream(stream) as reader:
+                found.append(reader.read_all())
+    return pa.concat_tables(found)
+
+
+def _write_part(code: str, spilled: Path, schemas: dict[str, Schema], made: Path) -> pa.Table:
+    """Write the microdata of a place, and return its rows of the index."""
+    units: dict[str, Records] = {}
+    places: list[str] = []
+    for unit in _UNITS:
+        if unit in schemas:
+            schema = schemas[unit]
+            rows = _gathered(spilled / f"{code}-{unit}")
+            if rows is None:
+                nobody = {name: pa.array([], pa.int16()) for name in schema.names}
+                rows = pa.table({schema.geography.finest: pa.array([], pa.string()), **nobody})
+            units[unit] = Records(schema, rows)
+            places += units[unit].places()[0].tolist()
+    blocks = _gathered(spilled / f"{code}-{_BLOCKS}")
+    frame = None if blocks is None else blocks.to_pandas()
+    folder = made / part_name(code)
+    Microdata(**units, blocks=frame).write(folder)
+    finest = np.unique(np.array(places if frame is None else frame["block"], dtype=np.str_))
+    return index_rows(code, finest, len(code), manifest_digest(folder, "microdata"))

@@ -1,0 +1,261 @@
+"""What goes wrong on the way: nothing finished is lost or done twice, and what failed is named."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from faulty import FaultyFolder, FaultyStudy, done
+
+from bayesrisk import run
+from bayesrisk.exceptions import ArgumentError, OutputError, ShardError
+
+TESTS = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX systems")
+
+
+@pytest.fixture
+def notes(tmp_path):
+    (tmp_path / "notes").mkdir()
+    return tmp_path / "notes"
+
+
+@pytest.fixture
+def expected(tmp_path):
+    """What a run without faults comes to."""
+    (tmp_path / "no-faults").mkdir()
+    run(FaultyStudy(str(tmp_path / "no-faults")), tmp_path / "expected")
+    return content(tmp_path / "expected")
+
+
+def content(folder):
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_poisoned_shard_is_set_aside_and_the_rest_ends(tmp_path, notes, expected, threads):
+    (notes / "poison-3").touch()
+    out, seen = tmp_path / "out", []
+    words = r"set aside \(in .*failed\): 3; .* shard 3: Arith"
+    study = FaultyStudy(str(notes))
+    with ThreadPoolExecutor(threads) as pool, pytest.raises(ShardError, match=words) as e:
+        run(study, out, executor=pool, progress=lambda *call: seen.append(call))
+    assert isinstance(e.value.__cause__, ArithmeticError)
+    assert seen[-1] == (11, 12)
+    assert done(notes) == [n for n in range(12) if n != 3]
+    listed = json.loads((out / "manifest.json").read_text())
+    aside = {"shard": 3, "error": "ArithmeticError: shard 3 does not add up"}
+    assert (listed["complete"], listed["failed"]) == (False, [aside])
+    assert json.loads((out / "failed" / "shard-000003.json").read_text()).items() >= aside.items()
+    with pytest.raises(ShardError, match="shard 3"):  # still poisoned: nothing else is computed
+        run(FaultyStudy(str(notes)), out, resume=True)
+    assert done(notes) == [n for n in range(12) if n != 3]
+    (notes / "poison-3").unlink()
+    assert run(FaultyStudy(str(notes)), out, resume=True).complete
+    assert done(notes) == list(range(12))
+    assert content(out) == expected
+
+
+def test_a_study_that_always_fails_is_not_tried_to_the_end(tmp_path, notes):
+    for shard in range(50):
+        (notes / f"poison-{shard}").touch()
+    with pytest.raises(ArithmeticError, match="shard 0 does not add up"):
+        run(FaultyStudy(str(notes), shards=50), tmp_path / "out")
+    assert len(list((tmp_path / "out" / "failed").iterdir())) == 10
+
+
+def test_another_machine_leaves_what_failed_alone(tmp_path, notes):
+    (notes / "poison-2").touch()
+    with pytest.raises(ShardError, match="shard 2"):
+        run(FaultyStudy(str(notes)), tmp_path / "out", shard=(1, 2))
+    run(FaultyStudy(str(notes)), tmp_path / "out", shard=(2, 2))
+    listed = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert [entry["shard"] for entry in listed["failed"]] == [2]
+
+
+def test_a_full_disk_stops_the_run_and_keeps_what_is_finished(tmp_path, notes, expected):
+    (notes / "full-5").touch()
+    sync = os.fsync
+    try:
+        with pytest.raises(OutputError, match=r"part-000005.*No space left on device"):
+            run(FaultyStudy(str(notes)), tmp_path / "out")
+        assert done(notes) == list(range(6))
+        (notes / "full-5").unlink()
+        assert run(FaultyStudy(str(notes)), tmp_path / "out", resume=True).computed == 7
+    finally:
+        os.fsync = sync
+    assert done(notes) == sorted([*range(12), 5])  # what could not be written, and no other
+    assert content(tmp_path / "out") == expected
+
+
+def test_what_is_finished_is_not_computed_again_when_asked_twice(tmp_path, notes):
+    from bayesrisk.experiments.runs.engine import _work
+
+    study = FaultyStudy(str(notes))
+    FaultyFolder(tmp_path / "out").prepare(study.config, range(12), resume=False)
+    assert [_work(study, str(tmp_path / "out"), 4) for _ in range(2)] == [4, 4]
+    assert done(notes) == [4]
+
+
+_RUN = """
+import sys
+from faulty import FaultyStudy
+from bayesrisk import run
+from bayesrisk.exceptions import BayesRiskError
+from bayesrisk.experiments.runs.executors_dask import DaskExecutor
+
+if __name__ == "__main__":
+    address, notes, out, pause, resume = sys.argv[1:]
+    study = FaultyStudy(notes, pause=float(pause))
+    try:
+        with DaskExecutor(2, address=address) as pool:
+            run(study, out, executor=pool, resume=resume == "resume")
+    except BayesRiskError as error:
+        print(type(error).__name__, error)
+"""
+
+
+def start(*command, **options):
+    path = os.pathsep.join([str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")])
+    known = {**os.environ, "PYTHONPATH": path, "DASK_DISTRIBUTED__ADMIN__LOW_LEVEL_LOG_LENGTH": "0"}
+    return subprocess.Popen([sys.executable, *map(str, command)], env=known, text=True, **options)
+
+
+class Cluster:
+    """A scheduler and two workers in processes of their own."""
+
+    def __init__(self, folder):
+        self.file, self.folder, self.processes = folder / "scheduler.json", folder, []
+        self.port = 0
+
+    def begin(self):
+        self.file.unlink(missing_ok=True)
+        places = ("--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", self.file)
+        self.scheduler = self._start("dask_scheduler", "--port", self.port, *places)
+        wait_for(self.file.exists)
+        self.address = json.loads(self.file.read_text())["address"]
+        self.port = int(self.address.rpartition(":")[2])  # the same when it comes back
+        for number in (1, 2):
+            own = self.folder / f"worker-{number}"
+            options = ("--nthreads", 1, "--no-dashboard", "--local-directory", own)
+            self._start("dask_worker", self.address, *options, "--death-timeout", 10)
+
+    def _start(self, name, *options):
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        process = start("-m", f"distributed.cli.{name}", *options, **quiet, start_new_session=True)
+        self.processes.append(process)
+        return process
+
+    def end(self):
+        for process in self.processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)  # with what it started: workers of a nanny
+            process.wait()
+        self.processes = []
+
+
+@contextmanager
+def cluster(folder):
+    made = Cluster(folder)
+    try:
+        made.begin()
+        yield made
+    finally:
+        made.end()
+
+
+def wait_for(condition, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+def run_on(made, notes, out, *, pause=0.0, resume=""):
+    """Run the study on a cluster, and return what it said."""
+    script = notes.parent / "run.py"
+    script.write_text(_RUN, encoding="utf-8")
+    client = start(script, made.address, notes, out, pause, resume, stdout=subprocess.PIPE)
+    return client
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_once_costs_nothing(tmp_path, notes, expected):
+    (notes / "kill-once-3").touch()
+    with cluster(tmp_path) as made:
+        said, _ = run_on(made, notes, tmp_path / "out").communicate(timeout=200)
+    assert said == ""
+    assert not (notes / "kill-once-3").exists()
+    assert done(notes) == list(range(12))
+    assert content(tmp_path / "out") == expected
+
+
+@pytest.mark.slow
+def test_a_shard_that_always_kills_its_worker_is_set_aside(tmp_path, notes, expected):
+    (notes / "kill-3").touch()
+    (notes / "poison-7").touch()
+    with cluster(tmp_path) as made:
+        said, _ = run_on(made, notes, tmp_path / "out").communicate(timeout=300)
+        assert said.startswith("ShardError 2 of the shards")
+        assert "failed): 3, 7; " in said
+        assert "shard 3: KilledWorker" in said
+        assert done(notes) == [n for n in range(12) if n not in (3, 7)]
+        (notes / "kill-3").unlink()
+        (notes / "poison-7").unlink()
+        client = run_on(made, notes, tmp_path / "out", resume="resume")
+        assert client.communicate(timeout=200)[0] == ""
+    assert done(notes) == list(range(12))
+    assert content(tmp_path / "out") == expected
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_lost_and_comes_back(tmp_path, notes, expected):
+    out = tmp_path / "out"
+    with cluster(tmp_path) as made:
+        client = run_on(made, notes, out, pause=1.0)
+        wait_for(lambda: len(done(notes)) >= 3)
+        made.end()
+        said, _ = client.communicate(timeout=200)
+        assert said.startswith("WorkerError ")
+        assert "what was finished is kept" in " ".join(said.split())
+        kept = done(notes)
+        assert 3 <= len(kept) < 12
+        made.begin()
+        assert run_on(made, notes, out, resume="resume").communicate(timeout=200)[0] == ""
+    assert sorted(set(done(notes))) == list(range(12))
+    parts = len(list((out / "parts").iterdir()))
+    assert parts == 12
+    # A shard may have been computed, and killed before it was written: at most one of each worker.
+    assert len(done(notes)) <= 12 + 2
+    assert content(out) == expected
+
+
+@pytest.mark.slow
+def test_a_disk_that_fills_up_under_a_worker(tmp_path, notes, expected):
+    (notes / "full-5").touch()
+    with cluster(tmp_path) as made:
+        said, _ = run_on(made, notes, tmp_path / "out").communicate(timeout=200)
+        assert said.startswith("OutputError ")
+        assert "No space left on device" in said
+        kept = {path.name for path in (tmp_path / "out" / "parts").glob("part-*.parquet")}
+        assert "part-000005.parquet" not in kept
+        (notes / "full-5").unlink()
+        client = run_on(made, notes, tmp_path / "out", resume="resume")
+        assert client.communicate(timeout=200)[0] == ""
+    assert len(kept) + len(set(range(12)) - {int(n[5:11]) for n in kept}) == 12
+    assert content(tmp_path / "out") == expected
+
+
+def test_a_scheduler_goes_with_dask(tmp_path):
+    from bayesrisk.cli.options import RunOptions
+
+    how = RunOptions(executor="serial", scheduler="tcp://127.0.0.1:1")
+    with pytest.raises(ArgumentError, match="--scheduler goes with --executor dask"):
+        how.run(FaultyStudy(str(tmp_path)), tmp_path / "out", "faults")
