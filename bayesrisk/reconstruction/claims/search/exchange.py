@@ -25,6 +25,8 @@ __all__ = ["Exchange"]
 
 
 _PROBES = 2**12
+#: Exchanges after which settled claims are first left out.
+_FIRST = 16
 #: Claims in the lists of all cells together; when there is no room, all lists are made anew.
 _LISTED = 2**21
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -59,12 +61,16 @@ class Classes(NamedTuple):
 
 
 class Claims(NamedTuple):
-    """Where the claims about a cell stand: by its codes, every set of columns, and their keys."""
+    """Where the claims about a cell stand: by its codes, every set of columns, and their keys.
+
+    ``asked`` are the sets of columns of the claims in the table, by position.
+    """
 
     codes: CodeArray
     eligible: BoolArray
     sets: Subsets
     radix: WordArray
+    asked: IntArray
     table: Table
 
 
@@ -136,7 +142,10 @@ class Exchange:
             rows.indptr, rows.indices, start, np.repeat(every, np.diff(start)), hashes, _table(hashes),
         )  # fmt: skip
         self._keys = keys.astype(np.uint64)
-        self._claims = Claims(codes, eligible, sets, radix.astype(np.uint64), _table(self._keys))
+        asked = np.arange(sets.bits.size)
+        self._claims = Claims(
+            codes, eligible, sets, radix.astype(np.uint64), asked, _table(self._keys)
+        )
         self._open = keys.size
         self._lists: Lists | None = None
         self._count: IntArray = np.zeros(keys.size, np.int64)
@@ -174,13 +183,14 @@ class Exchange:
         cells = self.load(solution)
         base = self._count if self._base is None else self._base
         counts = Counts(self._count, base, self.settled)
-        state, rest = np.array([cells.size], np.uint64), idle
+        state, once = np.array([cells.size], np.uint64), max(64, 2 * cells.size)
+        # The first exchanges settle most claims, so the first parts of a round are short.
+        rest, tries = idle * once, min(_FIRST, once)
         if self._lists is None:
             self._lists = _lists(self._claims)
         while rest > 0 and cells.size > 1 and not deadline.late and not self.settled.all():
-            tries = max(64, 2 * cells.size)
             new = _exchange(self._classes, self._claims, self._lists, counts, cells, tries, state)
-            rest = idle if new else rest - 1
+            rest, tries = idle * once if new else rest - tries, min(2 * tries, once)
             self._leave_out_settled()
         return np.bincount(self._classes.of[cells], minlength=self._classes.hashes.size)
 
@@ -190,7 +200,10 @@ class Exchange:
         if 2 * left.size > self._open:
             return
         self._open = left.size
-        self._claims = self._claims._replace(table=_table(self._keys[left], left))
+        keys, asked = self._keys[left], self._claims.asked
+        if left.size < asked.size:  # else hardly a set is without a claim
+            asked = _sets_of(keys, self._claims)
+        self._claims = self._claims._replace(asked=asked, table=_table(keys, left))
         if self._lists is not None:
             _forget(self._lists)
 
@@ -201,6 +214,16 @@ def _table(keys: WordArray, position: IntArray | None = None) -> Table:
     own, place = np.zeros(slots, np.uint64), np.full(slots, -1, np.int64)
     _fill(keys, np.arange(keys.size) if position is None else position, own, place)
     return Table(own, place)
+
+
+def _sets_of(keys: WordArray, claims: Claims) -> IntArray:
+    """Return the sets of columns of some keys, each once, by position."""
+    bits = np.zeros(keys.size, np.int64)
+    rest = keys.copy()
+    for c in reversed(range(claims.radix.size)):
+        code, rest = np.divmod(rest, claims.radix[c])
+        bits |= (code > 0).astype(np.int64) << c
+    return np.unique(claims.sets.position[bits])
 
 
 def _lists(claims: Claims) -> Lists:
@@ -262,7 +285,7 @@ def _count(claims: Claims, cells: IntArray, count: IntArray) -> None:
     for i in range(cells.size):
         if claims.eligible[cells[i]]:
             _keys(claims, cells[i], keys)
-            for s in range(keys.size):
+            for s in claims.asked:
                 at = _find(keys[s], claims.table)
                 if at >= 0:
                     count[at] += 1
@@ -279,7 +302,7 @@ def _list(claims: Claims, lists: Lists, cell: int) -> None:
     begin[cell] = used[0]
     if claims.eligible[cell]:
         _keys(claims, cell, lists.keys)
-        for s in range(lists.keys.size):
+        for s in claims.asked:
             at = _find(lists.keys[s], claims.table)
             if at >= 0:
                 lists.claim[used[0]] = at
