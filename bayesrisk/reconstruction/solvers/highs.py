@@ -294,28 +294,6 @@ class HighsWarm(_Bounded):
             self._rows.size, self._rows, row_low.astype(np.float64), row_high.astype(np.float64)
         )
 
-    def start_where(self, other: "HighsWarm") -> None:
-        """Begin every :meth:`ask` where another relaxation of the same rows has ended."""
-        self._basis = other._highs.getBasis()
-
-    def ask(self, objective: IntArray, least: int) -> None:
-        """Add the row that an objective is at least a number, instead of the one asked before.
-
-        With nothing to maximise every basis suits the dual method: from the one kept it takes the
-        few steps to values that are enough, or to a ray that shows that there are none.
-        """
-        highs, own = self._highs, self._rows.size
-        if highs.getNumRow() > own:
-            highs.deleteRows(1, np.array([own], np.int32))
-        at = np.flatnonzero(objective).astype(np.int32)
-        weights = objective[at].astype(np.float64)
-        highs.addRow(float(least), highspy.kHighsInf, at.size, at, weights)
-        start = highspy.HighsBasis()
-        start.col_status = self._basis.col_status
-        start.row_status = [*self._basis.row_status, highspy.HighsBasisStatus.kBasic]
-        start.valid = True
-        highs.setBasis(start)
-
     def maximise(self, objective: IntArray) -> Relaxation:
         """Return values and dual values of the largest objective within the same bounds."""
         self.aim(objective)

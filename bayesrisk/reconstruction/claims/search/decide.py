@@ -7,7 +7,6 @@ because there are two solutions, each checked against every count.
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,9 +28,6 @@ from bayesrisk.reconstruction.solvers.deadline import Deadline
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 from bayesrisk.reconstruction.status import Status
 
-if TYPE_CHECKING:
-    from bayesrisk.reconstruction.solvers.highs import HighsWarm
-
 __all__ = ["REFUTED", "UNDECIDED", "VERIFIED", "Decider"]
 
 
@@ -40,7 +36,7 @@ _WHOLE, _POSITIVE = 1e-6, 1e-7
 #: Classes for which the relaxation alone soon shows what can be positive.
 _FEW = 100
 #: Rounds of exchanges without a refutation after which to stop, of all claims and of a few.
-_BRIEF, _LONG = 2, 16
+_BRIEF, _LONG = 2, 8
 #: Relaxations of one search, before a general solver is asked.
 _NODES = 400
 #: Pairs of claim and cell that are looked at together.
@@ -88,7 +84,6 @@ class Decider:
     sets: Subsets
     radix: IntArray
     solutions: list[IntArray] = field(default_factory=list)
-    _asked: "HighsWarm | None" = None
 
     def find(self, n_solutions: int, rng: np.random.Generator) -> str:
         """Look for solutions near vertices of random objectives.
@@ -188,8 +183,6 @@ class Decider:
 
         Returns ``found``, ``none`` (proved) or ``unknown``.
         """
-        if least is not None and self._beyond_reach(objective, least):
-            return "none"
         self._linear.aim(objective)
         status, whole = find_at_least(
             self._linear, self.model, objective, least, nodes=_NODES, deadline=self.deadline
@@ -203,25 +196,6 @@ class Decider:
         if whole is not None:
             return "found" if self.take(whole) else "unknown"
         return status
-
-    def _beyond_reach(self, objective: IntArray, least: int) -> bool:
-        """Whether no values of the relaxation have at least some objective, proved.
-
-        It is asked without anything to maximise, from a vertex where a search has ended: that
-        takes a tenth of the time of a largest objective.
-        """
-        from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
-
-        if self._asked is None:
-            nothing = np.zeros(self.model.low.size, np.int64)
-            self._asked = HighsWarm(self.model, nothing, deadline=self.deadline)
-            self._asked.start_where(self._linear)
-        self._asked.ask(objective, least)
-        ray = self._asked.relax(self.model.low, self.model.high).ray
-        if ray is None:
-            return False
-        beyond = _beyond(self.model, objective, least)
-        return proves_infeasible(beyond, beyond.columns, beyond.low, beyond.high, ray)
 
     def records(self, solution: IntArray) -> CodeArray:
         """Return the records of a solution that claims can be about, one row each."""
