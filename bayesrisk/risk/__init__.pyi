@@ -25,7 +25,9 @@ from .count.misspecified import MisspecifiedRisk as MisspecifiedRisk
 from .count.misspecified import misspecified_risk as misspecified_risk
 from .count.postprocessing import PostprocessingComparison as PostprocessingComparison
 from .count.postprocessing import compare_postprocessing as compare_postprocessing
-from .count.postprocessing import postprocessed_marginal_posterior as postprocessed_marginal_posterior
+from .count.postprocessing import (
+    postprocessed_marginal_posterior as postprocessed_marginal_posterior,
+)
 from .count.scenarios import SCENARIOS as SCENARIOS
 from .count.scenarios import Scenario as Scenario
 from .count.several_levels import multilevel_decision_accuracy as multilevel_decision_accuracy

@@ -139,7 +139,8 @@ class Exchange:
         np.add.at(hashes, np.repeat(every, np.diff(columns.indptr)), weights)
         self._classes = Classes(
             columns.indptr, columns.indices, columns.data, columns.shape[0],
-            rows.indptr, rows.indices, start, np.repeat(every, np.diff(start)), hashes, _table(hashes),
+            rows.indptr, rows.indices, start, np.repeat(every, np.diff(start)), hashes,
+            _table(hashes),
         )  # fmt: skip
         self._keys = keys.astype(np.uint64)
         asked = np.arange(sets.bits.size)
