@@ -99,7 +99,7 @@ def _alike(problem: LeastSquares) -> NDArray[np.int64] | None:
     _, first, label = np.unique(marks, axis=0, return_index=True, return_inverse=True)
     label = label.ravel()
     same = columns[:, first[label]]
-    if 2 * first.size > label.size or (columns != same).nnz:
+    if 2 * first.size > label.size or np.any((columns - same).data):
         return None
     return label.astype(np.int64)
 
