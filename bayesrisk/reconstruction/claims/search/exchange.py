@@ -10,7 +10,7 @@ are tried.  And only claims that are still open are counted: those about a cell 
 and listed, and the lists are made anew when half of the open claims are settled.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -346,7 +346,8 @@ def _fill_in(classes: Classes, four: IntArray, state: WordArray) -> None:
     """Set the last two classes to two that may fill in for the first two; themselves if none do."""
     indptr, indices, first, hashes = classes.indptr, classes.indices, classes.first, classes.hashes
     four[2], four[3] = four[0], four[1]
-    row, fewest = np.int64(-1), np.int64(hashes.size + 1)
+    row: Any = np.int64(-1)
+    fewest: Any = np.int64(hashes.size + 1)
     for w in range(2):
         for i in range(indptr[four[w]], indptr[four[w] + 1]):
             size = np.int64(first[indices[i] + 1] - first[indices[i]])
@@ -355,10 +356,10 @@ def _fill_in(classes: Classes, four: IntArray, state: WordArray) -> None:
     if row < 0:
         return
     total = hashes[four[0]] + hashes[four[1]]
-    i = _random(state, fewest)
+    place: Any = _random(state, fewest)
     for _probe in range(min(fewest, _PROBES)):
-        i = np.int64(i + 1 if i + 1 < fewest else 0)
-        at = np.int64(classes.within[first[row] + i])
+        place = np.int64(place + 1 if place + 1 < fewest else 0)
+        at = np.int64(classes.within[first[row] + place])
         if at != four[0] and at != four[1]:
             other = _find(total - hashes[at], classes.table)
             if other >= 0:
