@@ -47,15 +47,32 @@ def _kernel(function: _F, **options: bool) -> _F:
 
 
 def elementwise(*signatures: str) -> Callable[[_F], Any]:
-    """Compile a scalar function into a NumPy ufunc, which broadcasts without copying."""
+    """Compile a scalar function into a NumPy ufunc, which broadcasts without copying.
+
+    It is compiled, or loaded, when it is first called: a program pays for what it uses.
+    """
 
     def decorate(function: _F) -> Any:
-        vectorize: Any = numba.vectorize
-        return _cached_if_possible(
-            lambda cache: vectorize(list(signatures), nopython=True, cache=cache)(function)
-        )
+        return functools.wraps(function)(_Elementwise(function, signatures))
 
     return decorate
+
+
+class _Elementwise:
+    """A ufunc that is made when it is first called; kernels cannot call it."""
+
+    def __init__(self, function: Callable[..., Any], signatures: tuple[str, ...]) -> None:
+        self._function, self._signatures = function, list(signatures)
+
+    @functools.cached_property
+    def _ufunc(self) -> Any:
+        vectorize: Any = numba.vectorize
+        return _cached_if_possible(
+            lambda cache: vectorize(self._signatures, nopython=True, cache=cache)(self._function)
+        )
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self._ufunc(*args, **options)
 
 
 def _cached_if_possible(compile_: Callable[[bool], Any]) -> Any:

@@ -11,7 +11,7 @@ from scipy import optimize, sparse
 
 from bayesrisk.mechanisms import TopDown
 from bayesrisk.mechanisms.topdown import _children as families
-from bayesrisk.mechanisms.topdown._least_squares import solve
+from bayesrisk.mechanisms.topdown._least_squares import _solve, solve
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 
 LEVELS = ["county", "tract", "block_group", "block"]
@@ -140,3 +140,16 @@ def test_county(benchmark, blocks):
     print(
         f"\n  {blocks} blocks, {len(people.persons)} persons: {seconds:.1f} s, peak {memory:.0f} MB"
     )
+
+
+def test_tables_that_tell_few_cells_apart(compare):
+    """Aim: 2.5 times faster; the 18 person tables of 2010 for one block, 27,972 cells."""
+    home = pd.DataFrame({"block": ["370010001001000"], "sex": 0, "age": 30, "race": 1, "hisp": 0})
+    records = Records.from_frame(home, schema=Schema.named("sf1-person"))
+    found, plain = [], families.solve
+    families.solve = lambda problem: found.append(problem) or plain(problem)
+    try:
+        TopDown(rho="1").prepare(records, workload=Workload.named("sf1-block")).histograms(1)
+    finally:
+        families.solve = plain
+    compare(lambda: solve(found[0]), lambda: _solve(found[0]), aim="2.5 times faster", rounds=3)

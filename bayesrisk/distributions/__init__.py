@@ -1,31 +1,8 @@
-"""Noise laws on the integers.  May import ``_validation`` and ``exceptions``; knows no risk."""
+"""Noise laws on the integers.  May import ``_validation`` and ``exceptions``; knows no risk.
 
-from bayesrisk.distributions._base import CountLaw
-from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
-from bayesrisk.distributions.discrete_laplace import DiscreteLaplace
-from bayesrisk.distributions.finite import FiniteLaw
-from bayesrisk.distributions.noise import Noise
-from bayesrisk.distributions.scipy_adapter import as_rv_discrete
-from bayesrisk.distributions.sums import (
-    SumApproximation,
-    as_finite,
-    convolve,
-    sum_approximation,
-    total_variation,
-)
-from bayesrisk.distributions.truncated import TruncatedLaw
+The public names are those of ``__init__.pyi``, loaded on first use.
+"""
 
-__all__ = [
-    "CountLaw",
-    "DiscreteGaussian",
-    "DiscreteLaplace",
-    "FiniteLaw",
-    "Noise",
-    "SumApproximation",
-    "TruncatedLaw",
-    "as_finite",
-    "as_rv_discrete",
-    "convolve",
-    "sum_approximation",
-    "total_variation",
-]
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

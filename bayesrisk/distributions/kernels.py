@@ -26,8 +26,8 @@ def _product(a: float, b: float) -> tuple[float, float]:
     return product, error
 
 
-@elementwise("float64(float64, float64)")
-def gaussian_weight(x: float, sigma2: float) -> float:
+@kernel
+def _weight(x: float, sigma2: float) -> float:
     """exp(-x**2 / (2 sigma2)), to a few ulp however large the exponent.
 
     A rounded exponent t would cost a relative error t * 2**-53, which is 8e-14 at the edge of
@@ -41,6 +41,12 @@ def gaussian_weight(x: float, sigma2: float) -> float:
     back, back_error = _product(high, divisor)
     low = (((square - back) - back_error) + square_error) / divisor
     return math.exp(-high) * (1.0 - low)
+
+
+@elementwise("float64(float64, float64)")
+def gaussian_weight(x: float, sigma2: float) -> float:
+    """exp(-x**2 / (2 sigma2)), to a few ulp however large the exponent."""
+    return _weight(x, sigma2)
 
 
 @elementwise("float64(float64, float64)")
@@ -77,7 +83,7 @@ def hockey_stick(epsilon: float, sigma2: float, sensitivity: int) -> float:
     total = 0.0
     lost = 0.0
     while True:
-        weight: float = gaussian_weight(y, sigma2)
+        weight: float = _weight(y, sigma2)
         excess = (((2.0 * y + shift) * shift - bound) - bound_error) / (2.0 * sigma2)
         term = weight * -math.expm1(-max(excess, 0.0)) - lost
         total, before = total + term, total

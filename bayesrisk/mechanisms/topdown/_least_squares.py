@@ -86,8 +86,49 @@ def _stacked(problem: LeastSquares) -> sparse.csc_array:
     return sparse.csc_array(triplets, shape=(queries + fixed + cells, cells + queries))
 
 
+def _alike(problem: LeastSquares) -> NDArray[np.int64] | None:
+    """Return a number for each unknown, the same for those that nothing tells apart.
+
+    None where that would not halve the unknowns.
+    """
+    columns = sparse.csc_array(sparse.vstack([problem.rows, problem.equalities], format="csc"))
+    columns.sort_indices()
+    # Sums of random numbers find unknowns that may be alike; their columns are then compared.
+    random = np.random.default_rng(0).random((columns.shape[0], 2))
+    marks = np.column_stack([columns.T @ random, problem.diagonal, problem.linear])
+    _, first, label = np.unique(marks, axis=0, return_index=True, return_inverse=True)
+    label = label.ravel()
+    same = columns[:, first[label]]
+    if 2 * first.size > label.size or np.any((columns - same).data):
+        return None
+    return label.astype(np.int64)
+
+
 def solve(problem: LeastSquares) -> Optimum:
     """Return the optimum of ``problem``.
+
+    Unknowns that nothing tells apart are one: the mean of an optimum over their exchanges is an
+    optimum too, and has k of them equal, so that with ``X`` their sum ``d x**2`` is ``d X**2 / k``.
+    """
+    label = _alike(problem)
+    if label is None:
+        return _solve(problem)
+    first, size = np.unique(label, return_index=True, return_counts=True)[1:]
+    sums = LeastSquares(
+        problem.diagonal[first] / size,
+        problem.linear[first],
+        sparse.csr_array(sparse.csc_array(problem.rows)[:, first]),
+        problem.weights,
+        problem.targets,
+        sparse.csr_array(sparse.csc_array(problem.equalities)[:, first]),
+        problem.totals,
+    )
+    found = _solve(sums)
+    return Optimum((found.x / size)[label], found.multipliers, found.tolerance)
+
+
+def _solve(problem: LeastSquares) -> Optimum:
+    """Return the optimum of a problem as it stands.
 
     The residuals ``z = R x - y`` become unknowns of their own, so that a query over many cells
     stays one sparse row instead of a dense block of the normal matrix.

@@ -20,7 +20,7 @@ from bayesrisk.reconstruction.solvers.model import (
 )
 from bayesrisk.reconstruction.status import Status
 
-__all__ = ["HighsSolver", "HighsWarm", "interior_point"]
+__all__ = ["HighsSolver", "HighsWarm", "interior_point", "stop_at", "translated"]
 
 _STATUS = highspy.HighsModelStatus
 #: Most coefficients of a model that presolve is let at when there is a time limit.
@@ -120,7 +120,7 @@ class HighsSolver:
         }
         for option, value in settings.items():
             highs.setOptionValue(option, value)
-        highs.passModel(_translated(model, objective, whole=True))
+        highs.passModel(translated(model, objective, whole=True))
         highs.run()
         status = highs.getModelStatus()
         # An error of presolve is not the last word either: the caller looks again without it.
@@ -167,7 +167,7 @@ class _Bounded:
             self._low, self._high = low, high
         if self._deadline.late:
             return Relaxation(None, None, None)
-        _stop_at(self._highs, self._deadline)
+        stop_at(self._highs, self._deadline)
         self._highs.run()
         status = self._highs.getModelStatus()
         if status == _STATUS.kOptimal:
@@ -189,10 +189,10 @@ class _Linear(_Bounded):
         self._highs, self._deadline = highs, deadline
         self._low, self._high = model.low, model.high
         highs.clearModel()
-        highs.passModel(_translated(model, objective, whole=False))
+        highs.passModel(translated(model, objective, whole=False))
 
 
-def _stop_at(highs: Any, deadline: Deadline) -> None:
+def stop_at(highs: Any, deadline: Deadline) -> None:
     """Let HiGHS stop at a deadline; its own clock runs on from model to model."""
     left = deadline.left
     limit = highspy.kHighsInf if np.isinf(left) else highs.getRunTime() + left
@@ -224,15 +224,15 @@ def interior_point(model: IntegerModel, deadline: Deadline) -> NDArray[np.float6
     fixed = {"output_flag": False, "threads": 1, "random_seed": 0, "presolve": "off"}
     for option, value in {**fixed, "solver": "ipm", "run_crossover": "off"}.items():
         highs.setOptionValue(option, value)
-    highs.passModel(_translated(model, np.zeros(model.low.size, np.int64), whole=False))
-    _stop_at(highs, deadline)
+    highs.passModel(translated(model, np.zeros(model.low.size, np.int64), whole=False))
+    stop_at(highs, deadline)
     highs.run()
     if highs.getModelStatus() != _STATUS.kOptimal:
         return None
     return np.array(highs.getSolution().col_value)
 
 
-def _translated(model: IntegerModel, objective: IntArray, *, whole: bool) -> Any:
+def translated(model: IntegerModel, objective: IntArray, *, whole: bool) -> Any:
     """Return the model in the form that HiGHS takes, whole-numbered or relaxed."""
     n_rows, n_vars = model.rows.shape
     program = highspy.HighsLp()
@@ -283,7 +283,7 @@ class HighsWarm(_Bounded):
         fixed = {"output_flag": False, "threads": 1, "random_seed": 0, "presolve": "off"}
         for option, value in fixed.items():
             self._highs.setOptionValue(option, value)
-        self._highs.passModel(_translated(model, objective, whole=False))
+        self._highs.passModel(translated(model, objective, whole=False))
         self._columns = np.arange(model.low.size, dtype=np.int32)
         self._rows = np.arange(model.row_low.size, dtype=np.int32)
         self._low, self._high = model.low, model.high

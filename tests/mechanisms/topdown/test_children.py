@@ -9,7 +9,7 @@ from scipy import sparse
 
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.topdown._children import Family, Query, least_squares, solve_family
-from bayesrisk.mechanisms.topdown._least_squares import TOLERANCES, solve
+from bayesrisk.mechanisms.topdown._least_squares import TOLERANCES, LeastSquares, _solve, solve
 from bayesrisk.mechanisms.topdown._rounding import Rounding, controlled_rounding
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -50,6 +50,46 @@ def test_no_feasible_point_of_a_twin_is_better(seed, children, cells, invariant)
     # The detail weighs 0.2, so the objective is that convex: distances follow from differences.
     gap = max(oracle.objective(family, twin) - ours, 0.0) + 1e-7 * size
     assert np.abs(twin - x).max() <= (2.0 * gap / 0.2) ** 0.5
+
+
+def unknowns_alike(rng):
+    """A problem of eight kinds of unknowns, one to nine of each, in no order."""
+    kinds, size = 8, rng.integers(1, 10, 8)
+    kind = rng.permutation(np.repeat(np.arange(kinds), size))
+    rows, sums = rng.integers(0, 2, (6, kinds)).astype(float), np.ones((1, kinds))
+    diagonal, linear = rng.integers(0, 2, kinds).astype(float), rng.integers(-2, 3, kinds) * 1.0
+    linear[diagonal == 0] = 0.0
+    return kind, LeastSquares(
+        diagonal[kind],
+        linear[kind],
+        sparse.csr_array(rows[:, kind]),
+        rng.uniform(0.5, 2.0, 6),
+        rng.integers(-3, 30, 6).astype(float),
+        sparse.csr_array(sums[:, kind]),
+        np.array([float(rng.integers(1, 30))]),
+    )
+
+
+def test_unknowns_that_nothing_tells_apart_are_solved_as_one():
+    merged = 0
+    for seed in range(40):
+        kind, problem = unknowns_alike(np.random.default_rng(seed))
+        found, plain = solve(problem), _solve(problem)
+
+        def value(x, problem=problem):
+            squares = 0.5 * problem.weights @ (problem.rows @ x - problem.targets) ** 2
+            return squares + x @ (0.5 * problem.diagonal * x + problem.linear)
+
+        size = 1.0 + abs(value(np.zeros(kind.size)))
+        assert value(found.x) == pytest.approx(value(plain.x), abs=1e-7 * size)
+        assert problem.equalities @ found.x == pytest.approx(problem.totals, abs=1e-7 * size)
+        reduced = problem.gradient(found.x) + problem.equalities.T @ found.multipliers
+        assert reduced.min() >= -1e-7 * size
+        if 2 * np.unique(kind).size <= kind.size:
+            merged += 1
+            for k in np.unique(kind):
+                assert np.unique(found.x[kind == k]).size == 1
+    assert merged > 30
 
 
 def test_the_comparison_with_the_twin_can_fail():

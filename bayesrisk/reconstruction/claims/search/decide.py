@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from bayesrisk._types import BoolArray, CodeArray, IntArray
+from bayesrisk._types import BoolArray, CodeArray, FloatArray, IntArray
 from bayesrisk.reconstruction.claims.search.basis import RowBasis, row_basis
 from bayesrisk.reconstruction.claims.search.exchange import Exchange
 from bayesrisk.reconstruction.claims.search.lattice import Subsets, matches
@@ -35,6 +35,8 @@ VERIFIED, REFUTED, UNDECIDED = 1, 0, -1
 _WHOLE, _POSITIVE = 1e-6, 1e-7
 #: Classes for which the relaxation alone soon shows what can be positive.
 _FEW = 100
+#: Classes that are looked at first, for each row.
+_LIKELY = 3
 #: Rounds of exchanges without a refutation after which to stop, of all claims and of a few.
 _BRIEF, _LONG = 2, 8
 #: Relaxations of one search, before a general solver is asked.
@@ -100,7 +102,7 @@ class Decider:
         str
             ``feasible``, ``infeasible`` (proved) or ``unknown``.
         """
-        from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
+        from bayesrisk.reconstruction.solvers.sifting import Sifted  # loads a compiled solver
 
         possible = self._possible()
         if possible is None:
@@ -108,8 +110,8 @@ class Decider:
         if self.deadline.late:
             return Status.UNKNOWN
         self._reduce(possible)
-        nothing = np.zeros(self.model.low.size, np.int64)
-        self._linear = HighsWarm(self.model, nothing, deadline=self.deadline)
+        likely = np.flatnonzero(self._likely[possible])
+        self._linear = Sifted(self.model, likely, deadline=self.deadline)
         for _ in range(n_solutions):
             objective = rng.integers(-1000, 1001, self.model.low.size)
             if self._search(objective, None) == "none":
@@ -122,20 +124,21 @@ class Decider:
         An interior point shows what can be positive.  That the others cannot is proved by the
         dual values of the largest sum of them.
         """
-        from bayesrisk.reconstruction.solvers.highs import HighsWarm, interior_point
+        from bayesrisk.reconstruction.solvers.highs import interior_point
+        from bayesrisk.reconstruction.solvers.sifting import Sifted
 
         model = self.system.model
-        every = np.ones(model.low.size, np.bool_)
-        linear = HighsWarm(model, np.zeros(every.size, np.int64), deadline=self.deadline)
+        every, inside = np.ones(model.low.size, np.bool_), None
+        if every.size > _FEW:
+            inside = interior_point(model, self.deadline)
+        self._likely = _largest(inside, model)
+        linear = Sifted(model, np.flatnonzero(self._likely), deadline=self.deadline)
         answer = linear.relax(model.low, model.high)
         columns = model.columns
         if answer.ray is not None and proves_infeasible(
             model, columns, model.low, model.high, answer.ray
         ):
             return None
-        inside = None
-        if answer.values is not None and every.size > _FEW:
-            inside = interior_point(model, self.deadline)
         seen = inside > _POSITIVE if inside is not None else ~every
         while not seen.all():
             unseen = (~seen).astype(np.int64)
@@ -304,6 +307,16 @@ class Decider:
             proved &= answer == "none"
         if proved:
             status[at] = VERIFIED
+
+
+def _largest(inside: FloatArray | None, model: IntegerModel) -> BoolArray:
+    """Return the classes of which a point inside has most, a few times as many as rows."""
+    n_classes = model.low.size
+    if inside is None:
+        return np.ones(n_classes, np.bool_)
+    found = np.zeros(n_classes, np.bool_)
+    found[np.argsort(-inside, kind="stable")[: _LIKELY * model.row_low.size]] = True
+    return found
 
 
 def _beyond(model: IntegerModel, objective: IntArray, least: int) -> IntegerModel:

@@ -3,9 +3,14 @@
 Two records are exchanged for two others that the published tables count alike: the result fits
 every table as well.  A walk of many exchanges meets very different data sets, and each step
 changes the counts of a few claims only; a claim whose count changes is refuted.
+
+Two things keep a step short.  One of the two that fill in must be counted by every published cell
+that counts one of the two that leave, so only the classes of the published cell with the fewest
+are tried.  And only claims that are still open are counted: those about a cell are looked up once
+and listed, and the lists are made anew when half of the open claims are settled.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +25,10 @@ __all__ = ["Exchange"]
 
 
 _PROBES = 2**12
+#: Exchanges after which settled claims are first left out.
+_FIRST = 16
+#: Claims in the lists of all cells together; when there is no room, all lists are made anew.
+_LISTED = 2**21
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -33,15 +42,18 @@ class Table(NamedTuple):
 class Classes(NamedTuple):
     """Classes of cells that the published tables count alike, and what they count of each.
 
-    The first three are a sparse matrix, (published ``cells``, classes).  ``start`` says where the
-    cells of each class begin, ``of`` which class a cell is in.  Two classes with the same sum of
-    ``hashes`` probably fill in for two others; ``table`` finds them.
+    The first three are a sparse matrix, (published ``cells``, classes); the classes of published
+    cell r are ``within[first[r]:first[r + 1]]``.  ``start`` says where the cells of each class
+    begin, ``of`` which class a cell is in.  Two classes with the same sum of ``hashes`` probably
+    fill in for two others; ``table`` finds them.
     """
 
     indptr: NDArray[np.int32]
     indices: NDArray[np.int32]
     data: IntArray
     cells: int
+    first: NDArray[np.int32]
+    within: NDArray[np.int32]
     start: IntArray
     of: IntArray
     hashes: WordArray
@@ -49,13 +61,30 @@ class Classes(NamedTuple):
 
 
 class Claims(NamedTuple):
-    """Where the claims about a cell stand: by its codes, every set of columns, and their keys."""
+    """Where the claims about a cell stand: by its codes, every set of columns, and their keys.
+
+    ``asked`` are the sets of columns of the claims in the table, by position.
+    """
 
     codes: CodeArray
     eligible: BoolArray
     sets: Subsets
     radix: WordArray
+    asked: IntArray
     table: Table
+
+
+class Lists(NamedTuple):
+    """Claims about each cell: ``claim[begin[cell]:end[cell]]``, ``begin`` -1 where not made yet.
+
+    ``used`` is the length of the lists made so far; ``keys`` has room for those of one cell.
+    """
+
+    begin: IntArray
+    end: IntArray
+    claim: NDArray[np.int32]
+    used: IntArray
+    keys: WordArray
 
 
 class Counts(NamedTuple):
@@ -105,16 +134,21 @@ class Exchange:
         # Sums of random numbers find classes that may fill in; each exchange is then checked.
         random = np.random.default_rng(0).integers(0, 2**63, columns.shape[0], dtype=np.uint64)
         every = np.arange(start.size - 1)
-        hashes = np.zeros(every.size, np.uint64)
+        hashes, rows = np.zeros(every.size, np.uint64), columns.tocsr()
         weights = random[columns.indices] * columns.data.astype(np.uint64)
         np.add.at(hashes, np.repeat(every, np.diff(columns.indptr)), weights)
         self._classes = Classes(
             columns.indptr, columns.indices, columns.data, columns.shape[0],
-            start, np.repeat(every, np.diff(start)), hashes, _table(hashes),
+            rows.indptr, rows.indices, start, np.repeat(every, np.diff(start)), hashes,
+            _table(hashes),
         )  # fmt: skip
+        self._keys = keys.astype(np.uint64)
+        asked = np.arange(sets.bits.size)
         self._claims = Claims(
-            codes, eligible, sets, radix.astype(np.uint64), _table(keys.astype(np.uint64))
+            codes, eligible, sets, radix.astype(np.uint64), asked, _table(self._keys)
         )
+        self._open = keys.size
+        self._lists: Lists | None = None
         self._count: IntArray = np.zeros(keys.size, np.int64)
         self._base: IntArray | None = None
         self.settled = np.zeros(keys.size, np.bool_)
@@ -122,6 +156,7 @@ class Exchange:
     def load(self, solution: IntArray) -> IntArray:
         """Count the claims in a solution; refute those that another solution counts otherwise."""
         cells = np.repeat(self._classes.start[:-1], solution)
+        self._leave_out_settled()
         self._count[:] = 0
         _count(self._claims, cells, self._count)
         if self._base is None:
@@ -149,21 +184,64 @@ class Exchange:
         cells = self.load(solution)
         base = self._count if self._base is None else self._base
         counts = Counts(self._count, base, self.settled)
-        state, rest = np.array([cells.size], np.uint64), idle
+        state, once = np.array([cells.size], np.uint64), max(64, 2 * cells.size)
+        # The first exchanges settle most claims, so the first parts of a round are short.
+        rest, tries = idle * once, min(_FIRST, once)
+        if self._lists is None:
+            self._lists = _lists(self._claims)
         while rest > 0 and cells.size > 1 and not deadline.late and not self.settled.all():
-            new = _exchange(
-                self._classes, self._claims, counts, cells, max(64, 2 * cells.size), state
-            )
-            rest = idle if new else rest - 1
+            new = _exchange(self._classes, self._claims, self._lists, counts, cells, tries, state)
+            rest, tries = idle * once if new else rest - tries, min(2 * tries, once)
+            self._leave_out_settled()
         return np.bincount(self._classes.of[cells], minlength=self._classes.hashes.size)
 
+    def _leave_out_settled(self) -> None:
+        """Forget claims that are settled, once they are half of those that are looked up."""
+        left = np.flatnonzero(~self.settled)
+        if 2 * left.size > self._open:
+            return
+        self._open = left.size
+        keys, asked = self._keys[left], self._claims.asked
+        if left.size < asked.size:  # else hardly a set is without a claim
+            asked = _sets_of(keys, self._claims)
+        self._claims = self._claims._replace(asked=asked, table=_table(keys, left))
+        if self._lists is not None:
+            _forget(self._lists)
 
-def _table(keys: WordArray) -> Table:
-    """Return a table that finds each key's position."""
+
+def _table(keys: WordArray, position: IntArray | None = None) -> Table:
+    """Return a table that finds each key's position, by default that in the array."""
     slots = 1 << int(2 * keys.size + 2).bit_length()
     own, place = np.zeros(slots, np.uint64), np.full(slots, -1, np.int64)
-    _fill(keys, own, place)
+    _fill(keys, np.arange(keys.size) if position is None else position, own, place)
     return Table(own, place)
+
+
+def _sets_of(keys: WordArray, claims: Claims) -> IntArray:
+    """Return the sets of columns of some keys, each once, by position."""
+    bits = np.zeros(keys.size, np.int64)
+    rest = keys.copy()
+    for c in reversed(range(claims.radix.size)):
+        code, rest = np.divmod(rest, claims.radix[c])
+        bits |= (code > 0).astype(np.int64) << c
+    return np.unique(claims.sets.position[bits])
+
+
+def _lists(claims: Claims) -> Lists:
+    """Return lists of no cell yet."""
+    n_cells, n_sets = len(claims.codes), claims.sets.bits.size
+    room = max(n_sets, min(_LISTED, n_cells * n_sets))
+    found = Lists(
+        np.empty(n_cells, np.int64), np.empty(n_cells, np.int64), np.empty(room, np.int32),
+        np.empty(1, np.int64), np.empty(n_sets, np.uint64),
+    )  # fmt: skip
+    _forget(found)
+    return found
+
+
+def _forget(lists: Lists) -> None:
+    lists.begin[:] = -1
+    lists.used[0] = 0
 
 
 @kernel
@@ -172,12 +250,12 @@ def _slot(key: np.uint64, slots: int) -> np.int64:
 
 
 @kernel
-def _fill(keys: WordArray, own: WordArray, place: IntArray) -> None:
+def _fill(keys: WordArray, position: IntArray, own: WordArray, place: IntArray) -> None:
     for i in range(keys.size):
         at = _slot(keys[i], own.size)
         while place[at] >= 0:
             at = (at + 1) & (own.size - 1)
-        own[at], place[at] = keys[i], i
+        own[at], place[at] = keys[i], position[i]
 
 
 @kernel
@@ -208,10 +286,29 @@ def _count(claims: Claims, cells: IntArray, count: IntArray) -> None:
     for i in range(cells.size):
         if claims.eligible[cells[i]]:
             _keys(claims, cells[i], keys)
-            for s in range(keys.size):
+            for s in claims.asked:
                 at = _find(keys[s], claims.table)
                 if at >= 0:
                     count[at] += 1
+
+
+@kernel
+def _list(claims: Claims, lists: Lists, cell: int) -> None:
+    """List the claims about a cell, unless they are listed."""
+    begin, used = lists.begin, lists.used
+    if begin[cell] >= 0:
+        return
+    if used[0] + lists.keys.size > lists.claim.size:
+        begin[:], used[0] = -1, 0
+    begin[cell] = used[0]
+    if claims.eligible[cell]:
+        _keys(claims, cell, lists.keys)
+        for s in claims.asked:
+            at = _find(lists.keys[s], claims.table)
+            if at >= 0:
+                lists.claim[used[0]] = at
+                used[0] += 1
+    lists.end[cell] = used[0]
 
 
 @kernel
@@ -245,18 +342,44 @@ def _balanced(classes: Classes, four: IntArray, left: IntArray) -> bool:
 
 
 @kernel
+def _fill_in(classes: Classes, four: IntArray, state: WordArray) -> None:
+    """Set the last two classes to two that may fill in for the first two; themselves if none do."""
+    indptr, indices, first, hashes = classes.indptr, classes.indices, classes.first, classes.hashes
+    four[2], four[3] = four[0], four[1]
+    row: Any = np.int64(-1)
+    fewest: Any = np.int64(hashes.size + 1)
+    for w in range(2):
+        for i in range(indptr[four[w]], indptr[four[w] + 1]):
+            size = np.int64(first[indices[i] + 1] - first[indices[i]])
+            if size < fewest:
+                row, fewest = np.int64(indices[i]), size
+    if row < 0:
+        return
+    total = hashes[four[0]] + hashes[four[1]]
+    place: Any = _random(state, fewest)
+    for _probe in range(min(fewest, _PROBES)):
+        place = np.int64(place + 1 if place + 1 < fewest else 0)
+        at = np.int64(classes.within[first[row] + place])
+        if at != four[0] and at != four[1]:
+            other = _find(total - hashes[at], classes.table)
+            if other >= 0:
+                four[2], four[3] = at, other
+                return
+
+
+@kernel
 def _exchange(
     classes: Classes,
     claims: Claims,
+    lists: Lists,
     counts: Counts,
     cells: IntArray,
     tries: int,
     state: WordArray,
 ) -> int:
     """Try exchanges of two records of ``cells``, in place; return how many claims they refuted."""
-    start, hashes, count = classes.start, classes.hashes, counts.now
-    n_classes, n_sets, new = hashes.size, claims.sets.bits.size, 0
-    keys, touched = np.empty(n_sets, np.uint64), np.empty(4 * n_sets, np.int64)
+    start, count, new = classes.start, counts.now, 0
+    touched = np.empty(4 * claims.sets.bits.size, np.int64)
     left = np.zeros(classes.cells, np.int64)
     four, moved = np.empty(4, np.int64), np.empty(4, np.int64)
     for _ in range(tries):
@@ -264,35 +387,24 @@ def _exchange(
         if i == j:
             continue
         four[0], four[1] = classes.of[cells[i]], classes.of[cells[j]]
-        total = hashes[four[0]] + hashes[four[1]]
         # Without another pair the records may still move within their own classes.
-        four[2], four[3] = four[0], four[1]
-        at = _random(state, n_classes)
-        for _probe in range(min(n_classes, _PROBES)):
-            at = np.int64(at + 1 if at + 1 < n_classes else 0)
-            if at != four[0] and at != four[1]:
-                other = _find(total - hashes[at], classes.table)
-                if other >= 0:
-                    four[2], four[3] = at, other
-                    break
+        _fill_in(classes, four, state)
         if not _balanced(classes, four, left):
             continue
         moved[0], moved[1] = cells[i], cells[j]
         for w in range(2, 4):
             moved[w] = start[four[w]] + _random(state, start[four[w] + 1] - start[four[w]])
         cells[i], cells[j] = moved[2], moved[3]
+        if moved[0] == moved[2] and moved[1] == moved[3]:
+            continue
         n_touched = 0
         for w in range(4):
-            if moved[0] == moved[2] and moved[1] == moved[3]:
-                break
-            if claims.eligible[moved[w]]:
-                _keys(claims, moved[w], keys)
-                for s in range(n_sets):
-                    at = _find(keys[s], claims.table)
-                    if at >= 0:
-                        count[at] += -1 if w < 2 else 1
-                        touched[n_touched] = at
-                        n_touched += 1
+            _list(claims, lists, moved[w])
+            for t in range(lists.begin[moved[w]], lists.end[moved[w]]):
+                at = np.int64(lists.claim[t])
+                count[at] += -1 if w < 2 else 1
+                touched[n_touched] = at
+                n_touched += 1
         for t in range(n_touched):
             at = touched[t]
             if not counts.settled[at] and count[at] != counts.base[at]:
