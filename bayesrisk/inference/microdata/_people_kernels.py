@@ -346,15 +346,15 @@ def _exchange(rng: Any, of: Any, at: Any, one: Any, two: Any) -> bool:
         return False
     ratio = _trade_prior(of, at, here, there, a, b, new_a, new_b)
     change = 0.0
-    for level in range(of.base.shape[0]):
-        change += _add(of, at, level, here, a, -1) + _add(of, at, level, here, new_a, 1)
-        change += _add(of, at, level, here, b, -1) + _add(of, at, level, here, new_b, 1)
+    for level in range(of.base.shape[0]):  # row by row: a sum that stays may have no other weight
+        change += _turn(of, at, level, here, a, new_a)
+        _turned(of, at, level, here, a, new_a)
+        change += _turn(of, at, level, there, b, new_b)
+        _turned(of, at, level, there, b, new_b)
     if ratio + change < 0.0 and rng.random() >= math.exp(ratio + change):
         for level in range(of.base.shape[0]):
-            _apply(of, at, level, here, a, 1)
-            _apply(of, at, level, here, new_a, -1)
-            _apply(of, at, level, here, b, 1)
-            _apply(of, at, level, here, new_b, -1)
+            _turned(of, at, level, here, new_a, a)
+            _turned(of, at, level, there, new_b, b)
         _trade_back(at, here, there, a, b, new_a, new_b)
         return False
     at.who[one], at.who[two] = new_a, new_b
