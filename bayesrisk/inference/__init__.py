@@ -15,9 +15,10 @@ from bayesrisk.inference.count.postprocessed import (
     postprocessed_posterior,
 )
 from bayesrisk.inference.microdata.knowledge import KnownRecords
-from bayesrisk.inference.microdata.posterior import MicrodataPosterior, microdata_posterior
+from bayesrisk.inference.microdata.posterior import microdata_posterior
 from bayesrisk.inference.microdata.prior import RecordPrior, fit_concentration
 from bayesrisk.inference.microdata.questions import RecordQuestion
+from bayesrisk.inference.microdata.result import MicrodataPosterior
 from bayesrisk.inference.sampling.arviz_io import Diagnosis, diagnose, to_arviz
 from bayesrisk.inference.sampling.chains import Samples
 from bayesrisk.inference.sampling.path import sample_path

@@ -7,8 +7,8 @@ from scipy.stats import binom, binomtest
 
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import RecordQuestion, microdata_posterior
-from bayesrisk.inference.microdata._records import moving
-from bayesrisk.inference.microdata.posterior import answer_interval
+from bayesrisk.inference.microdata._answers import answer_interval
+from bayesrisk.inference.microdata.chains.running import moving
 from bayesrisk.inference.sampling.arviz_io import chain_numbers
 from bayesrisk.release import NoiseSpec, RoundingSpec, TrueCounts
 
