@@ -14,6 +14,8 @@ from bayesrisk.inference.microdata.chains.people_rows import KINDS, State
 
 __all__ = ["PeopleChain", "first_state"]
 
+_COUNTS = 8  # that are looked at in the time of a proposal
+
 
 def first_state(of: PeopleModel, rng: np.random.Generator) -> State:
     """Return a state drawn from the prior, with about the published numbers of people."""
@@ -35,7 +37,10 @@ def first_state(of: PeopleModel, rng: np.random.Generator) -> State:
 
 @dataclass
 class PeopleChain:
-    """A chain over lists of people; a sweep is about one proposal for each person.
+    """A chain over lists of people.
+
+    A sweep is about one proposal for each person, or for every eighth count where these are more:
+    to look at a state takes longer the more counts it has.
 
     Attributes
     ----------
@@ -57,7 +62,9 @@ class PeopleChain:
     @classmethod
     def begin(cls, of: PeopleModel, rng: np.random.Generator, fewest: int) -> Self:
         """Return a chain at a state of the prior, with at least ``fewest`` proposals a sweep."""
-        return cls(of, first_state(of, rng), max(fewest, int(of.likely.sum())), rng)
+        state = first_state(of, rng)
+        sweep = max(fewest, int(of.likely.sum()), state.x.size // _COUNTS)
+        return cls(of, state, sweep, rng)
 
     def go(self, sweeps: int) -> None:
         """Go on for so many sweeps."""

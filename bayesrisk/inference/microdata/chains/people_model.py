@@ -349,5 +349,7 @@ def _alias(shares: FloatArray) -> tuple[FloatArray, IntArray]:
         keep[more] -= 1.0 - keep[less]
         if keep[more] < 1.0:
             small.append(large.pop())
-    keep[small + large] = 1.0
+    left = np.array(small + large, np.int64)
+    keep[left] = np.where(shares[left] > 0.0, 1.0, 0.0)  # rounding gives nothing to the impossible
+    alias[left[shares[left] == 0.0]] = np.argmax(shares)
     return keep, alias.astype(np.int64)

@@ -109,6 +109,7 @@ def turned(of: Any, at: Any, level: Any, part: Any, old: Any, new: Any) -> None:
 
 @lean_kernel
 def apply(of: Any, at: Any, level: Any, part: Any, cls: Any, by: Any) -> None:
+    """Add a class to the rows of one part at one level."""
     base, spot, cell, coef = of.base[level, part], at.spot, of.cell, of.coef
     for k in range(cell.shape[2]):
         c = cell[level, cls, k]

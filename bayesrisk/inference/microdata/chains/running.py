@@ -164,6 +164,6 @@ def moving(seen: Iterable[FloatArray]) -> list[FloatArray]:
     for values in seen:
         size = 1.0 + float(np.abs(values).max())
         even = np.rint(values / (_EQUAL * size)) if np.isfinite(size) else values
-        if not np.ptp(even) == 0.0:
+        if np.ptp(even) != 0.0:  # also of no numbers
             found.append(even)
     return found
