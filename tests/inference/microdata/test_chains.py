@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from random_places import one_block, place, questions, town
 from scipy.stats import binom, binomtest
 
@@ -11,7 +12,7 @@ from bayesrisk.inference.microdata._answers import answer_interval
 from bayesrisk.inference.microdata.chains import people_rows as kernels
 from bayesrisk.inference.microdata.chains.people import PeopleChain
 from bayesrisk.inference.microdata.chains.people_model import people_model, put
-from bayesrisk.inference.microdata.chains.running import agreed, moving
+from bayesrisk.inference.microdata.chains.running import agreed, draw, moving
 from bayesrisk.inference.microdata.system import system_of
 from bayesrisk.inference.sampling.arviz_io import chain_numbers
 from bayesrisk.release import NoiseSpec, RoundingSpec, TrueCounts
@@ -158,18 +159,43 @@ def test_the_density_of_a_chain_over_people_is_that_of_its_state():
     assert np.all(taken[at] < proposed[at])
 
 
+class Slow:
+    """A chain that forgets a fiftieth of where it is in a sweep."""
+
+    def __init__(self, seed):
+        self.rng, self.value, self.sweeps = np.random.default_rng(seed), 0.0, 0
+
+    def go(self, sweeps):
+        self.sweeps += sweeps
+        for step in self.rng.normal(size=sweeps):
+            self.value = 0.98 * self.value + step
+
+    def now(self):
+        return np.array([round(100 * self.value)]), self.value
+
+
 def test_chains_that_do_not_agree_go_on():
-    release, prior, _ = town(12, 20, together=True)  # too few draws at first
-    common = {"level": "tract", "place": "1", "prior": prior, "engine": "lattice"}
-    asked = [RecordQuestion({"sex": [0], "age": [a]}) for a in range(4)]
-    few = {"rng": 12, "draws": 250, "chains": 2}
-    first = microdata_posterior(release, asked, **common, **few, doublings=0)
-    assert (first.answers["status"] == "undecided").any()
-    last = microdata_posterior(release, asked, **common, **few, doublings=8)
-    assert (last.answers["status"] == "sampled").all()
-    assert last.samples.counts.shape == first.samples.counts.shape
-    assert last.samples.spec["thin"] > first.samples.spec["thin"] == 1
-    assert last.samples.warmup == 250 * last.samples.spec["thin"]
+    one, draws = sp.csr_array(np.ones((1, 1), np.int64)), 500
+    chains = [Slow(seed) for seed in range(4)]
+    first = draw(chains, one, draws, thin=1, doublings=0)
+    assert not first.agreed
+    assert {c.sweeps for c in chains} == {2 * draws}
+    chains = [Slow(seed) for seed in range(4)]
+    told = []
+
+    def fresh():
+        told.clear()
+        return lambda chain, x: told.append(chain)
+
+    last = draw(chains, one, draws, thin=1, doublings=8, fresh=fresh)
+    assert last.agreed
+    assert 1 < last.thin < 2**8
+    assert last.counts.shape == first.counts.shape == (4, draws, 1)
+    assert {c.sweeps for c in chains} == {2 * draws * last.thin}  # half of them is warm-up
+    assert len(told) == 4 * draws
+    chains = [Slow(seed) for seed in range(4)]
+    never = draw(chains, one, draws, thin=8, doublings=2, enough=lambda _: False)
+    assert never.thin == 32
 
 
 def test_densities_that_are_no_numbers_are_seen():
