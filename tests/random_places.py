@@ -149,3 +149,50 @@ def one_block(law, released, weights, most):
     size = np.full(most + 1, 1.0 / (most + 1))
     prior = RecordPrior.uniform_data_sets(schema, size=size)
     return Release(MechanismSpec("one", {}, {}, others=law), tables), prior
+
+
+TOWN = {"sex": 2, "age": 4}
+
+
+def town(seed, blocks, together):
+    """Return a release of a town drawn from its prior, the prior and the truth.
+
+    Every block has its number of people as it is and people by sex and age with noise; if
+    ``together``, the town has ages with noise too, and the blocks are no longer independent.
+    """
+    rng = np.random.default_rng([seed, blocks])
+    attributes = tuple(Attribute(name, size) for name, size in TOWN.items())
+    schema = Schema("people", attributes, Geography("towns", ("tract", "block"), (1, 4)))
+    index = np.indices((2, 4)).reshape(2, -1)
+    coded = zip(TOWN, index, strict=True)
+    factors = {n: (i[:, None] == np.arange(TOWN[n])).astype(int) for n, i in coded}
+    tables = {
+        ("block", "total"): Table("total", ("all",), {}),
+        ("block", "both"): Table("both", tuple(f"both{i}" for i in range(8)), factors),
+    }
+    if together:
+        ages = Table("age", tuple(f"age{i}" for i in range(4)), {"age": np.eye(4, dtype=int)})
+        tables["tract", "age"] = ages
+    shares = np.array([6, 2, 1, 1, 2, 4, 3, 1]) / 20
+    prior = RecordPrior(schema, shares, 3.0, name="town")
+    x = np.array(
+        [rng.multinomial(rng.integers(1, 6), rng.dirichlet(3.0 * shares)) for _ in range(blocks)]
+    )
+    noise = NoiseSpec("discrete-gaussian", 1)
+    true = {
+        ("block", "total"): x.sum(axis=1)[:, None],
+        ("block", "both"): x,
+        ("tract", "age"): x.reshape(-1, 2, 4).sum(axis=(0, 1))[None, :],
+    }
+    laws = {key: TrueCounts() if key[1] == "total" else noise for key in tables}
+    counts = {
+        key: sp.csr_array(
+            true[key]
+            + (0 if laws[key].exact else noise.to_law().rvs(true[key].shape, random_state=rng))
+        )
+        for key in tables
+    }
+    geoids = {"block": np.array([f"1{i:03d}" for i in range(blocks)]), "tract": np.array(["1"])}
+    used = {level: geoids[level] for level in {key[0] for key in tables}}
+    published = PublishedTables(Workload(schema, tables), used, counts)
+    return Release(MechanismSpec("town", {}, laws), published), prior, x

@@ -9,11 +9,11 @@ from .count.posterior import risk_ratio as risk_ratio
 from .count.postprocessed import postprocess as postprocess
 from .count.postprocessed import postprocessed_posterior as postprocessed_posterior
 from .microdata.knowledge import KnownRecords as KnownRecords
-from .microdata.posterior import MicrodataPosterior as MicrodataPosterior
 from .microdata.posterior import microdata_posterior as microdata_posterior
 from .microdata.prior import RecordPrior as RecordPrior
 from .microdata.prior import fit_concentration as fit_concentration
 from .microdata.questions import RecordQuestion as RecordQuestion
+from .microdata.result import MicrodataPosterior as MicrodataPosterior
 from .sampling.arviz_io import Diagnosis as Diagnosis
 from .sampling.arviz_io import diagnose as diagnose
 from .sampling.arviz_io import to_arviz as to_arviz

@@ -1,8 +1,7 @@
-"""Which records are there: expected numbers, the most probable, and what chains are watched by."""
+"""Which records are there: expected numbers, and the most probable."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -14,9 +13,8 @@ from bayesrisk._types import FloatArray, IntArray, TextArray
 from bayesrisk.inference.microdata.classes import Classes
 from bayesrisk.inference.microdata.system import MicrodataSystem
 
-__all__ = ["GroupLaws", "Ranking", "Tally", "Watch", "expected_of", "moving", "ranked"]
+__all__ = ["GroupLaws", "Ranking", "Tally", "expected_of", "ranked"]
 
-_EQUAL = 1e-9  # relative: what differs by less is equal
 _ROOM = 2**25  # numbers that the tallies of all chains may hold
 
 
@@ -112,10 +110,18 @@ class Tally:
         self._seen = [[] for _ in range(self.chains)]
         self._draws = [0] * self.chains
         self._most = max(1, _ROOM // (self.chains * max(self.size, 1)))
+        self._total = np.zeros((self.chains, self.size))
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean count of every unknown."""
+        found: FloatArray = self._total.sum(axis=0) / sum(self._draws)
+        return found
 
     def note(self, chain: int, x: IntArray) -> None:
         """Note a state."""
         self._draws[chain] += 1
+        self._total[chain] += x
         seen, at, k = self._seen[chain], np.flatnonzero(x), 0
         values = x[at]
         while at.size and k < self._most:
@@ -133,52 +139,6 @@ class Tally:
             if k <= len(seen):
                 found[chain] = seen[k - 1][unknowns] / self._draws[chain]
         return found
-
-
-class Watch:
-    """Log density of every state that is kept, and its shadow along random directions.
-
-    A question whose answer never changes says nothing about whether its chains move; these do.
-
-    Parameters
-    ----------
-    chains, draws, unknowns : int
-        Sizes.
-    rng : Generator
-        For the directions.
-    """
-
-    def __init__(self, chains: int, draws: int, unknowns: int, rng: np.random.Generator) -> None:
-        self._directions = rng.normal(size=(2, unknowns))
-        self._seen = np.zeros((3, chains, draws))
-        self._next = [0] * chains
-
-    def note(self, chain: int, x: IntArray, density: float) -> None:
-        """Note a state."""
-        at = self._next[chain]
-        self._seen[0, chain, at] = density
-        self._seen[1:, chain, at] = self._directions @ x
-        self._next[chain] = at + 1
-
-    @property
-    def variables(self) -> list[FloatArray]:
-        """What was seen, (chains, draws) each, but for what changed by no more than rounding."""
-        return moving(self._seen)
-
-
-def moving(seen: Iterable[FloatArray]) -> list[FloatArray]:
-    """Return those of several variables that move, rid of rounding errors.
-
-    A density that is added up along a chain is off by a different rounding error in each.  Equal
-    states would then have ranks of their own chain, and chains that agree seem to disagree.
-    """
-    found = []
-    for values in seen:
-        size = 1.0 + float(np.abs(values).max())
-        even = np.rint(values / (_EQUAL * size))
-        if np.ptp(even) != 0.0:  # what is no number is kept: its chains are not found to agree
-            found.append(even)
-    return found
 
 
 def ranked(

@@ -49,7 +49,9 @@ class _Common:
         self.version = str(module.__version__)
 
     def statistic(self, name: str, draws: NDArray[Any], **options: Any) -> float:
-        value = getattr(self._module, name)(draws, **options)
+        # Few draws may have no variance within chains: the number is none then, and says so.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = getattr(self._module, name)(draws, **options)
         return float(np.asarray(value).reshape(-1)[0])
 
 

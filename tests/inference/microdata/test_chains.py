@@ -3,14 +3,18 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from random_places import one_block, place, questions
+from random_places import one_block, place, questions, town
 from scipy.stats import binom, binomtest
 
 from bayesrisk import MechanismSpec, PublishedTables, Release, Schema, Workload
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
-from bayesrisk.inference.microdata._records import moving
-from bayesrisk.inference.microdata.posterior import answer_interval
+from bayesrisk.inference.microdata._answers import answer_interval
+from bayesrisk.inference.microdata.chains import people_rows as kernels
+from bayesrisk.inference.microdata.chains.people import PeopleChain
+from bayesrisk.inference.microdata.chains.people_model import people_model, put
+from bayesrisk.inference.microdata.chains.running import agreed, draw, moving
+from bayesrisk.inference.microdata.system import system_of
 from bayesrisk.inference.sampling.arviz_io import chain_numbers
 from bayesrisk.release import NoiseSpec, RoundingSpec, TrueCounts
 from bayesrisk.tables import Attribute, Geography, Table
@@ -23,7 +27,7 @@ def both(seed, kind, engine, n_places):
     common = {"level": level, "place": release.tables.geoids[level][0], "prior": prior}
     asked = questions(prior.schema, n_places)
     exact = microdata_posterior(release, asked, **common, engine="exact").answers
-    sampled = microdata_posterior(release, asked, **common, engine=engine, rng=seed)
+    sampled = microdata_posterior(release, asked, **common, engine=engine, rng=seed, doublings=0)
     shares = [q.at_least is not None or q.among is not None for q in asked]
     return sampled, exact.assign(share=shares)
 
@@ -156,6 +160,90 @@ def test_the_same_seed_gives_the_same_draws():
     )
     np.testing.assert_array_equal(one, two)
     assert np.any(one != other)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_people_whose_number_is_published_as_it_is(together):
+    """Steps that keep an exact number of people are taken as often as the noisy counts say."""
+    pairs = []
+    for seed in range(6):
+        release, prior, _ = town(seed, 2, together)
+        level, code = ("tract", "1") if together else ("block", "1000")
+        common = {"level": level, "place": code, "prior": prior}
+        asked = [RecordQuestion({"sex": [s], "age": [a]}) for s in range(2) for a in range(4)]
+        exact = microdata_posterior(release, asked, **common, engine="exact").answers
+        found = microdata_posterior(
+            release, asked, **common, engine="people", rng=seed, doublings=0
+        )
+        pairs.append((found, exact.assign(share=False)))
+    z = surprises(pairs)
+    assert z.size >= 20
+    assert np.abs(z).max() < 4.5
+
+
+def test_the_density_of_a_chain_over_people_is_that_of_its_state():
+    release, prior, _ = town(1, 3, together=True)
+    system = system_of(release, level="tract", place="1", prior=prior)
+    of = people_model(system)
+    chain = PeopleChain.begin(of, np.random.default_rng(1), 1000)
+    for _ in range(20):
+        chain.go(1)
+        x, density = chain.now()
+        spot = of.spot.copy()
+        put(of.model, spot, x.reshape(len(of.strata), -1))
+        assert np.array_equal(spot, chain.state.spot)
+        assert density == pytest.approx(float(of.model.table[spot].sum()), abs=1e-9)
+    proposed, taken = chain.state.tally.T
+    at = [kernels.REDRAW, kernels.SWAP, kernels.EXCHANGE]
+    assert np.all(taken[at] > 0)
+    assert np.all(taken[at] < proposed[at])
+
+
+class Slow:
+    """A chain that forgets a fiftieth of where it is in a sweep."""
+
+    def __init__(self, seed):
+        self.rng, self.value, self.sweeps = np.random.default_rng(seed), 0.0, 0
+
+    def go(self, sweeps):
+        self.sweeps += sweeps
+        for step in self.rng.normal(size=sweeps):
+            self.value = 0.98 * self.value + step
+
+    def now(self):
+        return np.array([round(100 * self.value)]), self.value
+
+
+def test_chains_that_do_not_agree_go_on():
+    one, draws = sp.csr_array(np.ones((1, 1), np.int64)), 500
+    chains = [Slow(seed) for seed in range(4)]
+    first = draw(chains, one, draws, thin=1, doublings=0)
+    assert not first.agreed
+    assert {c.sweeps for c in chains} == {2 * draws}
+    chains = [Slow(seed) for seed in range(4)]
+    told = []
+
+    def fresh():
+        told.clear()
+        return lambda chain, x: told.append(chain)
+
+    last = draw(chains, one, draws, thin=1, doublings=8, fresh=fresh)
+    assert last.agreed
+    assert 1 < last.thin < 2**8
+    assert last.counts.shape == first.counts.shape == (4, draws, 1)
+    assert {c.sweeps for c in chains} == {2 * draws * last.thin}  # half of them is warm-up
+    assert len(told) == 4 * draws
+    chains = [Slow(seed) for seed in range(4)]
+    never = draw(chains, one, draws, thin=8, doublings=2, enough=lambda _: False)
+    assert never.thin == 32
+
+
+def test_densities_that_are_no_numbers_are_seen():
+    values = np.random.default_rng(1).normal(size=(4, 400))
+    assert agreed([chain_numbers(v) for v in moving([values])])
+    values[2, 7] = np.nan
+    assert len(moving([values])) == 1
+    assert not agreed([chain_numbers(v) for v in moving([values])])
 
 
 def test_exact_counts_that_leave_one_point_need_no_chain():

@@ -119,7 +119,7 @@ def test_chains_with_knowledge_agree_with_lists_of_people(engine):
     z = []
     for seed, n_places in [(s, n) for s in range(300, 312) for n in (1, 2)]:
         release, common, expected, _ = case(seed, "noisy", n_places, disjoint=True)
-        found = microdata_posterior(release, **common, engine=engine, rng=seed).answers
+        found = microdata_posterior(release, **common, engine=engine, rng=seed, doublings=0).answers
         for a, b in zip(found.itertuples(), expected, strict=True):
             if a.status == "sampled" and a.error > 0.0:
                 if b > 1.0 or min(b, 1.0 - b) * a.ess > 30:

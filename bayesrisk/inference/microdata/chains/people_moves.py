@@ -1,121 +1,31 @@
-"""A chain over lists of people: one person, or two, change at a time.
+"""The moves of a chain over lists of people: what is proposed, and when it is taken.
 
-People of one finest place of whom the same is known beforehand are a *part* of it; without such
-knowledge a place has one part.  Every part has slots, some of them empty in the last part of a
-place; an occupied slot holds the class of a person.  The prior of the list of one part is that of
-its counts, divided over the orders of the list.  A *level* is a layer of rows: row
-``base[level, part] + q`` is the q-th published cell of the place at that level in which the part
-lies.  The cells of a level are dealt to *tracks* such that a class has one cell of each at most:
-``cell[level, class, track]``, with the weight ``coef`` there, or -1.  The log likelihood of row r
-stands at ``table[spot[r]]``: the spot moves with the sum, one entry for one person.
-
-Nothing here checks its arguments.
+A step changes one person or two; it is taken by its change of the likelihood and of the prior of
+the list.  Nothing here checks its arguments.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bayesrisk._numba import lean_kernel
-from bayesrisk._types import FloatArray, IntArray
+from bayesrisk.inference.microdata.chains.people_rows import (
+    BIRTH,
+    EXCHANGE,
+    MOVE,
+    REDRAW,
+    Model,
+    State,
+    add,
+    apply,
+    turn,
+    turned,
+)
 
-REDRAW, MOVE, BIRTH, SWAP, EXCHANGE = range(5)
-KINDS = ("redraw", "move", "birth or death", "swap", "exchange")
+__all__ = ["go"]
+
 _TRIES = 16  # random slots, to find a person
-
-
-class Model(NamedTuple):
-    """What does not change."""
-
-    base: IntArray  # (levels, parts)
-    cell: Any  # (levels, classes, tracks), int32
-    coef: Any
-    table: FloatArray
-    part_of: IntArray  # part of every slot
-    first: IntArray  # first slot of every part, and the end
-    home: IntArray  # first slot of the place of every part
-    rest: IntArray  # last part of that place
-    open: Any  # whether the number of people of a part may change
-    size_ptr: IntArray  # log P(n) of a part stands at log_size[size_ptr[part] + n]
-    log_size: FloatArray
-    law: IntArray  # of every part: which row of the next four
-    mass: FloatArray  # (laws, classes): share or Dirichlet parameter of every class
-    alias: IntArray  # Walker's tables of the shares
-    keep: FloatArray
-    concentration: FloatArray  # sum of the Dirichlet parameters; 0: known shares
-    stride: IntArray  # classes are C-ordered bins of attributes
-    bins: IntArray
-    chance: FloatArray  # cumulative probabilities of the kinds of move
-
-
-class State(NamedTuple):
-    """What does."""
-
-    who: IntArray  # class in every slot, occupied ones of a part first
-    people: IntArray  # in every part
-    x: IntArray  # (parts, classes)
-    spot: IntArray  # of every row, in the table
-    tally: IntArray  # (kinds, 2): proposed, accepted
-    density: FloatArray  # log likelihood, so far
-
-
-@lean_kernel
-def _add(of: Any, at: Any, level: Any, part: Any, cls: Any, by: Any) -> float:
-    """Add a class to the rows of one part at one level; return the change of the likelihood."""
-    change = 0.0
-    base, table, spot, cell, coef = of.base[level, part], of.table, at.spot, of.cell, of.coef
-    for k in range(cell.shape[2]):
-        c = cell[level, cls, k]
-        if c >= 0:
-            old = spot[base + c]
-            new = old + by * coef[level, cls, k]
-            change += table[new] - table[old]
-            spot[base + c] = new
-    return change
-
-
-@lean_kernel
-def _turn(of: Any, at: Any, level: Any, part: Any, old: Any, new: Any) -> float:
-    """Return the change of the likelihood if one person of a part has another class."""
-    change = 0.0
-    base, table, spot, cell, coef = of.base[level, part], of.table, at.spot, of.cell, of.coef
-    for k in range(cell.shape[2]):
-        i, j = cell[level, old, k], cell[level, new, k]
-        if i == j:
-            step = coef[level, new, k] - coef[level, old, k]
-            if i >= 0 and step != 0:
-                s = spot[base + i]
-                change += table[s + step] - table[s]
-            continue
-        if i >= 0:
-            s = spot[base + i]
-            change += table[s - coef[level, old, k]] - table[s]
-        if j >= 0:
-            s = spot[base + j]
-            change += table[s + coef[level, new, k]] - table[s]
-    return change
-
-
-@lean_kernel
-def _turned(of: Any, at: Any, level: Any, part: Any, old: Any, new: Any) -> None:
-    """Let one person of a part have another class, in the rows."""
-    base, spot, cell, coef = of.base[level, part], at.spot, of.cell, of.coef
-    for k in range(cell.shape[2]):
-        i, j = cell[level, old, k], cell[level, new, k]
-        if i >= 0:
-            spot[base + i] -= coef[level, old, k]
-        if j >= 0:
-            spot[base + j] += coef[level, new, k]
-
-
-@lean_kernel
-def _apply(of: Any, at: Any, level: Any, part: Any, cls: Any, by: Any) -> None:
-    base, spot, cell, coef = of.base[level, part], at.spot, of.cell, of.coef
-    for k in range(cell.shape[2]):
-        c = cell[level, cls, k]
-        if c >= 0:
-            spot[base + c] += by * coef[level, cls, k]
 
 
 @lean_kernel
@@ -165,11 +75,11 @@ def _redraw(rng: Any, of: Any, at: Any, slot: Any) -> bool:
         return True
     change = 0.0
     for level in range(of.base.shape[0]):
-        change += _turn(of, at, level, part, old, new)
+        change += turn(of, at, level, part, old, new)
     if change < 0.0 and rng.random() >= math.exp(change):
         return False
     for level in range(of.base.shape[0]):
-        _turned(of, at, level, part, old, new)
+        turned(of, at, level, part, old, new)
     at.who[slot] = new
     at.x[part, old] -= 1
     at.x[part, new] += 1
@@ -222,13 +132,13 @@ def _move(rng: Any, of: Any, at: Any, slot: Any, to: Any) -> bool:
     change = 0.0
     for level in range(of.base.shape[0]):
         if of.base[level, here] != of.base[level, to]:
-            change += _add(of, at, level, here, cls, -1)
-            change += _add(of, at, level, to, cls, 1)
+            change += add(of, at, level, here, cls, -1)
+            change += add(of, at, level, to, cls, 1)
     if ratio + change < 0.0 and rng.random() >= math.exp(ratio + change):
         for level in range(of.base.shape[0]):
             if of.base[level, here] != of.base[level, to]:
-                _apply(of, at, level, here, cls, 1)
-                _apply(of, at, level, to, cls, -1)
+                apply(of, at, level, here, cls, 1)
+                apply(of, at, level, to, cls, -1)
         return False
     _leave(of, at, slot)
     _join(of, at, to, cls)
@@ -244,11 +154,11 @@ def _birth(rng: Any, of: Any, at: Any, part: Any) -> bool:
     cls = _predict(rng, of, at, part, -1)
     change = 0.0
     for level in range(of.base.shape[0]):
-        change += _add(of, at, level, part, cls, 1)
+        change += add(of, at, level, part, cls, 1)
     ratio = _resize(of, part, n, 1) + math.log((n + 1) / free)
     if ratio + change < 0.0 and rng.random() >= math.exp(ratio + change):
         for level in range(of.base.shape[0]):
-            _apply(of, at, level, part, cls, -1)
+            apply(of, at, level, part, cls, -1)
         return False
     _join(of, at, part, cls)
     at.density[0] += change
@@ -263,11 +173,11 @@ def _death(rng: Any, of: Any, at: Any, slot: Any) -> bool:
     free = of.first[part + 1] - of.first[part] - n
     change = 0.0
     for level in range(of.base.shape[0]):
-        change += _add(of, at, level, part, cls, -1)
+        change += add(of, at, level, part, cls, -1)
     ratio = _resize(of, part, n, -1) + math.log((free + 1) / n)
     if ratio + change < 0.0 and rng.random() >= math.exp(ratio + change):
         for level in range(of.base.shape[0]):
-            _apply(of, at, level, part, cls, 1)
+            apply(of, at, level, part, cls, 1)
         return False
     _leave(of, at, slot)
     at.density[0] += change
@@ -314,16 +224,16 @@ def _swap(rng: Any, of: Any, at: Any, one: Any, two: Any) -> bool:
     change = 0.0
     for level in range(of.base.shape[0]):
         if of.base[level, here] != of.base[level, there]:
-            change += _turn(of, at, level, here, old, new)
-            change += _turn(of, at, level, there, new, old)
+            change += turn(of, at, level, here, old, new)
+            change += turn(of, at, level, there, new, old)
     ratio = _trade_prior(of, at, here, there, old, new, new, old)
     if ratio + change < 0.0 and rng.random() >= math.exp(ratio + change):
         _trade_back(at, here, there, old, new, new, old)
         return False
     for level in range(of.base.shape[0]):
         if of.base[level, here] != of.base[level, there]:
-            _turned(of, at, level, here, old, new)
-            _turned(of, at, level, there, new, old)
+            turned(of, at, level, here, old, new)
+            turned(of, at, level, there, new, old)
     at.who[one], at.who[two] = new, old
     at.density[0] += change
     return True
@@ -346,15 +256,15 @@ def _exchange(rng: Any, of: Any, at: Any, one: Any, two: Any) -> bool:
         return False
     ratio = _trade_prior(of, at, here, there, a, b, new_a, new_b)
     change = 0.0
-    for level in range(of.base.shape[0]):
-        change += _add(of, at, level, here, a, -1) + _add(of, at, level, here, new_a, 1)
-        change += _add(of, at, level, here, b, -1) + _add(of, at, level, here, new_b, 1)
+    for level in range(of.base.shape[0]):  # row by row: a sum that stays may have no other weight
+        change += turn(of, at, level, here, a, new_a)
+        turned(of, at, level, here, a, new_a)
+        change += turn(of, at, level, there, b, new_b)
+        turned(of, at, level, there, b, new_b)
     if ratio + change < 0.0 and rng.random() >= math.exp(ratio + change):
         for level in range(of.base.shape[0]):
-            _apply(of, at, level, here, a, 1)
-            _apply(of, at, level, here, new_a, -1)
-            _apply(of, at, level, here, b, 1)
-            _apply(of, at, level, here, new_b, -1)
+            turned(of, at, level, here, new_a, a)
+            turned(of, at, level, there, new_b, b)
         _trade_back(at, here, there, a, b, new_a, new_b)
         return False
     at.who[one], at.who[two] = new_a, new_b

@@ -1,4 +1,4 @@
-"""The chain over lists of people, for systems whose published counts are noisy."""
+"""The arrays of the chain over lists of people, and whether it can run."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.inference.microdata import _people_kernels as kernels
 from bayesrisk.inference.microdata._strata import Stratum, strata_of
+from bayesrisk.inference.microdata.chains import people_rows as kernels
 from bayesrisk.inference.microdata.system import MAX_SUM, MAX_UNKNOWNS, Layer, MicrodataSystem
 from bayesrisk.release import Likelihood, NoiseSpec
 
-__all__ = ["PeopleModel", "first_state", "people_model", "suits"]
+__all__ = ["PeopleModel", "people_model", "put", "suits"]
 
 _ROOM, _MORE = 1.5, 8  # slots for every person that a place is thought to have, and some more
 _CHANCES = (0.5, 0.1, 0.1, 0.15, 0.15)  # of the kinds of move
@@ -140,29 +140,11 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
         bins=np.array(shape, np.int64),
         chance=np.cumsum(chance / chance.sum()),
     )
-    _put(model, spot, _settled(system, others, len(strata)))
+    put(model, spot, _settled(system, others, len(strata)))
     return PeopleModel(model, tuple(strata), system.classes.size, likely, spot)
 
 
-def first_state(of: PeopleModel, rng: np.random.Generator) -> kernels.State:
-    """Return a state drawn from the prior, with about the published numbers of people."""
-    model = of.model
-    who = np.zeros(int(model.first[-1]), np.int64)
-    count = of.likely.copy()
-    x = np.zeros((len(of.strata), of.classes), np.int64)
-    spot = of.spot.copy()
-    for part, n in enumerate(count):
-        if n:
-            mass = model.mass[model.law[part]]
-            drawn = rng.choice(of.classes, size=int(n), p=mass / mass.sum())
-            who[model.first[part] : model.first[part] + n] = drawn
-            x[part] = np.bincount(drawn, minlength=of.classes)
-    _put(model, spot, x)
-    density = np.array([float(model.table[spot].sum())])
-    return kernels.State(who, count, x, spot, np.zeros((len(kernels.KINDS), 2), np.int64), density)
-
-
-def _put(model: kernels.Model, spot: IntArray, x: IntArray) -> None:
+def put(model: kernels.Model, spot: IntArray, x: IntArray) -> None:
     """Add the people of every part to the rows."""
     part, cls = np.nonzero(x)
     for level in range(model.base.shape[0]):
@@ -350,8 +332,8 @@ def _log_weights(law: Likelihood | None, differences: IntArray) -> FloatArray:
         return np.zeros(differences.size)
     if isinstance(law, NoiseSpec):
         return np.asarray(law.to_law().logpmf(-differences), dtype=float)
-    if law.exact:  # the number of people of a place: no step changes it, but halves of steps do
-        return np.zeros(differences.size)
+    if law.exact:  # the number of people of a place, which no step changes
+        return np.where(differences == 0, 0.0, -np.inf)
     raise ArgumentError(f"release must have noisy counts for this chain, got {law.kind}")
 
 
@@ -367,5 +349,7 @@ def _alias(shares: FloatArray) -> tuple[FloatArray, IntArray]:
         keep[more] -= 1.0 - keep[less]
         if keep[more] < 1.0:
             small.append(large.pop())
-    keep[small + large] = 1.0
+    left = np.array(small + large, np.int64)
+    keep[left] = np.where(shares[left] > 0.0, 1.0, 0.0)  # rounding gives nothing to the impossible
+    alias[left[shares[left] == 0.0]] = np.argmax(shares)
     return keep, alias.astype(np.int64)

@@ -5,9 +5,12 @@ combinations of it.  A step takes a move at random and draws how far to go along
 conditional law.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +21,7 @@ from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.microdata._presolve import SmallSystem
 
-__all__ = ["LatticeChain", "kernel_basis", "moves_of"]
+__all__ = ["LatticeChain", "LatticeChains", "kernel_basis", "moves_of"]
 
 
 class Lattice(NamedTuple):
@@ -247,15 +250,8 @@ _FEWEST = 200
 _SOLVER_SECONDS = 30.0
 
 
-class Notes(Protocol):
-    """What is told of every state that is kept."""
-
-    def note(self, chain: int, x: IntArray, density: float) -> None:
-        """Note a state."""
-
-
-class LatticeChain:
-    """Starts, moves and the steps of every chain.
+class LatticeChains:
+    """Starts and moves of several chains.
 
     Parameters
     ----------
@@ -265,13 +261,9 @@ class LatticeChain:
         Number of starts.
     rng : Generator
         For the moves and the starts.
-    thin : int
-        Sweeps between draws.
     """
 
-    def __init__(
-        self, system: SmallSystem, chains: int, rng: np.random.Generator, thin: int = 1
-    ) -> None:
+    def __init__(self, system: SmallSystem, chains: int, rng: np.random.Generator) -> None:
         self._system = system
         if system.matrix.shape[1] > MAX_GROUPS:
             raise ArgumentError(
@@ -289,27 +281,57 @@ class LatticeChain:
         longest = max((p.size for p in system.priors), default=1)
         self._work = longest + 1
         self._soft = np.flatnonzero(~system.hard)
-        self.thin = thin * max(1, len(self.moves))
 
-    def step(
-        self, chain: int, rng: np.random.Generator, asked: sp.csr_array, watch: Notes
-    ) -> Callable[[int, IntArray], None]:
-        """Return what goes on with a chain: discards sweeps, then fills rows with answers."""
-        x = self.starts[chain].copy()
-        sums = np.asarray(self._system.matrix @ x, np.int64)
-        work, tally = np.zeros(self._work), np.zeros(2, np.int64)
-        of = self._lattice
+    def begin(self, generators: Sequence[np.random.Generator]) -> list[LatticeChain]:
+        """Return the chains at their starts, each with its generator."""
+        return [self._begin(x, own) for x, own in zip(self.starts, generators, strict=True)]
 
-        def go(discard: int, out: IntArray) -> None:
-            walk(rng, of, x, sums, work, tally, discard * self.thin)
-            for row in out:
-                walk(rng, of, x, sums, work, tally, self.thin)
-                row[:] = asked @ x
-                density = of.prior[of.prior_ptr[:-1] + x].sum()
-                density += of.soft[of.soft_ptr[self._soft] + sums[self._soft]].sum()
-                watch.note(chain, x, float(density))
+    def _begin(self, start: IntArray, rng: np.random.Generator) -> LatticeChain:
+        sums = np.asarray(self._system.matrix @ start, np.int64)
+        sweep = max(1, len(self.moves))
+        return LatticeChain(
+            self._lattice, start.copy(), sums, self._soft, np.zeros(self._work), sweep, rng
+        )
 
-        return go
+
+@dataclass
+class LatticeChain:
+    """A chain on the points of a lattice; a sweep is one step for each move.
+
+    Attributes
+    ----------
+    of : Lattice
+        What does not change.
+    x, sums : ndarray of int64
+        Counts of the groups, and the sums of rows.
+    soft : ndarray of int64
+        The soft rows.
+    work : ndarray of float
+        Room for the longest line.
+    sweep : int
+        Steps of a sweep.
+    rng : Generator
+        Of this chain.
+    """
+
+    of: Lattice
+    x: IntArray
+    sums: IntArray
+    soft: IntArray
+    work: FloatArray
+    sweep: int
+    rng: np.random.Generator
+    tally: IntArray = field(default_factory=lambda: np.zeros(2, np.int64))
+
+    def go(self, sweeps: int) -> None:
+        """Go on for so many sweeps."""
+        walk(self.rng, self.of, self.x, self.sums, self.work, self.tally, sweeps * self.sweep)
+
+    def now(self) -> tuple[IntArray, float]:
+        """Return the counts and the log density of the state."""
+        density = self.of.prior[self.of.prior_ptr[:-1] + self.x].sum()
+        density += self.of.soft[self.of.soft_ptr[self.soft] + self.sums[self.soft]].sum()
+        return self.x, float(density)
 
 
 def _far_apart(system: SmallSystem, count: int, rng: np.random.Generator) -> list[IntArray]:

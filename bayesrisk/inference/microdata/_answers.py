@@ -1,0 +1,101 @@
+"""Answers of draws: their errors and intervals, and which are undecided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import special
+
+from bayesrisk._types import FloatArray, IntArray
+from bayesrisk.inference.microdata._asked import Asked
+from bayesrisk.inference.microdata.chains.running import LEAST_ESS, Draws, good
+from bayesrisk.inference.microdata.questions import RecordQuestion
+from bayesrisk.inference.sampling.arviz_io import chain_numbers
+from bayesrisk.inference.sampling.chains import standard_error
+
+__all__ = ["answer_interval", "answers_of", "ratio"]
+
+_COLUMNS = ["posterior", "error", "lower", "upper", "status", "r_hat", "ess"]
+
+
+@dataclass(frozen=True)
+class _Tracked:
+    """One question: draws with the error of its answer, and the answer."""
+
+    draws: FloatArray
+    value: float
+    about: float  # part of the draws that is about the question at all
+    share: bool
+
+
+def answers_of(asked: Sequence[RecordQuestion], functions: Asked, drawn: Draws) -> pd.DataFrame:
+    """Return value, error, interval, status, R-hat and effective size of every question."""
+    rows = zip(asked, functions.row, functions.known, strict=True)
+    return pd.DataFrame(
+        [_answer(_tracked(*row, drawn.counts), drawn) for row in rows], columns=_COLUMNS
+    )
+
+
+def _tracked(
+    question: RecordQuestion, row: IntArray, known: IntArray, counts: IntArray
+) -> _Tracked:
+    part, whole = (counts[:, :, r] + k for r, k in zip(row, known, strict=True))
+    draws: FloatArray = part.astype(float)
+    if question.at_least is not None:
+        draws = (part >= question.at_least).astype(float)
+    value, about = float(draws.mean()), 1.0
+    if question.among is not None:
+        value, about = ratio(value, float(whole.mean())), float(np.mean(whole > 0))
+        # Linearised: the error of a ratio of means is that of these draws.
+        draws = value + (part - value * whole) / whole.mean() if about else 0.0 * draws
+    share = question.at_least is not None or question.among is not None
+    return _Tracked(draws, value, about, share)
+
+
+def _answer(of: _Tracked, drawn: Draws) -> tuple[float, float, float, float, str, float, float]:
+    seen = drawn.watched
+    moved = not np.all(of.draws == of.draws.flat[0])
+    found = chain_numbers(of.draws) if moved and np.isfinite(of.value) else None
+    if found:
+        r_hat, ess = found.r_hat, found.bulk
+    else:  # it never changed: nothing but the state's own numbers says how much that means
+        r_hat = max((n.r_hat for n in seen), default=np.nan)
+        ess = of.about * min((min(n.bulk, n.tail) for n in seen), default=0.0)
+    if not drawn.agreed or not ess >= LEAST_ESS or (found and not good(found)):
+        return np.nan, np.nan, np.nan, np.nan, "undecided", r_hat, ess
+    error = float(standard_error(of.draws)) if found else 0.0
+    low, high = answer_interval(of.value, error, ess, share=of.share)
+    return of.value, error, low, high, "sampled", r_hat, ess
+
+
+def answer_interval(
+    value: float, error: float, ess: float, *, share: bool, level: float = 0.95
+) -> tuple[float, float]:
+    """Return the interval of an answer from ``ess`` effective draws with a standard error.
+
+    That of a share is Clopper and Pearson's for the trials that would have this error, which
+    are the effective draws where every draw says 0 or 1: a normal law is wrong for rare events.
+    Draws that all say the same leave at most the share of a run of so many trials without one
+    event.
+    """
+    tail = 0.5 * (1.0 - level)
+    if error == 0.0:
+        rest = float(-np.expm1(np.log(tail) / ess))
+        return max(value - rest, 0.0), min(value + rest, 1.0) if share else value + rest
+    if not share:
+        reach = float(-special.ndtri(tail)) * error
+        return max(value - reach, 0.0), value + reach
+    p = min(value, 1.0)
+    trials = p * (1.0 - p) / error**2
+    events, others = p * trials, (1.0 - p) * trials
+    low = float(special.betaincinv(events, others + 1.0, tail)) if events else 0.0
+    high = float(special.betaincinv(events + 1.0, others, 1.0 - tail)) if others else 1.0
+    return low, high
+
+
+def ratio(part: float, whole: float) -> float:
+    """Return the share of a target's kind; NaN if nobody can be the target."""
+    return float(part / whole) if whole > 0.0 else float("nan")
