@@ -55,7 +55,7 @@ ROOMS = {
     ),
     "plotting": (
         "_canvas | audit block claims diagnostics hierarchy mechanisms noisy_measurements occupancy"
-        " postprocessing reidentification statements tradeoff"
+        " points postprocessing reidentification statements tradeoff"
     ),
     "population": (
         "_national | _laws spec | _geography _groups | _households _quarters subsidy"

@@ -1,4 +1,4 @@
-"""The canvas: with points.py all that imports matplotlib; style and the parts figures share.
+"""The canvas: all that imports matplotlib; style and the parts figures share.
 
 Colours are Okabe and Ito's, safe for colour-blind readers, and every line also has its own dash and
 marker for print.
@@ -14,8 +14,11 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import PathCollection
+from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
@@ -24,9 +27,14 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 __all__ = [
     "GUIDE",
     "Axes",
+    "Axis",
+    "BarContainer",
     "Drawn",
+    "ErrorbarContainer",
     "Figure",
+    "FixedLocator",
     "Panels",
+    "PathCollection",
     "Where",
     "as_text",
     "colour_and_marker",

@@ -6,12 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.axis import Axis
-from matplotlib.collections import PathCollection
-from matplotlib.container import BarContainer, ErrorbarContainer
-from matplotlib.ticker import FixedLocator
 
-from bayesrisk.plotting._canvas import GUIDE, Axes, Drawn, figure_of
+from bayesrisk.plotting._canvas import (
+    GUIDE,
+    Axes,
+    Axis,
+    BarContainer,
+    Drawn,
+    ErrorbarContainer,
+    FixedLocator,
+    PathCollection,
+    figure_of,
+)
 
 __all__ = ["Point", "figure_points"]
 
@@ -130,7 +136,8 @@ def _intervals(bars: ErrorbarContainer | None, points: int) -> list[tuple[str, s
         has = [axis for axis, there in ((0, bars.has_xerr), (1, bars.has_yerr)) if there]
         for axis, lines in zip(has, bars[2], strict=True):
             for one, ends in zip(found, lines.get_segments(), strict=False):
-                one[axis] = f" ({ends[:, axis].min():.4g} to {ends[:, axis].max():.4g})"
+                if len(ends):  # a value that is no number has no segment
+                    one[axis] = f" ({ends[:, axis].min():.4g} to {ends[:, axis].max():.4g})"
     return [(across, up) for across, up in found]
 
 

@@ -32,6 +32,7 @@ MADE = {
         ({"name": "outsider", "known": [], "neighbours": 0.0},),
         10,
         None,
+        ("posterior",),
         1,
         25,
         1.5,

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables import Microdata, Records, Schema, as_microdata
 from bayesrisk.tables.exchange.partitions import (
@@ -101,9 +102,11 @@ def _width(known: Schema, schema: Schema, level: str) -> int:
     geography = schema.geography
     check.choice(level, "level", geography.levels[:-1])
     if not geography.width(level):
-        raise ArgumentError(f"level must have places of its own, got {level!r}, which is one place")
+        raise ArgumentError(
+            f"level must have places of its own, got {shown(level)}, which is one place"
+        )
     if schema != Schema.named(schema.name, geography=geography.name):
-        raise ArgumentError(f"records must be of a built-in schema, got {schema.name!r}")
+        raise ArgumentError(f"records must be of a built-in schema, got {shown(schema.name)}")
     return geography.width(level)
 
 
