@@ -140,8 +140,8 @@ def test_the_town_is_made_by_its_recipe():
                 break
     town = pd.read_csv(datasets.path("small-town") / "records.csv", dtype=str)
     assert Counter(made) == Counter(town.itertuples(index=False, name=None))
-    assert len(town) == 118  # as README says
-    assert town["block"].nunique() == 8
+    assert len(town) == 248  # as README says
+    assert town["block"].nunique() == 16
 
 
 def test_its_budget_is_one_of_the_bureau():
