@@ -16,7 +16,13 @@ import pandas as pd
 from bayesrisk import plotting
 from bayesrisk.experiments.audit.config import AuditConfig
 from bayesrisk.experiments.runs import html
-from bayesrisk.risk.audit import audit_calibration, audit_certain, audit_summary, audit_targets
+from bayesrisk.risk.audit import (
+    METHODS,
+    audit_calibration,
+    audit_certain,
+    audit_summary,
+    audit_targets,
+)
 
 __all__ = ["audit_files"]
 
@@ -143,20 +149,26 @@ def _figures(
         return []
     curves = _curves(config)
     joined = "; a grey line joins one mechanism's settings, in order" if curves else ""
+    # All readings of a release are one method; every other method has a figure of its own.
+    posterior, *others = METHODS
+    method = everybody["attack"].where(everybody["attack"].isin(others), posterior)
     drawn = [
         html.figure(
-            plotting.plot_audit(everybody, size, curves=curves),
-            folder / "own-against-error",
-            "What is learned from people's own records (with 95 % intervals), against the mean "
-            f"absolute error of a published count: low and left is best{joined}",
-        ),
+            plotting.plot_audit(rows, size, curves=curves),
+            folder / ("own-against-error" + (f"-{name}" if number else "")),
+            f"What is learned from people's own records{_by(str(name))} (with 95 % intervals), "
+            f"against the mean absolute error of a published count: low and left is best{joined}",
+        )
+        for number, (name, rows) in enumerate(everybody.groupby(method, sort=False))
+    ]
+    drawn.append(
         html.figure(
             plotting.plot_beliefs(everybody),
             folder / "beliefs",
             "How many people are guessed right: before any release, from a release without their "
             "own record, and after the release",
-        ),
-    ]
+        )
+    )
     unlike = summary[summary["group"] == _UNLIKE]
     if len(unlike):
         drawn.append(
@@ -167,6 +179,11 @@ def _figures(
             )
         )
     return drawn
+
+
+def _by(method: str) -> str:
+    """Return how an adversary concludes, where that needs saying."""
+    return f" by {_READ[method]}" if method in _READ else ""
 
 
 def _curves(config: AuditConfig) -> list[list[str]]:
@@ -195,11 +212,13 @@ def _answers(summary: pd.DataFrame, size: pd.Series, config: AuditConfig) -> lis
             once = len(before) == 1
             who = _who(str(name), known[name])
             who += f" ({before.pop()} right before any release)" if once else ""
-            told: dict[str, list[str]] = {}
+            told: dict[tuple[str, str], list[str]] = {}
             for row in whole:
+                # Two readings of a release that come to the same are one line.
+                method = row["attack"] if row["attack"] in METHODS else ""
                 text = _right(row, before=not once) + _unlike(unlike.get(row["attack"]))
-                told.setdefault(text, []).append(_READ.get(row["attack"], str(row["attack"])))
-            lines = [{"how": " or ".join(how), "right": right} for right, how in told.items()]
+                told.setdefault((method, text), []).append(_READ[row["attack"]])
+            lines = [{"how": " or ".join(how), "right": right} for (_, right), how in told.items()]
             asked.append({"who": who, "lines": lines})
         found.append({"name": protection, "error": float(size[protection]), "asked": asked})
     return found

@@ -1,5 +1,6 @@
 """An audit as a study: same bytes however it is run, refusals, damage, and a private folder."""
 
+import html
 import io
 import json
 import string
@@ -167,7 +168,8 @@ def test_the_report_says_the_sentences_and_escapes_names(people, tmp_path):
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert page.count("<script") == 1  # the report's own
     assert "&lt;script&gt;" in page
-    assert "is right about race" in page
+    assert "How often somebody's race is guessed right" in html.unescape(page)
+    assert "who knows sex (" in page
     statements, _ = read_audit(tmp_path / "out")
     assert set(statements["protection"]) == {name}
     errors = pd.read_parquet(tmp_path / "out" / "errors.parquet")
