@@ -128,7 +128,8 @@ def plot_beliefs(summary: pd.DataFrame, *, ax: Where = None) -> Panels:
     who = list(dict.fromkeys(summary["adversary"].tolist()))
     lines = list(dict.fromkeys(_name(row) for _, row in summary.iterrows()))
     with style():
-        size = (2.6 + 2.1 * len(who), 1.5 + 0.32 * len(lines))
+        # The legend below is one row, wider than one panel.
+        size = (max(2.6 + 2.1 * len(who), 5.4), 1.5 + 0.32 * len(lines))
         every = panels(ax, len(who), size, sharey=True)
         for axes, adversary in zip(every, who, strict=True):
             rows = summary[summary["adversary"] == adversary]
