@@ -54,7 +54,9 @@ def plot_audit(
     names = [canvas.as_text(_name(row)) for _, row in summary.iterrows()]
     order = list(dict.fromkeys(names))
     with style():
-        every = panels(ax, len(who), (1.4 + 2.4 * len(who), 3.3), sharey=True)
+        # The legend below has two columns; beyond three rows it would take the panels' place.
+        height = 3.3 + 0.2 * max(-(-len(order) // 2) - 3, 0)
+        every = panels(ax, len(who), (1.4 + 2.4 * len(who), height), sharey=True)
         for number, (axes, adversary) in enumerate(zip(every, who, strict=True)):
             rows = summary[summary["adversary"] == adversary]
             axes.axhline(0.0, color="0.6", linewidth=0.8)
@@ -126,7 +128,8 @@ def plot_beliefs(summary: pd.DataFrame, *, ax: Where = None) -> Panels:
     who = list(dict.fromkeys(summary["adversary"].tolist()))
     lines = list(dict.fromkeys(_name(row) for _, row in summary.iterrows()))
     with style():
-        size = (2.6 + 2.1 * len(who), 1.5 + 0.32 * len(lines))
+        # The legend below is one row, wider than one panel.
+        size = (max(2.6 + 2.1 * len(who), 5.4), 1.5 + 0.32 * len(lines))
         every = panels(ax, len(who), size, sharey=True)
         for axes, adversary in zip(every, who, strict=True):
             rows = summary[summary["adversary"] == adversary]

@@ -146,7 +146,7 @@ def test_methods_are_rows_of_the_same_tables(inputs, tmp_path):
     for name in ("likelihood", "claims", "majority"):
         assert f"identity, {name}, linker: right about" in done.output
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "who says what most people of the place are" in page
+    assert "<i>saying what most people of the place are</i>: " in page
     assert "What is said with certainty, and how much of it is false" in page
     certain = pd.read_csv(tmp_path / "out" / "certain.csv")
     assert list(dict.fromkeys(certain["attack"])) == ["likelihood", "claims", "majority"]

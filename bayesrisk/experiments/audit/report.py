@@ -16,7 +16,13 @@ import pandas as pd
 from bayesrisk import plotting
 from bayesrisk.experiments.audit.config import AuditConfig
 from bayesrisk.experiments.runs import html
-from bayesrisk.risk.audit import audit_calibration, audit_certain, audit_summary, audit_targets
+from bayesrisk.risk.audit import (
+    METHODS,
+    audit_calibration,
+    audit_certain,
+    audit_summary,
+    audit_targets,
+)
 
 __all__ = ["audit_files"]
 
@@ -27,13 +33,13 @@ _FALSE = tuple(
     f"false_{name}{end}" for end in ("", "_without") for name in ("share", "lower", "upper")
 )
 _READ = {
-    "likelihood": "",
-    "as-true": " and takes the tables as true",
-    "swap-aware": " and reckons with how many records changed places",
-    "working-error": " and reckons with how large the errors are",
-    "reconstruction": " and takes reconstructed records at their word",
-    "majority": " and says what most people of the place are",
-    "claims": " and believes only what the tables, taken as true, prove",
+    "likelihood": "weighing all possible records",
+    "as-true": "taking the tables as true",
+    "swap-aware": "reckoning with how many records changed places",
+    "working-error": "reckoning with how large the errors are",
+    "reconstruction": "taking reconstructed records at their word",
+    "majority": "saying what most people of the place are",
+    "claims": "believing only what the tables, taken as true, prove",
 }
 _HEADS = {
     "attack": "read",
@@ -95,6 +101,7 @@ def audit_files(
         choice=None if choice is None else _choice(choice, config),
         adversaries=[_introduced(one) for one in config.adversaries],
         asked=_listed(config.stated),
+        confidence=f"{CONFIDENCE:.0%}",
         figures=figures[:1],
         more_figures=figures[1:],
         tables=[
@@ -142,20 +149,26 @@ def _figures(
         return []
     curves = _curves(config)
     joined = "; a grey line joins one mechanism's settings, in order" if curves else ""
+    # All readings of a release are one method; every other method has a figure of its own.
+    posterior, *others = METHODS
+    method = everybody["attack"].where(everybody["attack"].isin(others), posterior)
     drawn = [
         html.figure(
-            plotting.plot_audit(everybody, size, curves=curves),
-            folder / "own-against-error",
-            "What is learned from people's own records (with 95 % intervals), against the mean "
-            f"absolute error of a published count: low and left is best{joined}",
-        ),
+            plotting.plot_audit(rows, size, curves=curves),
+            folder / ("own-against-error" + (f"-{name}" if number else "")),
+            f"What is learned from people's own records{_by(str(name))} (with 95 % intervals), "
+            f"against the mean absolute error of a published count: low and left is best{joined}",
+        )
+        for number, (name, rows) in enumerate(everybody.groupby(method, sort=False))
+    ]
+    drawn.append(
         html.figure(
             plotting.plot_beliefs(everybody),
             folder / "beliefs",
             "How many people are guessed right: before any release, from a release without their "
             "own record, and after the release",
-        ),
-    ]
+        )
+    )
     unlike = summary[summary["group"] == _UNLIKE]
     if len(unlike):
         drawn.append(
@@ -166,6 +179,11 @@ def _figures(
             )
         )
     return drawn
+
+
+def _by(method: str) -> str:
+    """Return how an adversary concludes, where that needs saying."""
+    return f" by {_READ[method]}" if method in _READ else ""
 
 
 def _curves(config: AuditConfig) -> list[list[str]]:
@@ -181,20 +199,28 @@ def _curves(config: AuditConfig) -> list[list[str]]:
 
 
 def _answers(summary: pd.DataFrame, size: pd.Series, config: AuditConfig) -> list[dict[str, Any]]:
-    """Return for each protection a sentence for each adversary and reading, in words."""
+    """Return for each protection who asks, and a line for each way to conclude, in words."""
     known = {one["name"]: one["known"] for one in config.adversaries}
     found = []
     for protection in size.index.tolist():
         rows = summary[summary["protection"] == protection]
-        sentences = []
-        whole = rows[rows["group"] == _EVERYBODY]
-        for row in whole.to_dict(orient="records"):
-            same = (rows["adversary"] == row["adversary"]) & (rows["attack"] == row["attack"])
-            unlike = rows[same & (rows["group"] == _UNLIKE)].to_dict(orient="records")
-            sentences.append(
-                _who(row, known) + _right(row, config) + (_unlike(unlike[0]) if unlike else "")
-            )
-        found.append({"name": protection, "error": float(size[protection]), "told": sentences})
+        asked = []
+        for name, mine in rows.groupby("adversary", sort=False):
+            whole = mine[mine["group"] == _EVERYBODY].to_dict(orient="records")
+            unlike = mine[mine["group"] == _UNLIKE].set_index("attack").to_dict(orient="index")
+            before = {f"{row['right_prior']:.1%}" for row in whole}
+            once = len(before) == 1
+            who = _who(str(name), known[name])
+            who += f" ({before.pop()} right before any release)" if once else ""
+            told: dict[tuple[str, str], list[str]] = {}
+            for row in whole:
+                # Two readings of a release that come to the same are one line.
+                method = row["attack"] if row["attack"] in METHODS else ""
+                text = _right(row, before=not once) + _unlike(unlike.get(row["attack"]))
+                told.setdefault((method, text), []).append(_READ[row["attack"]])
+            lines = [{"how": " or ".join(how), "right": right} for (_, right), how in told.items()]
+            asked.append({"who": who, "lines": lines})
+        found.append({"name": protection, "error": float(size[protection]), "asked": asked})
     return found
 
 
@@ -228,29 +254,30 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
-def _who(row: Mapping[Any, Any], known: Mapping[str, Any]) -> str:
-    name, what = str(row["adversary"]), known[row["adversary"]]
-    read = _READ.get(str(row["attack"]), "")
+def _who(name: str, known: Sequence[str]) -> str:
     if name == "knows-all-but-one":
-        whole = "One who knows everybody else's record"
-        return f"{whole}{f', and the {_listed(what)} of the person,' if what else ''}{read}"
+        return "One who knows everybody else's record" + (
+            f" and the {_listed(known)} of the person" if known else ""
+        )
     article = "An" if name[:1].lower() in "aeiou" else "A"
-    knows = f" who knows {_listed(what)}" if what else ""
-    return f"{article} {name}{knows}{read if knows else read.replace(' and', ' who', 1)}"
+    return f"{article} {name}" + (f" who knows {_listed(known)}" if known else "")
 
 
-def _right(row: Mapping[Any, Any], config: AuditConfig) -> str:
+def _right(row: Mapping[Any, Any], *, before: bool) -> str:
+    """Return how many people are guessed right; how many were before too, where nobody said it."""
+    prior = f" ({row['right_prior']:.1%} before any release)" if before else ""
     return (
-        f" is right about {_listed(config.stated)} for {row['right_posterior']:.1%} of people, "
-        f"{row['right_without']:.1%} without their own records "
-        f"({row['right_prior']:.1%} before any release): {_points(row)} due to their own records"
+        f"{row['right_posterior']:.1%} right, {row['right_without']:.1%} without their own "
+        f"records{prior}: {_points(row)}"
     )
 
 
-def _unlike(row: Mapping[Any, Any]) -> str:
+def _unlike(row: Mapping[Any, Any] | None) -> str:
+    if row is None:
+        return ""
     return (
-        f"; for the {row['targets']} unlike their place {row['right_posterior']:.1%} against "
-        f"{row['right_without']:.1%}, {_points(row)}"
+        f"; of the {row['targets']} unlike their place {row['right_posterior']:.1%} and "
+        f"{row['right_without']:.1%}"
     )
 
 
@@ -261,7 +288,7 @@ def _points(row: Mapping[Any, Any]) -> str:
         return f"{own:+.1f} points (of one place alone, so without an interval)"
     if own == low == high:
         return f"{own:+.1f} points (the same in every place)"
-    return f"{own:+.1f} points ({CONFIDENCE:.0%} interval {low:+.1f} to {high:+.1f})"
+    return f"{own:+.1f} points ({low:+.1f} to {high:+.1f})"
 
 
 def _lost(statements: pd.DataFrame) -> int:

@@ -251,9 +251,9 @@ WHAT = ("identity", "discrete-gaussian:rho=0.01..100", "discrete-laplace:epsilon
 def study(people, **options):
     texts = options.pop("texts", WHAT)
     what = [parse_protection(one) if isinstance(one, str) else one for one in texts]
-    options = {"adversaries": EVERYBODY_ELSE, "goal": GOAL, "targets": 40} | options
+    options = {"adversaries": EVERYBODY_ELSE, "goal": GOAL, "targets": 24} | options
     return AuditStudy(
-        people, WORKLOAD, protections=what, stated=["race"], targets_per_shard=20, **options
+        people, WORKLOAD, protections=what, stated=["race"], targets_per_shard=12, **options
     )
 
 

@@ -1,5 +1,6 @@
 """An audit as a study: same bytes however it is run, refusals, damage, and a private folder."""
 
+import html
 import io
 import json
 import string
@@ -167,12 +168,56 @@ def test_the_report_says_the_sentences_and_escapes_names(people, tmp_path):
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert page.count("<script") == 1  # the report's own
     assert "&lt;script&gt;" in page
-    assert "is right about race" in page
+    assert "How often somebody's race is guessed right" in html.unescape(page)
+    assert "who knows sex (" in page
     statements, _ = read_audit(tmp_path / "out")
     assert set(statements["protection"]) == {name}
     errors = pd.read_parquet(tmp_path / "out" / "errors.parquet")
     again = audit_files(statements, errors, study(people, protections=[protection]).config)
     assert again["report.html"].decode() == page
+
+
+def several(done):
+    """Return the statements of an audit as if of every method under many protections."""
+    statements, _ = read_audit(done[0])
+    errors = pd.read_parquet(done[0] / "errors.parquet")
+    again = [
+        statements[statements["protection"].eq(WHAT[0].name)].assign(attack=method)
+        for method in ("reconstruction", "majority", "claims")
+    ]
+    frame = pd.concat([statements, *again], ignore_index=True)
+    many = [frame.assign(protection=frame["protection"] + f" {i}") for i in range(6)]
+    size = [errors.assign(protection=errors["protection"] + f" {i}") for i in range(6)]
+    return pd.concat(many, ignore_index=True), pd.concat(size, ignore_index=True)
+
+
+def test_each_method_has_a_line_and_a_figure_that_has_room_for_its_names(people, done):
+    """Warnings are errors: the panels of a figure without room would be given up."""
+    statements, errors = several(done)
+    files = audit_files(statements, errors, study(people).config)
+    figures = {name for name in files if name.startswith("figures/own") and name.endswith("png")}
+    ends = ("", "-reconstruction", "-majority", "-claims")
+    assert figures == {f"figures/own-against-error{end}.png" for end in ends}
+    page = html.unescape(files["report.html"].decode())
+    answer = page.split('class="answer"')[1].split("Every person who was asked about")[0]
+    first = answer.split("<p><b>")[1]
+    assert first.startswith(f"{WHAT[0].name} 0</b>")
+    # Methods have equal numbers here, and each has its line all the same.
+    for how in ("taking reconstructed", "saying what most", "believing only", "weighing all"):
+        assert first.count(f"<i>{how}") == 2  # of each adversary
+    assert first.count("right before any release") == 2
+
+
+def test_readings_that_come_to_the_same_are_one_line(people, done):
+    statements, _ = read_audit(done[0])
+    errors = pd.read_parquet(done[0] / "errors.parquet")
+    both = "<i>taking the tables as true or reckoning with how many records changed places</i>: "
+    kept = ~statements["attack"].eq("swap-aware")
+    alike = statements[statements["attack"].eq("as-true")].assign(attack="swap-aware")
+    same = pd.concat([statements[kept], alike], ignore_index=True)
+    pages = [audit_files(f, errors, study(people).config)["report.html"].decode()
+             for f in (same, statements[kept])]  # fmt: skip
+    assert [page.count(both) for page in pages] == [2, 0]  # of each adversary; of one reading none
 
 
 def test_the_report_says_who_is_left_out(people, done):
