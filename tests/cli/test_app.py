@@ -358,7 +358,7 @@ def commands():
 def test_commands_are_grouped_and_show_an_example(run):
     _, out, _ = run("--help")
     order = [line for line in out.splitlines() if line.endswith(":") and line[0] != " "]
-    assert order == ["Options:", "Risk:", "Protect:", "Attack:", "Data:"]
+    assert order == ["Options:", "Risk:", "Protect:", "Attack:", "Data:", "Setup:"]
     for words in commands():
         status, out, _ = run(*words.split(), "--help")
         assert status == 0
