@@ -1,4 +1,4 @@
-"""The warmup command: every kernel is compiled, once, where it is kept, or one line says why not."""
+"""The warmup command: every kernel is compiled, once, and kept; or one line says why not."""
 
 import json
 import os
