@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 __all__ = ["EXAMPLES"]
 
@@ -43,7 +44,7 @@ def _two_levels() -> None:
     from bayesrisk.inference import hierarchical_posterior
     from bayesrisk.risk import TwoLevels
 
-    counts = {"n_siblings": 2, "rho_block": 5.0, "rho_group": 0.25, "prior": 0.5}
+    counts: dict[str, Any] = {"n_siblings": 2, "rho_block": 5.0, "rho_group": 0.25, "prior": 0.5}
     question = TwoLevels(**counts, sibling_noise="exact")
     str(hierarchical_posterior(2, 1, -1, **counts).group_pmf)  # made when it is asked for
     question.posterior(2, 1, -1)
@@ -121,7 +122,8 @@ def _records() -> None:
     people = pd.DataFrame({"block": list("77777"), "sex": [0, 0, 0, 1, 1], "age": [0, 0, 1, 0, 0]})
     tables = tabulate(Records.from_frame(people, schema=schema), Workload(schema, one_way))
     young = RecordQuestion({"age": [0]}, among={"sex": [1]})
-    exact, noisy = TrueCounts(), NoiseSpec("discrete-gaussian", 5)
+    exact: Any = TrueCounts()
+    noisy: Any = NoiseSpec("discrete-gaussian", 5)
     for others, engine in ((exact, "exact"), (exact, "lattice"), (noisy, "people")):
         microdata_posterior(
             Release(MechanismSpec("example", others=others), tables),
@@ -155,7 +157,7 @@ def _claims() -> None:
     from bayesrisk.risk import claim_precision
     from bayesrisk.tables import Workload, tabulate
 
-    people = simulate_population(population_spec("tract", n_blocks=4), rng=1)
+    people: Any = simulate_population(population_spec("tract", n_blocks=4), rng=1)
     found = find_claims(tabulate(people, Workload.named("household-dhc")), max_columns=3)
     claim_precision(found, people.households)
 
