@@ -8,8 +8,10 @@ can be written, or the disk is full, kernels are compiled anew in every process,
 """
 
 import functools
+import os
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -17,6 +19,9 @@ import numba
 from bayesrisk.exceptions import BayesRiskWarning
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+#: Everything that was declared below, in the order of loading: what can be compiled ahead.
+DECLARED: list[Any] = []
 
 
 def kernel(function: _F) -> _F:
@@ -43,6 +48,7 @@ def _kernel(function: _F, **options: bool) -> _F:
         return compiled  # type: ignore[no-any-return]
 
     compiled: _F = _cached_if_possible(compile_)
+    DECLARED.append(compiled)
     return compiled
 
 
@@ -53,7 +59,9 @@ def elementwise(*signatures: str) -> Callable[[_F], Any]:
     """
 
     def decorate(function: _F) -> Any:
-        return functools.wraps(function)(_Elementwise(function, signatures))
+        made = functools.wraps(function)(_Elementwise(function, signatures))
+        DECLARED.append(made)
+        return made
 
     return decorate
 
@@ -73,6 +81,53 @@ class _Elementwise:
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         return self._ufunc(*args, **options)
+
+
+def unused_kernels() -> list[str]:
+    """Return the names of what was declared, and neither called here nor part of what was.
+
+    Whoever compiles a kernel compiles those that it calls.
+    """
+    declared = {id(made): made for made in DECLARED}
+    found = [made for made in DECLARED if _is_ready(made)]
+    ready = {id(made) for made in found}
+    while found:
+        function = _python_of(found.pop())
+        for name in function.__code__.co_names:
+            part = function.__globals__.get(name)
+            if id(part) in declared and id(part) not in ready:
+                ready.add(id(part))
+                found.append(part)
+    missing = [_python_of(made) for made in DECLARED if id(made) not in ready]
+    return [f"{function.__module__}.{function.__qualname__}" for function in missing]
+
+
+def _is_ready(made: Any) -> bool:
+    if isinstance(made, _Elementwise):
+        return "_ufunc" in vars(made)
+    return bool(getattr(made, "overloads", True))  # True where Numba is switched off
+
+
+def _python_of(made: Any) -> Any:
+    return made._function if isinstance(made, _Elementwise) else getattr(made, "py_func", made)
+
+
+def cache_folder() -> str | None:
+    """Return the folder that holds all compiled kernels, None if one of them cannot be kept."""
+    folders = _cache_folders()
+    lost = _warn_once.cache_info().currsize > 0
+    return os.path.commonpath(folders) if folders and not lost else None
+
+
+def compiled_since(start_ns: int) -> int:
+    """Return how many compiled kernels were written since a time, in nanoseconds of the epoch."""
+    files = (file for folder in _cache_folders() for file in Path(folder).glob("*.nbc"))
+    return sum(file.stat().st_mtime_ns >= start_ns for file in files)
+
+
+def _cache_folders() -> set[str]:
+    caches = (getattr(made, "_cache", None) for made in DECLARED)
+    return {cache.cache_path for cache in caches if cache is not None and cache.cache_path}
 
 
 def _cached_if_possible(compile_: Callable[[bool], Any]) -> Any:

@@ -3,13 +3,14 @@
 Every zone may give these answers, so this module knows no other but the checks of arguments.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from bayesrisk import _validation as check
@@ -18,6 +19,9 @@ from bayesrisk._show import page, span
 from bayesrisk._types import FloatArray
 from bayesrisk._validation import FloatAnswer
 from bayesrisk.exceptions import ArgumentError, ShapeError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Belief", "Estimate"]
 
@@ -95,6 +99,8 @@ class Belief:
             Columns ``prior``, ``posterior`` and ``ratio``.
         """
         columns = {"prior": self.prior, "posterior": self.posterior, "ratio": self.ratio}
+        import pandas as pd  # slow to import
+
         return pd.DataFrame({name: np.ravel(value) for name, value in columns.items()})
 
     def __repr__(self) -> str:
@@ -188,7 +194,7 @@ class Estimate(NDArrayOperatorsMixin):
         confidence: float,
         method: str,
         limits: tuple[float, float] = (-np.inf, np.inf),
-    ) -> "Estimate":
+    ) -> Estimate:
         """Return an average of draws with the interval of the normal law.
 
         Parameters
@@ -236,10 +242,12 @@ class Estimate(NDArrayOperatorsMixin):
             Columns ``value``, ``error``, ``lower``, ``upper``, ``confidence`` and ``method``.
         """
         names = ("value", "error", "lower", "upper")
+        import pandas as pd  # slow to import
+
         frame = pd.DataFrame({name: np.ravel(getattr(self, name)) for name in names})
         return frame.assign(confidence=self.confidence, method=self.method)
 
-    def over(self, baseline: float) -> "Estimate":
+    def over(self, baseline: float) -> Estimate:
         """Return the same number, its error and its interval divided by a baseline.
 
         Parameters

@@ -40,7 +40,7 @@ ZONES = [
 ROOMS = {
     "_files": "parse | limits | bounds parquet_footer | parquet seal text | leftovers | writing",
     "accounting": "budget | conversion | one_count",
-    "cli": "_app output | options | data | commands | app",
+    "cli": "_app output | examples options | data | commands | app",
     "distributions": (
         "_base interfaces kernels | discrete_gaussian discrete_laplace finite scipy_adapter"
         " | gaussian_sums log_table noise truncated | sums"

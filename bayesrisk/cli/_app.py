@@ -12,7 +12,7 @@ from bayesrisk.exceptions import ArgumentError
 __all__ = ["Command", "Commands"]
 
 _COUNT = re.compile(r"-\.?\d")
-_ORDER = ("Risk", "Protect", "Attack", "Data")
+_ORDER = ("Risk", "Protect", "Attack", "Data", "Setup")
 #: What messages call a value that an option gives under another name: the options, the first wins.
 _CALLED = {
     "name of the mechanism": ("mechanism",),

@@ -27,6 +27,7 @@ from bayesrisk.cli.commands.risk import risk
 from bayesrisk.cli.commands.simulate import simulate
 from bayesrisk.cli.commands.sweep import report, sweep
 from bayesrisk.cli.commands.tables import tabulate
+from bayesrisk.cli.commands.warmup import warmup
 from bayesrisk.cli.options import flattened
 from bayesrisk.exceptions import (
     BayesRiskError,
@@ -131,6 +132,7 @@ app.add_typer(
 _add(app, "Data", simulate, "bayesrisk simulate -o population --preset tract --seed 1")
 _add(app, "Data", tabulate, "bayesrisk tabulate population -o tables --tables sf1-block,sf1-tract")
 _add(app, "Data", convert_file, "bayesrisk convert-file ppmf.csv --from ppmf -o persons.parquet")
+_add(app, "Setup", warmup, "bayesrisk warmup")
 
 
 def _show_version(value: bool) -> None:

@@ -358,7 +358,7 @@ def commands():
 def test_commands_are_grouped_and_show_an_example(run):
     _, out, _ = run("--help")
     order = [line for line in out.splitlines() if line.endswith(":") and line[0] != " "]
-    assert order == ["Options:", "Risk:", "Protect:", "Attack:", "Data:"]
+    assert order == ["Options:", "Risk:", "Protect:", "Attack:", "Data:", "Setup:"]
     for words in commands():
         status, out, _ = run(*words.split(), "--help")
         assert status == 0
@@ -484,3 +484,15 @@ def test_an_interrupt_of_any_command_is_one_line(run, monkeypatch):
     monkeypatch.setattr("bayesrisk.population.population_spec", stop)
     status, out, err = run("simulate", "--preset", "tract", "-o", "nowhere", "--seed", "1")
     assert (status, out, err) == (130, "", "bayesrisk: interrupted\n")
+
+
+def test_the_first_number_loads_only_what_it_needs():
+    code = (
+        "import sys; sys.argv = ['bayesrisk', 'risk', '--rho', '0.1', '--prior', '0.1', '3']\n"
+        "from bayesrisk.cli.app import app\n"
+        "app(standalone_mode=False)\n"
+        "heavy = {'pandas', 'pyarrow', 'scipy.stats', 'scipy.optimize', 'scipy.sparse'}\n"
+        "print(sorted(heavy & set(sys.modules)), 'numba' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[] True"

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import bayesrisk.experiments
 from bayesrisk.cli.app import app
+from bayesrisk.cli.commands.reconstruct import JOINT_SECONDS
 from bayesrisk.exceptions import ArgumentError, MissingDependencyError, OutputError
 from bayesrisk.experiments import read_reconstruction
 from bayesrisk.mechanisms import Identity
@@ -66,6 +67,24 @@ def test_json_and_options(tables, tmp_path):
     assert (summary["records"], summary["complete"], summary["conflicts"]) == (80, True, [])
     config = read_reconstruction(tmp_path / "out").config
     assert (config.time_limit, config.nearest, config.variability) == (0.5, True, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "limit"),
+    [
+        (["--variability", "tract-joint"], JOINT_SECONDS),
+        (["--variability", "tract-joint", "--time-limit", "7"], 7.0),
+        (["--variability", "tract-joint", "--time-limit", "none"], None),
+        (["--variability", "tract-bounds"], None),
+    ],
+)
+def test_what_takes_long_has_a_limit_unless_none_is_asked_for(tables, tmp_path, options, limit):
+    done = run(tables, "-o", tmp_path / "out", "--scope", "tract", *options, "--quiet")
+    assert done.exit_code == 0
+    assert read_reconstruction(tmp_path / "out").config.time_limit == limit
+    assert f"[{JOINT_SECONDS} with --variability tract-joint" in " ".join(
+        run("--help").stdout.split()
+    )
 
 
 def test_pulp_gives_the_same_statuses(tables, tmp_path):

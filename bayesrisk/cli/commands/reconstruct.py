@@ -7,10 +7,13 @@ from typing import Annotated
 import typer
 
 from bayesrisk.cli.data import TABLES, data_path
-from bayesrisk.cli.options import RunOptions, SolverOption, optional_number
+from bayesrisk.cli.options import RunOptions, SolverOption, number
 from bayesrisk.cli.output import print_json, print_shards
 
-__all__ = ["reconstruct"]
+__all__ = ["JOINT_SECONDS", "reconstruct"]
+
+#: Limit of what may go on for days where nobody asked for one: a tract is one component.
+JOINT_SECONDS = 600
 
 
 def reconstruct(
@@ -26,7 +29,11 @@ def reconstruct(
     ] = None,
     solver: SolverOption = "highs",
     time_limit: Annotated[
-        str | None, typer.Option(help="Seconds of the solver for each component [none].")
+        str | None,
+        typer.Option(
+            help="Seconds of the solver for each component, or none "
+            f"[{JOINT_SECONDS} with --variability tract-joint, else none]."
+        ),
     ] = None,
     nearest: Annotated[
         bool, typer.Option("--nearest", help="Least deviation where no records fit.")
@@ -40,7 +47,7 @@ def reconstruct(
         scope=scope,
         variability=variability,
         solver=solver,
-        time_limit=optional_number(time_limit, "time_limit"),
+        time_limit=_seconds(time_limit, joint=variability == "tract-joint"),
         nearest=nearest,
     )
     summary = how.run(study, output, "reconstruct")
@@ -52,3 +59,10 @@ def reconstruct(
     print_shards(summary)
     for conflict in summary.conflicts:
         typer.echo(f"  no records fit: {conflict}")
+
+
+def _seconds(text: str | None, *, joint: bool) -> float | None:
+    """Return the limit that was asked for, or that of what takes long; None without one."""
+    if text is None:
+        return JOINT_SECONDS if joint else None
+    return None if text == "none" else number(text, "time_limit")

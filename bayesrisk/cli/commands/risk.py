@@ -70,7 +70,7 @@ def risk(
             known_count=known_count,
             scenario_name=scenario,
         )
-    rows = result.to_frame().to_dict(orient="records")
+    rows = result.to_rows()
     if as_json:
         about = dataclasses.asdict(result.scenario)
         print_json(

@@ -119,10 +119,24 @@ class BlockRisk:
         """
         import pandas as pd  # slow to import
 
+        return pd.DataFrame(self._columns())
+
+    def to_rows(self) -> list[dict[str, float]]:
+        """Return the rows of :meth:`to_frame` as Python numbers, without loading pandas.
+
+        Returns
+        -------
+        list of dict
+            For each released count and setting the numbers by name.
+        """
+        columns = {name: values.tolist() for name, values in self._columns().items()}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def _columns(self) -> dict[str, NDArray[Any]]:
         arrays = {f.name: getattr(self, f.name) for f in fields(self)}
-        return pd.DataFrame(
-            {name: value.ravel() for name, value in arrays.items() if isinstance(value, np.ndarray)}
-        )
+        return {
+            name: value.ravel() for name, value in arrays.items() if isinstance(value, np.ndarray)
+        }
 
 
 def block_risk(

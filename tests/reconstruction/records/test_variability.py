@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from oracles.reconstruction import people, person_tables, published_program
 
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.reconstruction import reconstruct, solution_variability
+from bayesrisk.reconstruction import make_solver, reconstruct, solution_variability
 from bayesrisk.reconstruction.records.problem import instance
 from bayesrisk.reconstruction.solvers import SolverResult
 
@@ -98,6 +98,25 @@ def test_a_limit_gives_an_interval_that_holds_the_truth():
         assert found.lower[b] <= truth.lower[b] == truth.upper[b] <= found.upper[b]
         assert (status == "proved") == (found.lower[b] == found.upper[b])
     assert found.solver == "tired"
+
+
+@pytest.mark.parametrize("seed", [41, 42, 43])
+def test_a_tract_that_is_not_finished_has_an_interval_that_holds_the_truth(seed):
+    """HiGHS itself, stopped after its first node, and by clocks of any length."""
+    tables = tract_of(seed, [20, 35, 28, 40], spread=0.6)
+    solution = reconstruct(tables, scope="tract")
+    truth = solution_variability(tables, scope="tract-joint", solution=solution)
+    assert truth.status == ("proved",)
+    stopped = [
+        {"solver": make_solver("highs", dive=False, mip_max_nodes=0)},
+        *({"time_limit": seconds} for seconds in (1e-9, 1e-3, 1e-2, 0.1)),
+    ]
+    for options in stopped:
+        found = solution_variability(tables, scope="tract-joint", solution=solution, **options)
+        assert found.lower[0] <= truth.lower[0] == truth.upper[0] <= found.upper[0]
+        assert (found.status[0] == "proved") == (found.lower[0] == found.upper[0])
+        if options in (stopped[0], {"time_limit": 1e-9}):
+            assert (found.status[0], found.upper[0] > found.lower[0]) == ("feasible", True)
 
 
 def test_a_solver_that_stops_leaves_blocks_unknown_not_wrong():

@@ -82,3 +82,9 @@ def test_shapes_that_clash_only_in_the_result(name):
     settings = {"rho": [0.1, 0.2], "prior": 0.5, name: {"known_count": 1, "prior": 0.5}[name]}
     with pytest.raises(br.exceptions.ShapeError, match="do not broadcast"):
         br.block_risk([1, 2, 3], **settings)
+
+
+def test_rows_are_those_of_the_frame():
+    found = br.block_risk([[3], [-1]], rho=0.1, prior=[0.1, 0.2])
+    assert found.to_rows() == found.to_frame().to_dict(orient="records")
+    assert len(found.to_rows()) == 4
