@@ -196,3 +196,32 @@ def town(seed, blocks, together):
     used = {level: geoids[level] for level in {key[0] for key in tables}}
     published = PublishedTables(Workload(schema, tables), used, counts)
     return Release(MechanismSpec("town", {}, laws), published), prior, x
+
+
+def three_levels(seed, most):
+    """Return a release of a tract of two groups of two blocks, tables of all levels, and its prior.
+
+    No block has more than ``most`` people, and no number of people is published.
+    """
+    rng = np.random.default_rng(seed)
+    geography = Geography("towns", ("tract", "group", "block"), (1, 2, 4))
+    schema = Schema("people", (Attribute("sex", 2),), geography)
+    prior = RecordPrior(schema, np.array([0.7, 0.3]), None, np.ones(most + 1) / (most + 1))
+    x = np.array([np.bincount(rng.integers(2, size=most), minlength=2) for _ in range(4)])
+    true = {"block": x, "group": x.reshape(2, 2, 2).sum(axis=1), "tract": x.sum(axis=0)[None, :]}
+    tables = {
+        (level, "sex"): Table("sex", ("0", "1"), {"sex": np.eye(2, dtype=int)}) for level in true
+    }
+    laws = {key: NoiseSpec("discrete-gaussian", 4) for key in tables}
+    noise = laws["block", "sex"].to_law()
+    counts = {
+        (level, "sex"): sp.csr_array(count + noise.rvs(count.shape, random_state=rng))
+        for level, count in true.items()
+    }
+    geoids = {"block": ["1100", "1101", "1200", "1201"], "group": ["11", "12"], "tract": ["1"]}
+    published = PublishedTables(
+        Workload(schema, tables),
+        {level: np.array(codes) for level, codes in geoids.items()},
+        counts,
+    )
+    return Release(MechanismSpec("three levels", {}, laws), published), prior

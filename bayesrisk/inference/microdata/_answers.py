@@ -1,7 +1,15 @@
-"""Answers of draws: their errors and intervals, and which are undecided."""
+"""Answers of draws: their errors and intervals, and which are undecided.
+
+An answer is a mean of draws, or a ratio E[X] / E[G] of two means, whose error is that of the mean
+of the linearised draws.  Its effective size is the smaller of two: of the draws of that mean,
+without ranks, and of the looks at the target, p (1 - p) / error^2, the number of independent
+people of the group who would tell as much.  Where every draw says yes or no both are the same;
+in a group that is empty in most draws, few of them are looks.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,10 +19,10 @@ from scipy import special
 
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.inference.microdata._asked import Asked
-from bayesrisk.inference.microdata.chains.running import LEAST_ESS, Draws, good
+from bayesrisk.inference.microdata.chains.running import LEAST_ESS, MOST_R_HAT, Draws
 from bayesrisk.inference.microdata.questions import RecordQuestion
-from bayesrisk.inference.sampling.arviz_io import chain_numbers
-from bayesrisk.inference.sampling.chains import standard_error
+from bayesrisk.inference.sampling.arviz_io import mean_r_hat
+from bayesrisk.inference.sampling.chains import effective_size
 
 __all__ = ["answer_interval", "answers_of", "ratio"]
 
@@ -56,17 +64,18 @@ def _tracked(
 
 
 def _answer(of: _Tracked, drawn: Draws) -> tuple[float, float, float, float, str, float, float]:
-    seen = drawn.watched
-    moved = not np.all(of.draws == of.draws.flat[0])
-    found = chain_numbers(of.draws) if moved and np.isfinite(of.value) else None
-    if found:
-        r_hat, ess = found.r_hat, found.bulk
+    seen, error = drawn.watched, 0.0
+    if np.isfinite(of.value) and not np.all(of.draws == of.draws.flat[0]):
+        r_hat, ess = mean_r_hat(of.draws), float(effective_size(of.draws))
+        error = float(of.draws.std(ddof=1)) / math.sqrt(ess)
+        if of.share:
+            ess = min(ess, of.value * (1.0 - of.value) / error**2)
     else:  # it never changed: nothing but the state's own numbers says how much that means
         r_hat = max((n.r_hat for n in seen), default=np.nan)
         ess = of.about * min((min(n.bulk, n.tail) for n in seen), default=0.0)
-    if not drawn.agreed or not ess >= LEAST_ESS or (found and not good(found)):
+    agree = r_hat <= MOST_R_HAT or error == 0.0  # of what is watched, if nothing changed
+    if not (drawn.agreed and agree and ess >= LEAST_ESS):
         return np.nan, np.nan, np.nan, np.nan, "undecided", r_hat, ess
-    error = float(standard_error(of.draws)) if found else 0.0
     low, high = answer_interval(of.value, error, ess, share=of.share)
     return of.value, error, low, high, "sampled", r_hat, ess
 

@@ -123,9 +123,11 @@ def microdata_posterior(
     one step for each move); draws are ``thin`` sweeps apart,
     or 2, 4, ... times as many where chains went on, and the error of a mean of draws is
     its Monte Carlo standard error, from the effective number of draws.  An answer has status
-    ``undecided`` unless the rank-normalised R-hat is at most 1.01 and bulk and tail effective sizes
-    are at least 400, for the answer's own draws and for the log density and two random projections
-    of the state.
+    ``undecided`` unless the log density and two random projections of the state have a
+    rank-normalised R-hat of at most 1.01 and bulk and tail effective sizes of at least 400, and the
+    answer's own mean has a split R-hat of at most 1.01 and an effective size of at least 400.  For
+    a probability p of error s that is also at most p (1 - p) / s**2: draws in which nobody can
+    be the target do not count.
 
     Examples
     --------

@@ -248,6 +248,17 @@ def chain_numbers(draws: NDArray[Any]) -> ChainNumbers:
     return ChainNumbers(*_numbers(_arviz(), draws))
 
 
+def mean_r_hat(draws: NDArray[Any]) -> float:
+    """Return split R-hat of the mean, draws (chains, draws) of at least two chains.
+
+    It has no ranks: what is asked is whether chains agree in the mean of their draws, not in
+    differences that are too small to matter for it.
+    """
+    if np.all(draws == draws[:, :1]):
+        return float("nan") if np.all(draws == draws.flat[0]) else float("inf")
+    return _arviz().statistic("rhat", draws, method="split")
+
+
 def _stuck_chains(arviz: _ArviZ, draws: NDArray[Any]) -> list[int]:
     """Return the chains that never moved although the others say that they should have."""
     still = np.all(draws == draws[:, :1], axis=1)

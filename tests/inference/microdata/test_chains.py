@@ -3,17 +3,18 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from random_places import one_block, place, questions, town
+from random_places import one_block, place, questions, three_levels, town
 from scipy.stats import binom, binomtest
 
 from bayesrisk import MechanismSpec, PublishedTables, Release, Schema, Workload
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
-from bayesrisk.inference.microdata._answers import answer_interval
+from bayesrisk.inference.microdata._answers import answer_interval, answers_of
+from bayesrisk.inference.microdata._asked import Asked
 from bayesrisk.inference.microdata.chains import people_rows as kernels
 from bayesrisk.inference.microdata.chains.people import PeopleChain
 from bayesrisk.inference.microdata.chains.people_model import people_model, put
-from bayesrisk.inference.microdata.chains.running import agreed, draw, moving
+from bayesrisk.inference.microdata.chains.running import Draws, agreed, draw, moving
 from bayesrisk.inference.microdata.system import system_of
 from bayesrisk.inference.sampling.arviz_io import chain_numbers
 from bayesrisk.release import NoiseSpec, RoundingSpec, TrueCounts
@@ -179,6 +180,69 @@ def test_people_whose_number_is_published_as_it_is(together):
     z = surprises(pairs)
     assert z.size >= 20
     assert np.abs(z).max() < 4.5
+
+
+def test_people_of_areas_inside_areas():
+    """Steps are mostly inside of an area: as often forth as back, whatever the areas."""
+    pairs = []
+    for seed in range(3):
+        release, prior = three_levels(seed, 2)
+        common = {"level": "tract", "place": "1", "prior": prior}
+        blocks = ["1100", "1101", "1200", "1201"]
+        asked = [RecordQuestion({"sex": [s]}, place=b) for b in blocks for s in range(2)]
+        asked += [RecordQuestion({"sex": [1]}, among={}, place=b) for b in blocks]
+        exact = microdata_posterior(release, asked, **common, engine="exact").answers
+        found = microdata_posterior(
+            release, asked, **common, engine="people", rng=seed, doublings=0
+        )
+        pairs.append((found, exact.assign(share=[q.among is not None for q in asked])))
+    z = surprises(pairs)
+    assert z.size >= 24
+    assert np.abs(z).max() < 4.5
+
+
+@pytest.mark.parametrize("unequal", [False, True])
+def test_a_chain_over_people_goes_back_as_often_as_forth(unequal):
+    """Every kind of move is in detailed balance; not if one block had a larger area than others."""
+    release, prior = three_levels(1, 1)
+    of = people_model(system_of(release, level="tract", place="1", prior=prior))
+    if unequal:
+        of.model.near[:, 0] = [0, of.model.first[-1]]
+    chain = PeopleChain.begin(of, np.random.default_rng(1), 1000)
+    chain.go(20)
+    chain.sweep, steps = 1, 80_000
+    states = np.empty((steps, chain.state.x.size), np.int64)
+    for row in states:
+        chain.go(1)
+        row[:] = chain.now()[0]
+    number = np.unique(states, axis=0, return_inverse=True)[1].ravel()
+    flow = np.zeros((number.max() + 1,) * 2)
+    np.add.at(flow, (number[:-1], number[1:]), 1)
+    forth, back = flow[np.triu_indices(len(flow), 1)], flow.T[np.triu_indices(len(flow), 1)]
+    often = forth + back >= 30
+    assert often.sum() >= 40  # pairs of states
+    worst = np.abs((forth - back)[often] / np.sqrt((forth + back)[often])).max()
+    assert (worst < 4.5) != unequal
+
+
+def test_draws_in_which_nobody_can_be_the_target_do_not_count():
+    """Of a group that is mostly empty few draws say anything, however many they are."""
+    rng = np.random.default_rng(1)
+    group = (rng.random((4, 2000)) < 0.02).astype(np.int64)
+    kind = group * (rng.random(group.shape) < 0.5)
+    counts = np.stack([kind, group], axis=2)
+    watched = [chain_numbers(rng.normal(size=group.shape))]
+    row, known = np.array([[0, 1]]), np.zeros((1, 2), np.int64)
+    functions = Asked(sp.csr_array((2, 1), dtype=np.int64), row, known)
+    asked = [RecordQuestion({"sex": [0]}, among={})]
+    found = answers_of(asked, functions, Draws(counts, watched, 1)).iloc[0]
+    assert 0.7 < found["ess"] / group.sum() < 1.4  # that are independent
+    assert found["status"] == "undecided"
+    # Of a large group a draw says more than of one person; no more than draws are counted.
+    counts = np.stack([rng.binomial(40, 0.5, group.shape), np.full(group.shape, 40)], axis=2)
+    found = answers_of(asked, functions, Draws(counts, watched, 1)).iloc[0]
+    assert 0.7 < found["ess"] / group.size < 1.4
+    assert found["status"] == "sampled"
 
 
 def test_the_density_of_a_chain_over_people_is_that_of_its_state():

@@ -39,6 +39,9 @@ class Lattice(NamedTuple):
     soft: FloatArray
 
 
+_NEGLIGIBLE = 45.0  # exp(-45) is 3e-20: thousands of such points are less than rounding
+
+
 @lean_kernel
 def _reach(of: Any, x: Any, sums: Any, move: Any) -> tuple[Any, Any]:
     """Return how far one can go back and forth along a move."""
@@ -82,7 +85,8 @@ def walk(rng: Any, of: Lattice, x: Any, sums: Any, work: Any, tally: Any, steps:
             best = max(best, value)
         total = 0.0
         for i in range(high - low + 1):
-            total += math.exp(work[i] - best)
+            if work[i] > best - _NEGLIGIBLE:
+                total += math.exp(work[i] - best)
             work[i] = total
         u = rng.random() * total
         i = 0

@@ -17,7 +17,7 @@ from bayesrisk.release import Likelihood, NoiseSpec
 __all__ = ["PeopleModel", "people_model", "put", "suits"]
 
 _ROOM, _MORE = 1.5, 8  # slots for every person that a place is thought to have, and some more
-_CHANCES = (0.5, 0.1, 0.1, 0.15, 0.15)  # of the kinds of move
+_CHANCES = (0.25, 0.4, 0.1, 0.2, 0.05)  # of the kinds of move
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,7 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
         first=first,
         home=first[others - np.array([len(part) - 1 for part in of_places])][place],
         rest=others[place],
+        near=_near(system, place, first),
         open=fixed < 0,
         size_ptr=size_ptr,
         log_size=log_n,
@@ -142,6 +143,19 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
     )
     put(model, spot, _settled(system, others, len(strata)))
     return PeopleModel(model, tuple(strata), system.classes.size, likely, spot)
+
+
+def _near(system: MicrodataSystem, place: IntArray, first: IntArray) -> IntArray:
+    """Return the slots of the area around every part, of the finest level that joins places.
+
+    The level is the same for all: a step and its reverse must be proposed equally often.
+    """
+    area = np.zeros(place.size, np.int64)
+    for layer in system.layers:
+        if layer.geoids.size < len(system.places):
+            area = layer.belongs[place]
+    start, end = np.searchsorted(area, area), np.searchsorted(area, area, side="right")
+    return np.array([first[start], first[end]])
 
 
 def put(model: kernels.Model, spot: IntArray, x: IntArray) -> None:

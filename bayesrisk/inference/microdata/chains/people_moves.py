@@ -26,6 +26,7 @@ from bayesrisk.inference.microdata.chains.people_rows import (
 __all__ = ["go"]
 
 _TRIES = 16  # random slots, to find a person
+_NEAR = 0.8  # how often the other slot is of the area around a part
 
 
 @lean_kernel
@@ -284,6 +285,15 @@ def _somebody(rng: Any, of: Any, at: Any) -> Any:
 
 
 @lean_kernel
+def _elsewhere(rng: Any, of: Any, part: Any) -> Any:
+    """Return a random slot: mostly of the area around a part, where larger tables change less."""
+    start, end = 0, of.part_of.size
+    if rng.random() < _NEAR:
+        start, end = of.near[0, part], of.near[1, part]
+    return start + np.int64(rng.random() * (end - start))
+
+
+@lean_kernel
 def _of_two(rng: Any, of: Any, at: Any, kind: Any) -> bool:
     """Make a proposal that changes nobody's coming or going; everybody is as likely to be asked."""
     one = _somebody(rng, of, at)
@@ -297,8 +307,9 @@ def _of_two(rng: Any, of: Any, at: Any, kind: Any) -> bool:
         n = of.first[rest] - of.home[part] + at.people[rest]
         two = of.home[part] + np.int64(rng.random() * n)
         return two != one and _exchange(rng, of, at, one, two)
-    two = _somebody(rng, of, at)
-    return two >= 0 and of.part_of[two] != part and _swap(rng, of, at, one, two)
+    two = _elsewhere(rng, of, part)
+    to = of.part_of[two]
+    return to != part and two - of.first[to] < at.people[to] and _swap(rng, of, at, one, two)
 
 
 @lean_kernel
@@ -321,7 +332,7 @@ def go(rng: Any, of: Model, at: State, proposals: int) -> None:
                 if of.open[part]:
                     accepted = _death(rng, of, at, one) if taken else _birth(rng, of, at, part)
             elif taken:
-                two = np.int64(rng.random() * slots)
+                two = _elsewhere(rng, of, part)
                 to = of.part_of[two]
                 if to != part and two - of.first[to] >= at.people[to]:
                     accepted = _move(rng, of, at, one, to)

@@ -34,6 +34,7 @@ class Model(NamedTuple):
     first: IntArray  # first slot of every part, and the end
     home: IntArray  # first slot of the place of every part
     rest: IntArray  # last part of that place
+    near: IntArray  # (2, parts): first slot of the next larger area of a part, and the end
     open: Any  # whether the number of people of a part may change
     size_ptr: IntArray  # log P(n) of a part stands at log_size[size_ptr[part] + n]
     log_size: FloatArray
