@@ -130,7 +130,8 @@ def _intervals(bars: ErrorbarContainer | None, points: int) -> list[tuple[str, s
         has = [axis for axis, there in ((0, bars.has_xerr), (1, bars.has_yerr)) if there]
         for axis, lines in zip(has, bars[2], strict=True):
             for one, ends in zip(found, lines.get_segments(), strict=False):
-                one[axis] = f" ({ends[:, axis].min():.4g} to {ends[:, axis].max():.4g})"
+                if np.ndim(ends) == 2:  # no number, no line
+                    one[axis] = f" ({ends[:, axis].min():.4g} to {ends[:, axis].max():.4g})"
     return [(across, up) for across, up in found]
 
 
