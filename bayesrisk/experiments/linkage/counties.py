@@ -222,7 +222,7 @@ def link_counties(
         elsewhere.tell(area.code, known)
         for number, file in enumerate(attackers.values()):
             persons = file.of(area.code)["person"]
-            elsewhere.ask(area.code, number, persons[~persons.isin(known["person"])].unique())
+            elsewhere.ask(area.code, number, persons[~persons.isin(known["person"])])
     elsewhere.answer()
     total: _Part | None = None
     records = 0

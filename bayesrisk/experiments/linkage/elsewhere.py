@@ -4,7 +4,6 @@ What the truth says of every person is put down by a number that the name gives,
 questions; each number is then answered by itself.  Memory: the persons of one number.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -50,9 +49,9 @@ class Elsewhere:
         )
         self._put("told", rows)
 
-    def ask(self, county: str, attacker: int, persons: Sequence[str]) -> None:
+    def ask(self, county: str, attacker: int, persons: pd.Series) -> None:
         """Put down the persons of a file that the truth of the same county does not have."""
-        names = pa.array(persons, pa.string())
+        names = pa.array(persons.unique(), pa.string())
         where = pa.array([f"{county}-{attacker}"] * len(names), pa.string())
         self._put("asked", pa.table({"person": names, "where": where}))
 

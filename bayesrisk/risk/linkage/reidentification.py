@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -306,8 +307,9 @@ def _targets(
     )
     if elsewhere is not None and len(elsewhere):
         # Their true block is another one, so that nothing about the place can be right.
-        nowhere = {"true_block": "", "true_sex": -1, "true_agebin": -1, "true_age": -1}
-        rows = elsewhere.assign(true_cell=-1, **nowhere, **dict.fromkeys(LEFT_OUT, 0.0))
+        nowhere: dict[str, Any] = {"true_block": "", "true_cell": -1}
+        nowhere |= dict.fromkeys(("true_sex", "true_agebin", "true_age"), -1)
+        rows = elsewhere.assign(**nowhere, **dict.fromkeys(LEFT_OUT, 0.0))
         renamed = pd.concat([renamed, rows[list(renamed)]], ignore_index=True)
     target = file.merge(renamed, on="person", how="left", validate="many_to_one")
     population = known.drop_duplicates("block").set_index("block")["size_class"]
