@@ -17,7 +17,9 @@ __all__ = [
     "block_moments",
     "clustered_interval",
     "clustered_intervals",
+    "guess_moments",
     "moment_intervals",
+    "moment_ratio_intervals",
     "ratio_intervals",
 ]
 
@@ -163,9 +165,25 @@ def ratio_intervals(
     correction and degrees of freedom of :func:`moment_intervals`.  Without hits it runs from 0 to
     the upper end of the share of hits over the guesser's; NaN where the guesser never hits.
     """
+    sums = _grouped(block_moments(hits, trials), groups, n_groups)
+    beside = _grouped(guess_moments(hits, guessed), groups, n_groups)
+    return moment_ratio_intervals(sums, beside, confidence=confidence)
+
+
+def guess_moments(hits: ArrayLike, guessed: ArrayLike) -> FloatArray:
+    """Return ``x, x**2, x y`` for every block, of whose ``y`` hits a guesser expects ``x``."""
     y, x = np.asarray(hits, float), np.asarray(guessed, float)
-    sums = _grouped(block_moments(y, trials), groups, n_groups)
-    xs, xx, xy = _grouped(np.stack([x, x * x, x * y]), groups, n_groups)
+    return np.stack([x, x * x, x * y])
+
+
+def moment_ratio_intervals(
+    sums: FloatArray, beside: FloatArray, *, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the intervals of :func:`ratio_intervals` from sums over blocks, one per column.
+
+    ``sums`` are those of :func:`block_moments`, ``beside`` those of :func:`guess_moments`.
+    """
+    xs, xx, xy = beside
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         size, ys = sums[1], sums[6]
         correction, freedom = _correction(sums)

@@ -20,13 +20,15 @@ def reidentify(
     attacker: Annotated[
         list[Path],
         typer.Option(
-            help="Known persons: block, sex, age, person; or sample:NAME. May be repeated."
+            help="Known persons: block, sex, age, person; a file, a folder of microdata by place, "
+            "or sample:NAME. May be repeated."
         ),
     ],
     truth: Annotated[
         Path,
         typer.Option(
-            help="Confidential records: block, sex, age, race, hisp, person; or sample:NAME."
+            help="Confidential records: block, sex, age, race, hisp, person; a file, a folder of "
+            "microdata by place, or sample:NAME."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._files.spill import spill, spilled
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables import Microdata, Records, Schema, as_microdata
 from bayesrisk.tables.exchange.partitions import (
@@ -65,18 +66,18 @@ def split_by_place(
     """
     pieces = _tables(records)
     with _files.whole_folder(check.path(folder, "folder"), _files.new_folder) as made:
-        spilled = made / "_spilled"
-        spilled.mkdir()
+        put_down = made / "_spilled"
+        put_down.mkdir()
         known: dict[str, Schema] = {}
         found: set[str] = set()
         width = 0
         for unit, schema, table in pieces:
             width = _width(known.setdefault(unit, schema), schema, level)
-            found |= _spill(table, schema.geography.finest, width, spilled, unit)
+            found |= _spill(table, schema.geography.finest, width, put_down, unit)
         if not found:
             raise ArgumentError("records must be at least one, got none")
-        rows = [_write_part(code, spilled, known, made) for code in sorted(found)]
-        shutil.rmtree(spilled)
+        rows = [_write_part(code, put_down, known, made) for code in sorted(found)]
+        shutil.rmtree(put_down)
         for name, data in index_files("microdata", level, rows, None).items():
             _files.write_bytes(made / name, data)
 
@@ -120,41 +121,25 @@ def _spill(table: pa.Table, place: str, width: int, folder: Path, unit: str) -> 
     names = coded.dictionary.to_pylist()
     start = 0
     for name, count in zip(names, np.bincount(number, minlength=len(names)), strict=True):
-        with (
-            (folder / f"{name}-{unit}").open("ab") as stream,
-            pa.ipc.new_stream(stream, table.schema) as writer,
-        ):
-            writer.write_table(table.slice(start, int(count)))
+        spill(folder / f"{name}-{unit}", table.slice(start, int(count)))
         start += int(count)
     return set(names)
 
 
-def _gathered(file: Path) -> pa.Table | None:
-    """Return the rows that were put down for a place."""
-    if not file.exists():
-        return None
-    found, size = [], file.stat().st_size
-    with file.open("rb") as stream:
-        while stream.tell() < size:
-            with pa.ipc.open_stream(stream) as reader:
-                found.append(reader.read_all())
-    return pa.concat_tables(found)
-
-
-def _write_part(code: str, spilled: Path, schemas: dict[str, Schema], made: Path) -> pa.Table:
+def _write_part(code: str, put_down: Path, schemas: dict[str, Schema], made: Path) -> pa.Table:
     """Write the microdata of a place, and return its rows of the index."""
     units: dict[str, Records] = {}
     places: list[str] = []
     for unit in _UNITS:
         if unit in schemas:
             schema = schemas[unit]
-            rows = _gathered(spilled / f"{code}-{unit}")
+            rows = spilled(put_down / f"{code}-{unit}")
             if rows is None:
                 nobody = {name: pa.array([], pa.int16()) for name in schema.names}
                 rows = pa.table({schema.geography.finest: pa.array([], pa.string()), **nobody})
             units[unit] = Records(schema, rows)
             places += units[unit].places()[0].tolist()
-    blocks = _gathered(spilled / f"{code}-{_BLOCKS}")
+    blocks = spilled(put_down / f"{code}-{_BLOCKS}")
     frame = None if blocks is None else blocks.to_pandas()
     folder = made / part_name(code)
     Microdata(**units, blocks=frame).write(folder)

@@ -1,6 +1,7 @@
 """The report of a re-identification: tables, figures, and one self-contained HTML page."""
 
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,44 +9,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from bayesrisk import _files, plotting
 from bayesrisk import _validation as check
-from bayesrisk._files.parquet import opened, read_frame
-from bayesrisk._files.parse import all_of, named
 from bayesrisk._files.parse import shown as quoted
-from bayesrisk._files.text import header_fields, open_text, text_tables
 from bayesrisk._show import displayed
+from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.linkage.tables import THRESHOLDS, Results, report_tables, shown
-from bayesrisk.experiments.reconstruction.folder import ReconstructionOutput, read_reconstruction
-from bayesrisk.experiments.runs import html
-from bayesrisk.readers.dialects import (
-    DIALECTS,
-    decoded_persons,
-    is_person_column,
-    missing_columns,
-    named_dialect,
-    said_by_file,
+from bayesrisk.experiments.linkage.counties import SOURCE, Results, link_counties
+from bayesrisk.experiments.linkage.persons import open_persons
+from bayesrisk.experiments.linkage.tables import THRESHOLDS, report_tables, shown
+from bayesrisk.experiments.reconstruction.folder import (
+    FinishedReconstruction,
+    ReconstructionConfig,
 )
-from bayesrisk.reconstruction.linkage.guessers import Guesses
-from bayesrisk.reconstruction.linkage.persons import Persons, person_frame
-from bayesrisk.reconstruction.status import Status
-from bayesrisk.risk.linkage.agreement import compare_with_truth
-from bayesrisk.risk.linkage.majority import majority_inference
-from bayesrisk.risk.linkage.race_ethnicity import race_ethnicity_counts
-from bayesrisk.risk.linkage.reidentification import Reidentification, reidentify
+from bayesrisk.experiments.runs import html
+from bayesrisk.readers.dialects import DIALECTS
+from bayesrisk.risk.linkage.rates import ReidentificationSums
 from bayesrisk.risk.linkage.target_groups import PANELS
-from bayesrisk.risk.linkage.variability_reports import uniques_by_block_size, variability_quantiles
-from bayesrisk.risk.linkage.without_record import inference_without_record
 
 __all__ = ["ReidentificationReport", "write_reidentification"]
 
-SOURCE = "reconstruction"
 _KNOWN = ("block", "sex", "age", "person")  # what an attacker knows of persons
 _TRUE = ("block", "sex", "age", "race", "hisp", "person")
-_STEPS = 6  # that are told of
 #: Columns of the rates that are returned.
 _RATES = [
     "attacker", "source", "attacker_records", "putative", "confirmed", "precision",
@@ -103,20 +89,6 @@ class ReidentificationReport:
         return {"report": str(self.report), "rates": rows.to_dict(orient="records")}
 
 
-class _Steps:
-    """What is done, told to whoever watches."""
-
-    def __init__(self, progress: Callable[[int, int], None] | None) -> None:
-        check.function(progress, "progress")
-        self._progress, self._done = progress, 0
-
-    def done(self) -> None:
-        """Say that another step is done."""
-        self._done += 1
-        if self._progress is not None:
-            self._progress(self._done, _STEPS)
-
-
 def write_reidentification(
     folder: str | Path,
     output: str | Path,
@@ -141,10 +113,11 @@ def write_reidentification(
         confidential records, so that only its owner may read it (0700, files 0600).
     attackers : mapping of str to path-like
         Files of known persons by name (Parquet or CSV): ``block, sex, age, person``.  Columns may
-        have the names of the archive, ``geoid_block`` and ``pik``.
+        have the names of the archive, ``geoid_block`` and ``pik``.  Or folders of microdata by
+        place, of which a part is read at a time.
     truth : path-like
         Confidential records: ``block, sex, age, race, hisp, person``; instead of ``race`` also six
-        flags.
+        flags.  A file, or a folder by place.
     seed : int
         Of the choices among equal records and of the proportional guesses.
     dialect : str, optional
@@ -155,8 +128,8 @@ def write_reidentification(
     confidence : float, default 0.95
         Confidence of the intervals, between 0 and 1.
     progress : callable, optional
-        Called with the steps done and all steps: reading, links, agreement, guesses without the
-        record, the rest of the numbers, and writing.
+        Called with the steps done and all steps: each county in each of three passes, and the
+        writing.
 
     Returns
     -------
@@ -174,6 +147,14 @@ def write_reidentification(
         If the output folder holds something, or ``folder`` holds no reconstruction.
     PartFileError
         If the reconstruction is not finished or was altered.
+
+    Notes
+    -----
+    The work is done county by county, whatever the files are, and each county has random draws of
+    its own: parts and one file with the same rows in the same order come to the same bytes, but
+    for the digests of the inputs in ``manifest.json``.  Memory: the files that are not by place,
+    one county of those that are (or a part, where that is larger), and three numbers for each
+    block where there are bounds.  On disk, while it works: the names of all true persons.
     """
     seed = check.integer(seed, "seed", lower=0)
     if not check.mapping(attackers, "attackers"):
@@ -187,27 +168,29 @@ def write_reidentification(
     check.function(progress, "progress")
     with _files.explained(target):
         _files.new_folder(target)
-    run = read_reconstruction(folder)
-    missing = {"block", "sex", "age", "race", "hisp"} - set(run.records)
+    run = FinishedReconstruction(folder)
+    missing = {"block", "sex", "age", "race", "hisp"} - set(run.columns("records"))
     if missing:
         raise DataError(f"{folder}: must hold records of persons, it lacks {sorted(missing)}")
-    persons = {name: _read(file, _KNOWN, dialect) for name, file in files.items()}
-    known = _read(truth, _TRUE, dialect if truth_dialect is None else truth_dialect)
-    for name, file in persons.items():
-        _check_places(run, file, f"{files[name]}: none of the {len(file)} known persons")
-    _check_places(run, known, f"{truth}: none of the {len(known)} confidential records")
-    steps = _Steps(progress)
-    steps.done()
-    results = _results(run, persons, known, seed, confidence, steps)
+    check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+    persons = {name: open_persons(file, _KNOWN, dialect) for name, file in files.items()}
+    coding = dialect if truth_dialect is None else truth_dialect
+    known = open_persons(truth, _TRUE, coding, once=True)
     inputs = {
         "reconstruction": run.config.digest,
-        "truth": _files.digest(truth),
-        "attackers": {name: _files.digest(file) for name, file in files.items()},
+        "truth": known.digest,
+        "attackers": {name: file.digest for name, file in persons.items()},
     }
     with _files.whole_folder(target, _files.new_folder, private=True) as made:
+        spilled = made / "_spilled"
+        _files.make_folder(spilled, private=True)
+        results, done = link_counties(
+            run, persons, known, spilled, seed=seed, confidence=confidence, progress=progress
+        )
+        shutil.rmtree(spilled)
         _files.make_folder(made / "tables")
         _files.make_folder(made / "figures")
-        rates = _write(results, made, seed)
+        rates = _write(results, run.config, made, seed)
         manifest = {
             "confidential": True,
             "files": {
@@ -218,10 +201,10 @@ def write_reidentification(
             "inputs": inputs,
             "confidence": confidence,
             "seed": seed,
-            "version": results.links.version,
+            "version": __version__,
         }
         _files.write_bytes(made / "manifest.json", _files.sealed(manifest))
-    steps.done()
+    done()
     whole = (rates["panel"] == "all") & (rates["blocks"] == "all")
     overall = rates[whole & (rates["block_size"] == "All")]
     return ReidentificationReport(
@@ -229,115 +212,7 @@ def write_reidentification(
     )
 
 
-def _read(file: Path, columns: tuple[str, ...], dialect: str | None) -> Persons:
-    """Return the persons of a file, checked once; a fault is named with the file."""
-    with named(str(file)):
-        if not file.is_file():
-            raise DataError(f"{file}: is not a file")
-    coding = named_dialect(dialect, str(file), said_by_file(file))
-    if file.suffix.lower() == ".csv":
-        frame = _from_csv(file)
-    else:
-        with opened(file) as (_, schema):
-            names = schema.names
-        lacking = missing_columns(names, columns)  # nothing need be read to say so
-        check.frame(pd.DataFrame(columns=list({*columns} - {*lacking})), str(file), columns)
-        kinds = dict.fromkeys((n for n in names if is_person_column(n)), ("number", "text"))
-        frame = read_frame(file, kinds)
-    frame = decoded_persons(frame, coding, columns=columns, source=str(file))
-    checked = person_frame(frame, columns=columns, source=str(file))
-    # Identifiers are names, whether a file stores them as numbers or as text.
-    return Persons(checked.assign(person=checked["person"].astype("str")), str(file))
-
-
-_TEXTS = ("block", "geoid_block", "person", "pik")  # whatever they look like
-
-
-def _from_csv(file: Path) -> pd.DataFrame:
-    """Return the columns of a text file: blocks and identifiers as text, all others as numbers."""
-    with open_text(file) as lines, named(str(file), also=(pa.ArrowException,)):
-        names = header_fields(lines.readline(), str(file))
-        wanted = [name for name in names if is_person_column(name)]
-        pieces = (table.select(wanted) for table in text_tables(lines, names))
-        held = all_of(pieces, lambda piece: int(piece.nbytes), str(file))
-    schema = pa.schema([(name, pa.string()) for name in wanted])
-    frame: pd.DataFrame = pa.concat_tables([schema.empty_table(), *held]).to_pandas()
-    for name in wanted:
-        nothing = frame[name].str.strip() == ""
-        frame[name] = frame[name].mask(nothing)
-        if name not in _TEXTS:
-            numbers = pd.to_numeric(frame[name], errors="coerce")
-            # What is no number stays a text: the message about it says so.
-            frame[name] = numbers if (numbers.notna() | nothing).all() else frame[name]
-    return frame
-
-
-def _check_places(run: ReconstructionOutput, persons: Persons, nobody: str) -> None:
-    """Refuse persons none of whom lives in a block of the reconstruction."""
-    here = np.unique(run.records["block"].astype(str))
-    theirs = np.unique(persons.frame["block"].astype(str))
-    if not np.isin(theirs, here).any():
-        raise DataError(
-            f"{nobody} lives in a block of the reconstruction: first codes "
-            f"{', '.join(theirs[:3])} in the file, {', '.join(here[:3])} in the reconstruction"
-        )
-
-
-def _proved(run: ReconstructionOutput) -> list[str]:
-    """Return the blocks whose records are proved to be the only ones that fit."""
-    unique = set(run.blocks.loc[run.blocks["status"] == Status.UNIQUE, "block"])
-    if run.variability is not None:
-        place = str(run.variability.columns[0])
-        certain = run.variability[run.variability["upper"] == 0.0][place]
-        if place == "block":
-            unique |= set(certain)
-        else:
-            width = int(certain.str.len().max()) if len(certain) else 0
-            inside = run.blocks["block"].str[:width].isin(set(certain))
-            unique |= set(run.blocks.loc[inside, "block"])
-    return sorted(unique)
-
-
-def _results(
-    run: ReconstructionOutput,
-    persons: Mapping[str, Persons],
-    truth: Persons,
-    seed: int,
-    confidence: float,
-    steps: _Steps,
-) -> Results:
-    rng = np.random.default_rng(seed)
-    records = Persons(run.records, SOURCE)
-    sources = {SOURCE: records}
-    guesses = Guesses.draw(records, source=SOURCE, rng=rng)  # one baseline for all tables
-    links = reidentify(
-        sources,
-        persons,
-        truth=truth,
-        baseline_from=guesses,
-        rng=rng,
-        zero_variability_blocks=_proved(run),
-        confidence=confidence,
-    )
-    steps.done()
-    agreed = compare_with_truth(
-        sources, truth=truth, baseline_from=guesses, rng=rng, confidence=confidence
-    )
-    steps.done()
-    alone = inference_without_record(truth)
-    steps.done()
-    true_counts = race_ethnicity_counts(truth)
-    majority = majority_inference({SOURCE: race_ethnicity_counts(records)}, truth=true_counts)
-    quantiles = uniques = None
-    if run.variability is not None and "block" in run.variability:
-        quantiles = variability_quantiles(run.variability, rng=rng)
-        if not (run.blocks["population"] != run.variability["population"]).any():
-            uniques = uniques_by_block_size(records, variability=run.variability)
-    steps.done()
-    return Results(run, links, agreed, alone, majority, quantiles, uniques)
-
-
-def _write(results: Results, folder: Path, seed: int) -> pd.DataFrame:
+def _write(results: Results, config: ReconstructionConfig, folder: Path, seed: int) -> pd.DataFrame:
     """Write tables, figures and page; return the rates of all panels."""
     links = results.links
     rates = pd.concat(
@@ -355,14 +230,14 @@ def _write(results: Results, folder: Path, seed: int) -> pd.DataFrame:
         "reidentification.html",
         title="Re-identification of reconstructed records",
         confidence=f"{links.confidence:.0%}",
-        records=len(results.run.records),
-        statuses=results.run.blocks["status"].value_counts().to_dict(),
+        records=results.records,
+        statuses=results.statuses,
         attackers=[_attacker(rates, name, folder / "figures", links) for name in links.attackers],
         figures=_more_figures(results, folder / "figures"),
         tables=[html.table(shown(table), caption) for caption, table in tables.values()],
         source=f"Seed {seed}.",
         settings_title="The reconstruction",
-        settings=json.dumps(results.run.config.to_dict(), indent=2),
+        settings=json.dumps(config.to_dict(), indent=2),
     )
     _files.write_bytes(folder / "report.html", page.encode())
     return rates
@@ -383,7 +258,7 @@ class _Attacker(NamedTuple):
 
 
 def _attacker(
-    rates: pd.DataFrame, attacker: str, folder: Path, links: Reidentification
+    rates: pd.DataFrame, attacker: str, folder: Path, links: ReidentificationSums
 ) -> _Attacker:
     """Return the section of one attacker: its rates beside those of the guessers."""
     mine = rates[(rates["attacker"] == attacker) & (rates["blocks"] == "all")]

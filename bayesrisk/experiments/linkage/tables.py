@@ -1,18 +1,13 @@
 """The tables of a re-identification: published layouts, and every rate beside both baselines."""
 
-from dataclasses import dataclass
-
 import pandas as pd
 
-from bayesrisk.experiments.reconstruction.folder import ReconstructionOutput
+from bayesrisk.experiments.linkage.counties import Results
 from bayesrisk.experiments.runs.html import rounded
-from bayesrisk.risk.linkage.agreement import Agreement
+from bayesrisk.risk.linkage.agreement import agreement_layout, agreement_rates
 from bayesrisk.risk.linkage.baselines import MODAL, PROPORTIONAL
-from bayesrisk.risk.linkage.majority import MajorityInference
-from bayesrisk.risk.linkage.reidentification import Reidentification
-from bayesrisk.risk.linkage.without_record import InferenceWithoutRecord
 
-__all__ = ["GUESSERS", "THRESHOLDS", "Results", "report_tables", "shown"]
+__all__ = ["GUESSERS", "THRESHOLDS", "report_tables", "shown"]
 
 GUESSERS = (MODAL, PROPORTIONAL)
 #: Smallest majorities that are inferred.
@@ -20,19 +15,6 @@ THRESHOLDS = (1, 5, 10, 20)
 _PRECISIONS = (0.5, 0.75, 0.9, 1.0)
 _PERCENT = " (%)"
 _ROWS = 40  # of a table in the page; the files have all
-
-
-@dataclass(frozen=True)
-class Results:
-    """Everything that the report shows."""
-
-    run: ReconstructionOutput
-    links: Reidentification
-    agreement: Agreement
-    alone: InferenceWithoutRecord
-    majority: MajorityInference
-    quantiles: pd.DataFrame | None
-    uniques: pd.DataFrame | None
 
 
 def _flat(layout: pd.DataFrame) -> pd.DataFrame:
@@ -81,9 +63,8 @@ def _baselines(rates: pd.DataFrame) -> pd.DataFrame:
     ]  # fmt: skip
 
 
-def _agreed(found: Agreement) -> pd.DataFrame:
+def _agreed(frame: pd.DataFrame) -> pd.DataFrame:
     """Return agreement with both baselines, a row for each source and kind of age."""
-    frame = found.to_frame()
     frame = frame[(frame["block_size"] == "All") & ~frame["source"].isin(GUESSERS)]
     parts = []
     for kind in ("exact", "binned"):
@@ -100,6 +81,7 @@ def _agreed(found: Agreement) -> pd.DataFrame:
 def report_tables(results: Results, rates: pd.DataFrame) -> dict[str, tuple[str, pd.DataFrame]]:
     """Return every table with its caption, by file name; layouts follow the published tables."""
     links = results.links
+    agreed = agreement_rates(results.agreement, confidence=links.confidence)
     proved = links.to_panels(panels=("nonmodal", "nonmodal-unique"), zero_variability=True)
     shares = ["Putative Percentage", "Confirmed Percentage"]
     proved = proved.drop(columns=[(name, share) for name in links.attackers for share in shares])
@@ -123,12 +105,12 @@ def report_tables(results: Results, rates: pd.DataFrame) -> dict[str, tuple[str,
         ),
         "agreement": (
             "Agreement of the records with the truth (layout S10)",
-            _flat(results.agreement.to_layout()),
+            _flat(agreement_layout(agreed, links.sources)),
         ),
         "agreement-baselines": (
             "Agreement, all blocks, beside both baselines: guessers without the target's record "
             "(left out), and in their published form",
-            _agreed(results.agreement),
+            _agreed(agreed),
         ),
         "baselines": (
             "Precision in every panel, beside both baselines: guessers without the target's record "
@@ -142,7 +124,7 @@ def report_tables(results: Results, rates: pd.DataFrame) -> dict[str, tuple[str,
         "leave-one-out": (
             "What a guesser infers of a person without that person's record: accuracy and upper "
             "bound",
-            results.alone.to_frame(),
+            results.alone,
         ),
         "majority": (
             "Inferring the majority of the block, which links nobody to anything",

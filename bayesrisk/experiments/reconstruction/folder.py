@@ -1,15 +1,18 @@
 """The output folder of a reconstruction: its configuration, its parts, and what is made of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from bayesrisk import _files
 from bayesrisk._files.limits import Count, Positive, choice
-from bayesrisk._files.parquet import read_frame
+from bayesrisk._files.parquet import opened, read_batches, read_frame
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import PartFileError
@@ -18,12 +21,15 @@ from bayesrisk.experiments.runs.folder import MANIFEST, PartFolder
 
 __all__ = [
     "VARIABILITIES",
+    "FinishedReconstruction",
     "ReconstructionConfig",
     "ReconstructionFolder",
     "ReconstructionOutput",
+    "RowsByPlace",
     "read_reconstruction",
 ]
 
+_BATCH = 2**16  # rows that are read at a time
 #: Scopes of the solution variability.
 VARIABILITIES = ("block", "tract-bounds", "tract-joint")
 
@@ -122,24 +128,107 @@ def read_reconstruction(folder: str | Path) -> ReconstructionOutput:
     PartFileError
         If the run is not finished, or a file is not the one that the manifest lists.
     """
-    store = ReconstructionFolder(folder, variability=True)
-    config = store.load_settings(ReconstructionConfig)
-    files = store.check_settings(config).get("files", {})
-    if not files:
-        raise PartFileError(f"{store.path}: is not finished; run the reconstruction with --resume")
+    found = FinishedReconstruction(folder)
+    frames = {kind: read_frame(file, fault=PartFileError) for kind, file in found.files.items()}
     return ReconstructionOutput(
-        config,
-        _listed(store.path, "records", files),
-        _listed(store.path, "blocks", files),
-        _listed(store.path, "variability", files) if config.variability else None,
+        found.config, frames["records"], frames["blocks"], frames.get("variability")
     )
 
 
-def _listed(folder: Path, kind: str, files: Mapping[str, Any]) -> pd.DataFrame:
-    """Return a file after comparing it with the manifest."""
+class FinishedReconstruction:
+    """The files of a finished run, each the one that the manifest lists.
+
+    Attributes
+    ----------
+    config : ReconstructionConfig
+        What the run did.
+    files : dict of str to Path
+        ``records``, ``blocks`` and, if it was asked for, ``variability``.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds no reconstruction.
+    PartFileError
+        If the run is not finished, or a file is not the one that the manifest lists.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        store = ReconstructionFolder(folder, variability=True)
+        self.config = store.load_settings(ReconstructionConfig)
+        listed = store.check_settings(self.config).get("files", {})
+        if not listed:
+            raise PartFileError(
+                f"{store.path}: is not finished; run the reconstruction with --resume"
+            )
+        kinds = ("records", "blocks", *(("variability",) if self.config.variability else ()))
+        self.files = {kind: _listed(store.path, kind, listed) for kind in kinds}
+
+    def columns(self, kind: str) -> list[str]:
+        """Return the names of the columns of a file."""
+        with opened(self.files[kind], PartFileError) as (_, schema):
+            return list(schema.names)
+
+    def rows(self, kind: str, digits: int) -> "RowsByPlace":
+        """Return the rows of a file, place after place, a place being so many first digits."""
+        return RowsByPlace(self.files[kind], digits)
+
+
+class RowsByPlace:
+    """Rows of a file in the order of the codes in its first column, read as they are asked for."""
+
+    def __init__(self, file: Path, digits: int) -> None:
+        self._file, self._digits = file, digits
+        self._batches = read_batches(file, _BATCH, fault=PartFileError)
+        self._held = next(self._batches)
+
+    def of(self, place: str) -> pd.DataFrame:
+        """Return the rows of a place; those of places before it are passed over.
+
+        Raises
+        ------
+        PartFileError
+            If the places are not in order.
+        """
+        pieces = []
+        while True:
+            codes = pc.utf8_slice_codeunits(self._held.column(0), 0, self._digits)
+            codes = codes.to_numpy(zero_copy_only=False).astype(str)
+            if (codes[1:] < codes[:-1]).any():
+                raise PartFileError(f"{self._file}: rows must be in the order of the places")
+            start, stop = np.searchsorted(codes, place), np.searchsorted(codes, place, "right")
+            pieces.append(self._held.slice(start, stop - start))
+            if stop < len(codes):
+                self._held = self._held.slice(stop)
+                break
+            following = next(self._batches, None)
+            if following is None:
+                self._held = self._held.slice(stop)
+                break
+            self._held = following
+        frame: pd.DataFrame = pa.concat_tables(pieces).to_pandas()
+        return frame
+
+    def places(self) -> Iterator[tuple[str, pd.DataFrame]]:
+        """Yield all places that are left, with their rows."""
+        while self._next():
+            place = str(self._held.column(0)[0].as_py())[: self._digits]
+            yield place, self.of(place)
+
+    def _next(self) -> bool:
+        while not len(self._held):
+            following = next(self._batches, None)
+            if following is None:
+                return False
+            self._held = following
+        return True
+
+
+def _listed(folder: Path, kind: str, files: Mapping[str, Any]) -> Path:
+    """Return the path of a file after comparing it with the manifest."""
     file = folder / f"{kind}.parquet"
     known = files.get(file.name) if isinstance(files, Mapping) else None
     if not isinstance(known, Mapping) or not isinstance(known.get("sha256"), str):
         raise PartFileError(f"{file}: is not listed in the manifest; run with --resume")
     _files.check_digest(file, known["sha256"], MANIFEST, PartFileError)
-    return read_frame(file, fault=PartFileError)
+    return file

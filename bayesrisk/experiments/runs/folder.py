@@ -33,6 +33,9 @@ S = TypeVar("S", bound=RunSettings)
 #: Results below this folder are for whoever holds the confidential records, and nobody else.
 CONFIDENTIAL = "confidential"
 MANIFEST = "manifest.json"
+#: Rows that a results file has together at least: its footer names every group of them, and grew
+#: beyond what a reader takes when each of many thousand parts was a group.
+_GROUP = 2**16
 _ADVICE = "delete this file and run with --resume to compute it again"
 
 
@@ -343,7 +346,7 @@ class PartFolder:
             yield from as_finished(runner, work, mine, failed)
 
     def _merge(self, config: RunConfig, kind: str) -> dict[str, Any]:
-        """Write one file from the parts, a shard at a time; return its rows and checksum."""
+        """Write one file from the parts, some of them at a time; return its rows and checksum."""
         target = self.path / f"{kind}.parquet"
         columns, rows = self.read_part(0, kind).schema, 0
         with (
@@ -352,15 +355,19 @@ class PartFolder:
                 stream, columns, compression="zstd", write_page_checksum=True
             ) as writer,
         ):
+            held: list[pa.Table] = []
             for shard in range(config.shards):
                 part = self.read_part(shard, kind)
                 rows += part.num_rows
                 try:
-                    writer.write_table(part.cast(columns))
+                    held.append(part.cast(columns))
                 except (ValueError, pa.ArrowException) as error:
                     raise PartFileError(
                         f"{self.part(shard, kind)}: has other columns than the first part: {error}"
                     ) from error
+                if sum(map(len, held)) >= _GROUP or shard == config.shards - 1:
+                    writer.write_table(pa.concat_tables(held))
+                    held = []
         return {"rows": rows, "sha256": _files.digest(target)}
 
     def missing(self, config: RunConfig) -> list[int]:

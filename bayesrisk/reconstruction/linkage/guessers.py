@@ -13,9 +13,17 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._random import Seed, generator
+from bayesrisk.exceptions import ShapeError
 from bayesrisk.reconstruction.linkage.persons import CELLS, Persons, person_frame, race_ethnicity
 
-__all__ = ["Guesses", "cells_of_modes", "modal_cells", "modal_guess", "proportional_guess"]
+__all__ = [
+    "Guesses",
+    "cell_counts",
+    "cells_of_modes",
+    "modal_cells",
+    "modal_guess",
+    "proportional_guess",
+]
 
 _COLUMNS = ("block", "sex", "age", "race", "hisp")
 _BLOCK_GROUP = 12  # digits of the geoid that name the block group
@@ -69,14 +77,25 @@ def modal_cells(records: pd.DataFrame | Persons) -> NDArray[np.int64]:
     )
 
 
-def cells_of_modes(frame: pd.DataFrame) -> NDArray[np.int64]:
-    """Return the modal cells of persons that are checked already."""
+def cell_counts(frame: pd.DataFrame) -> NDArray[np.int64]:
+    """Return how many records of a checked frame have each race and ethnicity."""
+    return np.bincount(race_ethnicity(frame), minlength=CELLS).astype(np.int64)
+
+
+def cells_of_modes(
+    frame: pd.DataFrame, everywhere: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Return the modal cells of persons that are checked already.
+
+    ``everywhere`` are the :func:`cell_counts` of all records where the frame has some of them: all
+    of every block group that it has any of.
+    """
     cells = race_ethnicity(frame)
     if not cells.size:
         return cells
     block, blocks = pd.factorize(frame["block"])
     group_of_block, groups = pd.factorize(pd.Series(blocks).str[:_BLOCK_GROUP])
-    everyone = int(np.argmax(np.bincount(cells, minlength=CELLS)))
+    everyone = int(np.argmax(cell_counts(frame) if everywhere is None else everywhere))
     in_group = _modes(group_of_block[block], cells, len(groups))
     in_group = np.where(in_group < 0, everyone, in_group)
     in_block = _modes(block.astype(np.int64), cells, len(blocks))
@@ -178,7 +197,14 @@ class Guesses:
     proportional: Persons
 
     @classmethod
-    def draw(cls, records: pd.DataFrame | Persons, *, source: str, rng: Seed) -> "Guesses":
+    def draw(
+        cls,
+        records: pd.DataFrame | Persons,
+        *,
+        source: str,
+        rng: Seed,
+        everywhere: NDArray[np.int64] | None = None,
+    ) -> "Guesses":
         """Let both guessers speak.
 
         Parameters
@@ -189,6 +215,10 @@ class Guesses:
             How tables call these records.
         rng : Generator or int
             Source of the proportional guesses.
+        everywhere : ndarray of int64, optional
+            Where the records are those of some block groups of many: how many of all records have
+            each race and ethnicity, cell ``2 (race - 1) + hisp``, 126 counts.  What is most
+            frequent there is what the modal guesser says where block and block group have no mode.
 
         Returns
         -------
@@ -199,6 +229,8 @@ class Guesses:
         ------
         DataError
             If a column is missing or a value is out of range.
+        ShapeError
+            If ``everywhere`` has not 126 counts.
 
         Examples
         --------
@@ -211,9 +243,14 @@ class Guesses:
         name = check.text(source, "source")
         frame = person_frame(records, columns=_COLUMNS, source=name)
         held = Persons(frame, name)
+        if everywhere is not None:
+            everywhere = check.count_array(everywhere, "everywhere", lower=0)
+            if everywhere.shape != (CELLS,):
+                raise ShapeError(f"everywhere must be {CELLS} counts, got {everywhere.shape}")
+        modal = _with_cells(held.frame, cells_of_modes(held.frame, everywhere))
         return cls(
             name,
             held,
-            Persons(modal_guess(held), "modal guesses"),
+            Persons(modal, "modal guesses"),
             Persons(proportional_guess(held, rng=rng), "proportional guesses"),
         )

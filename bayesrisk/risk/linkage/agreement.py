@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,12 +13,12 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed
+from bayesrisk._types import FloatArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.linkage.guessers import Guesses
 from bayesrisk.reconstruction.linkage.matching import match_records
 from bayesrisk.reconstruction.linkage.persons import Persons, person_frame
-from bayesrisk.risk.intervals import clustered_intervals
 from bayesrisk.risk.linkage.baselines import (
     LEFT_OUT,
     RECORDS,
@@ -26,11 +27,19 @@ from bayesrisk.risk.linkage.baselines import (
     guesses_of,
     left_out,
     left_out_columns,
+    left_out_sums,
+    share_intervals,
     with_guessers,
 )
 from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
 
-__all__ = ["Agreement", "compare_with_truth"]
+__all__ = [
+    "Agreement",
+    "AgreementSums",
+    "agreement_layout",
+    "agreement_rates",
+    "compare_with_truth",
+]
 
 _SHARED = ("block", "sex", "race", "hisp")
 _KINDS = ("exact", "binned")
@@ -97,34 +106,27 @@ class Agreement:
             ``_rate, _lower, _upper``; ``_baseline, _baseline_guesser, _ratio``; ``_left_out,
             _left_out_guesser, _left_out_ratio, _left_out_ratio_lower, _left_out_ratio_upper``.
         """
+        return agreement_rates(self.sums(), confidence=self.confidence)
+
+    def sums(self) -> AgreementSums:
+        """Return what the rates are made of."""
         table = self.tally
         blocks = self._labelled()
         keys = ["source", "block_size"]
         place = pd.MultiIndex.from_frame(table[keys]).get_indexer(
             pd.MultiIndex.from_frame(blocks[keys])
         )
-        people = table["population"].where(table["population"] > 0)
-        for kind in _KINDS:
-            lower, upper = clustered_intervals(
-                blocks[kind], blocks["population"], place, len(table), confidence=self.confidence
-            )
-            table[f"{kind}_rate"] = table[kind] / people
-            table[f"{kind}_lower"], table[f"{kind}_upper"] = lower, upper
-            baseline, name = better_published(table, f"{kind}_rate", ["block_size"])
-            table[f"{kind}_baseline"], table[f"{kind}_baseline_guesser"] = baseline, name
-            table[f"{kind}_ratio"] = table[f"{kind}_rate"] / table[f"{kind}_baseline"].where(
-                baseline > 0
-            )
-            found = left_out_columns(
+        moments = {
+            kind: left_out_sums(
                 blocks[kind],
                 [blocks[f"{kind}_{guesser}"] for guesser in LEFT_OUT],
                 blocks["population"],
                 place,
                 len(table),
-                confidence=self.confidence,
             )
-            table = table.assign(**{f"{kind}_{key}": column for key, column in found.items()})
-        return table
+            for kind in _KINDS
+        }
+        return AgreementSums(table, moments)
 
     def to_layout(self) -> pd.DataFrame:
         """Return counts and percentages as the published table lays them out.
@@ -135,17 +137,58 @@ class Agreement:
             Rows (block size, source), columns ``Population`` and (``Agreement`` | ``Agreement
             Percentage``, ``Exact Age`` | ``Binned Age``): Abowd et al. (2023), Table S10.
         """
-        table = self.to_frame().set_index(["block_size", "source"])
-        columns = {
-            ("Population", ""): table["population"],
-            ("Agreement", "Exact Age"): table["exact"],
-            ("Agreement", "Binned Age"): table["binned"],
-            ("Agreement Percentage", "Exact Age"): 100.0 * table["exact_rate"],
-            ("Agreement Percentage", "Binned Age"): 100.0 * table["binned_rate"],
-        }
-        rows = pd.MultiIndex.from_product([("All", *SIZE_CLASSES), self.sources])
-        found = pd.DataFrame(columns).reindex(rows).rename_axis(["block_size", "source"])
-        return found
+        return agreement_layout(self.to_frame(), self.sources)
+
+
+class AgreementSums(NamedTuple):
+    """Counts by source and class of block size, and the sums that their intervals need.
+
+    ``counts`` is :attr:`Agreement.tally`; ``moments`` has for ``exact`` and ``binned`` a column for
+    each of its rows, see :func:`left_out_sums`.
+    """
+
+    counts: pd.DataFrame
+    moments: Mapping[str, FloatArray]
+
+    def plus(self, other: AgreementSums) -> AgreementSums:
+        """Return the sums over the blocks of both areas, of the same sources."""
+        names = ["population", *_KINDS]
+        counts = self.counts.assign(**{n: self.counts[n] + other.counts[n] for n in names})
+        return AgreementSums(counts, {k: self.moments[k] + other.moments[k] for k in _KINDS})
+
+
+def agreement_rates(sums: AgreementSums, *, confidence: float) -> pd.DataFrame:
+    """Return the table of :meth:`Agreement.to_frame`."""
+    table = sums.counts.copy()
+    people = table["population"].where(table["population"] > 0)
+    for kind in _KINDS:
+        moments = sums.moments[kind]
+        lower, upper = share_intervals(moments, confidence=confidence)
+        table[f"{kind}_rate"] = table[kind] / people
+        table[f"{kind}_lower"], table[f"{kind}_upper"] = lower, upper
+        baseline, name = better_published(table, f"{kind}_rate", ["block_size"])
+        table[f"{kind}_baseline"], table[f"{kind}_baseline_guesser"] = baseline, name
+        table[f"{kind}_ratio"] = table[f"{kind}_rate"] / table[f"{kind}_baseline"].where(
+            baseline > 0
+        )
+        found = left_out_columns(moments, confidence=confidence)
+        table = table.assign(**{f"{kind}_{key}": column for key, column in found.items()})
+    return table
+
+
+def agreement_layout(rates: pd.DataFrame, sources: tuple[str, ...]) -> pd.DataFrame:
+    """Return rates in the published layout, see :meth:`Agreement.to_layout`."""
+    table = rates.set_index(["block_size", "source"])
+    columns = {
+        ("Population", ""): table["population"],
+        ("Agreement", "Exact Age"): table["exact"],
+        ("Agreement", "Binned Age"): table["binned"],
+        ("Agreement Percentage", "Exact Age"): 100.0 * table["exact_rate"],
+        ("Agreement Percentage", "Binned Age"): 100.0 * table["binned_rate"],
+    }
+    rows = pd.MultiIndex.from_product([("All", *SIZE_CLASSES), sources])
+    found = pd.DataFrame(columns).reindex(rows).rename_axis(["block_size", "source"])
+    return found
 
 
 def compare_with_truth(

@@ -11,9 +11,15 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._types import FloatArray
 from bayesrisk.reconstruction.linkage.guessers import Guesses
 from bayesrisk.reconstruction.linkage.persons import Persons, person_frame
-from bayesrisk.risk.intervals import ratio_intervals
+from bayesrisk.risk.intervals import (
+    block_moments,
+    guess_moments,
+    moment_intervals,
+    moment_ratio_intervals,
+)
 from bayesrisk.risk.linkage.without_record import without_record
 
 __all__ = [
@@ -27,6 +33,8 @@ __all__ = [
     "guesses_of",
     "left_out",
     "left_out_columns",
+    "left_out_sums",
+    "share_intervals",
     "with_guessers",
 ]
 
@@ -34,6 +42,7 @@ __all__ = [
 MODAL, PROPORTIONAL = "MDG", "PRG"
 #: Columns of probabilities that a guesser without the target's record is right.
 LEFT_OUT = ("left_out_modal", "left_out_proportional")
+_MOMENTS = 10  # rows of block_moments
 #: What a baseline, or a prior, counts.
 COUNTED = "own record counted, as published"
 WITHOUT = "own record left out"
@@ -86,30 +95,39 @@ def better_published(
     return best, np.where(np.isnan(best), "", names + f", {COUNTED}")
 
 
-def left_out_columns(
+def left_out_sums(
     hits: ArrayLike,
     expected: Sequence[ArrayLike],
     trials: ArrayLike,
     groups: ArrayLike,
     n_groups: int,
-    *,
-    confidence: float,
+) -> FloatArray:
+    """Return what rates and their intervals need, summed over the blocks of every group.
+
+    Arguments have an entry for each block of each group; ``expected`` the hits of the guessers of
+    ``LEFT_OUT``.  Rows: those of :func:`block_moments`, then those of :func:`guess_moments` for
+    each guesser.  The sums of several areas add up.
+    """
+    label = np.asarray(groups, np.int64)
+    rows = [*block_moments(hits, trials)]
+    for guessed in expected:
+        rows += [*guess_moments(hits, guessed)]
+    return np.stack([np.bincount(label, row, n_groups) for row in rows])
+
+
+def left_out_columns(
+    sums: FloatArray, *, confidence: float
 ) -> dict[str, NDArray[np.float64] | NDArray[np.object_]]:
     """Return what a guesser without the target's record reaches, and the attack's ratio to it.
 
-    Arguments have an entry for each block of each group; ``expected`` the hits of the guessers of
-    ``LEFT_OUT``.  The one that is right more often in the whole group counts.
+    ``sums`` are those of :func:`left_out_sums`.  The guesser that is right more often in the whole
+    group counts.
     """
-    label = np.asarray(groups, np.int64)
-    modal, proportional = (np.asarray(values, float) for values in expected)
-    sums = [
-        np.bincount(label, np.asarray(values, float), n_groups)
-        for values in (modal, proportional, trials, hits)
-    ]
-    drawn = sums[1] > sums[0]
-    guessed = np.where(drawn[label], proportional, modal)
-    total, size, right = np.where(drawn, sums[1], sums[0]), sums[2], sums[3]
-    lower, upper = ratio_intervals(hits, guessed, trials, label, n_groups, confidence=confidence)
+    moments, modal, proportional = sums[:_MOMENTS], sums[_MOMENTS : _MOMENTS + 3], sums[-3:]
+    drawn = proportional[0] > modal[0]
+    beside = np.where(drawn, proportional, modal)
+    total, size, right = beside[0], moments[1], moments[6]
+    lower, upper = moment_ratio_intervals(moments, beside, confidence=confidence)
     name = np.where(drawn, "proportional", "modal").astype(object)
     with np.errstate(divide="ignore", invalid="ignore"):
         return {
@@ -119,3 +137,8 @@ def left_out_columns(
             "left_out_ratio_lower": lower,
             "left_out_ratio_upper": upper,
         }
+
+
+def share_intervals(sums: FloatArray, *, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Return intervals of the shares of hits, from the sums of :func:`left_out_sums`."""
+    return moment_intervals(sums[:_MOMENTS], confidence=confidence)

@@ -20,7 +20,7 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
 
-__all__ = ["MajorityInference", "majority_inference"]
+__all__ = ["MajorityInference", "condensed", "majority_inference"]
 
 
 @displayed
@@ -186,6 +186,17 @@ class MajorityInference:
     def _kept(self, release: str, threshold: int) -> pd.DataFrame:
         rows = self.blocks[self.blocks["release"] == release]
         return rows.assign(precision=rows["precision"].where(rows["true"] >= threshold, 0.0))
+
+
+def condensed(blocks: pd.DataFrame) -> pd.DataFrame:
+    """Return blocks of one kind as one row: of one release, true count and precision.
+
+    Their ``population`` is that of all of them.  :meth:`MajorityInference.curve` and
+    :meth:`MajorityInference.summary` of the rows of any number of areas, put under each other and
+    condensed again, are those of the blocks.
+    """
+    names = ["release", "true", "precision"]
+    return blocks.groupby(names, sort=True)["population"].sum().reset_index()
 
 
 def majority_inference(

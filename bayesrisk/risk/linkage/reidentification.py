@@ -9,8 +9,9 @@ Francis 2022).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,37 +21,36 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed, number
+from bayesrisk._types import FloatArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction.linkage.guessers import Guesses
 from bayesrisk.reconstruction.linkage.matching import match_records
 from bayesrisk.reconstruction.linkage.persons import Persons, person_frame, race_ethnicity
-from bayesrisk.risk.intervals import clustered_intervals
 from bayesrisk.risk.linkage.baselines import (
     LEFT_OUT,
     MODAL,
     PROPORTIONAL,
     Sources,
-    better_published,
     guesses_of,
     left_out,
-    left_out_columns,
+    left_out_sums,
     with_guessers,
 )
+from bayesrisk.risk.linkage.rates import COUNTS, PanelSums, Rates
 from bayesrisk.risk.linkage.target_groups import PANELS, SIZE_CLASSES, describe_truth
 
-__all__ = ["Reidentification", "reidentify"]
+__all__ = ["Reidentification", "link_targets", "reidentify", "targets_of"]
 
 _KNOWN = ("block", "sex", "age", "person")
 _KIND = ["size_class", "in_truth", "modal", "unique", "zero_variability"]
 _GROUPS = ["source", "attacker", "block", *_KIND]
-_COUNTS = ["attacker_records", "putative", "putative_exact", "confirmed", "confirmed_exact"]
 _PLACE = ["block_size", "attacker", "source"]
 
 
 @displayed
 @dataclass(frozen=True)
-class Reidentification:
+class Reidentification(Rates):
     """Putative and confirmed re-identifications, counted by kind of target.
 
     Attributes
@@ -95,161 +95,11 @@ class Reidentification:
         more = ("precision_upper", "left_out", "left_out_ratio")
         return self.to_frame(by_size=False)[[*names, *more]]
 
-    def to_frame(
-        self, *, panel: str = "all", zero_variability: bool = False, by_size: bool = True
-    ) -> pd.DataFrame:
-        """Return rates with their intervals, baselines and ratios.
-
-        Precision is confirmed over putative, its interval takes blocks as the independent units:
-        people of one block are linked and guessed together.  Recall comes in the two conventions of
-        the literature: confirmed over attacker's records (Abowd et al. 2023) and putative over
-        attacker's records (Francis 2022).
-
-        There are two baselines.  ``baseline_precision`` is the precision of the better of the two
-        guessers in their published form, who link records of their own and count the target's
-        record among those they guess from; ``precision_ratio`` compares with it.  ``left_out`` is
-        how often a guesser who knows the other people of the target's block, and not the target's
-        record, is right about the people that the source linked (:func:`inference_without_record`,
-        the better of the two); ``left_out_ratio`` compares with that, and is the one that says
-        what is due to the targets' own records.  ``baseline_guesser`` and ``left_out_guesser``
-        name the guesser and its kind.
-
-        Parameters
-        ----------
-        panel : str, default "all"
-            Targets by the truth: ``all``, ``in-truth`` (the attacker's block, sex and age bin are
-            right), ``modal``, ``nonmodal``, ``nonmodal-unique``.
-        zero_variability : bool, default False
-            Whether only blocks of proved zero solution variability count.
-        by_size : bool, default True
-            Whether there is a row for each class of block size under the one for all blocks.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A row for each attacker, source and class: counts; ``precision, precision_lower,
-            precision_upper, recall_confirmed, recall_putative``; ``baseline_precision,
-            baseline_guesser, precision_ratio``; ``left_out, left_out_guesser, left_out_ratio,
-            left_out_ratio_lower, left_out_ratio_upper``.
-
-        Raises
-        ------
-        ArgumentError
-            If the panel is unknown, or zero variability is asked for and was not given.
-
-        Notes
-        -----
-        In simulations with blocks of very different sizes, 10 to 1,000 of them, 95 % intervals of
-        precision held the true rate in 94 to 99 % of cases; in 86 % at worst for rates near 0 or 1
-        that depend strongly on the block.  The interval of the ratio does not count that the better
-        guesser was chosen by the same data.
-        """
+    def panel_sums(self, panel: str, *, zero_variability: bool) -> PanelSums:
+        """Return the sums of a panel of targets; arguments as of :meth:`to_frame`."""
         rows = self._rows(panel, zero_variability)
-        counts = self._counts(rows, by_size)
-        putative, confirmed = counts["putative"], counts["confirmed"]
-        records = counts["attacker_records"]
-        blocks, place = self._by_block(rows, counts)
-        n = len(counts)
-        lower, upper = clustered_intervals(
-            blocks["confirmed"], blocks["putative"], place, n, confidence=self.confidence
-        )
-        counts["precision"] = confirmed / putative.where(putative > 0)
-        counts["precision_lower"], counts["precision_upper"] = lower, upper
-        counts["recall_confirmed"] = confirmed / records.where(records > 0)
-        counts["recall_putative"] = putative / records.where(records > 0)
-        baseline, name = better_published(counts, "precision", ["block_size", "attacker"])
-        counts["baseline_precision"], counts["baseline_guesser"] = baseline, name
-        counts["precision_ratio"] = counts["precision"] / counts["baseline_precision"].where(
-            baseline > 0
-        )
-        without = left_out_columns(
-            blocks["confirmed"],
-            [blocks[guesser] for guesser in LEFT_OUT],
-            blocks["putative"],
-            place,
-            n,
-            confidence=self.confidence,
-        )
-        return counts.assign(**without)
-
-    def to_layout(self, *, panel: str = "all", zero_variability: bool = False) -> pd.DataFrame:
-        """Return putative, confirmed and precision in percent as the published tables lay them out.
-
-        Parameters
-        ----------
-        panel : str, default "all"
-            Targets, as for :meth:`to_frame`: ``all`` (Tables S6 and S12), ``modal`` (S9 and S13),
-            ``nonmodal`` (S11).
-        zero_variability : bool, default False
-            Whether only blocks of proved zero solution variability count.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Rows (block size, source), columns (attacker, ``Putative`` | ``Confirmed`` |
-            ``Precision Percentage``).
-
-        Raises
-        ------
-        ArgumentError
-            If the panel is unknown, or zero variability is asked for and was not given.
-        """
-        rates = self.to_frame(panel=panel, zero_variability=zero_variability)
-        shown = rates[["block_size", "source", "attacker"]].assign(
-            Putative=rates["putative"],
-            Confirmed=rates["confirmed"],
-            **{"Precision Percentage": 100.0 * rates["precision"]},
-        )
-        wide = shown.pivot(index=["block_size", "source"], columns="attacker")
-        wide = wide.swaplevel(axis="columns")
-        rows = pd.MultiIndex.from_product([("All", *SIZE_CLASSES), self.sources])
-        kinds = ("Putative", "Confirmed", "Precision Percentage")
-        columns = pd.MultiIndex.from_product([self.attackers, kinds])
-        return wide.reindex(index=rows, columns=columns).rename_axis(["block_size", "source"])
-
-    def to_panels(self, *, panels: Sequence[str], zero_variability: bool = False) -> pd.DataFrame:
-        """Return panels of targets over blocks of all sizes, as two published tables lay them out.
-
-        Parameters
-        ----------
-        panels : sequence of str
-            Targets, as for :meth:`to_frame`: ``["all", "in-truth"]`` (Table S7), or ``["nonmodal",
-            "nonmodal-unique"]`` with zero variability (S8).
-        zero_variability : bool, default False
-            Whether only blocks of proved zero solution variability count.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Rows (panel, source), columns (attacker, ``Population`` | ``Putative`` | ``Putative
-            Percentage`` | ``Confirmed`` | ``Confirmed Percentage`` | ``Precision Percentage``);
-            the population is that of the attacker's file.
-
-        Raises
-        ------
-        ArgumentError
-            If a panel is unknown, or zero variability is asked for and was not given.
-        """
-        shown = {
-            "Population": "attacker_records",
-            "Putative": "putative",
-            "Putative Percentage": "recall_putative",
-            "Confirmed": "confirmed",
-            "Confirmed Percentage": "recall_confirmed",
-            "Precision Percentage": "precision",
-        }
-        parts = []
-        for panel in panels:
-            rates = self.to_frame(panel=panel, zero_variability=zero_variability, by_size=False)
-            columns = {
-                name: rates[of] * (100.0 if name.endswith("Percentage") else 1)
-                for name, of in shown.items()
-            }
-            parts.append(rates[["source", "attacker"]].assign(panel=panel, **columns))
-        wide = pd.concat(parts).pivot(index=["panel", "source"], columns="attacker")
-        rows = pd.MultiIndex.from_product([panels, self.sources], names=["panel", "source"])
-        wanted = pd.MultiIndex.from_product([self.attackers, shown])
-        return wide.swaplevel(axis="columns").reindex(index=rows, columns=wanted)
+        counts = self._counts(rows)
+        return PanelSums(counts, self._moments(rows, counts))
 
     def _rows(self, panel: str, zero_variability: bool) -> pd.DataFrame:
         """Return the rows of the tally that belong to a panel."""
@@ -267,23 +117,20 @@ class Reidentification:
             rows = rows[rows["zero_variability"] == 1]
         return rows
 
-    def _counts(self, rows: pd.DataFrame, by_size: bool) -> pd.DataFrame:
+    def _counts(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return the counts of a panel in the order of the published tables."""
-        everything = rows.groupby(["attacker", "source"])[_COUNTS].sum()
+        everything = rows.groupby(["attacker", "source"])[COUNTS].sum()
         parts = {"All": everything}
-        if by_size:
-            for number, label in enumerate(SIZE_CLASSES):
-                of_size = rows[rows["size_class"] == number]
-                parts[label] = of_size.groupby(["attacker", "source"])[_COUNTS].sum()
+        for place, label in enumerate(SIZE_CLASSES):
+            of_size = rows[rows["size_class"] == place]
+            parts[label] = of_size.groupby(["attacker", "source"])[COUNTS].sum()
         wanted = pd.MultiIndex.from_product([self.attackers, self.sources])
         frames = [part.reindex(wanted, fill_value=0) for part in parts.values()]
         table = pd.concat(frames, keys=parts, names=_PLACE)
-        return table.reset_index().astype(dict.fromkeys(_COUNTS, "int64"))
+        return table.reset_index().astype(dict.fromkeys(COUNTS, "int64"))
 
-    def _by_block(
-        self, rows: pd.DataFrame, counts: pd.DataFrame
-    ) -> tuple[pd.DataFrame, NDArray[np.int64]]:
-        """Return sums over each block, and the row of the counts to which each sum belongs."""
+    def _moments(self, rows: pd.DataFrame, counts: pd.DataFrame) -> FloatArray:
+        """Return sums over the blocks that belong to each row of the counts."""
         names = ["attacker", "source", "size_class", "block"]
         sums = rows.groupby(names, sort=True)[["confirmed", *LEFT_OUT, "putative"]].sum()
         sums = sums.reset_index()
@@ -292,7 +139,9 @@ class Reidentification:
         place = pd.MultiIndex.from_frame(counts[_PLACE]).get_indexer(
             pd.MultiIndex.from_frame(both[_PLACE])
         )
-        return both[place >= 0], place[place >= 0]
+        blocks, place = both[place >= 0], place[place >= 0]
+        guessed = [blocks[guesser] for guesser in LEFT_OUT]
+        return left_out_sums(blocks["confirmed"], guessed, blocks["putative"], place, len(counts))
 
 
 def reidentify(
@@ -352,21 +201,76 @@ def reidentify(
     check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     random = generator(rng)
     proved = _codes(zero_variability_blocks)
-    known = left_out(describe_truth(truth))
+    known = targets_of(truth, proved)
+    guesses = guesses_of(baseline_from, sources, random)
+    files = {
+        name: person_frame(file, columns=_KNOWN, source=name) for name, file in attackers.items()
+    }
+    return link_targets(sources, files, known, guesses, random, confidence=confidence)
+
+
+def targets_of(
+    truth: pd.DataFrame | Persons,
+    proved: set[str] | None,
+    everywhere: NDArray[np.int64] | None = None,
+) -> pd.DataFrame:
+    """Return the true records with everything that puts them into panels, and the guessers.
+
+    ``proved`` are the blocks of proved zero variability; ``everywhere`` counts the cells of all
+    records of a truth that is held in pieces.
+    """
+    known = left_out(describe_truth(truth, everywhere))
     known["zero_variability"] = -1
     if proved is not None:
         known["zero_variability"] = known["block"].isin(proved).astype(np.int64)
-    guesses = guesses_of(baseline_from, sources, random)
+    return known
+
+
+def link_targets(
+    sources: Sources,
+    attackers: Mapping[str, pd.DataFrame],
+    known: pd.DataFrame,
+    guesses: Guesses,
+    rng: np.random.Generator,
+    *,
+    elsewhere: Mapping[str, pd.DataFrame] | None = None,
+    confidence: float,
+) -> Reidentification:
+    """Link records to attackers' files, all of them checked, and confirm the links.
+
+    Parameters
+    ----------
+    sources : mapping of str to pandas.DataFrame or Persons
+        Records by name.
+    attackers : mapping of str to pandas.DataFrame
+        ``block, sex, age, agebin, person`` by name.
+    known : pandas.DataFrame
+        The truth of the same places (:func:`targets_of`).
+    guesses : Guesses
+        What the guessers say.
+    rng : Generator
+        Source of the choice among equal records.
+    elsewhere : mapping of str to pandas.DataFrame, optional
+        For each attacker ``person, modal, unique, zero_variability`` of those whose true record is
+        in a place that ``known`` has not.
+    confidence : float
+        Of the intervals.
+
+    Returns
+    -------
+    Reidentification
+        Counts by kind of target.
+    """
     everything = with_guessers(sources, guesses)
     parts = []
     for attacker, file in attackers.items():
-        target = _targets(person_frame(file, columns=_KNOWN, source=attacker), known)
+        target = _targets(file, known, None if elsewhere is None else elsewhere.get(attacker))
         for source, records in everything.items():
-            outcome = _outcome(records, target, random)
+            outcome = _outcome(records, target, rng)
             kinds = outcome.groupby(["block", *_KIND], sort=True)
-            counted = kinds[[*_COUNTS, *LEFT_OUT]].sum().reset_index()
+            counted = kinds[[*COUNTS, *LEFT_OUT]].sum().reset_index()
             parts.append(counted.assign(source=source, attacker=attacker))
-    tally = pd.concat(parts, ignore_index=True)[[*_GROUPS, *_COUNTS, *LEFT_OUT]]
+    tally = pd.concat(parts, ignore_index=True)[[*_GROUPS, *COUNTS, *LEFT_OUT]]
     return Reidentification(tally, tuple(everything), tuple(attackers), guesses.source, confidence)
 
 
@@ -392,13 +296,21 @@ def _check_names(sources: Sources, attackers: Sources) -> None:
         raise ArgumentError(f"sources must not be called {sorted(taken)}: these are the guessers")
 
 
-def _targets(file: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+def _targets(
+    file: pd.DataFrame, known: pd.DataFrame, elsewhere: pd.DataFrame | None
+) -> pd.DataFrame:
     """Return an attacker's file with what the truth says of the same persons."""
     about = ["person", "cell", "modal", "unique", "zero_variability", *LEFT_OUT]
     place = ["block", "sex", "agebin"]
     renamed = known[[*about, *place, "age"]].rename(
         columns={name: f"true_{name}" for name in (*place, "age", "cell")}
     )
+    if elsewhere is not None and len(elsewhere):
+        # Their true block is another one, so that nothing about the place can be right.
+        nowhere: dict[str, Any] = {"true_block": "", "true_cell": -1}
+        nowhere |= dict.fromkeys(("true_sex", "true_agebin", "true_age"), -1)
+        rows = elsewhere.assign(**nowhere, **dict.fromkeys(LEFT_OUT, 0.0))
+        renamed = pd.concat([renamed, rows[list(renamed)]], ignore_index=True)
     target = file.merge(renamed, on="person", how="left", validate="many_to_one")
     population = known.drop_duplicates("block").set_index("block")["size_class"]
     target["size_class"] = target["block"].map(population).fillna(-1).astype(np.int64)

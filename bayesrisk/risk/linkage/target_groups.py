@@ -24,18 +24,22 @@ def size_class(population: ArrayLike) -> NDArray[np.int64]:
     return np.searchsorted(_STARTS, np.asarray(population), side="right") - 1
 
 
-def describe_truth(truth: pd.DataFrame | Persons) -> pd.DataFrame:
+def describe_truth(
+    truth: pd.DataFrame | Persons, everywhere: NDArray[np.int64] | None = None
+) -> pd.DataFrame:
     """Return the true records with the columns that put them into panels.
 
     ``cell`` (race and ethnicity), ``size_class`` of the block, ``modal`` (the record has the modal
-    race and ethnicity of its block) and ``unique`` on block, sex and age bin.
+    race and ethnicity of its block) and ``unique`` on block, sex and age bin.  Of a truth that is
+    held in pieces, ``everywhere`` counts the cells of all of it.
     """
     frame = person_frame(truth, columns=TRUTH, source="truth")
+    source = truth.source if isinstance(truth, Persons) else "truth"
     again = frame["person"].duplicated()
     if again.any():
         row = int(np.argmax(again.to_numpy()))
         raise DataError(
-            f"truth: row {row + 1}, column 'person': must be different for each record, "
+            f"{source}: row {row + 1}, column 'person': must be different for each record, "
             f"got {frame['person'].iloc[row]} again"
         )
     population = frame.groupby("block", sort=False)["sex"].transform("size")
@@ -44,6 +48,6 @@ def describe_truth(truth: pd.DataFrame | Persons) -> pd.DataFrame:
     return frame.assign(
         cell=cell,
         size_class=size_class(population),
-        modal=cell == cells_of_modes(frame),
+        modal=cell == cells_of_modes(frame, everywhere),
         unique=alike.to_numpy() == 1,
     )

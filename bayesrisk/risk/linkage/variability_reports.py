@@ -9,12 +9,20 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.reconstruction.linkage.persons import Persons, person_frame
 from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
 
-__all__ = ["uniques_by_block_size", "variability_quantiles"]
+__all__ = [
+    "checked_variability",
+    "quantile_table",
+    "unique_sums",
+    "unique_table",
+    "uniques_by_block_size",
+    "variability_quantiles",
+]
 
 _NEEDED = ("block", "population", "lower", "upper")
 
 
-def _variability(table: pd.DataFrame) -> pd.DataFrame:
+def checked_variability(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the blocks with people of a table of bounds, checked."""
     check.frame(table, "variability", _NEEDED)
     for name in _NEEDED[1:]:
         if not pd.api.types.is_numeric_dtype(table[name].dtype):
@@ -72,7 +80,11 @@ def variability_quantiles(variability: pd.DataFrame, *, rng: Seed, step: int = 5
     step = check.integer(step, "step", lower=1, upper=100)
     if 100 % step:
         raise ArgumentError(f"step must divide 100, got {step}")
-    table = _variability(variability)
+    return quantile_table(checked_variability(variability), rng=rng, step=step)
+
+
+def quantile_table(table: pd.DataFrame, *, rng: Seed, step: int = 5) -> pd.DataFrame:
+    """Return the same for blocks with people, checked already: ``population, lower, upper``."""
     tie = generator(rng).random(len(table))
     table = table.iloc[np.lexsort((tie, table["upper"].to_numpy()))]
     lower = np.sort(table["lower"].to_numpy(float), kind="stable")
@@ -132,6 +144,11 @@ def uniques_by_block_size(
     >>> table.loc[0, "unique_percentage"].round(1), table.loc[0, "zero_block_percentage"]
     (np.float64(33.3), np.float64(100.0))
     """
+    return unique_table(unique_sums(records, variability=variability))
+
+
+def unique_sums(records: pd.DataFrame | Persons, *, variability: pd.DataFrame) -> pd.DataFrame:
+    """Return for each class of block size the sums that :func:`unique_table` is made of."""
     people = person_frame(records, columns=("block", "sex", "age"), source="records")
     alike = people.groupby(["block", "sex", "agebin"])["age"].transform("size")
     blocks = (
@@ -139,7 +156,7 @@ def uniques_by_block_size(
         .groupby("block")
         .agg(population=("sex", "size"), uniques=("unique", "sum"))
     )
-    bounds = _variability(variability).set_index("block")
+    bounds = checked_variability(variability).set_index("block")
     stated = bounds["population"].reindex(blocks.index)
     if stated.isna().any() or (stated != blocks["population"]).any():
         block = blocks.index[(stated != blocks["population"]).to_numpy()][0]
@@ -150,7 +167,12 @@ def uniques_by_block_size(
     blocks["zero"] = bounds["upper"].reindex(blocks.index).to_numpy() == 0
     blocks["zero_population"] = blocks["population"].where(blocks["zero"], 0)
     label = np.asarray(SIZE_CLASSES)[size_class(blocks["population"])]
-    sums = blocks.assign(blocks=1).groupby(label).sum().reindex(SIZE_CLASSES).dropna()
+    return blocks.assign(blocks=1).groupby(label).sum().reindex(SIZE_CLASSES, fill_value=0)
+
+
+def unique_table(sums: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of :func:`uniques_by_block_size` from sums of one area or more."""
+    sums = sums[sums["blocks"] > 0]
     found = pd.DataFrame(
         {
             "block_size": sums.index,

@@ -11,7 +11,14 @@ from bayesrisk._version import __version__
 from bayesrisk.reconstruction.linkage.persons import CELLS, Persons, person_frame, race_ethnicity
 from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
 
-__all__ = ["InferenceWithoutRecord", "inference_without_record", "without_record"]
+__all__ = [
+    "InferenceWithoutRecord",
+    "inference_without_record",
+    "without_record",
+    "without_record_means",
+]
+
+_MEANS = ["modal", "modal_bound", "proportional", "proportional_bound"]
 
 
 @displayed
@@ -49,15 +56,23 @@ class InferenceWithoutRecord:
         pandas.DataFrame
             A row for each class with anybody in it.
         """
-        names = ["modal", "modal_bound", "proportional", "proportional_bound"]
-        weighted = self.blocks[names].mul(self.blocks["population"], axis=0)
+        return without_record_means(self.sums())
+
+    def sums(self) -> pd.DataFrame:
+        """Return people, and sums over them, of all blocks (``All``) and each class of size."""
+        weighted = self.blocks[_MEANS].mul(self.blocks["population"], axis=0)
         weighted["population"] = self.blocks["population"]
         labels = np.asarray(SIZE_CLASSES)[size_class(self.blocks["population"])]
-        parts = weighted.groupby(labels).sum().reindex(SIZE_CLASSES).dropna()
-        table = pd.concat([weighted.sum().to_frame("All").T, parts])
-        table[names] = table[names].div(table["population"], axis=0)
-        table["population"] = table["population"].astype("int64")
-        return table.rename_axis("block_size").reset_index()
+        parts = weighted.groupby(labels).sum().reindex(SIZE_CLASSES, fill_value=0)
+        return pd.concat([weighted.sum().to_frame("All").T, parts])
+
+
+def without_record_means(sums: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of :meth:`InferenceWithoutRecord.to_frame` from sums of one area or more."""
+    table = sums[(sums["population"] > 0) | (sums.index == "All")].copy()
+    table[_MEANS] = table[_MEANS].div(table["population"], axis=0)
+    table["population"] = table["population"].astype("int64")
+    return table.rename_axis("block_size").reset_index()
 
 
 def inference_without_record(truth: pd.DataFrame | Persons) -> InferenceWithoutRecord:

@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from peak_memory import run_and_measure
 from studies import run_claims, run_reconstruction
@@ -61,6 +62,14 @@ def test_records_are_the_same_bytes_as_those_of_the_whole(made, tmp_path, scope,
     for file in ("records.parquet", "blocks.parquet"):
         one, other = ((tmp_path / name / file).read_bytes() for name in ("parts", "whole"))
         assert one == other
+
+
+def test_results_name_few_groups_of_rows_however_many_shards(made, tmp_path):
+    """Each shard was a group: the footer of a nation's results was more than a reader takes."""
+    run_reconstruction(made / "parts", tmp_path / "out", scope="block", blocks_per_shard=1)
+    about = pq.read_metadata(tmp_path / "out" / "records.parquet")
+    assert about.num_rows == len(Microdata.read(made / "people").persons)
+    assert about.num_row_groups == 1
 
 
 def test_claims_and_bounds_are_the_same(made, tmp_path):

@@ -15,10 +15,12 @@ from bayesrisk.experiments import (
     read_reconstruction,
     write_reidentification,
 )
-from bayesrisk.experiments.linkage.report import _proved, _results, _Steps
+from bayesrisk.experiments.linkage.counties import link_counties, proved_blocks
+from bayesrisk.experiments.linkage.persons import open_persons
+from bayesrisk.experiments.reconstruction.folder import RowsByPlace
 from bayesrisk.experiments.runs import html
-from bayesrisk.reconstruction import Persons
 from bayesrisk.risk import reidentify
+from bayesrisk.risk.linkage.agreement import agreement_rates
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
@@ -111,22 +113,32 @@ def test_rates_are_those_of_the_library(made, tmp_path):
     assert unique["putative"] == unique["confirmed"] > 0
 
 
-def test_all_tables_have_one_baseline():
+def test_all_tables_have_one_baseline(tmp_path):
     """Nobody shares block, sex and age: links and agreement then count the same right guesses.
 
     Both tables drew a proportional guesser of their own once, and had baselines that differed.
     """
     people = truth().assign(block=BLOCKS[0], age=np.arange(200) % 100, sex=np.arange(200) // 100)
-    known = {"all": Persons(people, "all")}
-    run = SimpleNamespace(
-        records=people.drop(columns="person"),
-        blocks=pd.DataFrame({"block": [BLOCKS[0]], "status": "feasible", "population": 200}),
-        variability=None,
-    )
+    people.to_parquet(tmp_path / "truth.parquet", index=False)
+    frames = {
+        "records": people.drop(columns="person"),
+        "blocks": pd.DataFrame({"block": [BLOCKS[0]], "status": "feasible", "population": 200}),
+    }
+    files = {kind: tmp_path / f"{kind}.parquet" for kind in frames}
+    for kind, frame in frames.items():
+        frame.to_parquet(files[kind], index=False)
+    run = SimpleNamespace(files=files, rows=lambda kind, digits: RowsByPlace(files[kind], digits))
+    columns = ("block", "sex", "age", "race", "hisp", "person")
+    known = open_persons(tmp_path / "truth.parquet", columns, "schema", once=True)
     for seed in range(5):
-        found = _results(run, known, Persons(people, "truth"), seed, 0.95, _Steps(None))
+        (tmp_path / str(seed)).mkdir()
+        found, _ = link_counties(
+            run, {"all": known}, known, tmp_path / str(seed),
+            seed=seed, confidence=0.95, progress=None,
+        )  # fmt: skip
         links = found.links.to_frame(by_size=False).set_index("source")
-        agreed = found.agreement.to_frame().query("block_size == 'All'").set_index("source")
+        agreed = agreement_rates(found.agreement, confidence=0.95)
+        agreed = agreed.query("block_size == 'All'").set_index("source")
         assert links["confirmed"].to_dict() == agreed["exact"].to_dict()
         assert 0 < agreed.loc["PRG", "exact"] < 200
 
@@ -227,12 +239,13 @@ def test_without_variability_the_statuses_say_what_is_proved(made, tmp_path):
     run_reconstruction(made / "tables", tmp_path / "out", scope="tract")
     run = read_reconstruction(tmp_path / "out")
     unique = run.blocks.loc[run.blocks["status"] == "unique", "block"].tolist()
-    assert _proved(run) == sorted(unique)
+    assert proved_blocks(run.blocks, run.variability) == sorted(unique)
     with_bounds = read_reconstruction(made / "out")
-    assert set(unique) <= set(_proved(with_bounds))
+    assert set(unique) <= set(proved_blocks(with_bounds.blocks, with_bounds.variability))
     joint = tmp_path / "joint"
     run_reconstruction(made / "tables", joint, scope="tract", variability="tract-joint")
-    assert set(_proved(read_reconstruction(joint))) >= set(unique)
+    together = read_reconstruction(joint)
+    assert set(proved_blocks(together.blocks, together.variability)) >= set(unique)
     options = {
         "attackers": {"a": made / "all.csv"}, "truth": made / "truth.parquet", "seed": 1,
         "dialect": "schema",

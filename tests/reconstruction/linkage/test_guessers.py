@@ -7,8 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import linkage as oracle
 
-from bayesrisk.exceptions import ArgumentTypeError, DataError
-from bayesrisk.reconstruction.linkage.guessers import modal_cells, modal_guess, proportional_guess
+from bayesrisk.exceptions import ArgumentTypeError, DataError, ShapeError
+from bayesrisk.reconstruction.linkage.guessers import (
+    Guesses,
+    cell_counts,
+    modal_cells,
+    modal_guess,
+    proportional_guess,
+)
 from bayesrisk.reconstruction.linkage.persons import person_frame, race_ethnicity
 
 BLOCKS = [f"01001020100{number}" for number in ("1000", "1001", "2000")]
@@ -33,6 +39,23 @@ def test_modes_and_their_fallbacks(people):
     guess = modal_guess(records)
     assert list(zip(guess["race"], guess["hisp"], strict=True)) == cells
     assert guess["age"].tolist() == [p["age"] for p in people]
+
+
+@given(PEOPLE)
+def test_block_groups_one_by_one_say_what_all_together_say(people):
+    """Where block and block group have no mode, that of all records counts, not of the piece."""
+    records = pd.DataFrame(people)
+    everywhere = cell_counts(records)
+    whole = pd.Series(modal_cells(records), index=records.index)
+    for _, piece in records.groupby(records["block"].str[:12]):
+        said = Guesses.draw(piece, source="piece", rng=1, everywhere=everywhere).modal.frame
+        assert race_ethnicity(said).tolist() == whole[piece.index].tolist()
+
+
+def test_counts_of_another_length_are_refused():
+    records = pd.DataFrame([{"block": BLOCKS[0], "sex": 0, "age": 1, "race": 1, "hisp": 0}])
+    with pytest.raises(ShapeError, match="everywhere must be 126 counts"):
+        Guesses.draw(records, source="a", rng=1, everywhere=np.zeros(3, np.int64))
 
 
 @given(PEOPLE, st.integers(0, 2**32))
