@@ -16,7 +16,7 @@ from bayesrisk.exceptions import DataError
 
 __all__ = ["Elsewhere"]
 
-_PERSONS = 2**19  # of one number
+_PERSONS = 2**18  # of one number
 _FACTS = ["modal", "unique", "zero_variability"]
 
 

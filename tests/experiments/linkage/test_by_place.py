@@ -16,6 +16,7 @@ from bayesrisk.experiments import (
     split_by_place,
     write_reidentification,
 )
+from bayesrisk.experiments.linkage import elsewhere
 from bayesrisk.experiments.reconstruction.folder import RowsByPlace
 from bayesrisk.population import Nation, population_spec
 from bayesrisk.risk import reidentify
@@ -74,6 +75,12 @@ def test_parts_come_to_the_same_bytes_as_files(made, whole, tmp_path, known, tru
     assert found.keys() == whole[1].keys()
     assert [name for name in found if found[name] != whole[1][name]] == []
     assert not list((tmp_path / "r").glob("_*"))
+
+
+def test_persons_of_many_numbers_are_found_too(made, whole, tmp_path, monkeypatch):
+    monkeypatch.setattr(elsewhere, "_PERSONS", 100)
+    write(made, tmp_path / "r", made / "known", made / "people")
+    assert files(tmp_path / "r") == whole[1]
 
 
 def test_counts_are_those_of_the_library_for_all_counties_at_once(made, whole):
