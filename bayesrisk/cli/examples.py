@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 __all__ = ["EXAMPLES"]
@@ -99,6 +100,7 @@ def _trees() -> None:
 
 
 def _records() -> None:
+    import numpy as np
     import pandas as pd
 
     from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
@@ -118,12 +120,14 @@ def _records() -> None:
         (Attribute("sex", 2), Attribute("age", 2)),
         Geography("blocks", ("block",), (1,)),
     )
-    one_way = {("block", a): Table(a, ("0", "1"), {a: [[1, 0], [0, 1]]}) for a in ("sex", "age")}
+    one_way = {
+        ("block", a): Table(a, ("0", "1"), {a: np.eye(2, dtype=np.int64)}) for a in ("sex", "age")
+    }
     people = pd.DataFrame({"block": list("77777"), "sex": [0, 0, 0, 1, 1], "age": [0, 0, 1, 0, 0]})
     tables = tabulate(Records.from_frame(people, schema=schema), Workload(schema, one_way))
     young = RecordQuestion({"age": [0]}, among={"sex": [1]})
     exact: Any = TrueCounts()
-    noisy: Any = NoiseSpec("discrete-gaussian", 5)
+    noisy: Any = NoiseSpec("discrete-gaussian", Fraction(5))
     for others, engine in ((exact, "exact"), (exact, "lattice"), (noisy, "people")):
         microdata_posterior(
             Release(MechanismSpec("example", others=others), tables),
