@@ -30,7 +30,7 @@ def plot_audit(
     Parameters
     ----------
     summary : pandas.DataFrame
-        Rows of one group, as :func:`~bayesrisk.risk.audit.audit_summary` gives them.
+        Rows of one group, as :func:`~bayesrisk.risk.audit_summary` gives them.
     errors : pandas.Series
         Mean absolute error of a published count, by the name of the protection.
     curves : sequence of sequences of str, optional
@@ -110,7 +110,7 @@ def plot_beliefs(summary: pd.DataFrame, *, ax: Where = None) -> Panels:
     Parameters
     ----------
     summary : pandas.DataFrame
-        Rows of one group, as :func:`~bayesrisk.risk.audit.audit_summary` gives them.
+        Rows of one group, as :func:`~bayesrisk.risk.audit_summary` gives them.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each adversary; by default in a new figure.
 

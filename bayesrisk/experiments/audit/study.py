@@ -133,8 +133,8 @@ class AuditStudy(Study[AuditSummary]):
         About so many targets are one shard; places stay whole.
     goal : ProtectionGoal, optional
         What protections shall do.  Then the weakest setting that does it is found for each one of
-        which no setting is stated, by bisection of the range of its :class:`~bayesrisk.mechanisms.
-        Dial` or of a stated range (``{"rho": "0.01..10"}``); all settings use the same random
+        which no setting is stated, by bisection of a stated range (``{"rho": "0.01..10"}``) or of
+        that of its :class:`~bayesrisk.mechanisms.Dial`; all settings use the same random
         numbers.  Results are about the chosen settings, and there are ``choice.csv`` and
         ``settings.csv``, with every setting that was tried.
 
