@@ -22,7 +22,7 @@ from bayesrisk.cli.commands._release_file import read_release_file
 from bayesrisk.exceptions import BayesRiskWarning
 from bayesrisk.experiments import load_config, read_reconstruction, read_results
 from bayesrisk.experiments.hierarchy import add_columns
-from bayesrisk.experiments.linkage.report import _read as read_known
+from bayesrisk.experiments.linkage.persons import _read as read_known
 from bayesrisk.experiments.occupancy import attack
 from bayesrisk.experiments.occupancy.report import read_households, read_sample
 from bayesrisk.experiments.sweep.folder import SweepFolder

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from fuzz.quick import of_county
 from writing_cases import commands, content, run
 
 from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.experiments import read_reconstruction, read_results
-from bayesrisk.experiments.linkage import report as linkage_report
+from bayesrisk.experiments.linkage import counties as linkage_counties
 from bayesrisk.release import Release
 from bayesrisk.tables import Microdata, PublishedTables
 
@@ -196,15 +197,25 @@ class HandedError(BaseException):
 def _handed(line, output):
     """Return what a command computes its results of: to make the report takes a second."""
 
-    def stop(found, persons, truth, *settings):
-        frames = (found.records, found.blocks, found.variability, truth.frame)
-        people = {name: file.frame for name, file in persons.items()}
-        tables = [
-            frame if frame is None else frame.to_csv() for frame in (*frames, *people.values())
-        ]
-        raise HandedError(found.config, list(people), tables, settings[:2])
+    class Sum:
+        """What counties add up to: nothing."""
 
-    with unittest.mock.patch.object(linkage_report, "_results", stop):
+        def plus(self, other):
+            return self
+
+    handed = []
+
+    def take(*county):
+        handed.append(of_county(*county))
+        return Sum()
+
+    def stop(counties, total, records, seed):
+        raise HandedError(counties.run.config, handed, records, seed)
+
+    with (
+        unittest.mock.patch.object(linkage_counties, "_link", take),
+        unittest.mock.patch.object(linkage_counties, "_results", stop),
+    ):
         try:
             _checked(*run(*line, "-o", output))
         except HandedError as found:

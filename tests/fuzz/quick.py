@@ -5,9 +5,9 @@ import unittest.mock
 
 from writing_cases import quick_figures
 
-from bayesrisk.experiments.linkage import report as linkage_report
+from bayesrisk.experiments.linkage import counties as linkage_counties
 from bayesrisk.experiments.occupancy import run as occupancy_run
-from bayesrisk.risk import Reidentification
+from bayesrisk.risk.linkage.rates import ReidentificationSums
 
 
 def _texts(frames):
@@ -29,10 +29,16 @@ def _once(function, key):
     return call
 
 
-def _of_linkage(found, persons, truth, seed, confidence, steps):
-    frames = (found.records, found.blocks, found.variability, truth.frame)
-    read = _texts((*frames, *(file.frame for file in persons.values())))
-    return found.config, *persons, *read, seed, confidence
+def of_county(area, counties, elsewhere, cells, seed, confidence):
+    files = (counties.truth, *counties.attackers.values())
+    frames = (
+        *(area.records, area.blocks, area.variability),
+        *(file.of(area.code) for file in files),
+        *(elsewhere.answers(area.code, number) for number in range(len(counties.attackers))),
+    )
+    numbers = (kept.tobytes() for kept in cells.values())
+    names = (area.code, area.number, *counties.attackers)
+    return *names, *_texts(frames), *numbers, seed, confidence
 
 
 def _of_study(config, parts, truths):
@@ -43,9 +49,9 @@ def _of_study(config, parts, truths):
 def quick_results():
     """Let figures be a few bytes, and the same results be computed once."""
     replaced = (
-        (linkage_report, "_results", _of_linkage),
+        (linkage_counties, "_link", of_county),
         (occupancy_run, "pooled_results", _of_study),
-        (Reidentification, "to_frame", lambda found: (id(found),)),
+        (ReidentificationSums, "to_frame", lambda found: (id(found),)),
     )
     with contextlib.ExitStack() as stack:
         stack.enter_context(quick_figures())
