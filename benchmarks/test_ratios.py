@@ -34,20 +34,19 @@ from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.reconstruction import match_records
 from bayesrisk.risk import first_look
 
-#: Time of ours over that of the twin, per unit of work, on two processors of 2026.
-EXPECTED = {
-    "draws": 2.0,  # of the discrete Gaussian, beside NumPy's normal ones
-    "average": 0.02,  # over releases, beside NumPy
-    "two_levels": 4e-7,  # a posterior, beside ten thousand draws in NumPy
-    "gibbs": 0.001,  # beside NumPy
-    "tree": 0.08,  # of 500 blocks, beside NumPy
-    "points": 0.15,  # weighed, beside plain Python
-    "proposals": 0.015,  # of a chain over people, beside NumPy
-    "matching": 0.06,  # beside pandas
-    "uniques": 0.15,  # beside pandas
+#: Time of ours over that of the twin, per unit of work, that is not exceeded: several times what
+#: was measured on two processors, busy and idle, and less than interpreted code takes.
+LIMITS = {
+    "draws": 15.0,  # of the discrete Gaussian, beside NumPy's normal ones
+    "average": 0.3,  # over releases, beside NumPy
+    "two_levels": 1e-5,  # a posterior, beside ten thousand draws in NumPy
+    "gibbs": 0.04,  # beside NumPy
+    "tree": 0.5,  # of 500 blocks, beside NumPy
+    "points": 0.8,  # weighed, beside plain Python
+    "proposals": 0.4,  # of a chain over people, beside NumPy
+    "matching": 0.5,  # beside pandas
+    "uniques": 0.8,  # beside pandas
 }
-#: A ratio may be so many times the expected one: machines and their load differ.
-MARGIN = 4.0
 
 
 def draws() -> tuple[Any, ...]:
@@ -161,16 +160,16 @@ CASES: dict[str, Callable[[], tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("name", LIMITS)
 def test_no_kernel_has_become_many_times_slower(name: str) -> None:
     ours, twin, ours_units, twin_units = CASES[name]()
     pairs = in_turn(ours, twin, rounds=5, ours_units=ours_units, theirs_units=twin_units)
-    print(f"\n  {name}: {pairs.ratio:.3g}, expected {EXPECTED[name]:g}")
-    assert pairs.ratio < MARGIN * EXPECTED[name]
+    print(f"\n  {name}: {pairs.ratio:.3g}, at most {LIMITS[name]:g}")
+    assert pairs.ratio < LIMITS[name]
 
 
-def test_every_case_has_an_expected_ratio() -> None:
-    assert CASES.keys() == EXPECTED.keys()
+def test_every_case_has_a_limit() -> None:
+    assert CASES.keys() == LIMITS.keys()
 
 
 def test_interpreted_kernels_are_found() -> None:
