@@ -10,8 +10,9 @@ with s_c the share of the class, or (a_c + y_c) / (A + n) for Dirichlet paramete
 prior weight of the number of people and L the likelihood of all noisy counts (the equation of
 Mecke, and of Georgii, Nguyen and Zessin).  The terms are positive in every draw of a chain, also
 in those in which the group is empty.  It holds if no list without the person is impossible while
-that with the person is not: if P has no gap from 0 on, and no count is exact.  Where counts are almost exact, the ratio of the
-likelihoods is large in rare draws only, so that their error would not be seen: it is not used there.
+that with the person is not: if P has no gap from 0 on, and no count is exact.  Where counts are
+almost exact, the ratio of the likelihoods is large in rare draws only, and an error would not be
+seen: it is not used there.
 """
 
 from __future__ import annotations

@@ -142,29 +142,27 @@ def all_shares(system, release, common, seed):
 
     drawn = draw(chains, counts, 1000, thin=1, doublings=0, fresh=fresh)
     plain = answers_of(asked, functions, drawn)
-    return more.mend(plain.assign(status="undecided"), drawn), plain, exact.to_numpy()
+    return more.mend(plain.assign(status="undecided"), drawn), exact.to_numpy()
 
 
 def test_answers_of_one_more_person_are_within_their_errors():
-    z, gain = [], []
+    z = []
     for seed in range(3):
         release, prior = three_levels(seed, 2)
         common = {"level": "tract", "place": "1", "prior": prior}
-        found, plain, exact = all_shares(system_of(release, **common), release, common, seed)
+        found, exact = all_shares(system_of(release, **common), release, common, seed)
         assert found["status"].eq("sampled").all()
         z += ((found["posterior"] - exact) / found["error"]).tolist()
-        gain += (found["ess"] / plain["ess"]).tolist()
     z = np.array(z)
     assert z.size == 24
     assert np.abs(z).max() < 4.5
-    assert np.median(gain) > 1.0
 
 
 def test_counts_that_are_almost_exact_are_left_to_plain_draws():
     """Rare draws would weigh too much: here 4,000 draws are off by five of their errors."""
     release, prior, _, _ = place(23, "noisy", 2)
     common = {"level": "tract", "place": "1", "prior": prior}
-    found, _, _ = all_shares(system_of(release, **common), release, common, 23)
+    found, _ = all_shares(system_of(release, **common), release, common, 23)
     assert found["status"].eq("undecided").all()
 
 
