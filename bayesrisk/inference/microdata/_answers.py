@@ -24,13 +24,13 @@ from bayesrisk.inference.microdata.questions import RecordQuestion
 from bayesrisk.inference.sampling.arviz_io import mean_r_hat
 from bayesrisk.inference.sampling.chains import effective_size
 
-__all__ = ["answer_interval", "answers_of", "ratio"]
+__all__ = ["Tracked", "answer_interval", "answer_of", "answers_of", "ratio", "share_of"]
 
 _COLUMNS = ["posterior", "error", "lower", "upper", "status", "r_hat", "ess"]
 
 
 @dataclass(frozen=True)
-class _Tracked:
+class Tracked:
     """One question: draws with the error of its answer, and the answer."""
 
     draws: FloatArray
@@ -43,27 +43,33 @@ def answers_of(asked: Sequence[RecordQuestion], functions: Asked, drawn: Draws) 
     """Return value, error, interval, status, R-hat and effective size of every question."""
     rows = zip(asked, functions.row, functions.known, strict=True)
     return pd.DataFrame(
-        [_answer(_tracked(*row, drawn.counts), drawn) for row in rows], columns=_COLUMNS
+        [answer_of(_tracked(*row, drawn.counts), drawn) for row in rows], columns=_COLUMNS
     )
 
 
-def _tracked(
-    question: RecordQuestion, row: IntArray, known: IntArray, counts: IntArray
-) -> _Tracked:
+def _tracked(question: RecordQuestion, row: IntArray, known: IntArray, counts: IntArray) -> Tracked:
     part, whole = (counts[:, :, r] + k for r, k in zip(row, known, strict=True))
+    if question.among is not None:
+        return share_of(part.astype(float), whole.astype(float))
     draws: FloatArray = part.astype(float)
     if question.at_least is not None:
         draws = (part >= question.at_least).astype(float)
-    value, about = float(draws.mean()), 1.0
-    if question.among is not None:
-        value, about = ratio(value, float(whole.mean())), float(np.mean(whole > 0))
-        # Linearised: the error of a ratio of means is that of these draws.
-        draws = value + (part - value * whole) / whole.mean() if about else 0.0 * draws
-    share = question.at_least is not None or question.among is not None
-    return _Tracked(draws, value, about, share)
+    return Tracked(draws, float(draws.mean()), 1.0, question.at_least is not None)
 
 
-def _answer(of: _Tracked, drawn: Draws) -> tuple[float, float, float, float, str, float, float]:
+def share_of(part: FloatArray, whole: FloatArray) -> Tracked:
+    """Return the share of a part, from draws of both, each of shape (chains, draws)."""
+    mean = float(whole.mean())
+    value, about = ratio(float(part.mean()), mean), float(np.mean(whole > 0))
+    # Linearised: the error of a ratio of means is that of these draws.
+    draws = value + (part - value * whole) / mean if about else 0.0 * whole
+    return Tracked(draws, value, about, True)
+
+
+def answer_of(
+    of: Tracked, drawn: Draws, *, most: float = math.inf
+) -> tuple[float, float, float, float, str, float, float]:
+    """Return value, error, interval, status, R-hat and effective size, at most ``most``."""
     seen, error = drawn.watched, 0.0
     if np.isfinite(of.value) and not np.all(of.draws == of.draws.flat[0]):
         r_hat, ess = mean_r_hat(of.draws), float(effective_size(of.draws))
@@ -73,6 +79,7 @@ def _answer(of: _Tracked, drawn: Draws) -> tuple[float, float, float, float, str
     else:  # it never changed: nothing but the state's own numbers says how much that means
         r_hat = max((n.r_hat for n in seen), default=np.nan)
         ess = of.about * min((min(n.bulk, n.tail) for n in seen), default=0.0)
+    ess = min(ess, most)
     agree = r_hat <= MOST_R_HAT or error == 0.0  # of what is watched, if nothing changed
     if not (drawn.agreed and agree and ess >= LEAST_ESS):
         return np.nan, np.nan, np.nan, np.nan, "undecided", r_hat, ess

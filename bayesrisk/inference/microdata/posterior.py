@@ -12,11 +12,12 @@ import scipy.sparse as sp
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import Seed
-from bayesrisk._types import FloatArray
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.inference.microdata._answers import answers_of, ratio
 from bayesrisk.inference.microdata._asked import Asked, asked_of, before
 from bayesrisk.inference.microdata._exact import TooManyPointsError, weigh
+from bayesrisk.inference.microdata._one_more import OneMore
 from bayesrisk.inference.microdata._presolve import SmallSystem, TooLargeError, presolve
 from bayesrisk.inference.microdata._records import GroupLaws, Tally, expected_of
 from bayesrisk.inference.microdata._strata import strata_of
@@ -128,6 +129,15 @@ def microdata_posterior(
     answer's own mean has a split R-hat of at most 1.01 and an effective size of at least 400.  For
     a probability p of error s that is also at most p (1 - p) / s**2: draws in which nobody can
     be the target do not count.
+
+    A share that the chain over people leaves undecided is then asked of what one more person would
+    change, which every draw tells, also one in which the group is empty: with n people of the
+    place, the mean number of people of a class is that of (n + 1) P(n + 1) / P(n) times the share
+    that the prior gives the class times the ratio of the likelihoods with and without one more of
+    it.  ``reason`` says how many answers were found so.  It needs a number of people that is not
+    published exactly, a prior that allows every smaller one, and noise: of the counts that see one
+    class the sum of 1 / variance is at most 1.5.  It may need further rounds of draws
+    (``doublings``) where groups have more classes together than a sweep has proposals.
 
     Examples
     --------
@@ -253,13 +263,23 @@ def _people_chains(
     starts = [PeopleChain.begin(of, own, _FEWEST) for own in generators]
     of_state = sp.csr_array(functions.cells[:, of.cell_of])
     tallies: list[Tally] = []
+    more = OneMore(system, of, of_state, asked, functions, starts, how.draws)
 
     def fresh() -> Note:
         tallies[:] = [Tally(how.chains, of.cell_of.size)]
-        return tallies[0].note
+        more.fresh()
 
-    run = _Run("people", "counts are noisy", origin)
-    drawn, frame = _drawn(starts, of_state, asked, functions, how, fresh)
+        def note(chain: int, x: IntArray) -> None:
+            tallies[0].note(chain, x)
+            more.note(chain)
+
+        return note
+
+    drawn, frame = _drawn(starts, of_state, asked, functions, how, fresh, more.mend)
+    reason = "counts are noisy"
+    if more.used:
+        reason += f"; {more.used:,} answers are from what one more person would change"
+    run = _Run("people", reason, origin)
     names = [s.name for s in of.strata for _ in range(of.classes)]
     law = FoundLaw(tallies[0], system, of.cell_of, names, drawn.agreed)
     table = expected_of(system, of.cell_of, tallies[0].mean)
@@ -297,12 +317,13 @@ def _drawn(
     functions: Asked,
     how: _Settings,
     fresh: Callable[[], Note] = silent,
+    mend: Callable[[pd.DataFrame, Draws], pd.DataFrame] = lambda frame, _: frame,
 ) -> tuple[Draws, pd.DataFrame]:
     """Return draws that answer all questions, or the last ones, and the answers."""
     frames: list[pd.DataFrame] = []
 
     def enough(drawn: Draws) -> bool:
-        frames.append(answers_of(asked, functions, drawn))
+        frames.append(mend(answers_of(asked, functions, drawn), drawn))
         return bool((frames[-1]["status"] == "sampled").all())
 
     drawn = draw(

@@ -16,6 +16,7 @@ from bayesrisk.release import Likelihood, NoiseSpec
 
 __all__ = ["PeopleModel", "people_model", "put", "suits"]
 
+_SAME = 1e-12  # difference that rounding explains
 _ROOM, _MORE = 1.5, 8  # slots for every person that a place is thought to have, and some more
 _CHANCES = (0.25, 0.4, 0.1, 0.2, 0.05)  # of the kinds of move
 
@@ -108,7 +109,7 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
     base, cell, coef = _layout(system.layers, system.classes.size)
     people = int(first[-1] + system.known.people.sum())
     spot, table = _tables(system.layers, people)
-    law, mass = _laws(strata, fixed)
+    law, mass = _laws(strata, fixed, dirichlet=system.prior.concentration is not None)
     keep, alias = zip(*(_alias(m) for m in mass), strict=True)
     size_ptr, log_n = _log_sizes(system, strata, fixed, capacity)
     shape = system.classes.shape
@@ -195,8 +196,13 @@ def _capacities(
     return np.where(fixed >= 0, fixed, most)
 
 
-def _laws(strata: list[Stratum], fixed: IntArray) -> tuple[IntArray, FloatArray]:
-    """Return the law of every part, and the masses of each that differs."""
+def _laws(
+    strata: list[Stratum], fixed: IntArray, *, dirichlet: bool
+) -> tuple[IntArray, FloatArray]:
+    """Return the law of every part, and the masses of each that differs.
+
+    Shares have sum 1 in every part: the log prior of the number of its people has the rest.
+    """
     seen: dict[bytes, int] = {}
     law: list[int] = []
     mass: list[FloatArray] = []
@@ -208,6 +214,9 @@ def _laws(strata: list[Stratum], fixed: IntArray) -> tuple[IntArray, FloatArray]
                     f"known contradicts the release: {n} people of a place are like nobody there"
                 )
             own = np.full(own.size, 1.0 / own.size)  # of nobody
+        total = float(own.sum())
+        if not dirichlet and abs(total - 1.0) > _SAME:
+            own = own / total
         key = own.tobytes()
         if key not in seen:
             seen[key] = len(mass)

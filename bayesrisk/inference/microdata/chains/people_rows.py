@@ -39,7 +39,7 @@ class Model(NamedTuple):
     size_ptr: IntArray  # log P(n) of a part stands at log_size[size_ptr[part] + n]
     log_size: FloatArray
     law: IntArray  # of every part: which row of the next four
-    mass: FloatArray  # (laws, classes): share or Dirichlet parameter of every class
+    mass: FloatArray  # (laws, classes): share (of sum 1) or Dirichlet parameter of every class
     alias: IntArray  # Walker's tables of the shares
     keep: FloatArray
     concentration: FloatArray  # sum of the Dirichlet parameters; 0: known shares

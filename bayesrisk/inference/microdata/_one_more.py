@@ -1,0 +1,216 @@
+r"""Shares of groups in which there is mostly nobody, from what one more person would change.
+
+Of the list of a part of a place with n people and counts y, whose number of people is open, every
+list with a person of class c is one without, and one person more.  So the mean number of these is
+
+.. math::
+    E[x_c] = E\left[(n + 1) \frac{P(n + 1)}{P(n)} s_c(y) \frac{L(y + e_c)}{L(y)}\right]
+
+with s_c the share of the class, or (a_c + y_c) / (A + n) for Dirichlet parameters a of sum A, P the
+prior weight of the number of people and L the likelihood of all noisy counts (the equation of
+Mecke, and of Georgii, Nguyen and Zessin).  The terms are positive in every draw of a chain, also
+in those in which the group is empty.  It holds if no list without the person is impossible while
+that with the person is not: if P has no gap from 0 on, and no count is exact.  Where counts are
+almost exact, the ratio of the likelihoods is large in rare draws only, and an error would not be
+seen: it is not used there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from bayesrisk._numba import lean_kernel
+from bayesrisk._types import FloatArray, IntArray
+from bayesrisk.inference.microdata._answers import Tracked, answer_of, share_of
+from bayesrisk.inference.microdata._asked import Asked
+from bayesrisk.inference.microdata.chains.people import PeopleChain
+from bayesrisk.inference.microdata.chains.people_model import PeopleModel
+from bayesrisk.inference.microdata.chains.people_rows import Model, State
+from bayesrisk.inference.microdata.chains.running import Draws
+from bayesrisk.inference.microdata.questions import RecordQuestion
+from bayesrisk.inference.microdata.system import MicrodataSystem
+from bayesrisk.release import NoiseSpec
+
+__all__ = ["OneMore", "gains"]
+
+# Of a count with noise of variance v, the logarithm of the likelihood ratio has a variance of at
+# most about 1 / v: where the sum over the counts is larger, rare draws weigh too much.
+_MOST_PRECISION = 1.5
+_SAME = 1e-12  # relative difference that rounding explains
+
+
+@lean_kernel
+def gains(of: Model, at: State, parts: Any, classes: Any, out: Any) -> None:
+    """Write what the mean of every count, a class of a part, is the mean of."""
+    for j in range(parts.size):
+        part, cls = parts[j], classes[j]
+        law, n = of.law[part], at.people[part]
+        share = of.mass[law, cls]
+        a = of.concentration[law]
+        if a > 0.0:
+            share = (of.mass[law, cls] + at.x[part, cls]) / (a + n)
+        at_size = of.size_ptr[part] + n
+        change = of.log_size[at_size + 1] - of.log_size[at_size]
+        for level in range(of.base.shape[0]):
+            base = of.base[level, part]
+            for k in range(of.cell.shape[2]):
+                c = of.cell[level, cls, k]
+                if c >= 0:
+                    old = at.spot[base + c]
+                    change += of.table[old + of.coef[level, cls, k]] - of.table[old]
+        out[j] = (n + 1) * share * math.exp(change)
+
+
+class OneMore:
+    """What one more person would change, of the questions that draws themselves leave undecided.
+
+    Which these are is known when chains agree.  Before, all that can be answered so are recorded if
+    that costs no more than the sweeps between two draws, else none.
+
+    Parameters
+    ----------
+    system : MicrodataSystem
+        What is published.
+    of : PeopleModel
+        What does not change.
+    of_state : scipy.sparse.csr_array of int64, shape (functions, numbers of a state)
+        What questions count.
+    asked : sequence of RecordQuestion
+        The questions.
+    functions : Asked
+        Which functions are theirs.
+    chains : sequence of PeopleChain
+        Whose states are looked at.
+    draws : int
+        Draws kept of each chain.
+
+    Attributes
+    ----------
+    possible : ndarray of bool, shape (questions,)
+        Questions that can be answered so.
+    used : int
+        How many of the answers were found so.
+    """
+
+    def __init__(
+        self,
+        system: MicrodataSystem,
+        of: PeopleModel,
+        of_state: sp.csr_array,
+        asked: Sequence[RecordQuestion],
+        functions: Asked,
+        chains: Sequence[PeopleChain],
+        draws: int,
+    ) -> None:
+        self._system, self._of = system, of
+        self._of_state, self._functions = of_state, functions
+        self._chains, self._draws = chains, draws
+        self.possible = np.array([q.among is not None for q in asked], np.bool_)
+        if self.possible.any():
+            self.possible &= self._holds()
+        self._asked = np.zeros_like(self.possible)
+        self._narrowed, self._room = False, min(chain.sweep for chain in chains)
+        self.used = 0
+
+    def _holds(self) -> Any:
+        """Return whether all that a question counts is of parts for which the equation holds."""
+        model = self._of.model
+        if not np.isfinite(model.table).all():
+            return False
+        coarse = _precision(self._system) <= _MOST_PRECISION
+        parts = np.array([_no_gap(model, part) for part in range(len(self._of.strata))], np.bool_)
+        never = np.concatenate([s.mass == 0.0 for s in self._of.strata])
+        fine = (np.repeat(parts, self._of.classes) & np.tile(coarse, parts.size)) | never
+        bad = np.asarray(self._of_state @ (~fine).astype(np.int64)).ravel() > 0
+        return ~bad[self._functions.row].any(axis=1)
+
+    def _rows(self) -> IntArray:
+        found: IntArray = np.unique(self._functions.row[self._asked])
+        return found
+
+    def _columns(self) -> IntArray:
+        found: IntArray = np.unique(self._of_state[self._rows(), :].indices).astype(np.int64)
+        return found
+
+    def fresh(self) -> None:
+        """Forget what was recorded: other draws come, twice as far apart."""
+        if not self._narrowed:
+            self._asked = self.possible.copy()
+            if self._columns().size > self._room:
+                self._asked[:] = False
+            self._room *= 2
+        rows, columns = self._rows(), self._columns()
+        self._row_of = rows
+        self._cells = sp.csr_array(self._of_state[rows, :][:, columns])
+        self._parts, self._classes = np.divmod(columns, self._of.classes)
+        self._seen = np.zeros((len(self._chains), self._draws, rows.size))
+        self._done = [0] * len(self._chains)
+
+    def note(self, chain: int) -> None:
+        """Record the state of a chain."""
+        if self._row_of.size:
+            gain = np.empty(self._parts.size)
+            gains(self._of.model, self._chains[chain].state, self._parts, self._classes, gain)
+            self._seen[chain, self._done[chain]] = self._cells @ gain
+            self._done[chain] += 1
+
+    def mend(self, frame: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
+        """Return the answers, with those that were undecided and need not be.
+
+        An answer of terms of unequal size is worth no more draws than (sum w)^2 / sum w^2, for the
+        mean numbers w of people of the group.
+        """
+        undecided = frame["status"].to_numpy() == "undecided"
+        self.used = 0
+        rows = frame.to_dict("split")["data"]
+        for i in np.flatnonzero(undecided & self._asked):
+            at = np.searchsorted(self._row_of, self._functions.row[i])
+            known = self._functions.known[i]
+            part, whole = (self._seen[:, :, a] + k for a, k in zip(at, known, strict=True))
+            row = answer_of(_steady(share_of(part, whole)), drawn, most=_alike(whole))
+            if row[4] == "sampled":
+                rows[i] = list(row)
+                self.used += 1
+        self._narrowed = True
+        self._asked |= undecided & self.possible
+        return pd.DataFrame(rows, columns=frame.columns)
+
+
+def _precision(system: MicrodataSystem) -> FloatArray:
+    """Return for every class the sum of w^2 / variance of the counts that see it with weight w."""
+    found = np.zeros(system.classes.size)
+    for layer in system.layers:
+        laws = [law for law in layer.likelihoods if isinstance(law, NoiseSpec)]
+        each = {law: 1.0 / float(law.to_law().var()) for law in set(laws)}
+        square = layer.weights.astype(float) ** 2
+        found += square.T @ np.array([each.get(law, np.inf) for law in layer.likelihoods])
+    return found
+
+
+def _no_gap(model: Model, part: int) -> bool:
+    """Return whether a part may have any number of people from 0 up to a largest."""
+    if not model.open[part]:
+        return False
+    slots = int(model.first[part + 1] - model.first[part])
+    start = int(model.size_ptr[part])
+    possible = np.isfinite(model.log_size[start : start + slots + 1])
+    return bool(np.all(possible[: np.flatnonzero(possible)[-1] + 1])) if possible.any() else False
+
+
+def _alike(weights: FloatArray) -> float:
+    """Return how many equal weights would tell as much."""
+    square = float(np.sum(weights**2))
+    return float(weights.sum()) ** 2 / square if square > 0.0 else 0.0
+
+
+def _steady(of: Tracked) -> Tracked:
+    """Return draws of a share that differ by rounding errors alone as equal."""
+    same = np.abs(of.draws - of.value).max() <= _SAME
+    return replace(of, draws=np.full_like(of.draws, of.value)) if same else of

@@ -1,0 +1,266 @@
+"""What one more person would change: against complete enumeration, and where it answers."""
+
+import numpy as np
+import pytest
+from oracles import record_law as oracle
+from random_places import one_block, place, three_levels, town
+
+from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion, microdata_posterior
+from bayesrisk.inference.microdata._answers import answers_of
+from bayesrisk.inference.microdata._asked import asked_of
+from bayesrisk.inference.microdata._one_more import OneMore, gains
+from bayesrisk.inference.microdata.chains.people import PeopleChain
+from bayesrisk.inference.microdata.chains.people_model import people_model, put
+from bayesrisk.inference.microdata.chains.people_rows import State
+from bayesrisk.inference.microdata.chains.running import draw
+from bayesrisk.inference.microdata.system import system_of
+from bayesrisk.release import NoiseSpec
+
+
+def levels_terms(release, members):
+    """Return the oracle's terms of tables of the two sexes: Gaussian noise of variance 4."""
+    found = []
+    for (level, name), counts in release.tables.counts.items():
+        for geoid, row in zip(release.tables.geoids[level], counts.toarray(), strict=True):
+            covered = [i for i, block in enumerate(members) if block.startswith(str(geoid))]
+            for sex, count in enumerate(row):
+                weights = [int(sex == 0), int(sex == 1)]
+                found.append((covered, weights, lambda s, c=int(count): -((s - c) ** 2) / 8))
+        assert name == "sex"
+    return found
+
+
+def enumerated(seed, kind):
+    """Return a system whose classes are all cells, and every state of it with its weight."""
+    if kind == "three levels":
+        release, prior = three_levels(seed, 2)
+        terms = levels_terms(release, ["1100", "1101", "1200", "1201"])
+        law = oracle.posterior(4, 2, prior.shares, None, prior.size, terms)
+        level, cells = "tract", [{"sex": [s]} for s in range(2)]
+    else:
+        release, prior, terms, _ = place(seed, "noisy", int(kind))
+        level, schema = ("block" if kind == "1" else "tract"), prior.schema
+        law = oracle.posterior(*terms)
+        codes = np.indices(schema.shape).reshape(len(schema.shape), -1).T.tolist()
+        cells = [{a: [c] for a, c in zip(schema.names, row, strict=True)} for row in codes]
+    apart = [t for cell in cells for t in RecordQuestion(cell).tables(prior.schema)]
+    where = {"level": level, "place": release.tables.geoids[level][0]}
+    system = system_of(release, prior=prior, apart=apart, **where)
+    assert system.classes.size == len(cells)
+    return system, law
+
+
+def changed(of, x, what):
+    """Return the gains of all counts of a state, some factor left out."""
+    model = of.model
+    spot = of.spot.copy()
+    put(model, spot, x)
+    people = x.sum(axis=1)
+    state = State(np.zeros(1, int), people, x, spot, np.zeros((5, 2), int), np.zeros(1))
+    if what == "likelihood":
+        model = model._replace(table=np.zeros_like(model.table))
+    if what == "size":
+        model = model._replace(log_size=np.zeros_like(model.log_size))
+    parts, classes = np.divmod(np.arange(x.size), x.shape[1])
+    found = np.empty(x.size)
+    gains(model, state, parts, classes, found)
+    return found / (people[parts] + 1) if what == "number" else found
+
+
+@pytest.mark.parametrize("left_out", ["nothing", "number", "likelihood", "size"])
+@pytest.mark.parametrize("kind", ["1", "2", "three levels"])
+def test_the_equation_holds_for_every_count_by_enumeration(kind, left_out):
+    """Both sides are summed over all states; it does not hold if a factor is left out."""
+    worst, concentrations = [], set()
+    for seed in range(6 if kind == "1" else 3):
+        system, law = enumerated(seed, kind)
+        concentrations.add(system.prior.concentration)
+        of = people_model(system)
+        mean, found = np.zeros(len(of.strata) * of.classes), 0.0
+        for weight, x in law:
+            state = np.array(x, np.int64)
+            mean += weight * state.ravel()
+            found += weight * changed(of, state, left_out)
+        worst.append(np.abs(found - mean).max() / mean.max())
+    assert len(concentrations) > 1 or kind != "1"
+    if left_out == "nothing":
+        assert max(worst) < 1e-9
+    elif not (kind == "three levels" and left_out == "size"):  # its size law is flat, but ends
+        assert max(worst) > 0.05
+
+
+def test_the_equation_holds_where_every_number_of_people_has_the_same_weight():
+    """Up to the most people that a chain has room for, with knowledge that shifts the law."""
+    release, prior = one_block(
+        NoiseSpec("discrete-gaussian", 1), [1, 0, 1], np.eye(3, dtype=int), 2
+    )
+    known = [KnownRecords({"kind": [0]})]
+    for concentration in (None, 2.0):
+        prior = RecordPrior(prior.schema, np.array([0.6, 0.3, 0.1]), concentration)
+        system = system_of(release, level="block", place="1", prior=prior, known=known)
+        of = people_model(system)
+        most = int(of.model.first[-1])
+        shares = of.model.mass[0] / of.model.mass[0].sum()  # of the others, given the known one
+        sums = [
+            ([0], np.eye(3, dtype=int)[c].tolist(), lambda s, r=r: -((s - r) ** 2) / 2)
+            for c, r in enumerate([0, 0, 1])  # one of the first kind is known
+        ]
+        alone = None if concentration is None else concentration + 1.0
+        law = oracle.posterior(1, 3, shares, alone, np.ones(most + 1), sums)
+        mean, found = np.zeros(3), 0.0
+        for weight, x in law:
+            mean += weight * np.array(x[0])
+            found += weight * changed(of, np.array(x), "nothing")
+        np.testing.assert_allclose(found, mean, rtol=1e-9)
+
+
+def all_shares(system, release, common, seed):
+    """Return every share of a place by one more person, each with its exact value."""
+    schema = system.prior.schema
+    first, last = schema.names[0], schema.names[-1]
+    among = [{last: [c]} for c in range(schema.attribute(last).size)] if last != first else [{}]
+    asked = [
+        RecordQuestion({first: [code]}, among=group, place=p)
+        for p in system.places.tolist()
+        for group in among
+        for code in range(schema.attribute(first).size)
+    ]
+    system = system_of(
+        release,
+        **common,
+        apart=[t for q in asked for t in q.tables(schema)],
+    )
+    exact = microdata_posterior(release, asked, **common, engine="exact").answers["posterior"]
+    of, functions = people_model(system), asked_of(asked, system)
+    chains = [PeopleChain.begin(of, rng, 1000) for rng in np.random.default_rng(seed).spawn(4)]
+    counts = functions.cells[:, of.cell_of].tocsr()
+    more = OneMore(system, of, counts, asked, functions, chains, 1000)
+
+    def fresh():
+        more.fresh()
+        return lambda chain, x: more.note(chain)
+
+    drawn = draw(chains, counts, 1000, thin=1, doublings=0, fresh=fresh)
+    plain = answers_of(asked, functions, drawn)
+    return more.mend(plain.assign(status="undecided"), drawn), exact.to_numpy()
+
+
+def test_answers_of_one_more_person_are_within_their_errors():
+    z = []
+    for seed in range(3):
+        release, prior = three_levels(seed, 2)
+        common = {"level": "tract", "place": "1", "prior": prior}
+        found, exact = all_shares(system_of(release, **common), release, common, seed)
+        assert found["status"].eq("sampled").all()
+        z += ((found["posterior"] - exact) / found["error"]).tolist()
+    z = np.array(z)
+    assert z.size == 24
+    assert np.abs(z).max() < 4.5
+
+
+def test_counts_that_are_almost_exact_are_left_to_plain_draws():
+    """Rare draws would weigh too much: here 4,000 draws are off by five of their errors."""
+    release, prior, _, _ = place(23, "noisy", 2)
+    common = {"level": "tract", "place": "1", "prior": prior}
+    found, _ = all_shares(system_of(release, **common), release, common, 23)
+    assert found["status"].eq("undecided").all()
+
+
+def rare(size=None):
+    """Return a block of about eight people, of whom one kind in two hundred is there."""
+    law = NoiseSpec("discrete-gaussian", 2)
+    weights = np.array([[1, 0, 0], [0, 1, 1]])
+    release, prior = one_block(law, [8, 0], weights, 20)
+    shares = np.array([0.995, 0.004, 0.001])
+    return release, RecordPrior(prior.schema, shares, None, prior.size if size is None else size)
+
+
+def test_a_group_that_is_mostly_empty_is_answered():
+    release, prior = rare()
+    common = {"level": "block", "place": "1", "prior": prior}
+    asked = [
+        RecordQuestion({"kind": [k]}, among={"kind": g}) for k, g in ((0, [0, 1]), (1, [1, 2]))
+    ]
+    exact = microdata_posterior(release, asked, **common, engine="exact").answers["posterior"]
+    run = microdata_posterior(release, asked, **common, engine="people", rng=1, doublings=0)
+    looks = (run.samples.counts[:, :, 3] > 0).sum()
+    assert looks < 400  # draws in which somebody can be the target
+    assert run.answers["status"].tolist() == ["sampled", "sampled"]
+    assert "1 answers are from what one more person would change" in run.reason
+    for value, answer in zip(exact, run.answers.itertuples(), strict=True):
+        assert answer.lower - 1e-12 <= value <= answer.upper + 1e-12
+    # No table tells the two kinds apart: every draw says the same.
+    assert run.answers["posterior"][1] == pytest.approx(0.8, rel=1e-9)
+
+
+def test_a_group_stays_undecided_where_the_equation_does_not_hold():
+    """A list with one person less may be impossible: the size has a gap, or is published."""
+    asked = [RecordQuestion({"kind": [1]}, among={"kind": [1, 2]})]
+    size = np.zeros(21)
+    size[5:] = 1.0 / 16.0
+    release, prior = rare(size)
+    common = {"level": "block", "place": "1", "prior": prior}
+    run = microdata_posterior(release, asked, **common, engine="people", rng=1, doublings=0)
+    assert run.answers["status"].tolist() == ["undecided"]
+    assert run.reason == "counts are noisy"
+    release, prior, _ = town(0, 1, together=False)
+    system = system_of(release, level="block", place="1000", prior=prior)
+    asked = [RecordQuestion({"sex": [1]}, among={"age": [3]})]
+    of, functions = people_model(system), asked_of(asked, system)
+    chain = PeopleChain.begin(of, np.random.default_rng(1), 1000)
+    counts = functions.cells[:, of.cell_of].tocsr()
+    assert not OneMore(system, of, counts, asked, functions, [chain], 10).possible.any()
+
+
+def test_later_rounds_ask_only_what_is_undecided():
+    """Where all groups together are too wide for a sweep, the first round asks nothing."""
+    release, prior = rare()
+    system = system_of(release, level="block", place="1", prior=prior)
+    asked = [
+        RecordQuestion({"kind": [0]}, among={}),
+        RecordQuestion({"kind": [1]}, among={"kind": [1, 2]}),
+    ]
+    system = system_of(
+        release,
+        level="block",
+        place="1",
+        prior=prior,
+        apart=[t for q in asked for t in q.tables(prior.schema)],
+    )
+    of, functions = people_model(system), asked_of(asked, system)
+    counts = functions.cells[:, of.cell_of].tocsr()
+    chains = [PeopleChain.begin(of, rng, 1) for rng in np.random.default_rng(1).spawn(2)]
+    for chain in chains:
+        chain.sweep = 1
+    more = OneMore(system, of, counts, asked, functions, chains, 500)
+    for chain in chains:
+        chain.sweep = 1000
+
+    def fresh():
+        more.fresh()
+        return lambda chain, x: more.note(chain)
+
+    seen = []
+
+    def enough(drawn):
+        frame = more.mend(answers_of(asked, functions, drawn), drawn)
+        seen.append(frame["status"].tolist())
+        return seen[-1] == ["sampled"] * 2
+
+    draw(chains, counts, 500, thin=2, doublings=3, enough=enough, fresh=fresh)
+    assert seen == [["sampled", "undecided"], ["sampled", "sampled"]]
+
+
+def test_knowledge_of_one_block_alone_does_not_mislead_people_who_move():
+    """Where some kind is known to be nobody, the shares of the others are larger."""
+    release, prior = three_levels(0, 2)
+    known = [KnownRecords({"sex": [0]}, count=0, relation="exactly", place="1100")]
+    common = {"level": "tract", "place": "1", "prior": prior, "known": known}
+    blocks = ["1100", "1101", "1200", "1201"]
+    asked = [RecordQuestion({"sex": [s]}, place=b) for b in blocks for s in range(2)]
+    exact = microdata_posterior(release, asked, **common, engine="exact").answers
+    found = microdata_posterior(release, asked, **common, engine="people", rng=1).answers
+    told = found["error"] > 0.0
+    assert told.sum() >= 7
+    z = (found["posterior"] - exact["posterior"])[told] / found["error"][told]
+    assert z.abs().max() < 4.5
