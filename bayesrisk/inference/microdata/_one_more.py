@@ -188,7 +188,7 @@ def _precision(system: MicrodataSystem) -> FloatArray:
     found = np.zeros(system.classes.size)
     for layer in system.layers:
         laws = [law for law in layer.likelihoods if isinstance(law, NoiseSpec)]
-        each = {law: 1.0 / float(law.to_law().var()) for law in set(laws)}
+        each: dict[object, float] = {law: 1.0 / float(law.to_law().var()) for law in set(laws)}
         square = layer.weights.astype(float) ** 2
         found += square.T @ np.array([each.get(law, np.inf) for law in layer.likelihoods])
     return found
