@@ -129,7 +129,7 @@ class Chains:
 
     def ours(self):
         about = {"level": "block", "place": "1", "prior": self.prior, "engine": "people"}
-        options = {"rng": 1, "draws": 1000, "chains": 2}
+        options = {"rng": 1, "draws": 1000, "chains": 2, "doublings": 0}
         return microdata_posterior(self.release, self.asked, **about, **options).answers
 
     def case(self, theirs, number) -> Case:
