@@ -47,6 +47,7 @@ class Command:
     replace: tuple = ()
     name: str = "out"
     folder: bool = True
+    listing: str = "manifest.json"
 
     def line(self, output, *, again=False):
         more = (*self.replace, *(("--resume",) if again and self.resume else ()))
@@ -105,6 +106,14 @@ def commands(at):
         "tabulate": Command((*tabulate, "sf1-block")),
         "tabulate-again": Command(
             (*tabulate, "sf1-block"), before=(*tabulate, "sf1-tract"), replace=("--replace",)
+        ),
+        "tabulate-by": Command(
+            (*tabulate, "sf1-block", "--by", "tract"), resume=True, listing="_run.json"
+        ),
+        "simulate-nation": Command(
+            ("simulate", "--nation", "--scale", "0.00001", "--seed", "1", "-q"),
+            resume=True,
+            listing="_run.json",
         ),
         "release": Command(
             ("release", at / "people.parquet", "--mechanism", "identity", "--tables", "sf1-block")
@@ -274,12 +283,12 @@ class Case:
         assert not leftovers(self.place / "here"), point
 
     def _complete(self):
-        manifest = self.output / "manifest.json"
+        manifest = self.output / self.command.listing
         return manifest.exists() and json.loads(manifest.read_bytes())["complete"]
 
     def _results(self):
         """Return what the manifest of a complete run promises."""
-        listed = json.loads(self.new[f"{self.command.name}/manifest.json"])
+        listed = json.loads(self.new[f"{self.command.name}/{self.command.listing}"])
         names = [*listed["files"], *(part["file"] for part in listed["parts"])]
         return {f"{self.command.name}/{n}": self.new[f"{self.command.name}/{n}"] for n in names}
 

@@ -21,6 +21,7 @@ __all__ = [
     "make_folder",
     "new_files",
     "new_folder",
+    "scratch_folder",
     "whole_file",
     "whole_folder",
     "write_bytes",
@@ -171,6 +172,44 @@ def whole_folder(
         shutil.rmtree(temporary, ignore_errors=True)
         os.close(hold)
         _remove_empty(made)
+
+
+@contextlib.contextmanager
+def scratch_folder(path: str | Path) -> Iterator[Path]:
+    """Make a folder beside an output, for what is put down while that is made.
+
+    Only its owner may read it.  It is removed on leaving; one that a killed process left, at the
+    next start of the same output.
+
+    Parameters
+    ----------
+    path : path-like
+        The output; its parents are made, and stay.
+
+    Yields
+    ------
+    Path
+        A folder to fill.
+
+    Raises
+    ------
+    OutputError
+        If the folder cannot be written.
+    """
+    shown = Path(path)
+    with explained(shown):
+        target = Path(os.path.realpath(shown))
+        clear(target)
+        with contextlib.suppress(FileNotFoundError):
+            target.lstat()  # the system refuses a path below a file, and a name that is too long
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary, hold = locked_folder(target, _PRIVATE_FOLDER)
+    try:
+        with _told_as(shown, temporary), explained(shown):
+            yield temporary
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        os.close(hold)
 
 
 @contextlib.contextmanager

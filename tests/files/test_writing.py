@@ -138,6 +138,31 @@ def test_folders_that_failed_leave_nothing(tmp_path):
     assert listing(tmp_path) == []
 
 
+def test_a_scratch_folder_is_its_owners_and_does_not_stay(tmp_path):
+    target = tmp_path / "deep" / "out"
+    with _files.scratch_folder(target) as folder:
+        (folder / "records").write_bytes(b"confidential")
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert _files.is_leftover(folder.name)
+        with _files.scratch_folder(target) as other:  # of another process with the same output
+            assert (folder / "records").exists()
+            assert other != folder
+    assert listing(tmp_path / "deep") == []
+    with pytest.raises(KeyError), _files.scratch_folder(target) as folder:
+        raise KeyError
+    assert listing(tmp_path / "deep") == []
+
+
+def test_a_scratch_folder_of_a_killed_process_goes_at_the_next_start(tmp_path):
+    target = tmp_path / "out"
+    left = leftovers.hidden(target)
+    left.mkdir()
+    (left / "records").write_bytes(b"confidential")
+    with _files.scratch_folder(target) as folder:
+        assert listing(tmp_path) == [folder.name]
+    assert listing(tmp_path) == []
+
+
 def test_what_appears_while_a_folder_is_made_is_kept(tmp_path):
     target = tmp_path / "out"
     made = _files.whole_folder(target, _files.new_folder)

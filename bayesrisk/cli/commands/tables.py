@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -125,14 +124,11 @@ def _split(
     """Put records down by place beside the output, and count them."""
     from bayesrisk.experiments import split_by_place
 
-    with _files.explained(output):
-        output.absolute().parent.mkdir(parents=True, exist_ok=True)
-        room = TemporaryDirectory(prefix=".bayesrisk-", dir=output.absolute().parent)
-    with room as folder:
+    with _files.scratch_folder(output) as folder:
         pieces = _source(source, wanted, *codes, rows_done(None))
         with called("level", "--by"):
-            split_by_place(pieces, Path(folder) / "records", level=level)
-        _by_place(Path(folder) / "records", wanted, output, how)
+            split_by_place(pieces, folder / "records", level=level)
+        _by_place(folder / "records", wanted, output, how)
 
 
 def _by_place(source: Path, wanted: "Workload", output: Path, how: RunOptions) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,9 @@ import numpy as np
 
 from bayesrisk import _files
 from bayesrisk._types import IntArray
-from bayesrisk.exceptions import ArgumentError, OutputError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.experiments.audit.protections import Protection, Usual
+from bayesrisk.experiments.reconstruction.source import digest_folder
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion
@@ -59,14 +59,7 @@ class State:
 
 def digest_of(path: Path) -> str:
     """Return a digest of a file, or of all files of a folder."""
-    if path.is_file():
-        return str(_files.digest(path))
-    if not path.is_dir():
-        raise OutputError(f"{path}: is no file or folder")
-    files = sorted(p for p in path.iterdir() if p.is_file() and not _files.is_leftover(p.name))
-    return hashlib.sha256(
-        "".join(f"{p.name} {_files.digest(p)}\n" for p in files).encode()
-    ).hexdigest()
+    return _files.digest(path) if path.is_file() else digest_folder(path)
 
 
 def plain(value: dict[str, Any], name: str) -> dict[str, Any]:

@@ -27,8 +27,8 @@ _COLUMNS = [
 def audit_certain(statements: pd.DataFrame, *, confidence: float = 0.95) -> pd.DataFrame:
     """Return how many statements are made with certainty, and how many of those are false.
 
-    A statement is certain where its probability is 1 and no estimate: of true counts it is proved,
-    and of counts that are only taken as true it can be false.
+    A statement is certain where its probability is 1, but for 1e-12, and no estimate.  Of true
+    counts it is true; of counts that are only taken as true it can be false.
 
     Parameters
     ----------

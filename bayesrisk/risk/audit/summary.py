@@ -14,7 +14,7 @@ from bayesrisk import _validation as check
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.risk.audit.readings import READINGS
-from bayesrisk.risk.statements.columns import OPEN
+from bayesrisk.risk.statements.columns import OPEN, ratio_of
 
 __all__ = [
     "GROUPS", "KEYS", "audit_calibration", "audit_summary", "audit_targets",
@@ -81,13 +81,12 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
     [[0.5, 0.0, 1.0]]
     """
     keys = [*KEYS, "target"]
-    whole = whole_columns(
+    frame = whole_columns(
         statements,
         "statements",
         (*keys, "status", "place"),
         (*THREE, "place_size", "alike", "correct", "nonmodal"),
     )
-    frame = whole
     number = frame.groupby(keys, sort=False).ngroup().to_numpy()
     size = int(number.max()) + 1 if number.size else 0
     first = np.unique(number, return_index=True)[1]
@@ -298,8 +297,7 @@ def _measures(rows: pd.DataFrame, confidence: float) -> dict[str, float]:
     found["log_score"], found["log_score_lower"] = score, low
     found["log_score_upper"] = min(high, 0.0)
     for name, below in (("learned", "prior"), ("own", "without")):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = (rows["truth_posterior"] / rows[f"truth_{below}"]).to_numpy(np.float64)
+        ratio = ratio_of(*(rows[f"truth_{n}"].to_numpy(np.float64) for n in ("posterior", below)))
         known = np.sort(ratio[~np.isnan(ratio)])
         for share in _QUANTILES:  # of infinite ratios there is no average: one that occurs
             at = int(np.ceil(share * known.size)) - 1
