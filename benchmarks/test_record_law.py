@@ -1,5 +1,6 @@
 """The law of the records of a place: points weighed and proposals made, against plain loops."""
 
+import copy
 import itertools
 import math
 
@@ -12,7 +13,7 @@ from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.inference.microdata._presolve import presolve
 from bayesrisk.inference.microdata.chains.lattice import LatticeChains, walk
 from bayesrisk.inference.microdata.chains.people import PeopleChain
-from bayesrisk.inference.microdata.chains.people_model import people_model
+from bayesrisk.inference.microdata.chains.people_model import people_model, put
 from bayesrisk.inference.microdata.system import system_of
 from bayesrisk.mechanisms import DiscreteGaussianMechanism
 from bayesrisk.release import NoiseSpec, TrueCounts
@@ -167,6 +168,10 @@ def test_proposals_in_a_tract(compare):
     system = system_of(release, level="tract", place="01001020100", prior=prior)
     chain = PeopleChain.begin(people_model(system), np.random.default_rng(1), 4000)
     chain.go(20)
+    spot = chain.of.spot.copy()
+    put(chain.of.model, spot, chain.state.x)  # all rows anew: what the moves added up
+    assert (spot == chain.state.spot).all()
+    assert math.isclose(chain.of.model.table[spot].sum(), chain.now()[1], rel_tol=1e-9)
     small, _ = noisy_block(40)
     compare(
         lambda: chain.go(40),
@@ -190,6 +195,10 @@ def test_steps_on_a_lattice(compare):
         walk.py_func(*state, slow)
 
     chain.go(10)
+    other = copy.deepcopy(chain)
+    walk(chain.rng, chain.of, chain.x, chain.sums, chain.work, chain.tally, slow)
+    walk.py_func(other.rng, other.of, other.x, other.sums, other.work, other.tally, slow)
+    assert (chain.x == other.x).all()  # from the same random numbers
     sweeps = 200_000 // chain.sweep
     compare(
         lambda: chain.go(sweeps),
