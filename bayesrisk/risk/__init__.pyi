@@ -5,6 +5,7 @@ from .audit import AuditedPopulation as AuditedPopulation
 from .audit import AuditQuestion as AuditQuestion
 from .audit import audit_calibration as audit_calibration
 from .audit import audit_certain as audit_certain
+from .audit import audit_checks as audit_checks
 from .audit import audit_quantiles as audit_quantiles
 from .audit import audit_summary as audit_summary
 from .audit import audit_targets as audit_targets

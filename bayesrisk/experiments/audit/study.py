@@ -6,7 +6,7 @@ import functools
 import hashlib
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -39,6 +39,7 @@ from bayesrisk.risk.audit import (
     Adversary,
     AuditedPopulation,
     AuditQuestion,
+    audit_checks,
     audit_summary,
     audit_targets,
 )
@@ -102,9 +103,9 @@ class AuditStudy(Study[AuditSummary]):
 
     A complete run has ``statements.parquet`` (a row for each target, adversary, reading of a
     release and statement, as :class:`Statements`), ``errors.parquet`` (of every published table),
-    ``targets.csv``, ``summary.csv``, ``calibration.csv``, ``certain.csv`` and ``report.html``.  All
-    of it is computed from the confidential records, so that only its owner may read the folder
-    (0700).
+    ``targets.csv``, ``summary.csv``, ``calibration.csv``, ``certain.csv``, ``checks.csv`` and
+    ``report.html``.  All of it is computed from the confidential records, so that only its owner
+    may read the folder (0700).
 
     Parameters
     ----------
@@ -336,7 +337,8 @@ class AuditStudy(Study[AuditSummary]):
         shards = range(self.config.shards)
         statements, errors = (_frame(folder, shards, k) for k in ("statements", "errors"))
         if self.goal is None:
-            return audit_files(statements, errors, self.config)
+            checks = self.checks(statements, self.protections)
+            return audit_files(statements, errors, self.config, checks)
         tried = []
         for number, step in sorted(itertools.chain(*self._slots)):
             found = self._setting(number, step, folder)
@@ -348,7 +350,24 @@ class AuditStudy(Study[AuditSummary]):
         statements, errors = (
             f[f["protection"].isin(choice["setting"])] for f in (statements, errors)
         )
-        return audit_files(statements, errors, self.config, choice=choice, settings=settings)
+        chosen = [made for *_, made in tried if made.name in set(choice["setting"])]
+        checks = self.checks(statements, chosen)
+        return audit_files(
+            statements, errors, self.config, checks, choice=choice, settings=settings
+        )
+
+    def checks(self, statements: pd.DataFrame, protections: Iterable[Protection]) -> pd.DataFrame:
+        """Return whether statements keep what theory demands (:func:`audit_checks`).
+
+        Parameters
+        ----------
+        statements : pandas.DataFrame
+            Statements under protections.
+        protections : iterable of Protection
+            With their settings.
+        """
+        specs = {one.name: one.make(self._state.usual).spec for one in protections}
+        return audit_checks(statements, question=self._state.question, specs=specs)
 
     def summary(self, folder: PartFolder, outcome: Outcome) -> AuditSummary:
         """Return what was done and found."""

@@ -2,6 +2,7 @@
 
 from bayesrisk.risk.audit.adversaries import ADVERSARIES, Adversary
 from bayesrisk.risk.audit.certain import audit_certain
+from bayesrisk.risk.audit.checks import CHECKS, audit_checks
 from bayesrisk.risk.audit.methods import METHODS
 from bayesrisk.risk.audit.population import AuditedPopulation, AuditQuestion
 from bayesrisk.risk.audit.quantiles import audit_quantiles
@@ -10,6 +11,7 @@ from bayesrisk.risk.audit.summary import audit_calibration, audit_summary, audit
 
 __all__ = [
     "ADVERSARIES",
+    "CHECKS",
     "METHODS",
     "Adversary",
     "AuditQuestion",
@@ -17,6 +19,7 @@ __all__ = [
     "Reading",
     "audit_calibration",
     "audit_certain",
+    "audit_checks",
     "audit_quantiles",
     "audit_summary",
     "audit_targets",

@@ -17,8 +17,8 @@ from bayesrisk.risk.audit.readings import READINGS
 from bayesrisk.risk.statements.columns import OPEN, ratio_of
 
 __all__ = [
-    "GROUPS", "KEYS", "audit_calibration", "audit_summary", "audit_targets",
-    "empty_frame", "whole_columns",
+    "BINS", "FLOOR", "GROUPS", "KEYS", "THREE", "audit_calibration", "audit_summary",
+    "audit_targets", "clustered_mean", "empty_frame", "log_score", "place_numbers", "whole_columns",
 ]  # fmt: skip
 
 KEYS = ["protection", "attack", "adversary"]
@@ -30,7 +30,7 @@ GROUPS = (
 )  # fmt: skip
 _SIZES = (10, 50, 250)
 _QUANTILES = (0.5, 0.9, 0.99)
-_BINS = (0.0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)
+BINS = (0.0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)
 _COLUMNS = [
     *KEYS, "group", "targets", "left_out", "places",
     *(f"right_{name}" for name in THREE), "own", "own_lower", "own_upper",
@@ -40,7 +40,7 @@ _COLUMNS = [
 _BINNED = [
     *KEYS, "from", "to", "statements", "posterior", "correct", "correct_lower", "correct_upper",
 ]  # fmt: skip
-_FLOOR = 1e-3
+FLOOR = 1e-3
 _FLAGS = ("correct", "nonmodal")
 _TIE = 1e-12
 
@@ -208,22 +208,22 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     # What is kept for its truth alone would count as a miss of a belief that nobody holds.
     whole = whole_columns(statements, "statements", (*KEYS, "status", "place"), (*THREE, "correct"))
-    kept = whole[list(THREE)].max(axis=1) >= _FLOOR
+    kept = whole[list(THREE)].max(axis=1) >= FLOOR
     frame = whole[kept & ~whole["status"].isin(OPEN)]
     lines = []
     for key, rows in frame.groupby(KEYS, sort=False):
         value = rows["posterior"].to_numpy(np.float64)
-        at = np.searchsorted(_BINS[1:-1], value, side="right")
+        at = np.searchsorted(BINS[1:-1], value, side="right")
         for part in np.unique(at):
             some = rows[at == part]
-            places = _numbers(some["place"])
+            places = place_numbers(some["place"])
             hit = some["correct"].to_numpy(np.float64)
-            share, low, high = _interval(hit, places, level)
+            share, low, high = clustered_mean(hit, places, level)
             lines.append(
                 dict(zip(KEYS, key, strict=True))
                 | {
-                    "from": _BINS[part],
-                    "to": _BINS[part + 1],
+                    "from": BINS[part],
+                    "to": BINS[part + 1],
                     "statements": len(some),
                     "posterior": float(some["posterior"].mean()),
                     "correct": share,
@@ -285,15 +285,15 @@ def _groups(rows: pd.DataFrame) -> dict[str, NDArray[np.bool_]]:
 
 
 def _measures(rows: pd.DataFrame, confidence: float) -> dict[str, float]:
-    places = _numbers(rows["place"])
+    places = place_numbers(rows["place"])
     found: dict[str, float] = {"places": int(places.max()) + 1}
     for name in THREE:
         found[f"right_{name}"] = float(rows[f"right_{name}"].mean())
     gain = (rows["right_posterior"] - rows["right_without"]).to_numpy(np.float64)
-    found["own"], found["own_lower"], found["own_upper"] = _interval(gain, places, confidence)
+    found["own"], found["own_lower"], found["own_upper"] = clustered_mean(gain, places, confidence)
     for name in THREE:
         found[f"truth_{name}"] = float(rows[f"truth_{name}"].mean())
-    score, low, high = _interval(_log_score(rows), places, confidence, bound=np.inf)
+    score, low, high = clustered_mean(log_score(rows), places, confidence, bound=np.inf)
     found["log_score"], found["log_score_lower"] = score, low
     found["log_score_upper"] = min(high, 0.0)
     for name, below in (("learned", "prior"), ("own", "without")):
@@ -305,20 +305,22 @@ def _measures(rows: pd.DataFrame, confidence: float) -> dict[str, float]:
     return found
 
 
-def _numbers(places: pd.Series) -> IntArray:
+def place_numbers(places: pd.Series) -> IntArray:
+    """Return names as numbers 0, 1, ..."""
     found: IntArray = np.unique(places.to_numpy(), return_inverse=True)[1].astype(np.int64)
     return found
 
 
-def _log_score(rows: pd.DataFrame) -> FloatArray:
+def log_score(rows: pd.DataFrame) -> FloatArray:
+    """Return the logarithm of each target's true statement's posterior."""
     truth = rows["truth_posterior"].to_numpy(np.float64)
     unseen = (truth == 0.0) & (rows["status"] == "sampled").to_numpy()
     with np.errstate(divide="ignore"):
-        found: FloatArray = np.log(np.where(unseen, _FLOOR, truth))
+        found: FloatArray = np.log(np.where(unseen, FLOOR, truth))
     return found
 
 
-def _interval(
+def clustered_mean(
     values: FloatArray, places: IntArray, confidence: float, *, bound: float = 1.0
 ) -> tuple[float, float, float]:
     """Return the mean of values and its interval, places being the independent units."""
