@@ -9,6 +9,7 @@ from bayesrisk.experiments.audit import (
     AuditSummary,
     Protection,
     ProtectionGoal,
+    SimulatedPopulation,
     parse_protection,
     read_audit,
 )
@@ -82,6 +83,7 @@ __all__ = [
     "ReconstructionSummary",
     "ReidentificationReport",
     "Study",
+    "SimulatedPopulation",
     "SweepConfig",
     "SweepStudy",
     "SweepSummary",

@@ -12,6 +12,7 @@ from bayesrisk._files.bounds import Section, as_config_error, schema_text
 from bayesrisk._files.limits import Count, Positive, Seed
 from bayesrisk._files.parse import read_toml
 from bayesrisk.cli.commands._toml import TABLE, TEXT, Names
+from bayesrisk.exceptions import ConfigError
 
 __all__ = ["AuditFile", "json_schema", "read_audit_file"]
 
@@ -26,11 +27,27 @@ class ProtectionEntry(Section):
     )
 
 
+class PopulationEntry(Section):
+    """A population of several: records, or a synthetic one that is made from a seed."""
+
+    name: Annotated[str, TEXT] = Field(description="How results call it.")
+    records: Annotated[str, TEXT] | None = Field(
+        None, description="Folder of microdata, file of records, or sample:NAME."
+    )
+    simulate: Annotated[str, TEXT] | None = Field(
+        None, description="Instead of records: tract, county or state, as bayesrisk simulate."
+    )
+    seed: Seed | None = Field(None, description="Of the simulated population.")
+    blocks: Count | None = Field(None, description="Its blocks, instead of the preset's.")
+
+
 class AuditFile(Section):
     """What an audit is about; options on the command line override it."""
 
-    population: Annotated[str, TEXT] | None = Field(
-        None, description="Folder of microdata, file of records, or sample:NAME."
+    population: Annotated[str, TEXT] | list[PopulationEntry] | None = Field(
+        None,
+        description="Folder of microdata, file of records, or sample:NAME; or several "
+        "populations, each a table.",
     )
     protection: list[ProtectionEntry] | None = Field(None, description="Protections.")
     attack: Names | None = Field(None, description="Adversaries.")
@@ -68,7 +85,22 @@ def read_audit_file(file: Path) -> dict[str, Any]:
         read = AuditFile.model_validate(document)
     except ValidationError as error:
         raise as_config_error(error, str(file)) from error
-    return read.model_dump(by_alias=True, exclude_unset=True)
+    settings = read.model_dump(by_alias=True, exclude_unset=True)
+    if isinstance(settings.get("population"), list):
+        for number, entry in enumerate(settings["population"]):
+            _check_population(f"{file}: population[{number}]", entry)
+    return settings
+
+
+def _check_population(where: str, entry: dict[str, Any]) -> None:
+    """Check that a population is either of records, or simulated from a seed."""
+    if ("records" in entry) == ("simulate" in entry):
+        raise ConfigError(f"{where} must have one of records and simulate")
+    if "simulate" in entry and "seed" not in entry:
+        raise ConfigError(f"{where}.seed must be given where simulate is")
+    for name in ("seed", "blocks"):
+        if "records" in entry and name in entry:
+            raise ConfigError(f"{where}.{name} goes with simulate")
 
 
 def json_schema() -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bayesrisk._files.parse import shown
 from bayesrisk.cli.data import audit_settings_path, record_path, schema_of, workload_of
 from bayesrisk.cli.options import SEED, RunOptions, called, names, optional_number
 from bayesrisk.cli.output import print_json, print_shards
@@ -96,10 +97,10 @@ class AuditOptions:
 
 def audit(
     population: Annotated[
-        Path,
+        list[Path],
         typer.Argument(
-            help="Folder of microdata, file of records (Parquet, CSV), a TOML file with these "
-            "settings, or sample:NAME of any of them."
+            help="Folder of microdata, file of records (Parquet, CSV), or sample:NAME; several "
+            "are judged side by side; or a TOML file with these settings."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")],
@@ -108,27 +109,68 @@ def audit(
 ) -> None:
     """Judge protections: what adversaries learn, and how much of it from people's own records."""
     document = {k: v for k, v in dataclasses.asdict(what).items() if v is not None}
-    if (file := audit_settings_path(population)) is not None:
+    files = [audit_settings_path(one) for one in population]
+    given: Any = population
+    if any(files):
         from bayesrisk.cli.commands._audit_file import read_audit_file  # slow to import
 
-        settings = read_audit_file(file)
+        if len(files) > 1 or files[0] is None:
+            raise ArgumentError(
+                "a file of settings must be the only argument: it names populations"
+            )
+        settings = read_audit_file(files[0])
         if "population" not in settings:
-            raise ArgumentError(f"{file}: population must be given")
-        population = Path(settings.pop("population"))
+            raise ArgumentError(f"{files[0]}: population must be given")
+        given = settings.pop("population")
         document = settings | document
-    study = _study(record_path(population), document)
+    study = _study(_populations(given), document)
     summary = how.run(study, output, "audit")
     if how.as_json:
         print_json(dataclasses.asdict(summary))
         return
-    for sentence in summary.answers:
+    for sentence in summary.brief:
         typer.echo(sentence)
     print_shards(summary)
     if summary.complete:
-        typer.echo(f"{summary.statements} statements; report: {output / 'report.html'}")
+        wrong = f"{summary.failed} not as they should be" if summary.failed else "as they should be"
+        typer.echo(
+            f"{summary.statements} statements; {summary.checks} checks, {wrong}; "
+            f"report: {output / 'report.html'}"
+        )
 
 
-def _study(path: Path, document: dict[str, Any]) -> "AuditStudy":
+def _populations(given: Any) -> Any:
+    """Return one population, or several by their names."""
+    if isinstance(given, str):
+        return record_path(Path(given))
+    if isinstance(given[0], Path):
+        if len(given) == 1:
+            return record_path(given[0])
+        named = [(one.stem.removeprefix("sample:"), record_path(one)) for one in given]
+    else:
+        named = [(entry["name"], _source(entry)) for entry in given]
+    names = [name for name, _ in named]
+    for name in names:
+        if names.count(name) > 1:
+            raise ArgumentError(
+                f"populations must have different names, got {shown(name)} twice; "
+                "[[population]] tables of a file of settings give names"
+            )
+    return dict(named)
+
+
+def _source(entry: dict[str, Any]) -> Any:
+    if "records" in entry:
+        return record_path(Path(entry["records"]))
+    from bayesrisk.experiments import SimulatedPopulation
+    from bayesrisk.population import population_spec
+
+    changes = {"n_blocks": entry["blocks"]} if "blocks" in entry else {}
+    with called("name", "simulate"), called("n_blocks", "blocks"):
+        return SimulatedPopulation(population_spec(entry["simulate"], **changes), entry["seed"])
+
+
+def _study(population: Any, document: dict[str, Any]) -> "AuditStudy":
     from bayesrisk.experiments import AuditStudy
 
     workload = _workload(document)
@@ -147,7 +189,7 @@ def _study(path: Path, document: dict[str, Any]) -> "AuditStudy":
         with called("name", "--schema"):
             schema = schema_of(document["schema"])
     return AuditStudy(
-        path,
+        population,
         workload,
         protections=_protections(document.get("protection")),
         adversaries=_adversaries(document.get("attack"), known),

@@ -2,8 +2,10 @@
 
 from bayesrisk.experiments.audit.choosing import ProtectionGoal
 from bayesrisk.experiments.audit.config import AuditConfig
+from bayesrisk.experiments.audit.folder import AuditSummary, read_audit
+from bayesrisk.experiments.audit.populations import SimulatedPopulation
 from bayesrisk.experiments.audit.protections import Protection, parse_protection
-from bayesrisk.experiments.audit.study import AuditStudy, AuditSummary, read_audit
+from bayesrisk.experiments.audit.study import AuditStudy
 
 __all__ = [
     "AuditConfig",
@@ -11,6 +13,7 @@ __all__ = [
     "AuditSummary",
     "Protection",
     "ProtectionGoal",
+    "SimulatedPopulation",
     "parse_protection",
     "read_audit",
 ]

@@ -16,6 +16,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError
+from bayesrisk.experiments.audit.populations import POPULATION, by_population
 from bayesrisk.experiments.audit.protections import Protection, has_budget
 from bayesrisk.mechanisms import Dial, mechanism_dial
 from bayesrisk.risk.audit import audit_quantiles, audit_targets
@@ -169,18 +170,32 @@ def _decimal(value: float) -> str:
 
 
 def judged(statements: pd.DataFrame, goal: ProtectionGoal) -> dict[str, Any]:
-    """Return the quantile of one setting, of the worst adversary that the goal is about."""
-    targets = audit_targets(statements)
-    if goal.against is not None:
-        targets = targets[targets["adversary"] == goal.against]
+    """Return the quantile of one setting, of the worst adversary that the goal is about.
+
+    Of several populations, it is the worst of all of them.
+    """
+    targets = _targets(statements, goal)
     # All adversaries at once, so that what holds for each holds for the worst of them.
-    number = targets.groupby(["attack", "adversary"]).ngroups
-    found = audit_quantiles(targets, quantile=goal.quantile, confidence=1.0 - 0.05 / number)
+    level = 1.0 - 0.05 / targets.groupby(_asked(targets)).ngroups
+    found = by_population(
+        targets, lambda rows, _: audit_quantiles(rows, quantile=goal.quantile, confidence=level)
+    )
     worst = found.iloc[int(found["ratio"].fillna(np.inf).argmax())]
-    line = {n: worst[n] for n in ("attack", "adversary", "targets", "undecided", "ratio")}
+    line = {n: worst[n] for n in (*_asked(found), "targets", "undecided", "ratio")}
     line |= {"lower": found["lower"].max(), "upper": found["upper"].max()}
     # Without any posterior there is no ratio, and nothing that would be met.
     return line | {"met": bool(line["ratio"] <= goal.target_ratio)}
+
+
+def _targets(statements: pd.DataFrame, goal: ProtectionGoal) -> pd.DataFrame:
+    """Return the targets of all adversaries that the goal is about."""
+    targets = by_population(statements, lambda rows, _: audit_targets(rows))
+    return targets if goal.against is None else targets[targets["adversary"] == goal.against]
+
+
+def _asked(frame: pd.DataFrame) -> list[str]:
+    """Return the columns that say who was asked how, and about which population."""
+    return [name for name in (POPULATION, "attack", "adversary") if name in frame]
 
 
 def evaluated(
@@ -263,14 +278,12 @@ def _monotone(settings: Sequence[str], statements: pd.DataFrame, goal: Protectio
     Places vote: those with more such targets under the stronger setting against those with fewer,
     by a sign test at 5 % for all pairs of settings, adversaries and readings together.
     """
-    targets = audit_targets(statements[statements["protection"].isin(settings)])
-    if goal.against is not None:
-        targets = targets[targets["adversary"] == goal.against]
+    targets = _targets(statements[statements["protection"].isin(settings)], goal)
     ratio = ratio_of(*(targets[f"truth_{n}"].to_numpy() for n in ("posterior", "without")))
     over = np.where(np.isnan(ratio), np.nan, ratio > goal.target_ratio)
     targets = targets.assign(over=over)
     pairs = list(itertools.combinations(settings, 2))
-    groups = list(targets.groupby(["attack", "adversary"], sort=False))
+    groups = list(targets.groupby(_asked(targets), sort=False))
     for _, rows in groups:
         table = rows.pivot(index=["place", "target"], columns="protection", values="over")
         for stronger, weaker in pairs:  # undecided under one of both: no change, as it is a NaN
@@ -285,7 +298,7 @@ def _monotone(settings: Sequence[str], statements: pd.DataFrame, goal: Protectio
 def _sentence(row: Mapping[Any, Any], search: Search | None, goal: ProtectionGoal) -> str:
     """Return what was found of a protection, in words."""
     of = f"{100.0 * goal.quantile:.4g} % of people"
-    who = f"{row['adversary']}, {row['attack']}"
+    who = ", ".join(row[name] for name in ("adversary", "attack", POPULATION) if name in row)
     ratio = f"{row['ratio']:.3g} ({row['lower']:.3g} to {row['upper']:.3g}; {who})"
     ratio = ratio.replace("inf", "no bound") if np.isfinite(row["ratio"]) else ratio
     if search is None:

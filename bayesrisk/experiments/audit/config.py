@@ -18,8 +18,8 @@ class AuditConfig(RunSettings):
 
     Attributes
     ----------
-    population : str
-        Digest of the file or folder of records.
+    population : str or dict of str to str
+        Digest of the file or folder of records; of several populations, by their names.
     workload : str
         Digest of the published tables' definition.
     stated : tuple of str
@@ -50,7 +50,7 @@ class AuditConfig(RunSettings):
         Version of bayesrisk.
     """
 
-    population: str
+    population: str | dict[str, str]
     workload: str
     stated: tuple[str, ...]
     protections: tuple[dict[str, Any], ...]

@@ -1,4 +1,4 @@
-"""What every process of an audit keeps: the population, and what was released and tried."""
+"""What every process of an audit keeps: the population, and what was released."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ __all__ = ["State", "digest_of", "plain"]
 
 @dataclass(eq=False)
 class State:
-    """The population, what is asked of whom, and releases that were made."""
+    """A population, what is asked of whom, and releases that were made."""
 
+    name: str
     question: AuditQuestion
     population: AuditedPopulation
     usual: Usual
@@ -32,8 +33,6 @@ class State:
 
     def __post_init__(self) -> None:
         self._released: dict[str, tuple[Mechanism, Release]] = {}
-        #: Of a protection, by step: the value and whether it does what it shall; None for no value.
-        self.tried: dict[int, dict[int, tuple[float | None, bool] | None]] = {}
 
     def parts(self, size: int) -> list[IntArray]:
         """Return targets in parts of about a size, those of one place together."""

@@ -15,11 +15,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
-from bayesrisk._show import displayed
-from bayesrisk.exceptions import ArgumentError, PartFileError
+from bayesrisk._types import IntArray
+from bayesrisk.exceptions import ArgumentError, BayesRiskError
 from bayesrisk.experiments.audit.choosing import (
     ProtectionGoal,
     Search,
@@ -30,71 +29,32 @@ from bayesrisk.experiments.audit.choosing import (
     search_of,
 )
 from bayesrisk.experiments.audit.config import AuditConfig
+from bayesrisk.experiments.audit.folder import AuditFolder, AuditSummary
+from bayesrisk.experiments.audit.populations import (
+    POPULATION,
+    Source,
+    by_population,
+    digest,
+    loaded,
+    named_sources,
+)
 from bayesrisk.experiments.audit.protections import Protection, Usual
 from bayesrisk.experiments.audit.report import audit_files
-from bayesrisk.experiments.audit.state import State, digest_of, plain
-from bayesrisk.experiments.runs.folder import MANIFEST, PartFolder, arrow_table
+from bayesrisk.experiments.audit.state import State, plain
+from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.risk.audit import (
     Adversary,
     AuditedPopulation,
     AuditQuestion,
     audit_checks,
-    audit_summary,
-    audit_targets,
 )
-from bayesrisk.tables import Microdata, Records, Schema, Workload
+from bayesrisk.tables import Schema, Workload
 
-__all__ = ["AuditStudy", "AuditSummary", "read_audit"]
+__all__ = ["AuditStudy"]
 
-_SHOWN = 6
-
-
-@displayed
-@dataclass(frozen=True)
-class AuditSummary:
-    """What a run did, and what it found.
-
-    Attributes
-    ----------
-    folder : str
-        The output folder.
-    shards, computed, resumed : int
-        Shards in all, those computed by this run, and those found finished.
-    complete : bool
-        Whether every shard is there.
-    statements, targets : int
-        Of a complete run; else 0.
-    answers : tuple of str
-        What a complete run found: a sentence for each protection that was to be chosen, and of
-        everybody one for each protection, reading and adversary.
-    """
-
-    folder: str
-    shards: int
-    computed: int
-    resumed: int
-    complete: bool
-    statements: int
-    targets: int
-    answers: tuple[str, ...]
-
-    def _answer(self) -> list[str]:
-        return [*self.answers[:_SHOWN], f"{self.statements} statements in {self.folder}"]
-
-
-class _AuditFolder(PartFolder):
-    """The folder of an audit: all of it is computed from confidential records."""
-
-    what: ClassVar[str] = "audit"
-    kinds = ("errors", "statements")
-
-    def _settle(self, config: Any) -> None:
-        super()._settle(config)
-        _files.make_folder(self.path, private=True)
-
-    def _private(self, file: Path) -> bool:
-        return True
+#: What is read anew in every process.
+_OF_PROCESS = ("_states", "_parts", "_tried")
 
 
 @dataclass(frozen=True)
@@ -152,7 +112,7 @@ class AuditStudy(Study[AuditSummary]):
     Memory: the records, and for each protection one release, in every worker.
     """
 
-    population: str | Path
+    population: Source | Mapping[str, Source]
     workload: Workload
     _: KW_ONLY
     protections: Sequence[Protection]
@@ -180,34 +140,37 @@ class AuditStudy(Study[AuditSummary]):
         if self.targets is not None:
             check.integer(self.targets, "targets", lower=1)
         size = check.integer(self.targets_per_shard, "targets_per_shard", lower=1)
-        state, goal = self._state, self.goal
+        goal = self.goal
+        question = self._question
         if goal is not None and goal.against is not None:
             check.choice(goal.against, "against", tuple(a.name for a in self.adversaries))
         for one, search in zip(protections, self._searches, strict=True):
             for made in [one] if search is None else map(search.setting, search.first()):
-                made.make(state.usual)
+                for state in self._states:
+                    made.make(state.usual)
         settings = [search.stem for search in self._searches if search is not None]
         if len(set(settings)) < len(settings) or any(n.startswith(tuple(settings)) for n in names):
             raise ArgumentError(
                 f"protections must not be called as settings of another one are, got {shown(names)}"
             )
         document = json.dumps(self.workload.to_dict(), sort_keys=True)
+        digests = {name: digest(source) for name, source in self._sources.items()}
         return AuditConfig(
-            digest_of(check.path(self.population, "population")),
+            digests.get("", digests),
             hashlib.sha256(document.encode()).hexdigest(),
-            state.question.stated,
+            question.stated,
             tuple(plain(asdict(one), one.name) for one in protections),
-            tuple(asdict(one) | {"known": list(one.known)} for one in state.question.adversaries),
+            tuple(asdict(one) | {"known": list(one.known)} for one in question.adversaries),
             self.targets,
             self.concentration,
-            state.question.methods,
+            question.methods,
             check.integer(self.seed, "seed", lower=0),
             size,
             None if goal is None else goal.target_ratio,
             None if goal is None else goal.quantile,
             None if goal is None else goal.against,
             None if goal is None else goal.steps,
-            sum(map(len, self._slots)) * len(state.parts(size)),
+            sum(map(len, self._slots)) * len(self._parts),
         )
 
     @functools.cached_property
@@ -238,38 +201,63 @@ class AuditStudy(Study[AuditSummary]):
     @property
     def stages(self) -> Sequence[range]:
         """Shards in stages: a bisection needs what was found before."""
-        parts = self.config.shards // sum(map(len, self._slots))
+        parts = len(self._parts)
         ends = np.cumsum([0, *map(len, self._slots)]) * parts
         return [range(a, b) for a, b in itertools.pairwise(ends.tolist())]
 
     @functools.cached_property
-    def _state(self) -> State:
-        """The population and what is asked: read once in every process."""
-        question = AuditQuestion(
+    def _sources(self) -> dict[str, Source]:
+        return named_sources(self.population)
+
+    @functools.cached_property
+    def _question(self) -> AuditQuestion:
+        return AuditQuestion(
             self.workload,
             tuple(self.stated),
             tuple(self.adversaries),
             self.concentration,
             methods=tuple(self.methods),
         )
-        path = check.path(self.population, "population")
-        data: Any
-        if path.is_dir():
-            data = Microdata.read(path)
-        else:
-            data = Records.read(path, schema=self.schema or self.workload.schema)
-        population = AuditedPopulation(data, question, seed=self.seed)
+
+    @functools.cached_property
+    def _states(self) -> list[State]:
+        """Every population and who is asked about: read once in every process."""
+        return [self._state(name, source) for name, source in self._sources.items()]
+
+    def _state(self, name: str, source: Source) -> State:
+        question = self._question
+        data = loaded(source, self.schema or self.workload.schema)
+        try:
+            # One seed for all, so that each is judged as it would be alone.
+            population = AuditedPopulation(data, question, seed=self.seed)
+        except BayesRiskError as error:
+            raise type(error)(f"population {name!r}: {error}" if name else str(error)) from error
         households = population.data.persons is not None and population.data.households is not None
         usual = Usual(self.workload, question.stated, households)
-        return State(question, population, usual, population.targets(self.targets))
+        return State(name, question, population, usual, population.targets(self.targets))
+
+    @functools.cached_property
+    def _parts(self) -> list[tuple[State, IntArray, bool]]:
+        """Targets of every shard of a setting, and whether they are the first of a population."""
+        size = self.targets_per_shard
+        return [
+            (state, rows, not number)
+            for state in self._states
+            for number, rows in enumerate(state.parts(size))
+        ]
+
+    @functools.cached_property
+    def _tried(self) -> dict[int, dict[int, tuple[float | None, bool] | None]]:
+        """Of a protection, by step: the value and whether it is enough; None for no value."""
+        return {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Send settings to another process, not the records."""
-        return {k: v for k, v in self.__dict__.items() if k != "_state"}
+        return {k: v for k, v in self.__dict__.items() if k not in _OF_PROCESS}
 
     def open(self, folder: str | Path) -> PartFolder:
         """Return the folder of an audit."""
-        return _AuditFolder(folder)
+        return AuditFolder(folder)
 
     def compute(self, shard: int) -> Mapping[str, pa.Table]:
         """Return the statements of some targets under one protection; of the first stage."""
@@ -285,22 +273,22 @@ class AuditStudy(Study[AuditSummary]):
 
     def _slot(self, shard: int) -> tuple[int, int]:
         """Return the number of a protection and the step of its search that a shard is part of."""
-        parts = len(self._state.parts(self.targets_per_shard))
-        return list(itertools.chain(*self._slots))[shard // parts]
+        return list(itertools.chain(*self._slots))[shard // len(self._parts)]
 
     def _found(self, shard: int, protection: Protection) -> Mapping[str, pa.Table]:
         """Return errors of the tables, with the first targets, and statements."""
-        state, (number, _) = self._state, self._slot(shard)
-        parts = state.parts(self.targets_per_shard)
-        part = shard % len(parts)
+        number, _ = self._slot(shard)
+        state, rows, first = self._parts[shard % len(self._parts)]
         mechanism, release = state.released(number, protection)
-        frame = state.population.statements(
-            protection.name, number, mechanism, release, parts[part]
-        )
+        frame = state.population.statements(protection.name, number, mechanism, release, rows)
         errors = state.population.errors(release)
         errors.insert(0, "protection", protection.name)
+        if state.name:
+            frame["target"] = f"{state.name}:" + frame["target"].astype(str)
+            for one in (frame, errors):
+                one.insert(0, POPULATION, state.name)
         return {
-            "errors": arrow_table(errors if part == 0 else errors.iloc[:0]),
+            "errors": arrow_table(errors if first else errors.iloc[:0]),
             "statements": arrow_table(frame),
         }
 
@@ -316,7 +304,7 @@ class AuditStudy(Study[AuditSummary]):
             return first[step], search.setting(first[step])
         if folder is None:
             raise ArgumentError(f"shard must be of the first stage, got step {step}")
-        known = self._state.tried.setdefault(number, {})
+        known = self._tried.setdefault(number, {})
         for k in range(step):
             if k not in known:
                 before = self._setting(number, k, folder)
@@ -327,7 +315,7 @@ class AuditStudy(Study[AuditSummary]):
 
     def _met(self, number: int, step: int, folder: PartFolder, goal: ProtectionGoal) -> bool:
         """Return whether a setting that was tried does what it shall."""
-        parts = len(self._state.parts(self.targets_per_shard))
+        parts = len(self._parts)
         slot = list(itertools.chain(*self._slots)).index((number, step))
         shards = range(slot * parts, (slot + 1) * parts)
         return bool(judged(_frame(folder, shards, "statements"), goal)["met"])
@@ -366,78 +354,26 @@ class AuditStudy(Study[AuditSummary]):
         protections : iterable of Protection
             With their settings.
         """
-        specs = {one.name: one.make(self._state.usual).spec for one in protections}
-        return audit_checks(statements, question=self._state.question, specs=specs)
+        made = list(protections)
+        states = {state.name: state for state in self._states}
+
+        def found(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+            specs = {one.name: one.make(states[name].usual).spec for one in made}
+            return audit_checks(rows, question=self._question, specs=specs)
+
+        return by_population(statements, found)
 
     def summary(self, folder: PartFolder, outcome: Outcome) -> AuditSummary:
         """Return what was done and found."""
-        rows, targets = 0, 0
-        answers: list[str] = []
-        if outcome.complete:
-            statements, found = read_audit(folder.path)
-            rows, targets = len(statements), int(statements["target"].nunique())
-            everybody = found[found["group"] == "everybody"]
-            if self.goal is not None:
-                answers = pd.read_csv(folder.path / "choice.csv")["answer"].tolist()
-            answers += [_sentence(row) for row in everybody.to_dict(orient="records")]
-        return AuditSummary(str(folder.path), *outcome, rows, targets, tuple(answers))
+        return AuditSummary.of(folder, outcome)
 
     def close(self) -> None:
         """Forget the records."""
-        self.__dict__.pop("_state", None)
-
-
-def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the statements of a complete audit, and their summary.
-
-    Parameters
-    ----------
-    folder : path-like
-        Output folder of an :class:`AuditStudy`.
-
-    Returns
-    -------
-    (statements, summary) : (pandas.DataFrame, pandas.DataFrame)
-        Rows as in :class:`Statements`, which takes them as they are, of all settings that were
-        tried, with ``without_error`` and ``posterior_error`` (Monte Carlo standard errors, 0 where
-        calculated), ``engine``, ``place``, ``place_size``, ``alike`` (people of the place with what
-        is known of the target) and ``nonmodal``; and rows as in ``summary.csv``.
-
-    Raises
-    ------
-    OutputError
-        If the folder holds no audit.
-    PartFileError
-        If it is not complete, or was altered.
-    """
-    path = check.path(folder, "folder")
-    store = _AuditFolder(path)
-    config = store.load_settings(AuditConfig)
-    manifest = store.check_settings(config)
-    if not manifest.get("complete"):
-        raise PartFileError(f"{path / MANIFEST}: the audit is not complete; run it with --resume")
-    for name in ("statements.parquet", *(["choice.csv"] if config.target_ratio else [])):
-        file = path / name
-        if _files.digest(file) != manifest["files"][name]["sha256"]:
-            raise PartFileError(f"{file}: was altered after the audit")
-    statements = pd.read_parquet(path / "statements.parquet")
-    shown_ = statements
-    if config.target_ratio:
-        chosen = pd.read_csv(path / "choice.csv", dtype={"setting": str})["setting"]
-        shown_ = statements[statements["protection"].isin(chosen)]
-    return statements, audit_summary(audit_targets(shown_))
+        for name in _OF_PROCESS:
+            self.__dict__.pop(name, None)
 
 
 def _frame(folder: PartFolder, shards: range, kind: str) -> pd.DataFrame:
     """Return the rows of parts."""
     frames: list[pd.DataFrame] = [folder.read_part(i, kind).to_pandas() for i in shards]
     return pd.concat(frames, ignore_index=True)
-
-
-def _sentence(row: Mapping[Any, Any]) -> str:
-    return (
-        f"{row['protection']}, {row['attack']}, {row['adversary']}: right about "
-        f"{row['right_posterior']:.1%}; {row['right_without']:.1%} without their own records; "
-        f"{row['right_prior']:.1%} before; own records {100.0 * row['own']:+.1f} points "
-        f"({100.0 * row['own_lower']:+.1f} to {100.0 * row['own_upper']:+.1f})"
-    )

@@ -13,10 +13,10 @@ import pandas as pd
 from scipy.stats import t as student
 
 from bayesrisk import _validation as check
-from bayesrisk._types import FloatArray, IntArray
+from bayesrisk._types import FloatArray
 from bayesrisk.release import MechanismSpec, NoiseSpec
 from bayesrisk.risk.audit.population import AuditQuestion
-from bayesrisk.risk.audit.readings import READINGS, is_additive
+from bayesrisk.risk.audit.readings import READINGS
 from bayesrisk.risk.audit.summary import (
     BINS,
     FLOOR,
@@ -214,7 +214,7 @@ def _ordering(
         return []
     targets = audit_targets(read)
     targets["score"] = log_score(targets)
-    by = {k: rows for k, rows in targets.groupby(["protection", "adversary"], sort=False)}
+    by = dict(list(targets.groupby(["protection", "adversary"], sort=False)))
     found = []
     for clear, faint in _pairs(specs, workload):
         for adversary in dict.fromkeys(targets["adversary"]):
@@ -251,7 +251,8 @@ def _pairs(specs: Mapping[str, MechanismSpec], workload: Workload) -> list[tuple
     more: set[tuple[str, str]] = set()
     for clear, faint in itertools.permutations(specs, 2):
         laws = [
-            (specs[clear].likelihood(*key), specs[faint].likelihood(*key)) for key in workload.tables
+            (specs[clear].likelihood(*key), specs[faint].likelihood(*key))
+            for key in workload.tables
         ]
         noisier = all(
             a.exact
@@ -279,7 +280,8 @@ def _theory(
 ) -> Iterator[Row]:
     read = decided[decided["attack"] == _LIKELIHOOD]
     for name, spec in specs.items():
-        if not is_additive(spec) or _exact(spec, workload):
+        laws = [spec.likelihood(*key) for key in workload.tables]
+        if not all(isinstance(law, NoiseSpec) for law in laws):
             continue
         epsilon = _exchange(spec, workload)
         if epsilon is None:

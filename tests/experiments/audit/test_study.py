@@ -17,7 +17,7 @@ from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import AuditStudy, Protection, parse_protection, read_audit
 from bayesrisk.experiments.audit.report import audit_files
 from bayesrisk.risk import Statements
-from bayesrisk.risk.audit import Adversary
+from bayesrisk.risk.audit import Adversary, audit_checks
 
 WHO = [Adversary.named("outsider"), Adversary.named("linker", known=["sex"])]
 WHAT = [parse_protection(text) for text in ("identity", "swapping:rate=0.3", "rounding")]
@@ -121,7 +121,7 @@ def test_an_unfinished_or_altered_audit_is_not_read(people, done, tmp_path):
 def test_more_targets_than_people_are_everybody(people):
     both = [study(people, targets=n).config.shards for n in (None, 40, 10**6)]
     assert len(set(both)) == 1
-    state = study(people, targets=10**6)._state
+    (state,) = study(people, targets=10**6)._states
     np.testing.assert_array_equal(state.targets, np.arange(40))
 
 
@@ -173,7 +173,8 @@ def test_the_report_says_the_sentences_and_escapes_names(people, tmp_path):
     statements, _ = read_audit(tmp_path / "out")
     assert set(statements["protection"]) == {name}
     errors = pd.read_parquet(tmp_path / "out" / "errors.parquet")
-    again = audit_files(statements, errors, study(people, protections=[protection]).config)
+    one = study(people, protections=[protection])
+    again = audit_files(statements, errors, one.config, one.checks(statements, [protection]))
     assert again["report.html"].decode() == page
 
 
@@ -194,7 +195,7 @@ def several(done):
 def test_each_method_has_a_line_and_a_figure_that_has_room_for_its_names(people, done):
     """Warnings are errors: the panels of a figure without room would be given up."""
     statements, errors = several(done)
-    files = audit_files(statements, errors, study(people).config)
+    files = audit_files(statements, errors, study(people).config, audit_checks(statements))
     figures = {name for name in files if name.startswith("figures/own") and name.endswith("png")}
     ends = ("", "-reconstruction", "-majority", "-claims")
     assert figures == {f"figures/own-against-error{end}.png" for end in ends}
@@ -215,7 +216,7 @@ def test_readings_that_come_to_the_same_are_one_line(people, done):
     kept = ~statements["attack"].eq("swap-aware")
     alike = statements[statements["attack"].eq("as-true")].assign(attack="swap-aware")
     same = pd.concat([statements[kept], alike], ignore_index=True)
-    pages = [audit_files(f, errors, study(people).config)["report.html"].decode()
+    pages = [audit_files(f, errors, study(people).config, audit_checks(f))["report.html"].decode()
              for f in (same, statements[kept])]  # fmt: skip
     assert [page.count(both) for page in pages] == [2, 0]  # of each adversary; of one reading none
 
@@ -227,7 +228,7 @@ def test_the_report_says_who_is_left_out(people, done):
     )
     statements.loc[some, "status"] = "undecided"
     errors = pd.read_parquet(done[0] / "errors.parquet")
-    files = audit_files(statements, errors, study(people).config)
+    files = audit_files(statements, errors, study(people).config, audit_checks(statements))
     page = files["report.html"].decode()
     assert "they are left out, under every protection" in page
     assert "left out</th>" in page
@@ -238,7 +239,8 @@ def test_the_report_says_who_is_left_out(people, done):
 def test_a_report_about_nobody_is_still_a_report(people, done):
     statements, _ = read_audit(done[0])
     errors = pd.read_parquet(done[0] / "errors.parquet")
-    files = audit_files(statements.assign(status="undecided"), errors, study(people).config)
+    nobody = statements.assign(status="undecided")
+    files = audit_files(nobody, errors, study(people).config, audit_checks(nobody))
     assert pd.read_csv(io.BytesIO(files["summary.csv"])).empty
     assert b"<html" in files["report.html"]
 
