@@ -17,7 +17,7 @@ Row = Mapping[Any, Any]
 
 
 def checks_told(checks: pd.DataFrame) -> dict[str, Any]:
-    """Return how many checks are as they should be, and for each kind sentences and lines.
+    """Return how many checks are as they should be, and of each kind a sentence and lines.
 
     Parameters
     ----------
@@ -25,21 +25,16 @@ def checks_told(checks: pd.DataFrame) -> dict[str, Any]:
         As :func:`~bayesrisk.risk.audit_checks` gives them, of one population.
     """
     kinds = {name: rows.to_dict(orient="records") for name, rows in checks.groupby("check")}
-    parts = [
-        {"name": name, "words": words, "lines": [*lines[:_MOST], *_rest(lines)]}
-        for name, (words, lines) in (
-            ("Calibration", _calibration(kinds.get("calibration", []))),
-            ("Ordering", _ordering(kinds.get("ordering", []))),
-            ("Theory", _theory(kinds.get("theory", []))),
-            ("Agreement", _agreement(kinds.get("agreement", []))),
-        )
-    ]
+    told: dict[str, Any] = {}
+    for name, tell in _TOLD.items():
+        words, lines = tell(kinds.get(name, []))
+        told[name] = {"words": words, "lines": [*lines[:_MOST], *_rest(lines)]}
     done = checks[checks["verdict"] != "no bound"]
     failed = int((done["failed"] > 0).sum())
     said = f"all {len(done)} as they should be"
     if failed:
-        said = f"{failed} of {len(done)} not as they should be"
-    return {"said": said, "parts": parts}
+        said = f"{failed} of {len(done)} not as {'it' if failed == 1 else 'they'} should be"
+    return told | {"said": said if len(done) else "nothing to check"}
 
 
 def _rest(lines: list[str]) -> Iterator[str]:
@@ -52,17 +47,11 @@ def _calibration(rows: list[Row]) -> tuple[str, list[str]]:
         return "Nobody has a posterior, so that there is nothing to hold against the truth.", []
     outside = [row for row in rows if row["failed"]]
     words = (
-        "Statements that are given a probability q should be true a share q of the time. "
         f"Of {counted(len(rows), 'curve')} (one for each protection, adversary and way to "
-        f"conclude), {len(rows) - len(outside)} lie within the band that has room for chance along "
-        "the whole curve; of twenty good ones about one would not. This is sure to hold only for "
-        "records that are drawn from what the adversary believed before. These are not, and "
-        "neither are attacks made to be calibrated that take reconstructed records or tables at "
-        "their word: that some calibration is lost is to be expected, and how much is what counts."
+        f"conclude), {len(rows) - len(outside)} within their bands."
     )
-    worst = sorted(rows, key=lambda row: -row["lost"])
-    told = sorted(outside, key=lambda row: -row["lost"]) or worst[:1]
-    return words, [_curve(row) for row in told]
+    worst = sorted(outside or rows, key=lambda row: -row["lost"])
+    return words, [_curve(row) for row in (worst if outside else worst[:1])]
 
 
 def _curve(row: Row) -> str:
@@ -77,21 +66,14 @@ def _curve(row: Row) -> str:
 
 def _ordering(rows: list[Row]) -> tuple[str, list[str]]:
     if not rows:
-        return (
-            "No protection of this audit can be made from another one (by more noise of the same "
-            "kind, or from true counts), so that there is no order to be kept.",
-            [],
-        )
+        return "No protection here can be made from another one: there is no order to keep.", []
     wrong = [row for row in rows if row["failed"]]
-    found = f"in {len(wrong)} the difference is" if wrong else "in none the difference is"
     words = (
-        "What can be made from a release, such as noise from true counts or more noise from less, "
-        "says no more than the release: the mean log score of the true statement is no higher. "
-        f"Of {counted(len(rows), 'pair')} of protections, about the same people, {found} the "
-        "other way by more than chance (intervals are at 95 % for all pairs together)."
+        f"Of {counted(len(rows), 'difference')} between two protections, about the same people, "
+        f"{len(wrong) or 'none'} below 0 by more than chance."
     )
     lines = [
-        f"{row['adversary'].capitalize()}, {row['protection']} less {row['against']}: "
+        f"{row['protection']} less {row['against']}, {row['adversary']}: "
         f"{_signed(row['value'])} ({_signed(row['lower'])} to {_signed(row['upper'])})"
         for row in wrong or rows
     ]
@@ -99,53 +81,48 @@ def _ordering(rows: list[Row]) -> tuple[str, list[str]]:
 
 
 def _theory(rows: list[Row]) -> tuple[str, list[str]]:
-    if not rows:
-        return (
-            "Only noise keeps a promise of differential privacy, and no protection of this audit "
-            "adds noise alone.",
-            [],
-        )
-    words = (
-        "Noise of pure differential privacy (discrete Laplace) bounds how far the odds of every "
-        "statement after the release are from those without the person's own record: by a factor "
-        "of exp(E), where E is epsilon of one record in exchange for another, for an adversary who "
-        "knows everybody else, and of exp(2E) for others. Gaussian noise bounds no single "
-        "statement, so that there is nothing to hold it against."
-    )
+    bound = [row for row in rows if row["verdict"] != "no bound"]
+    if not bound:
+        return "No protection here has a bound for single statements.", []
     lines = []
-    for row in rows:
-        if row["verdict"] == "no bound":
-            lines.append(f"{row['protection']}: no bound of this kind")
-            continue
-        kept = f"{row['failed']} of them beyond it" if row["failed"] else "kept by all"
+    for row in bound:
+        kept = f"{row['failed']} beyond it" if row["failed"] else "kept by all"
         lines.append(
-            f"{_who(row)}: by a factor of {_factor(row['value'])} at most, where "
-            f"{_factor(row['bound'])} is the bound, of {counted(row['compared'], 'statement')}: "
-            f"{kept}"
+            f"{_who(row)}: at most exp({row['value']:.2f}), where exp({row['bound']:.4g}) is the "
+            f"bound: {kept}"
         )
-    return words, lines
+    number = sum(int(row["compared"]) for row in bound)
+    beyond = sum(int(row["failed"]) for row in bound)
+    return f"Of {counted(number, 'statement')}, {beyond or 'none'} beyond the bound.", lines
 
 
 def _agreement(rows: list[Row]) -> tuple[str, list[str]]:
-    if not rows:
-        return "No posterior of this audit is 0 or 1 by calculation: nothing is certain.", []
-    words = (
-        "A posterior that is calculated to be 0 or 1 is a proof: none may be false of the people "
-        "themselves, and all must be where the provers say so."
-    )
     lines = []
-    for against, said in (
-        ("truth", "certain statements are not true"),
-        ("claims", "posteriors disagree with what <claims> proves or leaves open"),
-        ("reconstruction", "posteriors disagree with records that alone fit the tables"),
-    ):
+    for against, said in _PROVERS.items():
         mine = [row for row in rows if row["against"] == against]
         compared, failed = (sum(int(row[n]) for row in mine) for n in ("compared", "failed"))
         if compared:
-            lines.append(f"{failed} of {compared:,} {said.replace('<claims>', '“claims”')}")
+            lines.append(f"{said.format(f'{compared:,}', f'{failed:,}' if failed else 'none')}")
+    if not lines:
+        return "No posterior here is certain by calculation: there is nothing to compare.", []
     if not any(row["against"] == "claims" for row in rows):
-        lines.append("with --method posterior,claims they are held against the provers as well")
-    return words, lines
+        lines.append(
+            "under true counts, --method posterior,claims holds them against the provers as well"
+        )
+    return "", lines
+
+
+_PROVERS = {
+    "truth": "of {} statements that are certain, {} contradicts what is true of the person",
+    "claims": "of {} posteriors, {} contradicts what “claims” proves or leaves open",
+    "reconstruction": "of {} posteriors, {} differs from the only records that fit the tables",
+}
+_TOLD = {
+    "calibration": _calibration,
+    "ordering": _ordering,
+    "theory": _theory,
+    "agreement": _agreement,
+}
 
 
 def _who(row: Row) -> str:
@@ -154,7 +131,3 @@ def _who(row: Row) -> str:
 
 def _signed(value: float) -> str:
     return f"{value:+.3f}" if math.isfinite(value) else "no bound"
-
-
-def _factor(log: float) -> str:
-    return f"{math.exp(log):.3g}" if log < 100.0 else f"exp({log:.0f})"

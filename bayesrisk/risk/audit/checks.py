@@ -16,7 +16,7 @@ from bayesrisk import _validation as check
 from bayesrisk._types import FloatArray
 from bayesrisk.release import MechanismSpec, NoiseSpec
 from bayesrisk.risk.audit.population import AuditQuestion
-from bayesrisk.risk.audit.readings import READINGS
+from bayesrisk.risk.audit.readings import READINGS, is_readable
 from bayesrisk.risk.audit.summary import (
     BINS,
     FLOOR,
@@ -245,8 +245,8 @@ def _ordering(
 def _pairs(specs: Mapping[str, MechanismSpec], workload: Workload) -> list[tuple[str, str]]:
     """Return the pairs of protections the second of which can be made from the first.
 
-    That is any function of true counts, and the same noise with larger scales everywhere.  Of a
-    row of such pairs only neighbours are held against each other.
+    From true counts that is whatever has a likelihood given these, and from noise the same noise
+    with larger scales.  Of a row of such pairs only neighbours are held against each other.
     """
     more: set[tuple[str, str]] = set()
     for clear, faint in itertools.permutations(specs, 2):
@@ -255,7 +255,7 @@ def _pairs(specs: Mapping[str, MechanismSpec], workload: Workload) -> list[tuple
             for key in workload.tables
         ]
         noisier = all(
-            a.exact
+            (a.exact and is_readable(b))
             or (
                 isinstance(a, NoiseSpec)
                 and isinstance(b, NoiseSpec)

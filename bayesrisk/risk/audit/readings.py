@@ -9,7 +9,7 @@ from fractions import Fraction
 from bayesrisk._show import displayed
 from bayesrisk.release import Likelihood, MechanismSpec, NoiseSpec, Release, TrueCounts
 
-__all__ = ["READINGS", "Reading", "is_additive", "readings"]
+__all__ = ["READINGS", "Reading", "is_additive", "is_readable", "readings"]
 
 #: Names of all readings: of one question, so that answers of one can be held against another's.
 READINGS = ("likelihood", "as-true", "swap-aware", "working-error")
@@ -65,7 +65,7 @@ def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
         working model of the error.
     """
     laws = release.spec.tables
-    unknown = [key for key, law in laws.items() if not _readable(law)]
+    unknown = [key for key, law in laws.items() if not is_readable(law)]
     if not unknown:
         return [Reading("likelihood", release)]
     moved = release.diagnostics.get(_MOVED)
@@ -79,7 +79,8 @@ def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
     return [Reading("working-error", _with(release, working))]
 
 
-def _readable(law: Likelihood) -> bool:
+def is_readable(law: Likelihood) -> bool:
+    """Return whether a published count has a likelihood given the true one alone."""
     return law.exact or law.probability(0, 0) is not None
 
 

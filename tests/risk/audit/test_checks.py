@@ -1,0 +1,350 @@
+"""Checks of an audit: each passes where all is well, and each finds what is not (controls)."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from audits import SCHEMA, WORKLOAD
+from scipy.stats import norm
+
+from bayesrisk.exceptions import ArgumentTypeError, DataError
+from bayesrisk.mechanisms import make_mechanism
+from bayesrisk.risk.audit import (
+    CHECKS,
+    Adversary,
+    AuditedPopulation,
+    AuditQuestion,
+    audit_checks,
+)
+from bayesrisk.tables import Records
+
+WHO = (
+    Adversary.named("outsider"),
+    Adversary.named("linker", known=["sex"]),
+    Adversary.named("knows-all-but-one"),
+)
+QUESTION = AuditQuestion(WORKLOAD, ("race",), WHO)
+SHARES = {
+    "sensitivity": "add-remove", "level_shares": {"block": 1},
+    "table_shares": {"R": "1/2", "S": "1/2"},
+}  # fmt: skip
+
+
+def noise(name="discrete-laplace", **budget):
+    return make_mechanism(name, **budget, **SHARES).spec
+
+
+SPECS = {
+    "none": make_mechanism("identity").spec,
+    "rounded": make_mechanism("rounding", base=3, method="random").spec,
+    "weak": noise(epsilon=2),
+    "strong": noise(epsilon="1/2"),
+    "gauss": noise("discrete-gaussian", rho=1),
+    "swapped": make_mechanism(
+        "swapping", rate="1/10", swap_key=["sex"], unique_by=["race"], within="tract",
+        unique_within="tract", unit="person",
+    ).spec,
+}  # fmt: skip
+
+
+def frame(q, truth, **columns):
+    """Return statements of targets (rows of q), the most telling columns given by name."""
+    targets, values = q.shape
+    number = np.repeat(np.arange(targets), values)
+    found = {
+        "protection": "none",
+        "attack": "likelihood",
+        "adversary": "outsider",
+        "target": number.astype(str),
+        "statement": np.tile([f"race {i}" for i in range(values)], targets),
+        "prior": 1.0 / values,
+        "without": q.ravel(),
+        "posterior": q.ravel(),
+        "without_error": 0.0,
+        "posterior_error": 0.0,
+        "correct": (np.arange(values) == truth[:, None]).ravel(),
+        "status": "calculated",
+        "place": (number // 4).astype(str),
+        "place_size": 4,
+        "alike": 1,
+        "nonmodal": False,
+    }
+    return pd.DataFrame(found | columns)
+
+
+def drawn(seed, targets=4000):
+    """Return beliefs, and truths drawn from them."""
+    rng = np.random.default_rng(seed)
+    q = rng.dirichlet([1.0, 0.7, 0.4], targets)
+    return q, (rng.random(targets)[:, None] > q.cumsum(axis=1)).sum(axis=1)
+
+
+def row(checks, name):
+    (found,) = checks[checks["check"] == name].to_dict("records")
+    return found
+
+
+def sharper(q, power=1.3):
+    return q**power / (q**power).sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_truths_drawn_from_beliefs_are_inside_the_band_and_sharper_beliefs_outside(seed):
+    q, truth = drawn(seed)
+    good = row(audit_checks(frame(q, truth), confidence=0.999), "calibration")
+    assert (good["verdict"], good["failed"]) == ("inside", 0)
+    assert good["lower"] < 0.0 < good["upper"]
+    wrong = row(audit_checks(frame(sharper(q), truth), confidence=0.999), "calibration")
+    assert wrong["verdict"] == "outside"
+    assert wrong["lower"] > 0.0  # it promises too much
+    assert wrong["lost"] > good["lost"]
+    blunt = row(audit_checks(frame(sharper(q, 0.7), truth), confidence=0.999), "calibration")
+    assert blunt["upper"] < 0.0
+
+
+def test_the_band_holds_as_often_as_it_says():
+    """A good curve is outside with probability 5 % at most: 14 of 120 in less than 1 of 300."""
+    outside = sum(
+        row(audit_checks(frame(*drawn(seed, 240))), "calibration")["failed"] > 0
+        for seed in range(100, 220)
+    )
+    assert outside < 14
+
+
+def test_what_is_lost_is_counted_by_hand():
+    """Nine statements of 0.8 and nine of 0.2 about nine targets, of which three are right."""
+    q = np.tile([0.8, 0.2], (9, 1))
+    truth = np.array([0] * 3 + [1] * 6)
+    found = row(audit_checks(frame(q, truth, prior=0.5)), "calibration")
+    assert found["compared"] == 18
+    assert found["lost"] == pytest.approx(0.8 - 3 / 9)
+    assert found["lost_before"] == pytest.approx(0.0)
+    assert found["value"] == pytest.approx(0.8 - 3 / 9)  # promised more than is true
+
+
+def test_a_few_targets_that_are_all_right_are_no_loss():
+    """Between places nothing varies: chance is what it is where all is calibrated."""
+    q = np.tile([0.97, 0.02, 0.01], (24, 1))
+    found = row(audit_checks(frame(q, np.zeros(24, int))), "calibration")
+    assert found["verdict"] == "inside"
+    assert found["value"] < 0.0 < found["upper"]
+
+
+def scored(scores):
+    """Return statements under protections whose posterior of the truth is given, by target."""
+    parts = [
+        frame(np.stack([p, 1.0 - p], axis=1), np.zeros(p.size, int), protection=name)
+        for name, p in scores.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def ordered(scores):
+    checks = audit_checks(scored(scores), question=QUESTION, specs=SPECS)
+    return checks[checks["check"] == "ordering"].set_index(["protection", "against"])
+
+
+def test_more_noise_is_held_against_less_and_true_counts_against_all_that_is_made_of_them():
+    p = np.random.default_rng(1).uniform(0.5, 0.9, 80)
+    scores = dict(zip(SPECS, [p, p - 0.1, p - 0.05, p - 0.2, p - 0.1, p], strict=True))
+    found = ordered(scores)
+    made = {("none", "weak"), ("none", "rounded"), ("none", "gauss"), ("weak", "strong")}
+    # Swapped records are no function of the tables; noises of two laws not of each other; and
+    # from none to strong is the way by weak.
+    assert set(found.index) == made
+    assert set(found["verdict"]) == {"in order"}
+    value = np.log(p) - np.log(p - 0.05)
+    assert found.loc[("none", "weak"), "value"] == pytest.approx(value.mean())
+    places = value.reshape(-1, 4).sum(axis=1) - 4 * value.mean()
+    error = np.sqrt((places**2).sum() * 20 / 19) / 80
+    reach = found.loc[("none", "weak"), "upper"] - value.mean()
+    assert reach > norm.ppf(1 - 0.05 / 8) * error  # of four pairs together
+
+
+def test_an_order_that_is_reversed_is_found():
+    p = np.random.default_rng(1).uniform(0.5, 0.9, 80)
+    found = ordered({"weak": p - 0.1, "strong": p})
+    assert found["verdict"].tolist() == ["reversed"]
+    assert found["failed"].tolist() == [1]
+    never = ordered({"none": p * 0.0, "weak": p})  # what is true was held impossible
+    assert never["verdict"].tolist() == ["reversed"]
+    alike = ordered({"none": p * 0.0, "weak": p * 0.0})
+    assert alike["value"].tolist() == [0.0]
+
+
+def theory(log_odds, **columns):
+    """Return the check where every other target's odds move by a factor, from one half."""
+    q = 1.0 / (1.0 + np.exp(-np.asarray(log_odds)))
+    said = frame(np.stack([q, 1.0 - q], axis=1), np.zeros(q.size, int), **columns)
+    checks = audit_checks(said.assign(without=0.5), question=QUESTION, specs=SPECS)
+    return row(checks, "theory")
+
+
+@pytest.mark.parametrize(
+    ("protection", "adversary", "bound"),
+    [("weak", "knows-all-but-one", 4.0), ("weak", "linker", 8.0), ("strong", "outsider", 2.0)],
+)
+def test_odds_beyond_the_bound_of_pure_privacy_are_found(protection, adversary, bound):
+    who = {"protection": protection, "adversary": adversary}
+    kept = theory([0.0, bound - 1e-3, -bound + 1e-3, 0.1], **who)
+    assert (kept["bound"], kept["verdict"]) == (bound, "kept")
+    assert kept["value"] == pytest.approx(bound - 1e-3)
+    for beyond in (bound + 1e-3, -bound - 1e-3):
+        broken = theory([0.0, beyond, 0.1, 0.2], **who)
+        # Of two statements about a target, the odds of both are beyond.
+        assert (broken["failed"], broken["verdict"]) == (2, "broken")
+    unsure = theory([0.0, bound + 1e-3, 0.1, 0.2], **who, posterior_error=0.01)
+    assert unsure["failed"] == 0
+
+
+def test_certainty_is_beyond_every_bound_and_a_draw_that_is_missing_is_not():
+    who = {"protection": "weak", "adversary": "knows-all-but-one"}
+    assert theory([0.0, 800.0], **who)["failed"] == 2
+    assert theory([0.0, 800.0], **who, posterior_error=0.01, status="sampled")["failed"] == 0
+
+
+def test_the_bound_is_of_the_stated_budget_and_neighbour():
+    for sensitivity, times in (("add-remove", 2), ("change-one", 1)):
+        budgets = {"block": {"R": "3/4", "S": "1/4"}}
+        mechanism = make_mechanism("discrete-laplace", budgets=budgets, sensitivity=sensitivity)
+        q = np.full((4, 2), 0.5)
+        said = frame(q, np.zeros(4, int), adversary="knows-all-but-one")
+        checks = audit_checks(said, question=QUESTION, specs={"none": mechanism.spec})
+        assert row(checks, "theory")["bound"] == times * 1.0
+
+
+def test_gaussian_noise_has_no_bound_that_is_feigned():
+    found = theory([0.0, 30.0], protection="gauss", adversary="knows-all-but-one")
+    assert (found["verdict"], found["compared"], found["failed"]) == ("no bound", 0, 0)
+    assert np.isnan(found["bound"])
+
+
+def agreement(said):
+    checks = audit_checks(said, question=QUESTION, specs=SPECS)
+    rows = checks[checks["check"] == "agreement"]
+    return {r["against"]: (r["compared"], r["failed"]) for r in rows.to_dict("records")}
+
+
+def proofs():
+    """Return posteriors that agree with claims and with records, of one adversary."""
+    q = np.array([[1.0, 0.0, 0.0], [0.0, 0.6, 0.4], [0.2, 0.5, 0.3], [0.5, 0.5, 0.0]])
+    truth = np.array([0, 1, 1, 0])
+    claimed = np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [0.3, 0.3, 0.4], [0.6, 0.4, 0.0]])
+    status = np.repeat(["proved", "believed", "unstated", "believed"], 3)
+    one = np.repeat(["proved", "believed", "believed", "believed"], 3)
+    return [
+        frame(q, truth),
+        frame(claimed, truth, attack="claims", status=status),
+        frame(q, truth, attack="reconstruction", status=one),
+    ]
+
+
+def test_posteriors_agree_with_proofs_and_every_disagreement_is_found():
+    mine, claims, records = proofs()
+    everything = pd.concat([mine, claims, records], ignore_index=True)
+    good = {"truth": (5, 0), "claims": (12, 0), "reconstruction": (3, 0)}
+    assert agreement(everything) == good
+    # A certain statement that is false; a refuted value that is thought possible; one that is
+    # possible and thought refuted; and records that are unique, and thought others.
+    changes = [
+        ("likelihood", "0", "race 0", {"correct": False}, "truth", 1),
+        ("likelihood", "1", "race 0", {"posterior": 0.01}, "claims", 1),
+        ("likelihood", "2", "race 0", {"posterior": 0.0}, "claims", 1),
+        ("likelihood", "0", "race 1", {"posterior": 1e-3}, "reconstruction", 1),
+        ("claims", "0", "race 0", {"posterior": 0.5}, "claims", 0),  # 1 is told by the others' 0
+        ("claims", "0", "race 1", {"posterior": 0.5}, "claims", 1),
+    ]
+    for attack, target, statement, change, against, failed in changes:
+        wrong = everything.copy()
+        at = (wrong["attack"] == attack) & (wrong["target"] == target)
+        at &= wrong["statement"] == statement
+        assert at.sum() == 1
+        for column, value in change.items():
+            wrong.loc[at, column] = value
+        assert agreement(wrong)[against][1] == failed, change
+
+
+def test_draws_of_a_chain_prove_nothing_but_may_not_deny_a_proof():
+    mine, claims, _ = proofs()
+    sampled = mine.assign(status="sampled", posterior_error=0.01)
+    unseen = (sampled["target"] == "2") & (sampled["statement"] == "race 0")
+    sampled.loc[unseen, "posterior"] = 0.0
+    assert agreement(pd.concat([sampled, claims])) == {"claims": (12, 0)}
+    denied = (sampled["target"] == "1") & (sampled["statement"] == "race 0")
+    sampled.loc[denied, "posterior"] = 0.05
+    assert agreement(pd.concat([sampled, claims]))["claims"] == (12, 1)
+
+
+def test_claims_about_noisy_counts_are_no_proofs():
+    mine, claims, _ = proofs()
+    other = pd.concat([mine, claims.assign(status="believed")]).assign(protection="weak")
+    assert "claims" not in agreement(other)
+
+
+def test_undecided_targets_are_not_checked_and_nobody_is_no_check():
+    mine = frame(*drawn(1, 40))
+    nobody = audit_checks(mine.assign(status="undecided"), question=QUESTION, specs=SPECS)
+    assert nobody.empty
+    assert list(nobody) == list(audit_checks(mine))
+    with pytest.raises(ArgumentTypeError):
+        audit_checks([1])
+    with pytest.raises(DataError, match="posterior"):
+        audit_checks(mine.drop(columns="posterior"))
+
+
+@pytest.mark.slow
+def test_a_whole_audit_keeps_all_of_them_and_half_the_noise_is_found():
+    """Claims, unique records and the law of the records agree; Laplace noise keeps its promise."""
+    rng = np.random.default_rng(3)
+    people = Records.from_frame(
+        pd.DataFrame(
+            {
+                "sex": rng.integers(0, 2, 40),
+                "race": rng.choice(3, 40, p=[0.7, 0.2, 0.1]),
+                "block": [f"10{i}" for i in rng.integers(0, 6, 40)],
+            }
+        ),
+        schema=SCHEMA,
+    )
+    who = (WHO[1], WHO[2])
+    proved = AuditQuestion(WORKLOAD, ("race",), who, methods=("posterior", "claims"))
+    asked = AuditQuestion(WORKLOAD, ("race",), who[1:])
+    parts, specs = [], {}
+    for number, (name, question, mechanism) in enumerate(
+        [
+            ("none", proved, make_mechanism("identity")),
+            ("weak", asked, make_mechanism("discrete-laplace", epsilon=2, **SHARES)),
+            ("strong", asked, make_mechanism("discrete-laplace", epsilon="1/2", **SHARES)),
+        ]
+    ):
+        of = AuditedPopulation(people, question, seed=1)
+        release = of.release(number, mechanism)
+        parts.append(of.statements(name, number, mechanism, release, of.targets(20)))
+        specs[name] = mechanism.spec
+    said = pd.concat(parts, ignore_index=True)
+    checks = audit_checks(said, question=proved, specs=specs)
+    assert set(checks["check"]) == set(CHECKS)
+    sure = checks[checks["check"].isin(["theory", "agreement"])]
+    assert not sure["failed"].any()
+    against = sure[sure["against"] == "claims"]
+    assert (against["compared"] > 40).all()
+    assert set(against["adversary"]) == {"linker", "knows-all-but-one"}
+    # Negative control: a mechanism that spends more than it states.
+    stated = {name: noise(epsilon=Fraction(1, 4)) for name in ("weak", "strong")}
+    broken = audit_checks(said, question=proved, specs=stated)
+    theory = broken[broken["check"] == "theory"].set_index("protection")
+    assert theory.loc["weak", "verdict"] == "broken"
+
+
+def test_pairs_are_neighbours_in_every_row_of_noises():
+    scales = ["2", "1", "1/2", "1/4"]
+    p = np.full(40, 0.5)
+    specs = {text: noise(epsilon=text) for text in scales}
+    for order in itertools.permutations(scales):
+        said = scored(dict.fromkeys(order, p))
+        checks = audit_checks(said, question=QUESTION, specs={n: specs[n] for n in order})
+        rows = checks[checks["check"] == "ordering"]
+        pairs = set(zip(rows["protection"], rows["against"], strict=True))
+        assert pairs == set(itertools.pairwise(scales))
