@@ -6,9 +6,9 @@ pydantic takes a while to import, so only what reads such a file imports this mo
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Discriminator, Field, Tag, ValidationError
 
-from bayesrisk._files.bounds import Section, as_config_error, schema_text
+from bayesrisk._files.bounds import Section, Several, as_config_error, schema_text
 from bayesrisk._files.limits import Count, Positive, Seed
 from bayesrisk._files.parse import read_toml
 from bayesrisk.cli.commands._toml import TABLE, TEXT, Names
@@ -41,10 +41,17 @@ class PopulationEntry(Section):
     blocks: Count | None = Field(None, description="Its blocks, instead of the preset's.")
 
 
+_Populations = Annotated[
+    Annotated[str, TEXT, Tag("<one>")]
+    | Annotated[list[PopulationEntry], Several(), Tag("<several>")],
+    Discriminator(lambda value: "<several>" if isinstance(value, list) else "<one>"),
+]
+
+
 class AuditFile(Section):
     """What an audit is about; options on the command line override it."""
 
-    population: Annotated[str, TEXT] | list[PopulationEntry] | None = Field(
+    population: _Populations | None = Field(
         None,
         description="Folder of microdata, file of records, or sample:NAME; or several "
         "populations, each a table.",

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from bayesrisk._files.limits import Count, Positive, Seed
+from bayesrisk._files.limits import Bound, Count, Positive, Seed, refuse
 from bayesrisk._version import __version__
 from bayesrisk.experiments.runs.config import RunSettings
 
 __all__ = ["AuditConfig"]
+
+_DIGESTS = "a digest, or digests by names of populations"
+
+
+def _digests(value: Any) -> Any:
+    several = value if isinstance(value, dict) else {"": value}
+    if not several or not all(isinstance(text, str) for text in (*several, *several.values())):
+        raise refuse(_DIGESTS)
+    return value
+
+
+_Digests = Annotated[
+    str | dict[str, str],
+    Bound(
+        _DIGESTS,
+        _digests,
+        {"type": ["string", "object"], "additionalProperties": {"type": "string"}},
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -50,7 +69,7 @@ class AuditConfig(RunSettings):
         Version of bayesrisk.
     """
 
-    population: str | dict[str, str]
+    population: _Digests
     workload: str
     stated: tuple[str, ...]
     protections: tuple[dict[str, Any], ...]

@@ -15,6 +15,7 @@ from bayesrisk._show import displayed
 from bayesrisk.exceptions import PartFileError
 from bayesrisk.experiments.audit.config import AuditConfig
 from bayesrisk.experiments.audit.populations import POPULATION, by_population
+from bayesrisk.experiments.audit.report_checks import checks_said
 from bayesrisk.experiments.runs.folder import MANIFEST, PartFolder
 from bayesrisk.experiments.runs.study import Outcome
 from bayesrisk.risk.audit import audit_summary, audit_targets
@@ -45,8 +46,8 @@ class AuditSummary:
     brief : tuple of str
         The same in six lines at most: what was to be chosen, or all of it, or who learns most
         from people's own records under each protection.
-    checks, failed : int
-        Checks of a complete run (:func:`audit_checks`), and how many are not as they should be.
+    checks : str
+        What the checks of a complete run (:func:`audit_checks`) came to.
     """
 
     folder: str
@@ -58,14 +59,13 @@ class AuditSummary:
     targets: int
     answers: tuple[str, ...]
     brief: tuple[str, ...]
-    checks: int
-    failed: int
+    checks: str
 
     @classmethod
     def of(cls, folder: PartFolder, outcome: Outcome) -> Self:
         """Return the summary of a run; of one that is not complete, nothing was found."""
         if not outcome.complete:
-            return cls(str(folder.path), *outcome, 0, 0, (), (), 0, 0)
+            return cls(str(folder.path), *outcome, 0, 0, (), (), "")
         statements, found = read_audit(folder.path)
         everybody = found[found["group"] == "everybody"]
         told = [_sentence(row) for row in everybody.to_dict(orient="records")]
@@ -76,7 +76,7 @@ class AuditSummary:
         return cls(
             str(folder.path), *outcome, len(statements), int(statements["target"].nunique()),
             (*chosen, *told), tuple(_brief(chosen, told, everybody)),
-            len(checks), int((checks["failed"] > 0).sum()),
+            checks_said(checks),
         )  # fmt: skip
 
     def _answer(self) -> list[str]:
@@ -111,7 +111,8 @@ def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
         Rows as in :class:`Statements`, which takes them as they are, of all settings that were
         tried, with ``without_error`` and ``posterior_error`` (Monte Carlo standard errors, 0 where
         calculated), ``engine``, ``place``, ``place_size``, ``alike`` (people of the place with what
-        is known of the target) and ``nonmodal``; and rows as in ``summary.csv``.
+        is known of the target) and ``nonmodal``; and rows as in ``summary.csv``.  Where
+        populations have names, both have them in a column ``population``.
 
     Raises
     ------

@@ -20,7 +20,7 @@ from bayesrisk.experiments.audit.populations import (
     of_population,
     population_names,
 )
-from bayesrisk.experiments.audit.report_checks import checks_told
+from bayesrisk.experiments.audit.report_checks import checks_said, checks_told
 from bayesrisk.experiments.audit.report_words import (
     EVERYBODY,
     READ,
@@ -132,7 +132,8 @@ def audit_files(
         figures=[drawn for some in figures for drawn in some[:1]],
         more_figures=[drawn for some in figures for drawn in some[1:]],
         tables=_tables(found, settings),
-        checked=html.table(checks, "Every check"),
+        checks_said=checks_said(checks),
+        checked=html.table(checks.astype(object).where(checks.notna(), ""), "Every check"),
         lost=_lost(statements),
         downloads=[
             {

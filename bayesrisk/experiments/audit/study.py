@@ -69,8 +69,11 @@ class AuditStudy(Study[AuditSummary]):
 
     Parameters
     ----------
-    population : path-like
-        Folder of microdata, or file of records (Parquet or CSV).
+    population : path-like, SimulatedPopulation or mapping of str to either
+        Folder of microdata, or file of records (Parquet or CSV), or a synthetic one; several by
+        their names.  Each of several is judged by itself, with the same seed, as it would be alone:
+        nothing is pooled, but that a goal is about the worst of them.  Then all results have a
+        column ``population``, and ``target`` begins with the population's name.
     workload : Workload
         Published tables.
     protections : sequence of Protection
@@ -82,7 +85,8 @@ class AuditStudy(Study[AuditSummary]):
     schema : Schema, optional
         Of a file of records; by default the tables' own.
     targets : int, optional
-        Number of people who are asked about, drawn without replacement; everybody by default.
+        Number of people of each population who are asked about, drawn without replacement;
+        everybody by default.
     concentration : float, optional
         How alike people of one place are; fitted by default (:class:`AuditQuestion`).
     methods : sequence of str, default ("posterior",)
@@ -103,13 +107,13 @@ class AuditStudy(Study[AuditSummary]):
     ------
     ArgumentError
         When it runs: if a setting is out of range, two protections or adversaries have one name,
-        a protection cannot be made, or an attribute is unknown.
+        a protection cannot be made, or an attribute is unknown to a population.
     DataError
         When it runs: if the records are damaged: file, row and column are named.
 
     Notes
     -----
-    Memory: the records, and for each protection one release, in every worker.
+    Memory: the records and one release of every population, in every worker.
     """
 
     population: Source | Mapping[str, Source]

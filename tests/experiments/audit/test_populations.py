@@ -1,0 +1,225 @@
+"""Audits of several populations: each is judged as it would be alone, and nothing is pooled."""
+
+import dataclasses
+import html
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from audits import SCHEMA, WORKLOAD, contents
+
+from bayesrisk.exceptions import BayesRiskError
+from bayesrisk.experiments import run
+from bayesrisk.experiments.audit import (
+    AuditStudy,
+    ProtectionGoal,
+    SimulatedPopulation,
+    parse_protection,
+    read_audit,
+)
+from bayesrisk.population import population_spec, simulate_population
+from bayesrisk.risk import Statements
+from bayesrisk.risk.audit import Adversary
+from bayesrisk.tables import Workload
+
+WHO = [Adversary.named("linker", known=["sex"]), Adversary.named("knows-all-but-one")]
+WHAT = [parse_protection(text) for text in ("identity", "discrete-laplace:epsilon=2")]
+NAMES = ["north", "<south>"]
+
+
+@pytest.fixture(scope="module")
+def towns(tmp_path_factory):
+    """Return files of two populations that are not alike."""
+    folder, found = tmp_path_factory.mktemp("towns"), {}
+    for seed, name in enumerate(NAMES):
+        rng = np.random.default_rng(seed)
+        shares = [[0.7, 0.2, 0.1], [0.1, 0.5, 0.4]][seed]
+        frame = pd.DataFrame(
+            {
+                "sex": rng.integers(0, 2, 30),
+                "race": rng.choice(3, 30, p=shares),
+                "block": [f"10{i}" for i in rng.integers(0, 5, 30)],
+            }
+        )
+        found[name] = folder / f"{seed}.csv"
+        frame.to_csv(found[name], index=False)
+    return found
+
+
+def study(population, **options):
+    usual = {
+        "protections": WHAT, "adversaries": WHO[1:], "stated": ["race"], "targets": 8,
+        "targets_per_shard": 4, "methods": ["majority", "posterior"],
+    }  # fmt: skip
+    return AuditStudy(population, WORKLOAD, **usual | options)
+
+
+@pytest.fixture(scope="module")
+def done(towns, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("done") / "out"
+    return folder, run(study(towns), folder)
+
+
+def test_each_population_is_judged_as_it_would_be_alone(towns, done, tmp_path):
+    statements, summary = read_audit(done[0])
+    assert list(dict.fromkeys(statements["population"])) == NAMES
+    for name, file in towns.items():
+        run(study(file), tmp_path / file.stem)
+        alone = tmp_path / file.stem
+        theirs, found = read_audit(alone)
+        assert "population" not in theirs
+        mine = statements[statements["population"] == name].drop(columns="population")
+        assert (mine["target"] == f"{name}:" + mine["target"].str.rpartition(":")[2]).all()
+        mine["target"] = mine["target"].str.rpartition(":")[2]
+        keys = ["protection", "attack", "adversary", "target", "statement"]
+        pd.testing.assert_frame_equal(
+            mine.sort_values(keys).reset_index(drop=True),
+            theirs.sort_values(keys).reset_index(drop=True),
+        )
+        for file_name in ("summary", "calibration", "certain", "checks", "errors"):
+            both = pd.read_csv(done[0] / f"{file_name}.csv")
+            part = both[both["population"] == name].drop(columns="population")
+            expected = pd.read_csv(alone / f"{file_name}.csv")
+            keys = list(expected.columns[expected.dtypes == expected.dtypes.iloc[0]])
+            pd.testing.assert_frame_equal(
+                part.sort_values(keys).reset_index(drop=True),
+                expected.sort_values(keys).reset_index(drop=True),
+            )
+        assert (summary["population"] == name).sum() == len(found)
+
+
+def test_statements_are_as_those_of_any_audit_and_targets_are_told_apart(done):
+    statements, _ = read_audit(done[0])
+    said = Statements(statements)
+    assert said.frame["target"].nunique() == 16 == done[1].targets
+    assert said.frame["population"].tolist() == statements["population"].tolist()
+
+
+def test_the_report_has_an_answer_a_figure_and_checks_of_each(done):
+    page = (done[0] / "report.html").read_text(encoding="utf-8")
+    assert page.count("<h3>north</h3>") == page.count("<h3>&lt;south&gt;</h3>") == 1
+    assert "<south>" not in page
+    assert "each of 2 populations by itself" in page
+    assert page.split("<details")[0].count("<img") == 2
+    for caption in (f"{name}: What is learned from people's own records" for name in NAMES):
+        assert caption in html.unescape(page)
+    checks = page.split("<summary>Checks of this audit: ")[1].split("</details>")[0]
+    for kind in ("Calibration", "Ordering", "Theory", "Agreement"):
+        assert checks.count(f"<p><b>{kind}.</b>") == 1
+    assert checks.count("<i>north.</i>") == checks.count("<i>&lt;south&gt;.</i>") == 4
+    names = {file.name for file in (done[0] / "figures").iterdir()}
+    assert {"own-against-error-1.svg", "own-against-error-2.svg"} <= names
+
+
+def test_what_the_checks_say_is_so(done):
+    page = html.unescape((done[0] / "report.html").read_text(encoding="utf-8"))
+    checks = pd.read_csv(done[0] / "checks.csv")
+    theory = checks[checks["check"] == "theory"]
+    assert set(theory["bound"]) == {4.0}
+    assert not theory["failed"].any()
+    said = f"Of {theory['compared'].iloc[0]} statements, none beyond the bound."
+    assert page.count(said) == 2
+    curves = checks[checks["check"] == "calibration"]
+    within = int((curves["failed"] == 0).sum())
+    words = f"{'all' if within == len(curves) else f'{within} of'} {len(curves)} calibration curves"
+    assert done[1].checks.startswith(words)
+    assert words in page
+    sure = checks[(checks["check"] == "agreement") & (checks["against"] == "truth")]
+    for name in NAMES:
+        number = sure.loc[sure["population"] == name, "compared"].sum()
+        assert f"of {number} statements that are certain, none contradicts" in page
+
+
+def test_shards_and_a_resumed_run_give_the_same_bytes(towns, done, tmp_path):
+    for part in (1, 2, 3):
+        last = run(study(towns), tmp_path / "out", shard=(part, 3), resume=True)
+    assert last.complete
+    assert contents(tmp_path / "out") == contents(done[0])
+
+
+def test_names_and_digests_are_kept_and_another_population_is_another_audit(towns, done, tmp_path):
+    config = study(towns).config
+    assert list(config.population) == NAMES
+    assert len(set(config.population.values())) == 2
+    changed = dict(zip(NAMES, reversed(towns.values()), strict=True))
+    with pytest.raises(BayesRiskError, match="population"):
+        run(study(changed), done[0], resume=True)
+
+
+def test_a_goal_is_about_the_worst_population(towns, tmp_path):
+    goal = ProtectionGoal(3.0, 0.5, steps=0)
+    options = {"goal": goal, "protections": WHAT[1:], "methods": ["posterior"]}
+    choices = {}
+    for name, population in {"both": towns, **towns}.items():
+        folder = tmp_path / str(len(choices))
+        run(study(population, **options), folder)
+        choices[name] = pd.read_csv(folder / "choice.csv").iloc[0]
+    worst = max(NAMES, key=lambda name: choices[name]["ratio"])
+    assert choices["both"]["population"] == worst
+    assert choices["both"]["ratio"] == choices[worst]["ratio"]
+    assert choices["both"]["answer"].count(f", {worst})") == 1
+
+
+def test_a_simulated_population_is_that_of_its_seed(tmp_path):
+    spec = dataclasses.replace(population_spec("tract"), n_blocks=3)
+    known, again = SimulatedPopulation(spec, 1), SimulatedPopulation(spec, 1)
+    workload = Workload.named("sf1-block").select(tables=["P8"])
+    people = simulate_population(spec, rng=1)
+    people.write(tmp_path / "people")
+    found = []
+    for population in (known, again, SimulatedPopulation(spec, 2), tmp_path / "people"):
+        one = AuditStudy(
+            population, workload, protections=WHAT[:1], adversaries=WHO[1:2], stated=["race"],
+            targets=4, methods=["majority"],
+        )  # fmt: skip
+        folder = tmp_path / str(len(found))
+        run(one, folder)
+        found.append((one.config.population, read_audit(folder)[0]))
+    digests, frames = zip(*found, strict=True)
+    assert digests[0] == digests[1] != digests[2]
+    pd.testing.assert_frame_equal(frames[0], frames[1])
+    pd.testing.assert_frame_equal(frames[0], frames[3])
+    assert not frames[0]["target"].equals(frames[2]["target"])
+
+
+@pytest.mark.parametrize(
+    ("population", "words"),
+    [
+        ({}, "at least one population"),
+        ({" ": "people.csv"}, "name of a population"),
+        ({3: "people.csv"}, "name of a population"),
+        ({"a": 3}, "population"),
+        ({"a": "missing.csv"}, "missing.csv"),
+    ],
+)
+def test_populations_that_are_refused(tmp_path, population, words):
+    with pytest.raises(BayesRiskError, match=words):
+        run(study(population), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_population_without_the_columns_of_the_schema_is_named(towns, tmp_path):
+    lacking = tmp_path / "lacking.csv"
+    pd.read_csv(towns["north"], dtype=str).drop(columns="race").to_csv(lacking, index=False)
+    with pytest.raises(BayesRiskError, match=r"lacking\.csv.*race"):
+        run(study(towns | {"other": lacking}), tmp_path / "out")
+    simulated = SimulatedPopulation("tract", 1)
+    with pytest.raises(BayesRiskError, match=f"population 'made'.*{SCHEMA.name}"):
+        run(study(towns | {"made": simulated}), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_seeds_and_settings_of_simulated_populations_are_checked():
+    with pytest.raises(BayesRiskError, match="seed"):
+        SimulatedPopulation("tract", -1)
+    with pytest.raises(BayesRiskError, match="tracts"):
+        SimulatedPopulation("tracts", 1)
+    with pytest.raises(BayesRiskError, match="spec"):
+        SimulatedPopulation(3, 1)
+
+
+def test_files_of_results_have_the_population_first(done):
+    for name in ("targets", "summary", "calibration", "certain", "checks", "errors"):
+        text = (done[0] / f"{name}.csv").read_bytes()
+        assert pd.read_csv(io.BytesIO(text)).columns[0] == "population"
