@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,9 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
+from bayesrisk.cli.commands._audit_file import json_schema
 from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.experiments.audit import read_audit
 
+STORED = Path(__file__).parents[2] / "docs" / "reference" / "audit.schema.json"
 SCHEMA = """
 name = "people"
 
@@ -127,6 +130,23 @@ parameters = {{base = 5, method = "nearest"}}
         ("population = 'p'\ntargets = 0", "targets"),
         ("population = 'p'\ncolour = 1", "colour"),
         ("population = 'p'\n[[protection]]\nname = 'x'", "mechanism"),
+        ("population = 3", "population must be a text, got 3"),
+        ("population = []", "population must be a list with at least one entry"),
+        ("[[population]]\nrecords = 'p'", "population[0].name must be a text"),
+        ("[[population]]\nname = 'a'\ncolour = 1", "unknown key population[0].colour"),
+        ("[[population]]\nname = 'a'", "population[0] must have one of records and simulate"),
+        (
+            "[[population]]\nname = 'a'\nrecords = 'p'\nsimulate = 'tract'",
+            "population[0] must have one of records and simulate",
+        ),
+        (
+            "[[population]]\nname = 'a'\nsimulate = 'tract'",
+            "population[0].seed must be given where simulate is",
+        ),
+        (
+            "[[population]]\nname = 'a'\nrecords = 'p'\nseed = 1",
+            "population[0].seed goes with simulate",
+        ),
     ],
 )
 def test_faults_of_a_file_are_named(tmp_path, text, words):
@@ -138,13 +158,20 @@ def test_faults_of_a_file_are_named(tmp_path, text, words):
     assert words in str(done.exception)
 
 
+def test_the_stored_schema_is_current():
+    assert STORED.read_text(encoding="utf-8") == json_schema(), (
+        'python -c "from bayesrisk.cli.commands._audit_file import json_schema; '
+        f"print(json_schema(), end='')\" > docs/reference/{STORED.name}"
+    )
+
+
 def test_methods_are_rows_of_the_same_tables(inputs, tmp_path):
     words = [inputs / "people.csv", "-o", tmp_path / "out", "--protection", "identity"]
     words += ["--method", "posterior,claims", "--method", "majority", *options(inputs)]
     done = run(*words)
     assert done.exit_code == 0, done.exception
-    for name in ("likelihood", "claims", "majority"):
-        assert f"identity, {name}, linker: right about" in done.output
+    assert "Who learns most from people's own records (6 answers in the report):" in done.output
+    assert done.output.count(": right about") == 1  # of one protection
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "<i>saying what most people of the place are</i>: " in page
     assert "What is said with certainty, and how much of it is false" in page
@@ -175,6 +202,80 @@ def test_the_sample_of_settings_opens(tmp_path):
     statements, _ = read_audit(tmp_path / "out")
     assert set(statements["adversary"]) == {"linker", "knows-all-but-one"}
     assert set(statements["protection"]) == {"identity"}
+
+
+def test_the_console_says_the_answer_in_eight_lines(inputs, tmp_path):
+    words = [inputs / "people.csv", "-o", tmp_path / "out", "--method", "majority,claims"]
+    for base in range(2, 9):
+        words += ["--protection", f"rounding:base={base}"]
+    done = run(*words, *options(inputs))
+    assert done.exit_code == 0, done.exception
+    lines = done.output.splitlines()
+    assert len(lines) == 8
+    assert lines[0].endswith("(28 answers in the report):")
+    _, summary = read_audit(tmp_path / "out")
+    most = summary[summary["group"] == "everybody"].groupby("protection", sort=False)["own"].max()
+    for line, (name, own) in zip(lines[1:4], most.items(), strict=False):
+        assert line.startswith(f"{name}, ")
+        assert f"own records {100 * own:+.1f} points" in line
+    assert lines[4] == "and 4 more in the report"
+    assert lines[5].startswith("7 of 7 parts done")
+    assert lines[6].startswith("Checks: ")
+    assert str(tmp_path / "out" / "report.html") in lines[-1]
+    document = json.loads(run(*words, "--resume", "--json", *options(inputs)).stdout)
+    assert len(document["answers"]) == 28  # all of them
+    assert document["checks"] == lines[6].removeprefix("Checks: ")
+
+
+def test_several_files_are_several_populations(inputs, tmp_path):
+    other = tmp_path / "others.csv"
+    lines = (inputs / "people.csv").read_text(encoding="utf-8").splitlines()
+    other.write_text("\n".join(lines[:20]), encoding="utf-8")
+    words = ["-o", tmp_path / "out", "--protection", "identity", "--method", "majority"]
+    done = run(inputs / "people.csv", other, *words, *options(inputs))
+    assert done.exit_code == 0, done.exception
+    assert "people, identity, majority, linker: right about" in done.output
+    assert "others, identity, majority, outsider: right about" in done.output
+    statements, _ = read_audit(tmp_path / "out")
+    assert list(dict.fromkeys(statements["population"])) == ["people", "others"]
+    twice = run(other, other, *words, *options(inputs))
+    assert "different names, got 'others' twice" in str(twice.exception)
+    file = tmp_path / "audit.toml"
+    file.write_text("targets = 5", encoding="utf-8")
+    assert "the only population argument" in str(run(other, file, *words).exception)
+
+
+def test_a_file_names_populations(inputs, tmp_path):
+    file = tmp_path / "audit.toml"
+    town = f"""
+[[population]]
+name = "the town"
+records = '{inputs / "people.csv"}'
+"""
+    file.write_text(town + town.replace("the town", "the same"), encoding="utf-8")
+    words = [file, "-o", tmp_path / "out", "--method", "majority", *options(inputs)]
+    done = run(*words, "--protection", "identity")
+    assert done.exit_code == 0, done.exception
+    statements, _ = read_audit(tmp_path / "out")
+    assert list(dict.fromkeys(statements["population"])) == ["the town", "the same"]
+    file.write_text(town + town, encoding="utf-8")
+    twice = run(*words, "--protection", "identity")
+    assert "different names, got 'the town' twice" in str(twice.exception)
+
+
+@pytest.mark.slow
+def test_a_file_simulates_a_population(tmp_path):
+    file = tmp_path / "audit.toml"
+    made = "[[population]]\nname = 'made'\nsimulate = 'tract'\nseed = 3\nblocks = 2\n"
+    file.write_text(f"only = ['P8']\ntables = ['sf1-block']\n{made}", encoding="utf-8")
+    words = [file, "-o", tmp_path / "out", "--method", "majority", "--targets", "3", "--quiet"]
+    done = run(*words, "--protection", "identity")
+    assert done.exit_code == 0, done.exception
+    statements, _ = read_audit(tmp_path / "out")
+    assert set(statements["population"]) == {"made"}
+    assert statements["place"].nunique() <= 2
+    file.write_text(made.replace("tract", "village"), encoding="utf-8")
+    assert "simulate" in str(run(*words, "--protection", "identity").exception)
 
 
 @pytest.mark.slow

@@ -115,9 +115,7 @@ def audit(
         from bayesrisk.cli.commands._audit_file import read_audit_file  # slow to import
 
         if len(files) > 1 or files[0] is None:
-            raise ArgumentError(
-                "a file of settings must be the only argument: it names populations"
-            )
+            raise ArgumentError("a file of settings must be the only population argument")
         settings = read_audit_file(files[0])
         if "population" not in settings:
             raise ArgumentError(f"{files[0]}: population must be given")

@@ -22,7 +22,7 @@ from bayesrisk.risk.audit import audit_summary, audit_targets
 
 __all__ = ["AuditFolder", "AuditSummary", "read_audit"]
 
-_SHOWN = 5  # answers that are not too many at once
+_SHOWN = 5  # lines
 
 
 @displayed
@@ -44,7 +44,7 @@ class AuditSummary:
         What a complete run found: a sentence for each protection that was to be chosen, and of
         everybody one for each population, protection, reading and adversary.
     brief : tuple of str
-        The same in six lines at most: what was to be chosen, or all of it, or who learns most
+        The same in five lines at most: what was to be chosen, or all of it, or who learns most
         from people's own records under each protection.
     checks : str
         What the checks of a complete run (:func:`audit_checks`) came to.
@@ -141,18 +141,17 @@ def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _brief(chosen: list[str], told: list[str], everybody: pd.DataFrame) -> Iterator[str]:
     """Yield the answers where they are few; else those of who learns most."""
-    few = chosen or told
+    lines = chosen or told
     if not chosen and len(told) > _SHOWN:
         # Answers are in the order of the rows, of which populations and protections are one each.
         rows = everybody.reset_index(drop=True)
         keys = [name for name in (POPULATION, "protection") if name in rows]
         most = rows["own"].groupby([rows[name] for name in keys], sort=False).idxmax()
-        few = [told[number] for number in most]
-        yield f"Who learns most from people's own records ({len(told)} answers in the report):"
-    shown = _SHOWN if len(few) <= _SHOWN else _SHOWN - 1
-    yield from few[:shown]
-    if len(few) > shown:
-        yield f"and {len(few) - shown} more in the report"
+        first = f"Who learns most from people's own records ({len(told)} answers in the report):"
+        lines = [first, *(told[number] for number in most)]
+    if len(lines) > _SHOWN:
+        lines = [*lines[: _SHOWN - 1], f"and {len(lines) - _SHOWN + 1} more in the report"]
+    yield from lines
 
 
 def _sentence(row: Mapping[Any, Any]) -> str:

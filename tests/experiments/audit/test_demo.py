@@ -96,7 +96,11 @@ def test_every_sentence_is_true_of_the_statements(demo):
                 share = 100 * float(sum(found[k] for k in unlike) / len(unlike))
                 assert float(text) == pytest.approx(share, abs=0.0501)
             said += 1
-    assert said == 2 * 5 == len(re.findall(": right about", output))
+    assert said == 2 * 5
+    assert "(10 answers in the report):" in output
+    assert len(re.findall(": right about", output)) == len(sections[1::2]) == 4
+    assert "all 10 calibration curves within their bands, all 6 other checks" in output
+    assert len(output.splitlines()) <= 8
     assert "For " not in page.split("Who guesses race")[1].split("<figure")[0]  # nobody left out
 
 
