@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -55,7 +55,7 @@ def _rest(lines: list[str]) -> Iterator[str]:
         yield f"and {len(lines) - _MOST} more in the table"
 
 
-def _calibration(rows: list[Row]) -> tuple[str, list[str]]:
+def _calibration(rows: Sequence[Row]) -> tuple[str, list[str]]:
     if not rows:
         return "Nobody has a posterior, so that there is nothing to hold against the truth.", []
     outside = [row for row in rows if row["failed"]]
@@ -77,7 +77,7 @@ def _curve(row: Row) -> str:
     )
 
 
-def _ordering(rows: list[Row]) -> tuple[str, list[str]]:
+def _ordering(rows: Sequence[Row]) -> tuple[str, list[str]]:
     if not rows:
         return "No protection here can be made from another one: there is no order to keep.", []
     wrong = [row for row in rows if row["failed"]]
@@ -93,7 +93,7 @@ def _ordering(rows: list[Row]) -> tuple[str, list[str]]:
     return words, lines
 
 
-def _theory(rows: list[Row]) -> tuple[str, list[str]]:
+def _theory(rows: Sequence[Row]) -> tuple[str, list[str]]:
     bound = [row for row in rows if row["verdict"] != "no bound"]
     if not bound:
         return "No protection here has a bound for single statements.", []
@@ -109,7 +109,7 @@ def _theory(rows: list[Row]) -> tuple[str, list[str]]:
     return f"Of {counted(number, 'statement')}, {beyond or 'none'} beyond the bound.", lines
 
 
-def _agreement(rows: list[Row]) -> tuple[str, list[str]]:
+def _agreement(rows: Sequence[Row]) -> tuple[str, list[str]]:
     lines = []
     for against, said in _PROVERS.items():
         mine = [row for row in rows if row["against"] == against]

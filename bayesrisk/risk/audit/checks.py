@@ -376,7 +376,7 @@ def _against_claims(both: pd.DataFrame) -> tuple[int, int]:
 def _against_records(both: pd.DataFrame) -> tuple[int, int]:
     """Hold posteriors against shares of records that are proved to be the only ones that fit."""
     some = both[both["status_y"] == "proved"]
-    off = np.abs(some["posterior_x"] - some["posterior_y"]).to_numpy()
+    off = np.abs(some["posterior_x"].to_numpy() - some["posterior_y"].to_numpy())
     error = _SURE * some["posterior_error_x"].to_numpy() + 1e-9
     return len(some), int((off > error).sum())
 
