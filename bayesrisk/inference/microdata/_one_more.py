@@ -183,6 +183,12 @@ class OneMore:
             seen[at] /= self._looks + 1
         self._done[chain] += 1
 
+    def terms(self, question: int) -> tuple[FloatArray, FloatArray]:
+        """Return what the two numbers of a recorded question are the means of, (chains, draws)."""
+        at = np.searchsorted(self._every.rows, self._functions.row[question])
+        part, whole = self._functions.known[question]
+        return self._seen[:, :, at[0]] + part, self._seen[:, :, at[1]] + whole
+
     def mend(self, frame: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
         """Return the answers, with those that were undecided and need not be.
 
@@ -193,9 +199,7 @@ class OneMore:
         self.used = 0
         rows = frame.to_dict("split")["data"]
         for i in np.flatnonzero(undecided & self._asked):
-            at = np.searchsorted(self._every.rows, self._functions.row[i])
-            known = self._functions.known[i]
-            part, whole = (self._seen[:, :, a] + k for a, k in zip(at, known, strict=True))
+            part, whole = self.terms(i)
             row = answer_of(_steady(share_of(part, whole)), drawn, most=_alike(whole))
             if row[4] == "sampled":
                 rows[i] = list(row)
