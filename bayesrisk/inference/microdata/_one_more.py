@@ -199,7 +199,7 @@ class OneMore:
         self.used = 0
         rows = frame.to_dict("split")["data"]
         for i in np.flatnonzero(undecided & self._asked):
-            part, whole = self.terms(i)
+            part, whole = self.terms(int(i))
             row = answer_of(_steady(share_of(part, whole)), drawn, most=_alike(whole))
             if row[4] == "sampled":
                 rows[i] = list(row)
