@@ -13,6 +13,9 @@ in those in which the group is empty.  It holds if no list without the person is
 that with the person is not: if P has no gap from 0 on, and no count is exact.  Where counts are
 almost exact, the ratio of the likelihoods is large in rare draws only, and an error would not be
 seen: it is not used there.
+
+What is still undecided then is looked at more often in the next round: between two draws only the
+people of its places change, several times, and the terms are averaged.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ from bayesrisk.inference.microdata._asked import Asked
 from bayesrisk.inference.microdata.chains.people import PeopleChain
 from bayesrisk.inference.microdata.chains.people_model import PeopleModel
 from bayesrisk.inference.microdata.chains.people_rows import Model, State
-from bayesrisk.inference.microdata.chains.running import Draws
+from bayesrisk.inference.microdata.chains.running import LEAST_ESS, Draws
 from bayesrisk.inference.microdata.questions import RecordQuestion
 from bayesrisk.inference.microdata.system import MicrodataSystem
 from bayesrisk.release import NoiseSpec
@@ -44,6 +47,9 @@ __all__ = ["OneMore", "gains"]
 # most about 1 / v: where the sum over the counts is larger, rare draws weigh too much.
 _MOST_PRECISION = 1.5
 _SAME = 1e-12  # relative difference that rounding explains
+_LOOKS, _ROUNDS = 16, 2  # most looks at places between two draws; proposals a slot before each
+_NEAR = 2.0  # answers worth up to so many times the least draws are asked again
+_PART = 8  # these cost at most such a part of the sweeps between two draws
 
 
 @lean_kernel
@@ -71,8 +77,8 @@ def gains(of: Model, at: State, parts: Any, classes: Any, out: Any) -> None:
 class OneMore:
     """What one more person would change, of the questions that draws themselves leave undecided.
 
-    Which these are is known when chains agree.  Before, all that can be answered so are recorded if
-    that costs no more than the sweeps between two draws, else none.
+    Which these are is known when chains agree.  Before, those are recorded of whose groups the
+    fewest people are expected, as many as cost no more than the sweeps between two draws.
 
     Parameters
     ----------
@@ -116,6 +122,7 @@ class OneMore:
         if self.possible.any():
             self.possible &= self._holds()
         self._asked = np.zeros_like(self.possible)
+        self._short = np.zeros_like(self.possible)
         self._narrowed, self._room = False, min(chain.sweep for chain in chains)
         self.used = 0
 
@@ -131,35 +138,56 @@ class OneMore:
         bad = np.asarray(self._of_state @ (~fine).astype(np.int64)).ravel() > 0
         return ~bad[self._functions.row].any(axis=1)
 
-    def _rows(self) -> IntArray:
-        found: IntArray = np.unique(self._functions.row[self._asked])
-        return found
-
-    def _columns(self) -> IntArray:
-        found: IntArray = np.unique(self._of_state[self._rows(), :].indices).astype(np.int64)
+    def _rarest(self) -> Any:
+        """Return which of the possible questions are about the rarest groups, as many as fit."""
+        shares = np.array([s.mass / max(s.mass.sum(), _SAME) for s in self._of.strata])
+        group = self._functions.row[:, 1]
+        people = (self._of_state @ (self._of.likely[:, None] * shares).ravel())[group]
+        width = np.diff(self._of_state.indptr)[group]
+        order = np.flatnonzero(self.possible)
+        order = order[np.argsort(people[order], kind="stable")]
+        _, first = np.unique(group[order], return_index=True)  # a group costs once
+        cost = np.zeros(order.size, np.int64)
+        cost[first] = width[order[first]]
+        found = np.zeros_like(self.possible)
+        found[order[np.cumsum(cost) <= self._room]] = True
         return found
 
     def fresh(self) -> None:
         """Forget what was recorded: other draws come, twice as far apart."""
         if not self._narrowed:
-            self._asked = self.possible.copy()
-            if self._columns().size > self._room:
-                self._asked[:] = False
-            self._room *= 2
-        rows, columns = self._rows(), self._columns()
-        self._row_of = rows
-        self._cells = sp.csr_array(self._of_state[rows, :][:, columns])
-        self._parts, self._classes = np.divmod(columns, self._of.classes)
-        self._seen = np.zeros((len(self._chains), self._draws, rows.size))
+            self._asked = self._rarest()
+        self._every = _View(self._functions.row[self._asked], self._of_state, self._of.classes)
+        self._often = _View(self._functions.row[self._short], self._of_state, self._of.classes)
+        parts = np.unique(self._often.parts)
+        first = self._of.model.first
+        cost = _ROUNDS * int((first[parts + 1] - first[parts]).sum()) + self._often.parts.size
+        self._looks = min(_LOOKS, self._room // _PART // cost) if cost else 0
+        self._around = parts
+        self._seen = np.zeros((len(self._chains), self._draws, self._every.rows.size))
         self._done = [0] * len(self._chains)
+        self._room *= 2
 
     def note(self, chain: int) -> None:
-        """Record the state of a chain."""
-        if self._row_of.size:
-            gain = np.empty(self._parts.size)
-            gains(self._of.model, self._chains[chain].state, self._parts, self._classes, gain)
-            self._seen[chain, self._done[chain]] = self._cells @ gain
-            self._done[chain] += 1
+        """Record the state of a chain; where questions are short of draws, look more often."""
+        if not self._every.rows.size:
+            return
+        of, here = self._of.model, self._chains[chain]
+        seen = self._seen[chain, self._done[chain]]
+        seen[:] = self._every.look(of, here.state)
+        if self._looks:
+            at = np.searchsorted(self._every.rows, self._often.rows)
+            for _ in range(self._looks):
+                here.stay(self._around, _ROUNDS)
+                seen[at] += self._often.look(of, here.state)
+            seen[at] /= self._looks + 1
+        self._done[chain] += 1
+
+    def terms(self, question: int) -> tuple[FloatArray, FloatArray]:
+        """Return what the two numbers of a recorded question are the means of, (chains, draws)."""
+        at = np.searchsorted(self._every.rows, self._functions.row[question])
+        part, whole = self._functions.known[question]
+        return self._seen[:, :, at[0]] + part, self._seen[:, :, at[1]] + whole
 
     def mend(self, frame: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
         """Return the answers, with those that were undecided and need not be.
@@ -171,16 +199,34 @@ class OneMore:
         self.used = 0
         rows = frame.to_dict("split")["data"]
         for i in np.flatnonzero(undecided & self._asked):
-            at = np.searchsorted(self._row_of, self._functions.row[i])
-            known = self._functions.known[i]
-            part, whole = (self._seen[:, :, a] + k for a, k in zip(at, known, strict=True))
+            part, whole = self.terms(int(i))
             row = answer_of(_steady(share_of(part, whole)), drawn, most=_alike(whole))
             if row[4] == "sampled":
                 rows[i] = list(row)
                 self.used += 1
         self._narrowed = True
-        self._asked |= undecided & self.possible
-        return pd.DataFrame(rows, columns=frame.columns)
+        near = frame["ess"].to_numpy() < _NEAR * LEAST_ESS  # other draws may have fewer
+        self._asked = (undecided | near) & self.possible
+        mended = pd.DataFrame(rows, columns=frame.columns)
+        self._short = self._asked & (mended["status"].to_numpy() == "undecided")
+        return mended
+
+
+class _View:
+    """What is looked at for some questions: their functions, and the classes of parts in these."""
+
+    def __init__(self, row: IntArray, of_state: sp.csr_array, classes: int) -> None:
+        self.rows = np.unique(row)
+        columns = np.unique(of_state[self.rows, :].indices).astype(np.int64)
+        self._cells = sp.csr_array(of_state[self.rows, :][:, columns])
+        self.parts, self._classes = np.divmod(columns, classes)
+
+    def look(self, of: Model, at: State) -> FloatArray:
+        """Return for every function what its mean is the mean of."""
+        gain = np.empty(self.parts.size)
+        gains(of, at, self.parts, self._classes, gain)
+        found: FloatArray = self._cells @ gain
+        return found
 
 
 def _precision(system: MicrodataSystem) -> FloatArray:

@@ -13,7 +13,15 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Table
 
-__all__ = ["Classes", "Condition", "classes_of", "codes_of", "condition_factors", "of_classes"]
+__all__ = [
+    "Classes",
+    "Condition",
+    "classes_of",
+    "codes_of",
+    "condition_factors",
+    "of_classes",
+    "refined",
+]
 
 #: Codes of each attribute that a record may have; an attribute that is not named does not matter.
 Condition = Mapping[str, Iterable[int]]
@@ -89,15 +97,28 @@ class Classes:
         return np.ascontiguousarray(table.ravel())
 
 
-def classes_of(schema: Schema, tables: list[Table]) -> Classes:
+def classes_of(schema: Schema, tables: Iterable[Table]) -> Classes:
     """Return the coarsest classes on which every cell of the tables is constant."""
+    one = Classes(schema, {a.name: np.zeros(a.size, np.int64) for a in schema.attributes})
+    return refined(one, tables)
+
+
+def refined(classes: Classes, tables: Iterable[Table]) -> Classes:
+    """Return the coarsest classes inside these on which every cell of more tables is constant.
+
+    Classes that the tables leave as they are come back themselves: what was found for them holds.
+    """
+    rows: dict[str, dict[bytes, IntArray]] = {name: {} for name in classes.schema.names}
+    for table in tables:
+        for name, factor in table.factors.items():
+            rows[name].update((row.tobytes(), row) for row in factor)  # each once: many are alike
     bins = {}
-    for attribute in schema.attributes:
-        used = [t.factors[attribute.name] for t in tables if attribute.name in t.factors]
-        columns = np.concatenate([*used, np.ones((1, attribute.size), np.int64)])
+    for name, own in rows.items():
+        columns = np.array([classes.bins[name], *own.values()])
         _, first, label = np.unique(columns, axis=1, return_index=True, return_inverse=True)
-        bins[attribute.name] = np.argsort(np.argsort(first))[label.ravel()].astype(np.int64)
-    return Classes(schema, bins)
+        bins[name] = np.argsort(np.argsort(first))[label.ravel()].astype(np.int64)
+    same = all(np.array_equal(bins[name], classes.bins[name]) for name in bins)
+    return classes if same else Classes(classes.schema, bins)
 
 
 def codes_of(condition: Condition, name: str) -> dict[str, tuple[int, ...]]:

@@ -136,8 +136,10 @@ def microdata_posterior(
     that the prior gives the class times the ratio of the likelihoods with and without one more of
     it.  ``reason`` says how many answers were found so.  It needs a number of people that is not
     published exactly, a prior that allows every smaller one, and noise: of the counts that see one
-    class the sum of 1 / variance is at most 1.5.  It may need further rounds of draws
-    (``doublings``) where groups have more classes together than a sweep has proposals.
+    class the sum of 1 / variance is at most 1.5.  Groups of which the fewest people are expected
+    are recorded from the first round on, as many as have no more classes together than a sweep has
+    proposals; others in the next round (``doublings``).  What is undecided after one round is
+    looked at several times between two draws of the next, while only people of its places change.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._types import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.inference.microdata.classes import Classes, classes_of
+from bayesrisk.inference.microdata.classes import Classes, classes_of, refined
 from bayesrisk.inference.microdata.knowledge import Knowledge, KnownRecords, knowledge_of
 from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.release import Likelihood, Release
@@ -282,22 +282,21 @@ def system_of(
     places = _inside(tables.geoids[bottom], place)
     shared = _Shared(workload)
     apart = [*apart, *(t for item in known for t in item.tables(schema))]
-    if apart:
-        told = [t for other in levels for t in workload.at(other).values()]
-        classes = classes_of(schema, [*told, *apart])
-    else:
-        classes = _classes(shared, tuple(levels))
+    told = _classes(shared, tuple(levels))
+    classes = refined(told, apart)
     if classes.size * len(places) > MAX_UNKNOWNS:
         raise ArgumentError(
             f"place must have at most {MAX_UNKNOWNS} unknown counts, got "
             f"{classes.size} classes in {len(places)} places"
         )
-    layers = []
-    for other in levels:
-        weights = (
-            _weights(workload, other, classes) if apart else _known_weights(shared, other, classes)
-        )
-        layers.append(_layer(release, other, place, places, weights))
+    matrices = [_weights(shared, other, told) for other in levels]
+    if classes is not told:  # a part of a class has its weights
+        parent = told.of_cells(classes.representatives())
+        matrices = [sp.csr_array(sp.csc_array(weights)[:, parent]) for weights in matrices]
+    layers = [
+        _layer(release, other, place, places, weights)
+        for other, weights in zip(levels, matrices, strict=True)
+    ]
     knowledge = knowledge_of(known, classes, places.tolist(), prior)
     return MicrodataSystem(classes, places, prior, tuple(layers), knowledge)
 
@@ -322,14 +321,10 @@ def _classes(of: _Shared, levels: tuple[str, ...]) -> Classes:
 
 
 @lru_cache(maxsize=16)
-def _known_weights(of: _Shared, level: str, classes: Classes) -> sp.csr_array:
-    return _weights(of.workload, level, classes)
-
-
-def _weights(workload: Workload, level: str, classes: Classes) -> sp.csr_array:
+def _weights(of: _Shared, level: str, classes: Classes) -> sp.csr_array:
     """Return the weight of a record of every class in every cell of a level."""
     cells = classes.representatives()
-    parts = [table.incidence(classes.schema, cells) for table in workload.at(level).values()]
+    parts = [table.incidence(classes.schema, cells) for table in of.workload.at(level).values()]
     return sp.csr_array(sp.vstack(parts, format="csr"), dtype=np.int64)
 
 

@@ -14,6 +14,7 @@ from bayesrisk.inference.microdata._asked import Asked
 from bayesrisk.inference.microdata.chains import people_rows as kernels
 from bayesrisk.inference.microdata.chains.people import PeopleChain
 from bayesrisk.inference.microdata.chains.people_model import people_model, put
+from bayesrisk.inference.microdata.chains.people_moves import stay
 from bayesrisk.inference.microdata.chains.running import Draws, agreed, draw, moving
 from bayesrisk.inference.microdata.system import system_of
 from bayesrisk.inference.sampling.arviz_io import chain_numbers
@@ -215,14 +216,49 @@ def test_a_chain_over_people_goes_back_as_often_as_forth(unequal):
     for row in states:
         chain.go(1)
         row[:] = chain.now()[0]
-    number = np.unique(states, axis=0, return_inverse=True)[1].ravel()
+    assert (imbalance(states[:-1], states[1:]) < 4.5) != unequal
+
+
+@pytest.mark.parametrize("slots", ["of two parts", "taken ones alone"])
+def test_steps_that_stay_in_some_places_are_in_balance(slots):
+    """Not if only people who are there could be chosen: they would go more often than come."""
+    release, prior = three_levels(1, 1)
+    of = people_model(system_of(release, level="tract", place="1", prior=prior))
+    chain = PeopleChain.begin(of, np.random.default_rng(2), 1000)
+    chain.go(20)
+    chain.sweep, steps = 4, 40_000
+    states = np.empty((2, steps, chain.state.x.size), np.int64)
+    first, seen = of.model.first, chain.state.people
+    every = np.concatenate([np.arange(first[p], first[p + 1]) for p in (1, 2)])
+    for before, after in zip(*states, strict=True):
+        chain.go(1)
+        before[:] = chain.now()[0]
+        part = of.model.part_of[every]
+        there = every[every - first[part] < seen[part]]
+        chosen = every if slots == "of two parts" else there
+        if chosen.size:
+            stay(chain.rng, of.model, chain.state, chosen, 1)
+        after[:] = chain.now()[0]
+    assert (imbalance(*states) < 4.5) == (slots == "of two parts")
+    x = chain.state.x
+    moved = (states[0] != states[1]).any(axis=0).reshape(x.shape).any(axis=1)
+    assert moved.all()  # a swap may be with anybody
+    chain.stay(np.array([3]), 5)
+    spot = of.spot.copy()
+    put(of.model, spot, x)
+    assert np.array_equal(spot, chain.state.spot)
+
+
+def imbalance(before, after):
+    """Return how far steps go more often one way than back, in standard errors at most."""
+    number = np.unique(np.concatenate([before, after]), axis=0, return_inverse=True)[1].ravel()
     flow = np.zeros((number.max() + 1,) * 2)
-    np.add.at(flow, (number[:-1], number[1:]), 1)
+    np.add.at(flow, (number[: len(before)], number[len(before) :]), 1)
     forth, back = flow[np.triu_indices(len(flow), 1)], flow.T[np.triu_indices(len(flow), 1)]
     often = forth + back >= 30
     assert often.sum() >= 40  # pairs of states
-    worst = np.abs((forth - back)[often] / np.sqrt((forth + back)[often])).max()
-    assert (worst < 4.5) != unequal
+    worst: float = np.abs((forth - back)[often] / np.sqrt((forth + back)[often])).max()
+    return worst
 
 
 def test_draws_in_which_nobody_can_be_the_target_do_not_count():

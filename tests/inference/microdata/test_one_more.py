@@ -14,6 +14,7 @@ from bayesrisk.inference.microdata.chains.people_model import people_model, put
 from bayesrisk.inference.microdata.chains.people_rows import State
 from bayesrisk.inference.microdata.chains.running import draw
 from bayesrisk.inference.microdata.system import system_of
+from bayesrisk.inference.sampling.chains import effective_size
 from bayesrisk.release import NoiseSpec
 
 
@@ -191,6 +192,40 @@ def test_a_group_that_is_mostly_empty_is_answered():
         assert answer.lower - 1e-12 <= value <= answer.upper + 1e-12
     # No table tells the two kinds apart: every draw says the same.
     assert run.answers["posterior"][1] == pytest.approx(0.8, rel=1e-9)
+
+
+def test_what_is_short_of_draws_is_looked_at_more_often():
+    """Between two draws only the people of its places change: the same means, of steadier terms."""
+    release, prior = one_block(
+        NoiseSpec("discrete-gaussian", "7/5"), [8, 0], np.array([[1, 1, 1], [0, 1, 0]]), 20
+    )
+    prior = RecordPrior(prior.schema, np.array([0.995, 0.004, 0.001]), None, prior.size)
+    common = {"level": "block", "place": "1", "prior": prior}
+    asked = [RecordQuestion({"kind": [1]}, among={"kind": [1, 2]})]
+    numbers = [RecordQuestion({"kind": kinds}) for kinds in ([1], [1, 2])]
+    exact = microdata_posterior(release, numbers, **common, engine="exact").answers["posterior"]
+    system = system_of(release, **common, apart=[t for q in asked for t in q.tables(prior.schema)])
+    of, functions = people_model(system), asked_of(asked, system)
+    chains = [PeopleChain.begin(of, rng, 1000) for rng in np.random.default_rng(1).spawn(4)]
+    counts = functions.cells[:, of.cell_of].tocsr()
+    more = OneMore(system, of, counts, asked, functions, chains, 90)
+    spread = []
+    for _ in range(2):  # 360 draws answer nothing, so the question is short of them
+        more.fresh()
+        drawn = draw(
+            chains,
+            counts,
+            90,
+            thin=4,
+            doublings=0,
+            fresh=lambda: lambda chain, x: more.note(chain),
+        )
+        assert more.mend(answers_of(asked, functions, drawn), drawn)["status"][0] == "undecided"
+        for terms, value in zip(more.terms(0), exact, strict=True):
+            error = terms.std(ddof=1) / np.sqrt(effective_size(terms))
+            assert abs(terms.mean() - value) < 4.5 * error
+        spread.append(terms.std() / terms.mean())
+    assert spread[1] < 0.75 * spread[0]
 
 
 def test_a_group_stays_undecided_where_the_equation_does_not_hold():

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrisk._types import IntArray
 from bayesrisk.inference.microdata.chains.people_model import PeopleModel, put
-from bayesrisk.inference.microdata.chains.people_moves import go
+from bayesrisk.inference.microdata.chains.people_moves import go, stay
 from bayesrisk.inference.microdata.chains.people_rows import KINDS, State
 
 __all__ = ["PeopleChain", "first_state"]
@@ -69,6 +69,13 @@ class PeopleChain:
     def go(self, sweeps: int) -> None:
         """Go on for so many sweeps."""
         go(self.rng, self.of.model, self.state, sweeps * self.sweep)
+
+    def stay(self, parts: IntArray, rounds: int) -> None:
+        """Change people of some parts only: so many proposals for each of their slots."""
+        first = self.of.model.first
+        slots = np.concatenate([np.arange(first[p], first[p + 1]) for p in parts])
+        if slots.size:
+            stay(self.rng, self.of.model, self.state, slots, rounds * slots.size)
 
     def now(self) -> tuple[IntArray, float]:
         """Return the counts of all classes and the log likelihood of the state."""

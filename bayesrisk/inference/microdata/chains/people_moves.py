@@ -23,7 +23,7 @@ from bayesrisk.inference.microdata.chains.people_rows import (
     turned,
 )
 
-__all__ = ["go"]
+__all__ = ["go", "stay"]
 
 _TRIES = 16  # random slots, to find a person
 _NEAR = 0.8  # how often the other slot is of the area around a part
@@ -294,13 +294,8 @@ def _elsewhere(rng: Any, of: Any, part: Any) -> Any:
 
 
 @lean_kernel
-def _of_two(rng: Any, of: Any, at: Any, kind: Any) -> bool:
-    """Make a proposal that changes nobody's coming or going; everybody is as likely to be asked."""
-    one = _somebody(rng, of, at)
-    if one < 0:
-        return False
-    if kind == REDRAW:
-        return _redraw(rng, of, at, one)
+def _pair(rng: Any, of: Any, at: Any, one: Any, kind: Any) -> bool:
+    """Let somebody and another person swap classes, or exchange attributes."""
     part = of.part_of[one]
     if kind == EXCHANGE:  # with another person of the place
         rest = of.rest[part]
@@ -310,6 +305,15 @@ def _of_two(rng: Any, of: Any, at: Any, kind: Any) -> bool:
     two = _elsewhere(rng, of, part)
     to = of.part_of[two]
     return to != part and two - of.first[to] < at.people[to] and _swap(rng, of, at, one, two)
+
+
+@lean_kernel
+def _of_two(rng: Any, of: Any, at: Any, kind: Any) -> bool:
+    """Make a proposal that changes nobody's coming or going; everybody is as likely to be asked."""
+    one = _somebody(rng, of, at)
+    if one < 0:
+        return False
+    return _redraw(rng, of, at, one) if kind == REDRAW else _pair(rng, of, at, one, kind)
 
 
 @lean_kernel
@@ -340,3 +344,28 @@ def go(rng: Any, of: Model, at: State, proposals: int) -> None:
             accepted = _of_two(rng, of, at, kind)
         at.tally[kind, 0] += 1
         at.tally[kind, 1] += accepted
+
+
+@lean_kernel
+def stay(rng: Any, of: Model, at: State, slots: Any, proposals: int) -> None:
+    """Make so many proposals of which the first person, or who comes, is in one of some slots.
+
+    Nobody moves to another part: the step back would begin in a slot that may not be one of these.
+    Every other step and its reverse begin in the same slot, or in equally many.
+    """
+    for _ in range(proposals):
+        u = rng.random()
+        kind = 0
+        while u >= of.chance[kind]:
+            kind += 1
+        one = slots[np.int64(rng.random() * slots.size)]
+        part = of.part_of[one]
+        taken = one - of.first[part] < at.people[part]
+        if kind in (MOVE, BIRTH):
+            if of.open[part]:
+                _ = _death(rng, of, at, one) if taken else _birth(rng, of, at, part)
+        elif taken:
+            if kind == REDRAW:
+                _redraw(rng, of, at, one)
+            else:
+                _pair(rng, of, at, one, kind)

@@ -1,0 +1,66 @@
+"""Classes and weights of tables, and what questions make of them."""
+
+import itertools
+
+import numpy as np
+import pytest
+from random_places import place
+
+from bayesrisk.inference import RecordQuestion
+from bayesrisk.inference.microdata.system import system_of
+
+
+def found(seed, conditions):
+    """Return the system of a random tract, and the tables and questions that made it."""
+    release, prior, _, _ = place(seed, "mixed", 2)
+    apart = [t for c in conditions for t in RecordQuestion(c).tables(prior.schema)]
+    where = {"level": "tract", "place": release.tables.geoids["tract"][0]}
+    return system_of(release, prior=prior, apart=apart, **where), release, apart
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_codes_are_in_one_class_if_no_table_and_no_question_tells_them_apart(seed):
+    rng = np.random.default_rng(seed)
+    schema = found(seed, [])[1].tables.workload.schema
+    condition = {a.name: rng.choice(a.size, rng.integers(1, a.size + 1)) + a.first
+                 for a in schema.attributes if rng.random() < 0.7}  # fmt: skip
+    system, release, apart = found(seed, [condition])
+    workload = release.tables.workload
+    tables = [t for level in workload.levels for t in workload.at(level).values()] + apart
+    for attribute in schema.attributes:
+        bins, factors = system.classes.bins[attribute.name], [
+            t.factors[attribute.name] for t in tables if attribute.name in t.factors
+        ]  # fmt: skip
+        for i, j in itertools.combinations(range(attribute.size), 2):
+            alike = all(np.array_equal(f[:, i], f[:, j]) for f in factors)
+            assert (bins[i] == bins[j]) == alike
+        first = np.unique(bins, return_index=True)[1]
+        assert np.all(np.diff(first) > 0)  # numbered as they come
+    cells = system.classes.representatives()
+    for layer in system.layers:
+        expected = [t.incidence(schema, cells) for t in workload.at(layer.level).values()]
+        np.testing.assert_array_equal(
+            layer.weights.toarray(), np.concatenate([e.toarray() for e in expected])
+        )
+
+
+def test_questions_that_tell_nothing_more_apart_take_the_weights_that_are_there():
+    """They are a large part of the time of a small place."""
+    plain, release, _ = found(1, [])
+    schema = release.tables.workload.schema
+    whole = [{a.name: [a.first + int(c) for c in np.flatnonzero(plain.classes.bins[a.name] == 0)]}
+             for a in schema.attributes]  # fmt: skip
+    asked = found(1, whole)[0]
+    again = system_of(
+        release,
+        level="tract",
+        place=release.tables.geoids["tract"][0],
+        prior=asked.prior,
+        apart=[t for c in whole for t in RecordQuestion(c).tables(schema)],
+    )
+    same = system_of(
+        release, level="tract", place=release.tables.geoids["tract"][0], prior=asked.prior
+    )
+    assert again.classes is same.classes
+    for one, other in zip(again.layers, same.layers, strict=True):
+        assert one.weights is other.weights
