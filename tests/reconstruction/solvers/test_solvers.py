@@ -143,6 +143,34 @@ def test_a_time_limit_is_never_called_a_proof(backend):
     assert answer.gap == np.inf
 
 
+def test_a_limit_of_nodes_leaves_the_same_bounds_again_and_they_hold_the_best():
+    rng = np.random.default_rng(1)
+    rows = rng.integers(1, 100, (8, 50))
+    model = IntegerModel(
+        np.zeros(50, int), np.ones(50, int), sp.csr_array(rows), np.zeros(8, int), rows.sum(1) // 2
+    )
+    objective = rng.integers(1, 100, 50)
+    best = make_solver("highs").solve(model, objective)
+    assert best.status == "proved"
+    for nodes in (1, 5):
+        found, again = (
+            make_solver("highs").solve(model, objective, limits=Limits(nodes=nodes))
+            for _ in range(2)
+        )
+        assert found.status == "feasible"
+        assert found.value <= best.value < found.bound
+        assert (found.value, found.bound) == (again.value, again.bound)
+    # Without a solution at the limit there is no answer, and no proof that there is none.
+    split = make_solver("highs").solve(hard_model(), np.zeros(28, int), limits=Limits(nodes=1))
+    assert (split.status, split.values, split.gap) == ("unknown", None, np.inf)
+
+
+def test_a_limit_of_nodes_is_refused_where_it_cannot_be_told_from_a_proof():
+    solver = make_solver("pulp:highs")
+    with pytest.raises(ArgumentError, match="node_limit must be None for solver 'pulp:highs'"):
+        solver.solve(hard_model(), np.zeros(28, int), limits=Limits(nodes=1))
+
+
 def test_values_that_break_a_row_are_not_an_answer():
     model = IntegerModel(
         np.zeros(1, int), np.ones(1, int), sp.csr_array([[2]]), *2 * [np.array([1])]
