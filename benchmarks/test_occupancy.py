@@ -167,9 +167,7 @@ def test_best_ones_beside_bedrooms_one_by_one(compare, blocks, law):
         return [int(program.objective @ values) for values in found]
 
     assert run(best._Partition) == run(Spelled)
-    compare(
-        lambda: run(best._Partition), lambda: run(Spelled), aim="10 times faster", rounds=3
-    )
+    compare(lambda: run(best._Partition), lambda: run(Spelled), aim="10 times faster", rounds=3)
 
 
 def test_hundred_perturbed(benchmark, blocks, law):
