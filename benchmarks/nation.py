@@ -3,7 +3,9 @@
 Run it by itself; nothing is written but the table::
 
     python benchmarks/nation.py --batches 12 --tracts 60
+    python benchmarks/nation.py --claims 12
 
+The second is about verified claims in household tables, instead of records.
 Blocks of each size class of the published table are drawn from a synthetic nation and solved in
 batches, which are the units of the intervals (95 %, Student's t); tracts are drawn by county.
 Seconds are those of the processor in one process.  What one process does in a row is summed up to
@@ -19,12 +21,15 @@ from scipy.stats import t as student
 
 from bayesrisk.population import Nation
 from bayesrisk.population import _national as national
-from bayesrisk.reconstruction import reconstruct, solution_variability
+from bayesrisk.reconstruction import find_claims, reconstruct, solution_variability
 from bayesrisk.tables import PublishedTables, Workload, tabulate
 
 BATCH = 10  # blocks of a class that are solved in one call
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 BLOCK = BOTH.select(levels=["block"])
+HOMES = Workload.named("household-dhc").select(levels=["block"])
+SINGLE = 100  # people from which on a block is a unit of its own when claims are looked for
+LIMIT = 120.0  # seconds for the claims of a block
 EMPTY = national.ALL_BLOCKS - sum(national.CLASS_BLOCKS)
 CLASSES = ["0", *(f"{a}-{b}" if b else f"{a}+" for a, b in national.SIZE_CLASSES)]
 IN_NATION = np.array([EMPTY, *national.CLASS_BLOCKS])
@@ -138,6 +143,42 @@ def measure(seed, batches, tracts):
     return counties, classes, Cost("a tract", nation.blocks / per_tract, np.array(of_tracts))
 
 
+def measure_claims(seed, units):
+    """Return the costs of claims of blocks by class, and how many blocks a limit left undecided."""
+    nation = Nation.of_scale(1.0)
+    order = np.random.default_rng(seed).permutation(nation.counties - 1)
+    of_class, late, warm = [[] for _ in CLASSES], 0, False
+    for county in order:
+        data = nation.county(int(county), seed=seed)
+        tables = tabulate(data.households, HOMES)
+        places, blocks = np.unique(data.persons.geoids, return_counts=True)
+        at = np.minimum(np.searchsorted(places, tables.geoids["block"]), places.size - 1)
+        people = np.where(places[at] == tables.geoids["block"], blocks[at], 0)
+        of = np.searchsorted(STARTS, people, side="right") - 1
+        rng = np.random.default_rng([seed, int(county)])
+        for code in range(1, len(CLASSES)):
+            size = BATCH if STARTS[code] < SINGLE else 1
+            here = rng.permutation(np.flatnonzero(of == code))
+            # A third of what is wanted from one county at most.
+            most = min(here.size // size, -(-units // 3), units - len(of_class[code]))
+            for unit in range(most):
+                chosen = tables.geoids["block"][np.sort(here[unit * size : (unit + 1) * size])]
+                few = some(tables, "block", chosen)
+                if not warm:
+                    find_claims(few)
+                    warm = True
+                found, seconds = timed(lambda f=few: find_claims(f, time_limit=LIMIT))
+                late += int((found.blocks["status"] != "decided").sum())
+                of_class[code].append(seconds / size)
+        if min(map(len, of_class[1:])) >= units:
+            break
+    costs = [
+        Cost(name, count, np.array(seconds))
+        for name, count, seconds in zip(CLASSES, IN_NATION, of_class, strict=True)
+    ]
+    return costs[1:], late
+
+
 def row(cost):
     low, high = (1e3 * bound for bound in cost.interval())
     hours = cost.mean * cost.in_nation / 3600
@@ -155,7 +196,20 @@ def total(name, costs):
     print(f"| {name} | | | | | {hours:.2f} ({hours - half:.2f} to {hours + half:.2f}) |")
 
 
+def print_claims():
+    costs, late = measure_claims(ARGUMENTS.seed, ARGUMENTS.claims)
+    print("| people of the block | blocks | measured | ms each | 95 % interval | core-hours |")
+    print("|---|---|---|---|---|---|")
+    for cost in costs:
+        row(cost)
+    total("verified claims, all blocks with people", costs)
+    print(f"blocks that a limit of {LIMIT:g} s left undecided: {late}")
+
+
 def main():
+    if ARGUMENTS.claims:
+        print_claims()
+        return
     counties, classes, tract = measure(ARGUMENTS.seed, ARGUMENTS.batches, ARGUMENTS.tracts)
     print("| what | in the nation | measured | ms each | 95 % interval | core-hours |")
     print("|---|---|---|---|---|---|")
@@ -170,6 +224,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batches", type=int, default=12, help="of ten blocks, of each class")
     parser.add_argument("--tracts", type=int, default=60)
+    parser.add_argument("--claims", type=int, default=0, help="only claims: units of each class")
     parser.add_argument("--seed", type=int, default=1)
     ARGUMENTS = parser.parse_args()
     main()

@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bayesrisk.population import Nation
 from bayesrisk.reconstruction import reconstruct, solution_variability
 from bayesrisk.reconstruction.records.problem import block_bounds, instance
+from bayesrisk.tables import Workload, tabulate
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from oracles.reconstruction import people, person_tables, published_program
@@ -83,3 +85,22 @@ def test_variability(compare, size, aim):
         ours_units=20,
         rounds=3,
     )
+
+
+def test_a_tract_jointly_with_a_limit_of_nodes(benchmark):
+    """No aim: an interval after one node, the same each time, around the proved value."""
+    both = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
+    people = Nation.of_scale(1.0).county(8, seed=1).persons
+    inside = np.flatnonzero(
+        people.schema.geography.ancestors(people.geoids, "tract") == "80017001300"
+    )
+    tables = tabulate(people.take(inside), both)
+    options = {"scope": "tract-joint", "solution": reconstruct(tables, scope="tract")}
+    truth = solution_variability(tables, **options)
+    assert truth.status == ("proved",)
+    found = benchmark.pedantic(
+        solution_variability, (tables,), {**options, "node_limit": 1}, rounds=1
+    )
+    again = solution_variability(tables, **options, node_limit=1)
+    assert found.lower[0] <= truth.lower[0] == truth.upper[0] <= found.upper[0]
+    assert (found.lower[0], found.upper[0]) == (again.lower[0], again.upper[0])

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import bayesrisk.experiments
 from bayesrisk.cli.app import app
-from bayesrisk.cli.commands.reconstruct import JOINT_SECONDS
+from bayesrisk.cli.commands.reconstruct import JOINT_NODES, JOINT_SECONDS
 from bayesrisk.exceptions import ArgumentError, MissingDependencyError, OutputError
 from bayesrisk.experiments import read_reconstruction
 from bayesrisk.mechanisms import Identity
@@ -70,21 +70,27 @@ def test_json_and_options(tables, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "limit"),
+    ("options", "limits"),
     [
-        (["--variability", "tract-joint"], JOINT_SECONDS),
-        (["--variability", "tract-joint", "--time-limit", "7"], 7.0),
-        (["--variability", "tract-joint", "--time-limit", "none"], None),
-        (["--variability", "tract-bounds"], None),
+        (["--variability", "tract-joint"], (JOINT_SECONDS, JOINT_NODES)),
+        (["--variability", "tract-joint", "--time-limit", "7"], (7.0, JOINT_NODES)),
+        (
+            ["--variability", "tract-joint", "--time-limit", "none", "--node-limit", "none"],
+            (None, None),
+        ),
+        (["--variability", "tract-joint", "--solver", "pulp:highs"], (JOINT_SECONDS, None)),
+        (["--variability", "tract-bounds", "--node-limit", "3"], (None, 3)),
+        (["--variability", "tract-bounds"], (None, None)),
     ],
 )
-def test_what_takes_long_has_a_limit_unless_none_is_asked_for(tables, tmp_path, options, limit):
+def test_what_takes_long_has_a_limit_unless_none_is_asked_for(tables, tmp_path, options, limits):
     done = run(tables, "-o", tmp_path / "out", "--scope", "tract", *options, "--quiet")
     assert done.exit_code == 0
-    assert read_reconstruction(tmp_path / "out").config.time_limit == limit
-    assert f"[{JOINT_SECONDS} with --variability tract-joint" in " ".join(
-        run("--help").stdout.split()
-    )
+    config = read_reconstruction(tmp_path / "out").config
+    assert (config.time_limit, config.node_limit) == limits
+    told = " ".join(run("--help").stdout.split())
+    assert f"[{JOINT_SECONDS} with --variability tract-joint" in told
+    assert f"[{JOINT_NODES} with --variability tract-joint" in told
 
 
 def test_pulp_gives_the_same_statuses(tables, tmp_path):
@@ -141,6 +147,13 @@ def solver_is_missing(name):
         (["--scope", "block", "--variability", "all"], ArgumentError, "variability must be one"),
         (["--scope", "block", "--time-limit", "-1"], ArgumentError, "--time-limit must be > 0"),
         (["--scope", "block", "--time-limit", "soon"], ArgumentError, "--time-limit"),
+        (["--scope", "block", "--node-limit", "0"], ArgumentError, "--node-limit must be >= 1"),
+        (["--scope", "block", "--node-limit", "1.5"], ArgumentError, "--node-limit must be a"),
+        (
+            ["--scope", "block", "--node-limit", "5", "--solver", "pulp:highs"],
+            ArgumentError,
+            "--node-limit must be None for solver 'pulp:highs'",
+        ),
         (["--scope", "block", "--solver", "cbc"], ArgumentError, "solver must be one of"),
         (["--scope", "block", "--solver", "pulp:nothing"], ArgumentError, "nothing"),
     ],

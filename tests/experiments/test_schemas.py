@@ -47,7 +47,7 @@ MADE = {
     ),
     "occupancy study": OccupancyConfig(seeds=(1, 2)),
     "reconstruct": ReconstructionConfig(
-        "ab", "tract", "tract-bounds", "tract", "highs", None, False, 250, 1
+        "ab", "tract", "tract-bounds", "tract", "highs", None, 100, False, 250, 1
     ),
     "simulate": NationConfig(5539, "ab", 1, 2),
     "sweep": load_config("sample:granville-county-sweep"),

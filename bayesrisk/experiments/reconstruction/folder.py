@@ -53,6 +53,8 @@ class ReconstructionConfig(RunSettings):
         For what search does not settle.
     time_limit : float or None
         Seconds that the solver may take for a component.
+    node_limit : int or None
+        Nodes that the solver may look at for the variability of a component.
     nearest : bool
         Whether blocks without a solution get the records of the least deviation.
     blocks_per_shard : int
@@ -69,6 +71,7 @@ class ReconstructionConfig(RunSettings):
     unit: str
     solver: str
     time_limit: Positive | None
+    node_limit: Count | None
     nearest: bool
     blocks_per_shard: Count
     shards: Count

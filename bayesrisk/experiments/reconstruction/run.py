@@ -30,6 +30,7 @@ from bayesrisk.experiments.reconstruction.source import forget_tables, open_tabl
 from bayesrisk.experiments.runs.folder import PartFolder
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.reconstruction import make_solver
+from bayesrisk.reconstruction.records.variability import checked_nodes
 
 __all__ = ["ReconstructionStudy", "ReconstructionSummary"]
 
@@ -75,7 +76,7 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
     A complete run has ``records.parquet``, ``blocks.parquet`` and, if asked for,
     ``variability.parquet``; :func:`read_reconstruction` reads them.  Memory: in every worker the
     tables, or of tables by place one part and the index, and one shard.  With a time limit the
-    answers may depend on the speed of the machine.
+    answers may depend on the speed of the machine; with a limit of nodes they do not.
 
     Parameters
     ----------
@@ -90,6 +91,8 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
         See :func:`~bayesrisk.reconstruction.make_solver`.
     time_limit : float, optional
         Seconds that the solver may take for a component; none by default.
+    node_limit : int, optional
+        Nodes that the solver may look at for the variability of a component; none by default.
     nearest : bool, default False
         Whether blocks that no records fit get those of the least total deviation.
     blocks_per_shard : int, optional
@@ -113,6 +116,7 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
     variability: str | None = None
     solver: str = "highs"
     time_limit: float | None = None
+    node_limit: int | None = None
     nearest: bool = False
     blocks_per_shard: int | None = None
 
@@ -142,6 +146,7 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
             unit,
             self.solver,
             limit,
+            checked_nodes(self.node_limit, self.solver),
             bool(self.nearest),
             size,
             len(source.starts(unit, size)),

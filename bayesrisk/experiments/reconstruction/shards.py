@@ -55,6 +55,7 @@ def _compute(tables: PublishedTables, config: ReconstructionConfig) -> dict[str,
             solution=found if same else None,
             solver=config.solver,
             time_limit=config.time_limit,
+            node_limit=config.node_limit,
         )
         parts["variability"] = arrow_table(bounds.to_frame())
     return parts

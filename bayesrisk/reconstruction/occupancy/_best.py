@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bayesrisk._types import IntArray
 from bayesrisk.reconstruction.occupancy._program import BlockProgram
 from bayesrisk.reconstruction.occupancy.law import UNIT
-from bayesrisk.reconstruction.solvers import IntegerModel, Limits
+from bayesrisk.reconstruction.solvers import IntegerModel, Limits, SolverResult
 from bayesrisk.reconstruction.solvers.branching import (
     proved_bound,
     proves_infeasible,
@@ -63,8 +63,10 @@ def best_solution(program: BlockProgram, solver: SolverBackend, limits: Limits) 
 class _Box(NamedTuple):
     """A part of the solutions: bounds, and the relaxation's answer once it is known.
 
-    ``parent`` makes the box from a solution that was taken out of a larger one: the variables
-    that come before ``step`` in its order are as there, the one at it is below or above.
+    Only the numbers of households of each kind are ever bounded: all ways to choose who of them is
+    subsidised are in one box.  ``only`` is the solution of a box that holds no other.  ``parent``
+    makes the box from households that were taken out of a larger one: the variables that come
+    before ``step`` in its order are as there, the one at it is below or above.
     """
 
     low: IntArray
@@ -72,6 +74,7 @@ class _Box(NamedTuple):
     values: NDArray[np.float64] | None
     duals: NDArray[np.float64] | None
     parent: "tuple[IntArray, IntArray, int, int] | None" = None
+    only: IntArray | None = None
 
     def opened(self) -> "_Box":
         """Return the box with its own bounds."""
@@ -89,7 +92,11 @@ class _Box(NamedTuple):
 
 
 class _Partition:
-    """Best-first enumeration (Lawler 1972) over a relaxation that starts warm."""
+    """Best-first enumeration (Lawler 1972) over a relaxation that starts warm.
+
+    What it finds comes best first: where it ends early, at a limit, those found so far are the
+    best ones all the same.
+    """
 
     def __init__(
         self,
@@ -111,7 +118,6 @@ class _Partition:
         self._end = np.inf if limits.seconds is None else time.perf_counter() + limits.seconds
         self._heap: list[tuple[float, float, int, _Box]] = []
         self._count = 0
-        self._seen: set[bytes] = set()
         self.proved = True
 
     def _push(self, bound: float, box: _Box) -> None:
@@ -125,12 +131,14 @@ class _Partition:
         while self._heap and len(found) < wanted:
             if time.perf_counter() > self._end:
                 self.proved = False
+            if not self.proved:
                 break
             top, _, _, box = heapq.heappop(self._heap)
-            if box.values is None:
+            star = box.only
+            if star is None and box.values is None:
                 self._evaluate(box.opened(), -top)
-                continue
-            star = self._take(box, -top)
+            elif star is None:
+                star = self._take(box, -top)
             if star is not None:
                 found.append(star)
         return found
@@ -153,14 +161,18 @@ class _Partition:
             _Box(box.low, box.high, answer.values, answer.duals),
         )
 
-    def _by_program(self, box: _Box) -> None:
-        """Look for a solution in a box that the relaxation says nothing certain about."""
+    def _whole(self, low: IntArray, high: IntArray) -> SolverResult:
+        """Return the best solution within bounds, from the solver of integer programs."""
         m = self._model
         left = None if np.isinf(self._end) else max(self._end - time.perf_counter(), 1e-3)
-        inside = IntegerModel(box.low, box.high, m.rows, m.row_low, m.row_high)
-        answer = self._solver.solve(inside, self._program.objective, limits=Limits(seconds=left))
+        inside = IntegerModel(low, high, m.rows, m.row_low, m.row_high)
+        return self._solver.solve(inside, self._program.objective, limits=Limits(seconds=left))
+
+    def _by_program(self, box: _Box) -> None:
+        """Look for a solution in a box that the relaxation says nothing certain about."""
+        answer = self._whole(box.low, box.high)
         if answer.values is not None:
-            none = np.zeros(m.row_low.size)
+            none = np.zeros(self._model.row_low.size)
             self._push(answer.bound, _Box(box.low, box.high, answer.values.astype(float), none))
         elif answer.status != Status.INFEASIBLE:
             self.proved = False
@@ -170,8 +182,8 @@ class _Partition:
         values, n = box.values, self._program.kinds.size
         if values is None or box.duals is None:
             return None
-        away = np.abs(values - np.rint(values))
-        at = int(away[:n].argmax()) if away[:n].max(initial=0.0) > _WHOLE else int(away.argmax())
+        away = np.abs(values[:n] - np.rint(values[:n]))
+        at = int(away.argmax())
         if away[at] > _WHOLE:
             below, above = box.high.copy(), box.low.copy()
             below[at] = int(np.floor(values[at]))
@@ -179,22 +191,42 @@ class _Partition:
             self._push(bound, _Box(box.low, below, None, None))
             self._push(bound, _Box(above, box.high, None, None))
             return None
+        homes = np.rint(values[:n]).astype(np.int64)
+        self._exclude(box, homes, bound)
+        return self._completed(homes, values, bound)
+
+    def _completed(
+        self, homes: IntArray, values: NDArray[np.float64], bound: float
+    ) -> IntArray | None:
+        """Return the best solution with these households if it reaches the bound.
+
+        One that does not waits for its turn; there may be none.
+        """
+        objective = self._program.objective
+        low, high = self._model.low.copy(), self._model.high.copy()
+        low[: homes.size] = high[: homes.size] = homes
         star = np.rint(values).astype(np.int64)
-        if not self._model.holds(star):
-            self.proved = False
+        if not self._reaches(star, bound):
+            answer = self._warm.relax(low, high)
+            if answer.values is not None:
+                star = np.rint(answer.values).astype(np.int64)
+        if self._reaches(star, bound):
+            return star
+        best = self._whole(low, high)
+        if best.values is None or best.status != Status.PROVED:
+            self.proved &= best.status == Status.INFEASIBLE
             return None
-        if bound > int(self._program.objective @ star) + 0.5:
-            self.proved = False
-        self._exclude(box, star, bound)
-        key = star[:n].tobytes()
-        if key in self._seen:
-            return None
-        self._seen.add(key)
-        return star
+        worth = float(objective @ best.values)
+        self._push(min(worth, bound), _Box(low, high, None, None, only=best.values))
+        return None
+
+    def _reaches(self, star: IntArray, bound: float) -> bool:
+        """Whether values are a solution, and none in their box is better."""
+        return self._model.holds(star) and bound <= int(self._program.objective @ star) + 0.5
 
     def _exclude(self, box: _Box, star: IntArray, bound: float) -> None:
-        """Split what remains of a box without the households of a solution."""
-        n = self._program.kinds.size
+        """Split what remains of a box without these households."""
+        n = star.size
         free = np.flatnonzero(box.low[:n] < box.high[:n])
         if not free.size or box.duals is None:
             return

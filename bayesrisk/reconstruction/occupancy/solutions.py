@@ -49,7 +49,8 @@ class OccupancyReconstruction:
     outside_sample : ndarray of bool
         Whether kinds outside the sample were needed.
     solutions : ndarray of int64
-        Number of solutions of each block.
+        Number of solutions of each block; of the method ``exact`` with a ``count`` above 1 they are
+        the best ones also where a limit left fewer than wanted (``feasible``).
     block, solution, size, race_ethnicity, children, bedrooms, subsidised, households : ndarray
         One entry for each different household of each solution: position of the block, number of
         the solution, codes of ``household-occupancy``, and how many there are.

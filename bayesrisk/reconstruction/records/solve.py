@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -331,7 +331,7 @@ def _solve_distance(
     answer = solver.solve(
         problem.model,
         problem.objective,
-        limits=Limits(limits.seconds, gap=1.99 if even else 0.99),
+        limits=replace(limits, gap=1.99 if even else 0.99),
     )
     lower, more = 0, 0
     if answer.value is not None and answer.values is not None:
@@ -362,7 +362,7 @@ def _even(program: Program) -> IntArray:
 
 
 def farthest(
-    program: Program, star: IntArray, *, solver: SolverBackend, seconds: float | None
+    program: Program, star: IntArray, *, solver: SolverBackend, limits: Limits
 ) -> Farthest:
     """Return bounds of the largest distance from ``star`` in every component.
 
@@ -374,8 +374,8 @@ def farthest(
         A solution.
     solver : SolverBackend
         Asked for components that the search does not settle.
-    seconds : float or None
-        Time that the solver may take for a component.
+    limits : Limits
+        What the solver may take for a component; the gap is chosen here.
 
     Returns
     -------
@@ -393,7 +393,7 @@ def farthest(
     np.add.at(more, program.component_of(), far - star)
     for component in np.flatnonzero(lower != upper):
         low, high, gained, taken[component] = _solve_distance(
-            program, star, int(component), solver, Limits(seconds), even=bool(even[component])
+            program, star, int(component), solver, limits, even=bool(even[component])
         )
         if low > lower[component]:
             lower[component], more[component] = low, gained

@@ -21,7 +21,7 @@ from bayesrisk.reconstruction.records.problem import Instance, block_bounds, ins
 from bayesrisk.reconstruction.records.program import Program
 from bayesrisk.reconstruction.records.reconstruction import Reconstruction, reconstruct
 from bayesrisk.reconstruction.records.solve import Farthest, farthest, open_program
-from bayesrisk.reconstruction.solvers import make_solver
+from bayesrisk.reconstruction.solvers import Limits, make_solver
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 from bayesrisk.reconstruction.status import Status
 from bayesrisk.tables.published import PublishedTables
@@ -29,8 +29,10 @@ from bayesrisk.tables.published import PublishedTables
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SolutionVariability", "solution_variability"]
+__all__ = ["SolutionVariability", "checked_nodes", "solution_variability"]
 
+#: Most nodes that a limit may name: what HiGHS can count.
+_MOST_NODES = 2**31 - 1
 SCOPES = ("block", "tract-bounds", "tract-joint")
 
 
@@ -120,6 +122,7 @@ def solution_variability(
     solution: Reconstruction | None = None,
     solver: str | SolverBackend = "highs",
     time_limit: float | None = None,
+    node_limit: int | None = None,
 ) -> SolutionVariability:
     """Return how far from a solution other solutions can be, proved or as an interval.
 
@@ -147,6 +150,10 @@ def solution_variability(
         See :func:`make_solver`.
     time_limit : float, optional
         Seconds that the solver may take for a component; none by default.
+    node_limit : int, optional
+        Nodes of branch and bound that the solver may look at for the distance of a component; none
+        by default.  What it leaves open is the same on a slow machine.
+        Not for solvers of PuLP.
 
     Returns
     -------
@@ -187,6 +194,7 @@ def solution_variability(
     if time_limit is not None:
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
     backend = make_solver(solver)
+    node_limit = checked_nodes(node_limit, backend.name)
     level = tables.workload.levels[-1] if isinstance(tables, PublishedTables) else scope
     problem = instance(tables, scope=level if scope == "block" else larger)
     if solution is None:
@@ -211,7 +219,8 @@ def solution_variability(
             f"solution must fit the tables, got one that breaks those around "
             f"{level} {problem.geoids[min(broken)]}"
         )
-    answer = farthest(program, point, solver=backend, seconds=time_limit)
+    limits = Limits(time_limit, nodes=node_limit)
+    answer = farthest(program, point, solver=backend, limits=limits)
     if scope == "tract-joint":
         name, group = next(iter(problem.group.items()))
         return _result(
@@ -219,6 +228,15 @@ def solution_variability(
         )
     own = np.arange(problem.geoids.size)
     return _result(problem, program, point, answer, solution, solved, scope, level, own, backend)
+
+
+def checked_nodes(node_limit: int | None, solver: str) -> int | None:
+    """Return a limit of nodes that is in range, and that the solver of a name can keep."""
+    if node_limit is None:
+        return None
+    if solver.startswith("pulp:"):
+        raise ArgumentError(f"node_limit must be None for solver {solver!r}, got {node_limit}")
+    return check.integer(node_limit, "node_limit", lower=1, upper=_MOST_NODES)
 
 
 def _broken(program: Program, point: IntArray) -> list[int]:

@@ -85,15 +85,24 @@ class PulpSolver:
         objective : ndarray of int64
             Coefficients of the variables.
         limits : Limits, optional
-            Time and gap.
+            Time and gap; a limit of nodes is refused.
 
         Returns
         -------
         SolverResult
             Checked in integer arithmetic; infeasibility was confirmed without presolve where the
             solver has such a switch.
+
+        Raises
+        ------
+        ArgumentError
+            If there is a limit of nodes: what solvers say of one cannot be told from a proof here.
         """
         limits = limits or Limits()
+        if limits.nodes is not None:
+            raise ArgumentError(
+                f"node_limit must be None for solver {self.name!r}, got {limits.nodes}"
+            )
         start = time.perf_counter()
         deadline = Deadline(limits.seconds)
         raw = self._run(model, objective, limits, presolve=True)

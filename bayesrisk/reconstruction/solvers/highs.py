@@ -67,7 +67,7 @@ class HighsSolver:
         objective : ndarray of int64
             Coefficients of the variables.
         limits : Limits, optional
-            Time and gap.
+            Time, gap and nodes; the few nodes of the dive come before those.
 
         Returns
         -------
@@ -118,6 +118,8 @@ class HighsSolver:
             "mip_abs_gap": limits.gap,
             "time_limit": highspy.kHighsInf if limits.seconds is None else float(limits.seconds),
         }
+        if limits.nodes is not None:
+            settings["mip_max_nodes"] = limits.nodes
         for option, value in settings.items():
             highs.setOptionValue(option, value)
         highs.passModel(translated(model, objective, whole=True))

@@ -82,10 +82,14 @@ class Limits:
     gap : float
         Absolute gap between the best value and its bound at which the answer counts as proved.
         Where values can only be even, 1.99 proves the best one.
+    nodes : int, optional
+        Nodes of branch and bound after which a solver stops; None for no limit.  Unlike seconds
+        they leave the same answer on a slow machine.
     """
 
     seconds: float | None = None
     gap: float = 0.0
+    nodes: int | None = None
 
 
 @displayed

@@ -1,5 +1,7 @@
 """Eq. 2, the best t, Eq. 8 and Eq. 3 against enumeration of tiny blocks."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,8 +17,10 @@ from bayesrisk.reconstruction import (
     occupancy_variability,
     reconstruct_occupancy,
 )
+from bayesrisk.reconstruction.occupancy import _best as best
 from bayesrisk.reconstruction.occupancy.law import UNIT
 from bayesrisk.reconstruction.solvers import SolverResult
+from bayesrisk.reconstruction.solvers.highs import HighsWarm
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 NAMES = (
@@ -165,6 +169,44 @@ def test_the_best_t_are_those_of_enumeration_and_ties_fall_at_random():
             tied = sum(v == best[0] for v in best)
             assert len(firsts) > 1 or tied == 1
     assert several >= 3
+
+
+def many_bedrooms():
+    """A block whose few kinds of households leave many ways to deal out subsidies and bedrooms."""
+    s = {"households": 16, "population": 48, "sizes": [3, 6, 1, 2, 3, 0, 1]}
+    s |= {"race": [16] + [0] * 13, "children": 16, "hud_households": 11, "hud_people": 36}
+    s |= {"hud_race": [11] + [0] * 5, "hud_children": [6, 6], "hud_bedrooms": [2, 5, 4]}
+    kinds = [(size, 0, c) for size in range(1, 8) for c in range(size)]
+    rows = [kind for at, kind in enumerate(kinds) for _ in range(1 + 37 * at % 11)]
+    sample = pd.DataFrame(rows, columns=["size", "race_ethnicity", "children"])
+    return as_blocks([s]), HouseholdLaw.from_sample(sample, smoothing=0.5)
+
+
+def test_the_ways_to_deal_out_bedrooms_are_not_searched_one_by_one(monkeypatch):
+    asked = []
+    relax = HighsWarm.relax
+    monkeypatch.setattr(HighsWarm, "relax", lambda *given: asked.append(1) or relax(*given))
+    block, law = many_bedrooms()
+    found = reconstruct_occupancy(block, law, rng=1, count=40)
+    assert (found.status, found.solutions[0]) == (("proved",), 40)
+    # A search of bedrooms one by one looks at ten times as many.
+    assert len(asked) < 1200
+
+
+def test_what_a_limit_leaves_are_the_best_ones(monkeypatch):
+    block, law = many_bedrooms()
+    every = reconstruct_occupancy(block, law, rng=1, count=30)
+    assert every.status == ("proved",)
+    reached = set()
+    for steps in range(20, 400, 40):
+        clock = iter(range(10**9))  # one second goes by at each look
+        monkeypatch.setattr(best, "time", SimpleNamespace(perf_counter=lambda c=clock: next(c)))
+        some = reconstruct_occupancy(block, law, rng=1, count=30, time_limit=float(steps))
+        done = int(some.solutions[0])
+        assert some.status[0] == ("proved" if done == 30 else "feasible" if done else "unknown")
+        np.testing.assert_array_equal(some.log_likelihood[0], every.log_likelihood[0][:done])
+        reached.add(done)
+    assert len(reached) > 3
 
 
 def test_perturbed_reconstructions_fit_and_are_near_the_best():

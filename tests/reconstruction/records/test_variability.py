@@ -119,6 +119,47 @@ def test_a_tract_that_is_not_finished_has_an_interval_that_holds_the_truth(seed)
             assert (found.status[0], found.upper[0] > found.lower[0]) == ("feasible", True)
 
 
+class Noted:
+    """HiGHS without a dive, which notes what limits it was given."""
+
+    name = "highs"
+
+    def __init__(self):
+        self.limits, self._solver = [], make_solver("highs", dive=False)
+
+    def solve(self, model, objective, *, limits=None):
+        self.limits.append(limits)
+        return self._solver.solve(model, objective, limits=limits)
+
+
+@pytest.mark.parametrize("seed", [41, 44])
+def test_a_limit_of_nodes_gives_the_same_interval_again_and_it_holds_the_truth(seed):
+    tables = tract_of(seed, [60, 80, 45, 90, 70], spread=0.9)
+    solution = reconstruct(tables, scope="tract")
+    truth = solution_variability(tables, scope="tract-joint", solution=solution)
+    assert truth.status == ("proved",)
+    for nodes in (1, 3):
+        backend = Noted()
+        found, again = (
+            solution_variability(
+                tables, scope="tract-joint", solution=solution, solver=s, node_limit=nodes
+            )
+            for s in (backend, Noted())
+        )
+        assert {(limit.nodes, limit.seconds) for limit in backend.limits} == {(nodes, None)}
+        assert found.lower[0] <= truth.lower[0] == truth.upper[0] <= found.upper[0]
+        assert (found.lower[0], found.upper[0]) == (again.lower[0], again.upper[0])
+
+
+def test_a_limit_of_nodes_is_in_range_and_of_a_solver_that_keeps_it():
+    tables = tract_of(38, [9, 12])
+    for nodes in (0, 2**31):
+        with pytest.raises(ArgumentError, match="node_limit must be"):
+            solution_variability(tables, scope="block", node_limit=nodes)
+    with pytest.raises(ArgumentError, match="node_limit must be None for solver 'pulp:highs'"):
+        solution_variability(tables, scope="block", node_limit=5, solver="pulp:highs")
+
+
 def test_a_solver_that_stops_leaves_blocks_unknown_not_wrong():
     tables = person_tables(people(np.random.default_rng(36), [700, 3]), tract=False)
     result = reconstruct(tables, scope="block", solver=Tired())

@@ -143,6 +143,39 @@ def test_a_time_limit_is_never_called_a_proof(backend):
     assert answer.gap == np.inf
 
 
+def test_a_limit_of_nodes_leaves_the_same_bounds_again_and_they_hold_the_best():
+    n, seen = 50, set()
+    for seed in (2, 3, 4):
+        rng = np.random.default_rng(seed)
+        rows = rng.integers(1, 100, (10, n))
+        half = rows.sum(axis=1) // 2
+        model = IntegerModel(
+            np.zeros(n, int), np.ones(n, int), sp.csr_array(rows), np.zeros(10, int), half
+        )
+        objective = rng.integers(1, 100, n)
+        best = make_solver("highs").solve(model, objective)
+        assert best.status == "proved"
+        for nodes in (1, 5):
+            found, again = (
+                make_solver("highs").solve(model, objective, limits=Limits(nodes=nodes))
+                for _ in range(2)
+            )
+            assert found.value <= best.value <= found.bound
+            assert (found.status == "proved") == (found.value == found.bound)
+            assert (found.value, found.bound) == (again.value, again.bound)
+            seen.add(found.status)
+    assert "feasible" in seen
+    # Without a solution at the limit there is no answer, and no proof that there is none.
+    split = make_solver("highs").solve(hard_model(), np.zeros(28, int), limits=Limits(nodes=1))
+    assert (split.status, split.values, split.gap) == ("unknown", None, np.inf)
+
+
+def test_a_limit_of_nodes_is_refused_where_it_cannot_be_told_from_a_proof():
+    solver = make_solver("pulp:highs")
+    with pytest.raises(ArgumentError, match="node_limit must be None for solver 'pulp:highs'"):
+        solver.solve(hard_model(), np.zeros(28, int), limits=Limits(nodes=1))
+
+
 def test_values_that_break_a_row_are_not_an_answer():
     model = IntegerModel(
         np.zeros(1, int), np.ones(1, int), sp.csr_array([[2]]), *2 * [np.array([1])]
