@@ -8,7 +8,8 @@ from oracles import topdown as oracle
 from scipy import sparse
 
 from bayesrisk.exceptions import DataError
-from bayesrisk.mechanisms.topdown._children import Family, Query, least_squares, solve_family
+from bayesrisk.mechanisms.topdown._children import least_squares, solve_family
+from bayesrisk.mechanisms.topdown._family import Family, Query
 from bayesrisk.mechanisms.topdown._least_squares import TOLERANCES, LeastSquares, _solve, solve
 from bayesrisk.mechanisms.topdown._rounding import Rounding, controlled_rounding
 
