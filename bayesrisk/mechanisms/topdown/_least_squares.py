@@ -22,6 +22,10 @@ from bayesrisk.exceptions import DataError
 TOLERANCES = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8)
 #: Entries of a factor from which on one made of dense pieces is faster than one entry at a time.
 LARGE = 150_000
+#: Unknowns are let in this many at once where there are this many times as many.
+AT_ONCE, FEW = 600, 4
+#: Part of the largest derivative at zero that counts as zero: unknowns are let in too early.
+NEAR = 1e-8
 _ACCEPTED = (clarabel.SolverStatus.Solved,)
 _IMPOSSIBLE = (clarabel.SolverStatus.PrimalInfeasible,)
 
@@ -99,7 +103,48 @@ def _stacked(problem: LeastSquares) -> sparse.csc_array:
 
 
 def solve(problem: LeastSquares) -> Optimum:
-    """Return an optimum of ``problem``.
+    """Return an optimum of ``problem``; the fitted answers ``R x`` are the same in every optimum.
+
+    A problem without equalities and with far more unknowns than rows, as at the top, is solved
+    among few unknowns, and those whose derivative there is not above zero are let in until there
+    are none.  All that may be above zero in some optimum are among them then: the derivatives are
+    those of every optimum.
+    """
+    size = problem.diagonal.size
+    if problem.totals.size or size < FEW * max(problem.weights.size, AT_ONCE):
+        return solve_whole(problem)
+    chosen, x = np.zeros(size, dtype=bool), np.zeros(size)
+    gradient = problem.gradient(x)
+    near = NEAR * float(np.abs(gradient).max())
+    while True:
+        wanted = np.flatnonzero(~chosen & (gradient <= near))
+        if not wanted.size and chosen.any():
+            return Optimum(x, found.multipliers, found.tolerance)
+        if wanted.size > AT_ONCE:
+            wanted = wanted[np.argsort(gradient[wanted], kind="stable")[:AT_ONCE]]
+        chosen[wanted if wanted.size else 0] = True
+        found = solve_whole(_among(problem, np.flatnonzero(chosen)))
+        x[chosen] = found.x
+        gradient = problem.gradient(x)
+
+
+def _among(problem: LeastSquares, unknowns: NDArray[np.int64]) -> LeastSquares:
+    """Return a problem without equalities among some of its unknowns, the others zero."""
+    rows = sparse.csr_array(sparse.csc_array(problem.rows)[:, unknowns])
+    used = np.flatnonzero(np.diff(rows.indptr))
+    return LeastSquares(
+        problem.diagonal[unknowns],
+        problem.linear[unknowns],
+        sparse.csr_array(rows[used]),
+        problem.weights[used],
+        problem.targets[used],
+        sparse.csr_array((0, unknowns.size)),
+        problem.totals,
+    )
+
+
+def solve_whole(problem: LeastSquares) -> Optimum:
+    """Return an optimum, by one program with all unknowns.
 
     The residuals ``z = R x - y`` become unknowns of their own, so that a query over many cells
     stays one sparse row instead of a dense block of the normal matrix.
