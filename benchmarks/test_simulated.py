@@ -91,7 +91,7 @@ def test_drawing_in_batches(compare):
     [
         br.Rounding(base=3, method="random"),
         br.DiscreteGaussianMechanism(
-            budgets={"block": {name: 1 for name in PEOPLE.at("block")}},
+            budgets={"block": dict.fromkeys(PEOPLE.at("block"), 1)},
             sensitivity="add-remove",
             overlap=20,
         ),

@@ -116,16 +116,17 @@ def solve(problem: LeastSquares) -> Optimum:
     chosen, x = np.zeros(size, dtype=bool), np.zeros(size)
     gradient = problem.gradient(x)
     near = NEAR * float(np.abs(gradient).max())
+    # Of what comes in, that with the smallest derivatives; at first even where none is negative.
+    wanted = np.argsort(gradient, kind="stable")[:AT_ONCE]
     while True:
-        wanted = np.flatnonzero(~chosen & (gradient <= near))
-        if not wanted.size and chosen.any():
-            return Optimum(x, found.multipliers, found.tolerance)
-        if wanted.size > AT_ONCE:
-            wanted = wanted[np.argsort(gradient[wanted], kind="stable")[:AT_ONCE]]
-        chosen[wanted if wanted.size else 0] = True
+        chosen[wanted] = True
         found = solve_whole(_among(problem, np.flatnonzero(chosen)))
         x[chosen] = found.x
         gradient = problem.gradient(x)
+        wanted = np.flatnonzero(~chosen & (gradient <= near))
+        if not wanted.size:
+            return Optimum(x, found.multipliers, found.tolerance)
+        wanted = wanted[np.argsort(gradient[wanted], kind="stable")[:AT_ONCE]]
 
 
 def _among(problem: LeastSquares, unknowns: NDArray[np.int64]) -> LeastSquares:

@@ -15,8 +15,8 @@ from oracles.mechanisms import (
 )
 from scipy import sparse
 
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk._highs import WarmProgram
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.mechanisms import Suppression, audit_suppression
 from bayesrisk.mechanisms.suppression._integer_range import IntegerProgram
 from bayesrisk.tables import PublishedTables, Records, Table, tabulate
