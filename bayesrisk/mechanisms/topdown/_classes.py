@@ -74,7 +74,8 @@ def _alike_cells(family: Family, rows: sparse.csr_array) -> tuple[IntArray, IntA
     # Sums of random numbers find cells that may be alike; what they are made of is then compared.
     columns.sort_indices()
     random = np.random.default_rng(0).random((columns.shape[0], 2))
-    first, label = _numbered(np.column_stack([columns.T @ random, kinds.T]))
+    marks: FloatArray = np.asarray(columns.T @ random)
+    first, label = _numbered(np.column_stack([marks, kinds.T]))
     same = first[label]
     if np.any((columns - columns[:, same]).data) or np.any(kinds != kinds[:, same]):
         first = label = np.arange(columns.shape[1])
@@ -103,6 +104,6 @@ def _one_query(family: Family, rows: sparse.csr_array) -> Query:
     first, label = _numbered(rows @ random)
     if np.any((rows - rows[first[label]]).data):
         return Query(sparse.csc_array(rows), weight, answers)
-    total = np.bincount(label, weight)
+    total: FloatArray = np.bincount(label, weight).astype(np.float64)
     sums = np.array([np.bincount(label, weight * own) for own in answers])
     return Query(sparse.csc_array(rows[first]), total, sums / total)
