@@ -20,6 +20,10 @@ class Mechanism(Protocol):
     ``spec`` says what it does, apart from the code that draws: public, frozen, and complete
     enough to write the likelihood where there is a closed form.  The spec of a release may say
     more than the mechanism's own, never something else: it knows which tables were asked for.
+
+    It may also have ``prepare(microdata, workload=...)``, which returns an object whose
+    ``draw(rng)`` is ``release(microdata, workload=..., rng=rng)``: wherever many releases of one
+    truth are drawn, what does not depend on chance is then made once.
     """
 
     @property

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import bayesrisk as br
+from bayesrisk.datasets import load_microdata
+from bayesrisk.tables import Workload
 
+PEOPLE = Workload.named("sf1-block")
 RHO, PRIOR = 0.0992264, [0.5, 0.5]
 LAW = br.DiscreteGaussian.from_rho(RHO)
 DRAWS, SOME = 20_000, 400
@@ -81,3 +84,24 @@ def test_drawing_in_batches(compare):
         ours_units=DRAWS,
         twin_units=SOME,
     )
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        br.Rounding(base=3, method="random"),
+        br.DiscreteGaussianMechanism(
+            budgets={"block": dict.fromkeys(PEOPLE.at("block"), 1)},
+            sensitivity="add-remove",
+            overlap=20,
+        ),
+    ],
+    ids=["rounding", "noise"],
+)
+def test_tables_are_made_once(compare, mechanism):
+    """Draws of one truth against releases of it: the 18 person tables of 18,417 people."""
+    data = load_microdata("synthetic-county")
+    prepared = mechanism.prepare(data, workload=PEOPLE)
+    release = lambda: mechanism.release(data, workload=PEOPLE, rng=1)  # noqa: E731
+    assert prepared.draw(1).tables == release().tables
+    compare(lambda: prepared.draw(1), release, aim="faster", rounds=3)

@@ -53,7 +53,7 @@ ROOMS = {
     ),
     "inference": "count simulated | two_levels | tree | sampling | microdata",
     "mechanisms": (
-        "base tabulation | registry | topdown identity noise rounding suppression swapping"
+        "base | registry tabulation | topdown identity noise rounding suppression swapping"
     ),
     "plotting": (
         "_canvas | audit block claims diagnostics hierarchy mechanisms noisy_measurements occupancy"

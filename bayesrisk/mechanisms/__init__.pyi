@@ -19,5 +19,6 @@ from .suppression.audit import audit_suppression as audit_suppression
 from .suppression.mechanism import Suppression as Suppression
 from .swapping.mechanism import SwappedMicrodata as SwappedMicrodata
 from .swapping.mechanism import Swapping as Swapping
+from .tabulation import PreparedTables as PreparedTables
 from .topdown.mechanism import TopDown as TopDown
 from .topdown.prepared import PreparedTopDown as PreparedTopDown

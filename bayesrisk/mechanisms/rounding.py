@@ -6,17 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
-from bayesrisk.mechanisms.tabulation import replace_counts, true_tables
+from bayesrisk.mechanisms.base import Dial, Protected
+from bayesrisk.mechanisms.tabulation import TableMechanism, replace_counts
 from bayesrisk.release import MechanismSpec, RoundingSpec
-from bayesrisk.tables import Microdata, Records, Workload
+from bayesrisk.tables import PublishedTables
 
 __all__ = ["Rounding"]
 
 _METHODS = ("nearest", "random")
 
 
-class Rounding(BaseMechanism):
+class Rounding(TableMechanism):
     """Round every count, each by itself, to a multiple of a base.
 
     ``nearest`` takes the nearest multiple, halves upwards.  ``random`` takes the multiple below
@@ -76,10 +76,7 @@ class Rounding(BaseMechanism):
         below, rest = counts // base, counts % base
         return (below + (rng.integers(base, size=counts.shape) < rest)) * base
 
-    def _protect(
-        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
-    ) -> Protected:
-        tables = true_tables(microdata, workload)
+    def _changed(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
         rounded: Any = {}
         for key, counts in tables.counts.items():
             part = counts.copy()  # zeros stay zeros: only stored counts move

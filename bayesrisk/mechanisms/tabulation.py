@@ -1,7 +1,8 @@
 """What mechanisms share: the true tables of a workload, and how often a record counts in one."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from numpy.typing import NDArray
 
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.mechanisms.base import BaseMechanism, BasePrepared, Protected
+from bayesrisk.release import MechanismSpec
 from bayesrisk.tables import (
     Microdata,
     PublishedTables,
@@ -20,7 +23,14 @@ from bayesrisk.tables import (
     tabulate,
 )
 
-__all__ = ["different_cells", "most_cells", "replace_counts", "true_tables"]
+__all__ = [
+    "PreparedTables",
+    "TableMechanism",
+    "different_cells",
+    "most_cells",
+    "replace_counts",
+    "true_tables",
+]
 
 _MAX_CLASSES = 2**22
 
@@ -30,6 +40,69 @@ def true_tables(microdata: Microdata | Records, workload: Workload) -> Published
     if not isinstance(workload, Workload):
         raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
     return tabulate(as_microdata(microdata), workload)
+
+
+class TableMechanism(BaseMechanism):
+    """A mechanism that looks at the true tables alone: derive from it and write ``_changed``."""
+
+    def prepare(self, microdata: Microdata | Records, *, workload: Workload) -> "PreparedTables":
+        """Return the true tables, made once for many releases of one truth.
+
+        Parameters
+        ----------
+        microdata : Microdata or Records
+            The records.
+        workload : Workload
+            Tables to publish.
+
+        Returns
+        -------
+        PreparedTables
+            Its ``draw(rng)`` is ``release(microdata, workload=workload, rng=rng)``.
+
+        Raises
+        ------
+        ArgumentError
+            If the records lack what a table needs, or the parameters do not fit the workload.
+        """
+        self._check(workload)
+        return PreparedTables(self.spec, self, true_tables(microdata, workload))
+
+    def _check(self, workload: Workload) -> None:
+        """Refuse a workload that the parameters do not fit; any will do by default."""
+
+    @abstractmethod
+    def _changed(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
+        """Return the protected tables, drawing from ``rng`` alone."""
+
+    def _protect(
+        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
+    ) -> Protected:
+        return self.prepare(microdata, workload=workload)._draw(rng)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedTables(BasePrepared):
+    """Releases of one truth by a mechanism that looks at its tables alone.
+
+    It holds the confidential counts: it belongs to the custodian.
+
+    Attributes
+    ----------
+    spec : MechanismSpec
+        Spec of the releases.
+    mechanism : TableMechanism
+        What protects.
+    truth : PublishedTables
+        True counts.
+    """
+
+    spec: MechanismSpec
+    mechanism: TableMechanism
+    truth: PublishedTables
+
+    def _draw(self, rng: np.random.Generator) -> Protected:
+        return self.mechanism._changed(self.truth, rng)
 
 
 def replace_counts(

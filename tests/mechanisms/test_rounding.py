@@ -8,7 +8,12 @@ from oracles.mechanisms import AGES, SEX, people_workload, population
 from scipy import stats
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.mechanisms import Identity, Rounding
+from bayesrisk.mechanisms import (
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    Identity,
+    Rounding,
+)
 from bayesrisk.release import rounding_probability
 from bayesrisk.tables import tabulate
 
@@ -61,6 +66,28 @@ def test_same_seed_same_counts():
     made = [rounding.release(data, workload=asked, rng=seed).tables for seed in (1, 1, 2)]
     assert made[0] == made[1]
     assert made[0] != made[2]
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        Rounding(base=3, method="random"),
+        DiscreteGaussianMechanism(budgets={"county": {"ages": 1}}, sensitivity="add-remove"),
+        DiscreteLaplaceMechanism(budgets={"county": {"ages": 1}}, sensitivity="add-remove"),
+    ],
+    ids=lambda m: m.spec.mechanism,
+)
+def test_a_prepared_draw_is_a_release(mechanism):
+    data, asked = population(4), people_workload(AGES, levels=["county"])
+    prepared = mechanism.prepare(data, workload=asked)
+    for seed in (1, 2, 1):
+        drawn = prepared.draw(seed)
+        released = mechanism.release(data, workload=asked, rng=seed)
+        assert drawn.tables == released.tables
+        assert (drawn.spec, drawn.diagnostics) == (released.spec, released.diagnostics)
+        assert drawn.simulation
+        assert not prepared.draw().simulation
+    assert prepared.draw(1).tables != prepared.draw(2).tables
 
 
 @pytest.mark.parametrize("parameters", [{"base": 1, "method": "random"}, {"base": 3, "method": ""}])

@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
-from bayesrisk.exceptions import ArgumentError
-from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.mechanisms.base import Dial, Protected
 from bayesrisk.mechanisms.noise.budgets import Budgets, resolve_budgets
-from bayesrisk.mechanisms.tabulation import most_cells, replace_counts, true_tables
+from bayesrisk.mechanisms.tabulation import TableMechanism, most_cells, replace_counts
 from bayesrisk.release import MechanismSpec, NoiseSpec
-from bayesrisk.tables import Microdata, Records, Table, Workload
+from bayesrisk.tables import PublishedTables, Table, Workload
 
 __all__ = ["DiscreteGaussianMechanism", "DiscreteLaplaceMechanism"]
 
@@ -26,7 +27,7 @@ _MOVED = {"add-remove": 1, "change-one": 2}
 _CHUNK = 2**22  # cells drawn at a time: bounds the memory beyond the tables themselves
 
 
-class _NoiseMechanism(BaseMechanism):
+class _NoiseMechanism(TableMechanism):
     """What the two laws share: budgets, their check against the workload, and the draw."""
 
     _name: ClassVar[str]
@@ -53,11 +54,7 @@ class _NoiseMechanism(BaseMechanism):
     def _scale(moved: int, budget: Fraction) -> Fraction:
         """Return the scale of the noise, where a neighbour moves this many cells by one."""
 
-    def _protect(
-        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
-    ) -> Protected:
-        self._check(workload)
-        tables = true_tables(microdata, workload)
+    def _changed(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
         noisy = {
             key: _with_noise(counts, self._laws[key].to_law(), rng)
             for key, counts in tables.counts.items()
@@ -67,6 +64,8 @@ class _NoiseMechanism(BaseMechanism):
 
     def _check(self, workload: Workload) -> None:
         """Check that every table has a budget, and the sensitivity that its noise is made for."""
+        if not isinstance(workload, Workload):
+            raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
         actual: dict[str, tuple[Table, int]] = {}  # tables are mostly alike at all levels
         for (level, name), table in workload.tables.items():
             if (level, name) not in self._budgets:

@@ -190,6 +190,9 @@ def _settled(
         fixed = system.matrix[rows[at]] @ np.where(system.low == system.high, system.low, 0)
         if program.feasible() is False:
             raise DataError(f"{_CONTRADICT}: no counts fit them")
+        program.reach(1, lower[own[at]] - fixed)
+        top = upper[own[at]]
+        program.reach(-1, np.where(endless[own[at]] | (top >= ENDLESS), ENDLESS, top - fixed))
         for form, target in enumerate(own[at].tolist()):
             shift = int(fixed[form])
             low, sure = program.settle(form, 1, int(lower[target]) - shift)

@@ -87,6 +87,28 @@ class IntegerProgram:
             return True
         return False if settled and bound >= ENDLESS else None
 
+    def reach(self, sign: int, outer: IntArray) -> None:
+        """Look for solutions that bring many forms at once to the bounds known of them.
+
+        The sum of all forms that no solution seen has at their bound is minimised (sign 1) or
+        maximised (-1), again as long as two of them or more get there.  Nothing is decided here:
+        a form whose bound was reached needs no program of its own.
+        """
+        known = np.abs(outer) < ENDLESS
+        waiting = len(outer) + 2
+        while True:
+            seen = self.lowest if sign > 0 else -self.highest
+            left = np.flatnonzero(known & (seen > sign * outer))
+            if left.size < 2 or left.size > waiting - 2:
+                return
+            waiting = left.size
+            cost = sign * np.asarray(self._forms[left].sum(axis=0), dtype=np.int64)
+            self._linear.set_cost(self._index, cost.astype(float))
+            values, _ = self._solve(cost, _Part(*self._columns, -ENDLESS), -ENDLESS)
+            if values is None:
+                return
+            self._noted(values, cost)
+
     def settle(self, form: int, sign: int, outer: int) -> tuple[int, bool]:
         """Return the smallest value of a form (sign 1) or the largest (-1), and if it is proved.
 

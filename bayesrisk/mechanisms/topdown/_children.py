@@ -4,78 +4,23 @@ Unknowns are the cells that may hold somebody: a cell at zero in the parent is a
 child, so problems stay as sparse as the data.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy import sparse
 
 from bayesrisk._types import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
+from bayesrisk.mechanisms.topdown._classes import classes_of
+from bayesrisk.mechanisms.topdown._family import Family, Lookahead
 from bayesrisk.mechanisms.topdown._least_squares import LeastSquares, solve
 from bayesrisk.mechanisms.topdown._rounding import Rounding, controlled_rounding
 
 
-@dataclass(frozen=True)
-class Query:
-    """Noisy answers of the children to one table: rows over live cells, weight, answers."""
-
-    rows: sparse.csc_array
-    weight: float
-    noisy: IntArray
-
-
-@dataclass(frozen=True)
-class Lookahead:
-    """What the units below one child still must be able to hold.
-
-    Units with the same zeros are one group; cells that every constraint below treats alike are one
-    class.  The child's class counts must split over the groups so that each group's sets come out.
-
-    Attributes
-    ----------
-    classes : ndarray of int64
-        Class of every live cell.
-    sets : csr_array
-        Sets over classes, whose totals the groups keep.
-    allowed : ndarray of bool, (groups, classes)
-        Where a group may hold anybody.
-    totals : ndarray of int64, (groups, sets)
-        Totals of the sets.
-    """
-
-    classes: IntArray
-    sets: sparse.csr_array
-    allowed: BoolArray
-    totals: IntArray
-
-
-@dataclass(frozen=True)
-class Family:
-    """Children of one node.
-
-    Attributes
-    ----------
-    live : ndarray of bool, (children, cells)
-        Where a child may hold anybody; cells are those that are live in some child.
-    parent : ndarray of int64 or None, (cells,)
-        Counts to which the children add up; None at the top.
-    queries : tuple of Query
-        Noisy answers.
-    sets, totals : csr_array (sets, cells) and ndarray of int64 (children, sets)
-        Nested sets of cells whose totals are exact.
-    controlled : csr_array
-        Nested sets whose totals may move to a neighbouring integer only.
-    lookahead : tuple of (child, Lookahead)
-        Only for children whose descendants have zeros that differ.
-    """
-
-    live: BoolArray
-    parent: IntArray | None
-    queries: tuple[Query, ...]
-    sets: sparse.csr_array
-    totals: IntArray
-    controlled: sparse.csr_array
-    lookahead: tuple[tuple[int, Lookahead], ...] = ()
+def _numbers(live: BoolArray) -> tuple[IntArray, int]:
+    """Return the number of each child's live cells as unknowns, -1 elsewhere, and how many."""
+    index = np.full(live.shape, -1, dtype=np.int64)
+    cells = int(live.sum())
+    index[live] = np.arange(cells)
+    return index, cells
 
 
 def _expand(
@@ -166,9 +111,7 @@ def _add_lookahead(found: _Equations, ahead: Lookahead, index: IntArray, first: 
 def least_squares(family: Family) -> tuple[LeastSquares, IntArray]:
     """Return the problem of a family, and the right-hand side of its equalities as integers."""
     live = family.live
-    cells = int(live.sum())
-    index = np.full(live.shape, -1, dtype=np.int64)
-    index[live] = np.arange(cells)
+    index, cells = _numbers(live)
     equalities, totals = _equations(family, index, cells)
     unknowns = equalities.shape[1]
     diagonal, linear = np.zeros(unknowns), np.zeros(unknowns)
@@ -179,16 +122,17 @@ def least_squares(family: Family) -> tuple[LeastSquares, IntArray]:
     for query in family.queries:
         row, column, data = _expand(query.rows, live, index)
         answers = query.noisy.ravel().astype(np.float64)
+        strength = np.tile(np.broadcast_to(query.weight, query.rows.shape[0]), live.shape[0])
         length = np.bincount(row, minlength=answers.size)
         single = length[row] == 1
         if single.any():  # a query of one cell needs no row of its own
-            alone, weight = column[single], query.weight * data[single]
+            alone, weight = column[single], strength[row[single]] * data[single]
             diagonal += np.bincount(alone, weight * data[single], minlength=unknowns)
             linear -= np.bincount(alone, weight * answers[row[single]], minlength=unknowns)
         several = length > 1
         number = used_rows + np.cumsum(several) - 1
         triplets.append((number[row[~single]], column[~single], data[~single]))
-        weights.append(np.full(int(several.sum()), query.weight))
+        weights.append(strength[several])
         targets.append(answers[several])
         used_rows += int(several.sum())
     row, column = (np.concatenate([t[k] for t in triplets]) for k in (0, 1))
@@ -208,8 +152,7 @@ def least_squares(family: Family) -> tuple[LeastSquares, IntArray]:
 
 def _controlled_rows(family: Family, unknowns: int) -> sparse.csr_array:
     """Return the controlled sets of every child over the unknowns."""
-    index = np.full(family.live.shape, -1, dtype=np.int64)
-    index[family.live] = np.arange(int(family.live.sum()))
+    index, _ = _numbers(family.live)
     row, column, data = _expand(family.controlled, family.live, index)
     shape = (family.live.shape[0] * family.controlled.shape[0], unknowns)
     return sparse.csr_array(sparse.coo_array((data, (row, column)), shape=shape))
@@ -222,6 +165,15 @@ def _forced(family: Family) -> IntArray | None:
     return None
 
 
+def fractional_counts(family: Family) -> FloatArray:
+    """Return an optimum of a family: counts of live cells, child by child, then auxiliary values.
+
+    It is the one optimum where the tables tell all cells apart and leave none of them open.
+    """
+    classes = classes_of(family)
+    return classes.spread(solve(least_squares(classes.family)[0]).x)
+
+
 def solve_family(family: Family) -> IntArray:
     """Return the integer counts of the children, (children, cells)."""
     forced = _forced(family)
@@ -230,12 +182,12 @@ def solve_family(family: Family) -> IntArray:
     counts = np.zeros(family.live.shape, dtype=np.int64)
     if not family.live.any():
         return counts
-    problem, totals = least_squares(family)
-    fractional = solve(problem).x
+    fractional = fractional_counts(family)
+    equalities, totals = _equations(family, *_numbers(family.live))
     rounded = controlled_rounding(
         Rounding(
             fractional,
-            problem.equalities,
+            equalities,
             totals,
             _controlled_rows(family, fractional.size),
             cells=int(family.live.sum()),

@@ -14,7 +14,7 @@ from scipy import sparse
 from bayesrisk._files.parse import shown
 from bayesrisk._types import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.mechanisms.topdown._children import Lookahead
+from bayesrisk.mechanisms.topdown._family import Lookahead
 
 Rows = sparse.csr_array
 

@@ -20,6 +20,12 @@ from bayesrisk.exceptions import DataError
 #: of doubles a step may undo the last digit of a residual, which the solver reads as a stall: the
 #: next larger one is asked for then.
 TOLERANCES = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8)
+#: Entries of a factor from which on one made of dense pieces is faster than one entry at a time.
+LARGE = 150_000
+#: Unknowns are let in this many at once where there are this many times as many.
+AT_ONCE, FEW = 600, 4
+#: Part of the largest derivative at zero that counts as zero: unknowns are let in too early.
+NEAR = 1e-8
 _ACCEPTED = (clarabel.SolverStatus.Solved,)
 _IMPOSSIBLE = (clarabel.SolverStatus.PrimalInfeasible,)
 
@@ -64,6 +70,16 @@ def _settings(tolerance: float) -> clarabel.DefaultSettings:
     return settings
 
 
+def _large(tolerance: float) -> clarabel.DefaultSettings:
+    """Return settings for a problem whose factor is large: it is made of dense pieces."""
+    settings = _settings(tolerance)
+    settings.direct_solve_method = "faer"
+    settings.max_threads = 1
+    # With the usual 1e-8 single families of many children stall some digits above the tolerance.
+    settings.static_regularization_constant = 1e-7
+    return settings
+
+
 def _stacked(problem: LeastSquares) -> sparse.csc_array:
     """Return the rows ``R x - z``, ``E x`` and ``-x``, put together in one step."""
     cells, queries = problem.diagonal.size, problem.weights.size
@@ -86,49 +102,50 @@ def _stacked(problem: LeastSquares) -> sparse.csc_array:
     return sparse.csc_array(triplets, shape=(queries + fixed + cells, cells + queries))
 
 
-def _alike(problem: LeastSquares) -> NDArray[np.int64] | None:
-    """Return a number for each unknown, the same for those that nothing tells apart.
-
-    None where that would not halve the unknowns.
-    """
-    columns = sparse.csc_array(sparse.vstack([problem.rows, problem.equalities], format="csc"))
-    columns.sort_indices()
-    # Sums of random numbers find unknowns that may be alike; their columns are then compared.
-    random = np.random.default_rng(0).random((columns.shape[0], 2))
-    marks = np.column_stack([columns.T @ random, problem.diagonal, problem.linear])
-    _, first, label = np.unique(marks, axis=0, return_index=True, return_inverse=True)
-    label = label.ravel()
-    same = columns[:, first[label]]
-    if 2 * first.size > label.size or np.any((columns - same).data):
-        return None
-    return label.astype(np.int64)
-
-
 def solve(problem: LeastSquares) -> Optimum:
-    """Return the optimum of ``problem``.
+    """Return an optimum of ``problem``; the fitted answers ``R x`` are the same in every optimum.
 
-    Unknowns that nothing tells apart are one: the mean of an optimum over their exchanges is an
-    optimum too, and has k of them equal, so that with ``X`` their sum ``d x**2`` is ``d X**2 / k``.
+    A problem without equalities and with far more unknowns than rows, as at the top, is solved
+    among few unknowns, and those whose derivative there is not above zero are let in until there
+    are none.  All that may be above zero in some optimum are among them then: the derivatives are
+    those of every optimum.
     """
-    label = _alike(problem)
-    if label is None:
-        return _solve(problem)
-    first, size = np.unique(label, return_index=True, return_counts=True)[1:]
-    sums = LeastSquares(
-        problem.diagonal[first] / size,
-        problem.linear[first],
-        sparse.csr_array(sparse.csc_array(problem.rows)[:, first]),
-        problem.weights,
-        problem.targets,
-        sparse.csr_array(sparse.csc_array(problem.equalities)[:, first]),
+    size = problem.diagonal.size
+    if problem.totals.size or size < FEW * max(problem.weights.size, AT_ONCE):
+        return solve_whole(problem)
+    chosen, x = np.zeros(size, dtype=bool), np.zeros(size)
+    gradient = problem.gradient(x)
+    near = NEAR * float(np.abs(gradient).max())
+    # Of what comes in, that with the smallest derivatives; at first even where none is negative.
+    wanted = np.argsort(gradient, kind="stable")[:AT_ONCE]
+    while True:
+        chosen[wanted] = True
+        found = solve_whole(_among(problem, np.flatnonzero(chosen)))
+        x[chosen] = found.x
+        gradient = problem.gradient(x)
+        wanted = np.flatnonzero(~chosen & (gradient <= near))
+        if not wanted.size:
+            return Optimum(x, found.multipliers, found.tolerance)
+        wanted = wanted[np.argsort(gradient[wanted], kind="stable")[:AT_ONCE]]
+
+
+def _among(problem: LeastSquares, unknowns: NDArray[np.int64]) -> LeastSquares:
+    """Return a problem without equalities among some of its unknowns, the others zero."""
+    rows = sparse.csr_array(sparse.csc_array(problem.rows)[:, unknowns])
+    used = np.flatnonzero(np.diff(rows.indptr))
+    return LeastSquares(
+        problem.diagonal[unknowns],
+        problem.linear[unknowns],
+        sparse.csr_array(rows[used]),
+        problem.weights[used],
+        problem.targets[used],
+        sparse.csr_array((0, unknowns.size)),
         problem.totals,
     )
-    found = _solve(sums)
-    return Optimum((found.x / size)[label], found.multipliers, found.tolerance)
 
 
-def _solve(problem: LeastSquares) -> Optimum:
-    """Return the optimum of a problem as it stands.
+def solve_whole(problem: LeastSquares) -> Optimum:
+    """Return an optimum, by one program with all unknowns.
 
     The residuals ``z = R x - y`` become unknowns of their own, so that a query over many cells
     stays one sparse row instead of a dense block of the normal matrix.
@@ -143,10 +160,12 @@ def _solve(problem: LeastSquares) -> Optimum:
         sparse.diags_array(quadratic, format="csc"),
         np.concatenate([problem.linear, np.zeros(queries)]),
     )
+    data = *costs, matrix, right, [cone for cone in cones if cone.dim]
     for tolerance in TOLERANCES:
-        answer = clarabel.DefaultSolver(
-            *costs, matrix, right, [cone for cone in cones if cone.dim], _settings(tolerance)
-        ).solve()
+        solver = clarabel.DefaultSolver(*data, _settings(tolerance))
+        if solver.get_info().linsolver.nnzL > LARGE:
+            solver = clarabel.DefaultSolver(*data, _large(tolerance))
+        answer = solver.solve()
         if answer.status in _ACCEPTED:
             x = np.maximum(np.asarray(answer.x)[:cells], 0.0)
             return Optimum(x, np.asarray(answer.z)[queries : queries + fixed], tolerance)

@@ -10,7 +10,8 @@ from scipy import sparse
 from bayesrisk._types import IntArray
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import DataError
-from bayesrisk.mechanisms.topdown._children import Family, Lookahead, Query, solve_family
+from bayesrisk.mechanisms.topdown._children import solve_family
+from bayesrisk.mechanisms.topdown._family import Family, Lookahead, Query
 from bayesrisk.mechanisms.topdown._invariants import ExactSets, Zeros
 
 Rows = sparse.csr_array

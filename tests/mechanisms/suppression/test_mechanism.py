@@ -15,8 +15,10 @@ from oracles.mechanisms import (
 )
 from scipy import sparse
 
+from bayesrisk._highs import WarmProgram
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.mechanisms import Suppression, audit_suppression
+from bayesrisk.mechanisms.suppression._integer_range import IntegerProgram
 from bayesrisk.tables import PublishedTables, Records, Table, tabulate
 
 # Men and women by block, with a total of each block and of the tract: a two-way table.
@@ -205,6 +207,27 @@ def test_tables_that_contradict_themselves_are_refused():
     noisy = PublishedTables(TWO_WAY, tables.geoids, counts, tables.suppressed)
     with pytest.raises(DataError, match="contradict"):
         audit_suppression(noisy)
+
+
+def test_a_few_programs_reach_the_ends_of_many_cells(monkeypatch):
+    """The ranges are those of a program for each end that no solution has, with fewer programs."""
+    solved, plain = [], WarmProgram.solve
+    monkeypatch.setattr(WarmProgram, "solve", lambda self: solved.append(1) or plain(self))
+    counts = []
+    for seed in range(5):
+        data = population(seed, blocks=8, households=60)
+        tables = tabulate(data, people_workload(SEX, AGES, levels=("county", "tract", "block")))
+        protected = Suppression(threshold=3).suppress(tables)
+        found = []
+        for reach in (IntegerProgram.reach, lambda *_: None):
+            with monkeypatch.context() as patch:
+                patch.setattr(IntegerProgram, "reach", reach)
+                solved.clear()
+                found.append(audit_suppression(protected, least=1).to_frame())
+                counts.append(len(solved))
+        assert found[0].equals(found[1])
+        assert found[0]["proved"].all()
+    assert sum(counts[::2]) < sum(counts[1::2])
 
 
 def test_release():

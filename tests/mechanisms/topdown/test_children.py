@@ -1,5 +1,7 @@
 """Least squares of a family against its optimality conditions and a twin; rounding against all."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,8 +10,21 @@ from oracles import topdown as oracle
 from scipy import sparse
 
 from bayesrisk.exceptions import DataError
-from bayesrisk.mechanisms.topdown._children import Family, Query, least_squares, solve_family
-from bayesrisk.mechanisms.topdown._least_squares import TOLERANCES, LeastSquares, _solve, solve
+from bayesrisk.mechanisms.topdown import _least_squares
+from bayesrisk.mechanisms.topdown._children import (
+    fractional_counts,
+    least_squares,
+    solve_family,
+)
+from bayesrisk.mechanisms.topdown._classes import classes_of
+from bayesrisk.mechanisms.topdown._family import Family, Lookahead, Query
+from bayesrisk.mechanisms.topdown._least_squares import (
+    NEAR,
+    TOLERANCES,
+    LeastSquares,
+    solve,
+    solve_whole,
+)
 from bayesrisk.mechanisms.topdown._rounding import Rounding, controlled_rounding
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -52,44 +67,139 @@ def test_no_feasible_point_of_a_twin_is_better(seed, children, cells, invariant)
     assert np.abs(twin - x).max() <= (2.0 * gap / 0.2) ** 0.5
 
 
-def unknowns_alike(rng):
-    """A problem of eight kinds of unknowns, one to nine of each, in no order."""
-    kinds, size = 8, rng.integers(1, 10, 8)
-    kind = rng.permutation(np.repeat(np.arange(kinds), size))
-    rows, sums = rng.integers(0, 2, (6, kinds)).astype(float), np.ones((1, kinds))
-    diagonal, linear = rng.integers(0, 2, kinds).astype(float), rng.integers(-2, 3, kinds) * 1.0
-    linear[diagonal == 0] = 0.0
-    return kind, LeastSquares(
-        diagonal[kind],
-        linear[kind],
-        sparse.csr_array(rows[:, kind]),
-        rng.uniform(0.5, 2.0, 6),
-        rng.integers(-3, 30, 6).astype(float),
-        sparse.csr_array(sums[:, kind]),
-        np.array([float(rng.integers(1, 30))]),
+def family_of_classes(rng, *, top=False):
+    """A family whose cells are of few kinds, with repeated rows, zeros and nested sets, or a top.
+
+    Children may lack kinds, one child asks for a lookahead of two groups; the truth fits all.
+    """
+    kinds, children = 6, 1 if top else 3
+    kind = rng.permutation(np.repeat(np.arange(kinds), rng.integers(1, 6, kinds)))
+    live = rng.random((children, kinds)) < 0.8
+    live[0] = True
+    truth = rng.integers(1, 5, (children, kind.size)) * live[:, kind]
+    pick = rng.integers(0, 2, (5, kinds)).astype(float)
+    queries = []
+    for rows, weight in ((pick[:3], 0.7), (pick[2:], 0.2), (pick[[0, 4]], 1.0)):
+        own = rows[:, kind]
+        noisy = np.rint(truth @ own.T).astype(np.int64) + rng.integers(-3, 4, (children, len(own)))
+        queries.append(Query(sparse.csc_array(own), weight, noisy))
+    sets = np.array([np.ones(kind.size), kind < 3]).astype(np.int64)
+    split = np.array([[True] * kinds, [True, False] * (kinds // 2)])
+    part = int(truth[0] @ split[1][kind]) // 2
+    ahead = Lookahead(
+        kind.astype(np.int64),
+        sparse.csr_array(np.ones((1, kinds), dtype=np.int64)),
+        split,
+        np.array([[truth[0].sum() - part], [part]]),
+    )
+    if top:
+        return Family(
+            live[:, kind], None, tuple(queries), empty(kind.size), np.zeros((1, 0), int),
+            empty(kind.size),
+        ), kind  # fmt: skip
+    return Family(
+        live[:, kind], truth.sum(axis=0), tuple(queries), sparse.csr_array(sets), truth @ sets.T,
+        empty(kind.size), ((0, ahead),),
+    ), kind  # fmt: skip
+
+
+def fitted(family, x):
+    """Return what a solution answers to every query, child by child."""
+    counts = np.zeros(family.live.shape)
+    counts[family.live] = x[: int(family.live.sum())]
+    return counts, np.hstack([counts @ query.rows.toarray().T for query in family.queries])
+
+
+@pytest.mark.parametrize("top", [False, True])
+def test_cells_that_nothing_tells_apart_are_solved_as_one(top):
+    merged = 0
+    for seed in range(25):
+        family, kind = family_of_classes(np.random.default_rng(seed), top=top)
+        problem, totals = least_squares(family)
+        plain, ours = solve_whole(problem), fractional_counts(family)
+        size = 1.0 + oracle.objective(family, np.zeros(family.live.shape))
+        assert ours.min() >= 0
+        assert problem.equalities @ ours == pytest.approx(totals, abs=1e-7 * size)
+        counts, answers = fitted(family, ours)
+        twin, _ = fitted(family, plain.x)
+        # Both optima fit the same answers, which are unique; they differ in what no table tells.
+        value = oracle.objective(family, counts)
+        assert value == pytest.approx(oracle.objective(family, twin), abs=1e-9 * size)
+        assert answers == pytest.approx(fitted(family, plain.x)[1], abs=1e-4 * size**0.5)
+        few = classes_of(family)
+        assert few.family.live.shape[1] <= np.unique(kind).size
+        merged += few.family.live.shape[1] < kind.size
+        (query,) = few.family.queries
+        rows = query.rows.toarray()
+        assert len(np.unique(rows, axis=0)) == len(rows)
+    assert merged > 20
+
+
+def test_cells_that_something_tells_apart_stay_apart():
+    family, kind = family_of_classes(np.random.default_rng(5))
+    plain = classes_of(family).family.live.shape[1]
+    for change in ("live", "lookahead", "sets"):
+        other = _told_apart(family, change, int(np.flatnonzero(np.bincount(kind) > 1)[0]), kind)
+        assert classes_of(other).family.live.shape[1] == plain + 1
+
+
+def _told_apart(family, change, code, kind):
+    """One cell of a kind of several differs from the others in one respect."""
+    cell = int(np.flatnonzero(kind == code)[0])
+    if change == "live":
+        live = family.live.copy()
+        live[0, cell] = False
+        return replace(family, live=live)
+    if change == "sets":
+        sets = np.vstack([family.sets.toarray(), np.arange(kind.size) == cell]).astype(np.int64)
+        return replace(family, sets=sparse.csr_array(sets))
+    child, ahead = family.lookahead[0]
+    classes = ahead.classes.copy()
+    classes[cell] = (classes[cell] + 1) % 6
+    return replace(family, lookahead=((child, replace(ahead, classes=classes)),))
+
+
+def many_unknowns(seed, size=4000):
+    """A problem of far more unknowns than rows, without equalities."""
+    rng = np.random.default_rng(seed)
+    rows = sparse.random_array((60, size), density=0.05, rng=rng, format="csr")
+    rows.data[:] = 1.0
+    alone = rng.random(size) < 0.01
+    return LeastSquares(
+        alone.astype(float),
+        rng.integers(-3, 4, size) * alone,
+        sparse.csr_array(rows),
+        rng.uniform(0.5, 2.0, 60),
+        rng.integers(-9, 30, 60).astype(float),
+        sparse.csr_array((0, size)),
+        np.zeros(0),
     )
 
 
-def test_unknowns_that_nothing_tells_apart_are_solved_as_one():
-    merged = 0
-    for seed in range(40):
-        kind, problem = unknowns_alike(np.random.default_rng(seed))
-        found, plain = solve(problem), _solve(problem)
+@pytest.mark.parametrize("seed", range(4))
+def test_an_optimum_among_few_unknowns_is_one_among_all(seed):
+    problem = many_unknowns(seed)
+    found, plain = solve(problem), solve_whole(problem)
+    gradient = problem.gradient(found.x)
+    size = 1.0 + float(np.abs(problem.gradient(np.zeros(found.x.size))).max())
+    assert gradient.min() >= -1e-7 * size  # the conditions of an optimum among all
+    assert np.abs(gradient * found.x).max() <= 1e-7 * size
+    assert problem.rows @ found.x == pytest.approx(problem.rows @ plain.x, abs=1e-5 * size)
+    # Every unknown that is clearly above zero in the whole program's answer was let in.
+    assert np.all(gradient[plain.x > 1e-3] <= NEAR * size)
 
-        def value(x, problem=problem):
-            squares = 0.5 * problem.weights @ (problem.rows @ x - problem.targets) ** 2
-            return squares + x @ (0.5 * problem.diagonal * x + problem.linear)
 
-        size = 1.0 + abs(value(np.zeros(kind.size)))
-        assert value(found.x) == pytest.approx(value(plain.x), abs=1e-7 * size)
-        assert problem.equalities @ found.x == pytest.approx(problem.totals, abs=1e-7 * size)
-        reduced = problem.gradient(found.x) + problem.equalities.T @ found.multipliers
-        assert reduced.min() >= -1e-7 * size
-        if 2 * np.unique(kind).size <= kind.size:
-            merged += 1
-            for k in np.unique(kind):
-                assert np.unique(found.x[kind == k]).size == 1
-    assert merged > 30
+def test_large_factors_give_the_same_optimum(monkeypatch):
+    family, _ = oracle.random_family(np.random.default_rng(8), children=6, cells=9, invariant=True)
+    problem, _ = least_squares(family)
+    plain = solve(problem)
+    monkeypatch.setattr(_least_squares, "LARGE", 0)
+    dense = solve(problem)
+    # The detail weighs 0.2, so that the optimum is unique and the objective that convex.
+    size = 1.0 + oracle.objective(family, np.zeros(family.live.shape))
+    assert np.abs(dense.x - plain.x).max() <= (2 * 200 * plain.tolerance * size / 0.2) ** 0.5
+    assert not np.array_equal(dense.x, plain.x)  # by another factorisation
+    assert np.array_equal(solve(problem).x, dense.x)
 
 
 def test_the_comparison_with_the_twin_can_fail():
