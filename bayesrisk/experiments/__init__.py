@@ -13,6 +13,7 @@ from bayesrisk.experiments.audit import (
     read_audit,
 )
 from bayesrisk.experiments.by_place.nation import NationConfig, NationStudy, NationSummary
+from bayesrisk.experiments.by_place.release import ReleaseConfig, ReleaseStudy, ReleaseSummary
 from bayesrisk.experiments.by_place.split import split_by_place
 from bayesrisk.experiments.by_place.tabulation import (
     TabulationConfig,
@@ -81,6 +82,9 @@ __all__ = [
     "ReconstructionStudy",
     "ReconstructionSummary",
     "ReidentificationReport",
+    "ReleaseConfig",
+    "ReleaseStudy",
+    "ReleaseSummary",
     "Study",
     "SweepConfig",
     "SweepStudy",

@@ -76,6 +76,10 @@ class Rounding(BaseMechanism):
         below, rest = counts // base, counts % base
         return (below + (rng.integers(base, size=counts.shape) < rest)) * base
 
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the coarsest published level: every count is rounded by itself."""
+        return check.instance(workload, Workload, "workload").levels[0]
+
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
     ) -> Protected:

@@ -53,6 +53,10 @@ class _NoiseMechanism(BaseMechanism):
     def _scale(moved: int, budget: Fraction) -> Fraction:
         """Return the scale of the noise, where a neighbour moves this many cells by one."""
 
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the coarsest published level: every count is given its noise by itself."""
+        return check.instance(workload, Workload, "workload").levels[0]
+
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
     ) -> Protected:
