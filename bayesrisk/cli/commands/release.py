@@ -106,7 +106,9 @@ def release(
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(help="Level, such as county: released by place, one place in memory at a time."),
+        typer.Option(
+            help="Level, such as county: released by place, one place in memory at a time."
+        ),
     ] = None,
     whole: Annotated[
         bool, typer.Option("--whole", help="Release microdata by place in one piece, in memory.")

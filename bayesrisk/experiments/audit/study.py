@@ -20,6 +20,12 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError, PartFileError
+from bayesrisk.experiments.audit.by_place import (
+    PopulationByPlace,
+    Survey,
+    households_of,
+    survey,
+)
 from bayesrisk.experiments.audit.choosing import (
     ProtectionGoal,
     Search,
@@ -33,6 +39,7 @@ from bayesrisk.experiments.audit.config import AuditConfig
 from bayesrisk.experiments.audit.protections import Protection, Usual
 from bayesrisk.experiments.audit.report import audit_files
 from bayesrisk.experiments.audit.state import State, digest_of, plain
+from bayesrisk.experiments.by_place.records import forget_index
 from bayesrisk.experiments.runs.folder import MANIFEST, PartFolder, arrow_table
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.risk.audit import (
@@ -42,7 +49,9 @@ from bayesrisk.risk.audit import (
     audit_summary,
     audit_targets,
 )
+from bayesrisk.risk.audit.population import NO_ERRORS
 from bayesrisk.tables import Microdata, Records, Schema, Workload
+from bayesrisk.tables.exchange.partitions import Partitions
 
 __all__ = ["AuditStudy", "AuditSummary", "read_audit"]
 
@@ -109,7 +118,7 @@ class AuditStudy(Study[AuditSummary]):
     Parameters
     ----------
     population : path-like
-        Folder of microdata, or file of records (Parquet or CSV).
+        Folder of microdata, by place too, or file of records (Parquet or CSV).
     workload : Workload
         Published tables.
     protections : sequence of Protection
@@ -148,7 +157,11 @@ class AuditStudy(Study[AuditSummary]):
 
     Notes
     -----
-    Memory: the records, and for each protection one release, in every worker.
+    Memory: the records, and for each protection one release, in every worker.  Of a population by
+    place it is one part: each part is protected by itself, as :class:`ReleaseStudy` does, so that a
+    protection must act within a part (``acts_within``) and no table be of a coarser level.  Targets
+    are drawn from all parts, and beliefs rest on the composition of all of them; the errors of
+    tables are those of the parts where targets live.
     """
 
     population: str | Path
@@ -184,7 +197,7 @@ class AuditStudy(Study[AuditSummary]):
             check.choice(goal.against, "against", tuple(a.name for a in self.adversaries))
         for one, search in zip(protections, self._searches, strict=True):
             for made in [one] if search is None else map(search.setting, search.first()):
-                made.make(state.usual)
+                state.population.check(made.make(state.usual))
         settings = [search.stem for search in self._searches if search is not None]
         if len(set(settings)) < len(settings) or any(n.startswith(tuple(settings)) for n in names):
             raise ArgumentError(
@@ -242,25 +255,41 @@ class AuditStudy(Study[AuditSummary]):
         return [range(a, b) for a, b in itertools.pairwise(ends.tolist())]
 
     @functools.cached_property
-    def _state(self) -> State:
-        """The population and what is asked: read once in every process."""
-        question = AuditQuestion(
+    def _question(self) -> AuditQuestion:
+        """What is asked."""
+        return AuditQuestion(
             self.workload,
             tuple(self.stated),
             tuple(self.adversaries),
             self.concentration,
             methods=tuple(self.methods),
         )
-        path = check.path(self.population, "population")
-        data: Any
-        if path.is_dir():
-            data = Microdata.read(path)
+
+    @functools.cached_property
+    def _state(self) -> State:
+        """The population and what is asked: read once in every process."""
+        question = self._question
+        path, known = check.path(self.population, "population"), self._survey
+        population: AuditedPopulation | PopulationByPlace
+        if known is not None:
+            population = PopulationByPlace(path, question, known, seed=self.seed)
         else:
-            data = Records.read(path, schema=self.schema or self.workload.schema)
-        population = AuditedPopulation(data, question, seed=self.seed)
-        households = population.data.persons is not None and population.data.households is not None
-        usual = Usual(self.workload, question.stated, households)
+            data: Any
+            if path.is_dir():
+                data = Microdata.read(path)
+            else:
+                data = Records.read(path, schema=self.schema or self.workload.schema)
+            population = AuditedPopulation(data, question, seed=self.seed)
+        usual = Usual(self.workload, question.stated, households_of(population))
         return State(question, population, usual, population.targets(self.targets))
+
+    @functools.cached_property
+    def _survey(self) -> Survey | None:
+        """What a population by place comes to: found once, and sent to workers."""
+        path = check.path(self.population, "population")
+        if not Partitions.there(path):
+            return None
+        return survey(path, self._question, seed=self.seed, targets=self.targets)
 
     def __getstate__(self) -> dict[str, Any]:
         """Send settings to another process, not the records."""
@@ -296,10 +325,10 @@ class AuditStudy(Study[AuditSummary]):
         frame = state.population.statements(
             protection.name, number, mechanism, release, parts[part]
         )
-        errors = state.population.errors(release)
+        errors = state.population.errors(release) if part == 0 else NO_ERRORS.copy()
         errors.insert(0, "protection", protection.name)
         return {
-            "errors": arrow_table(errors if part == 0 else errors.iloc[:0]),
+            "errors": arrow_table(errors),
             "statements": arrow_table(frame),
         }
 
@@ -366,6 +395,7 @@ class AuditStudy(Study[AuditSummary]):
     def close(self) -> None:
         """Forget the records."""
         self.__dict__.pop("_state", None)
+        forget_index()
 
 
 def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:

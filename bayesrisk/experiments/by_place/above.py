@@ -42,9 +42,7 @@ def at_levels(tables: PublishedTables, levels: Sequence[str]) -> PublishedTables
 def coarse_rows(tables: PublishedTables, levels: Sequence[str]) -> pa.Table:
     """Return the rows of the tables of some levels."""
     keys = [key for key in tables.workload.tables if key[0] in levels]
-    return pa.concat_tables(
-        [ROWS.empty_table(), *(rows_of(tables.content, key) for key in keys)]
-    )
+    return pa.concat_tables([ROWS.empty_table(), *(rows_of(tables.content, key) for key in keys)])
 
 
 def sums_of(

@@ -18,10 +18,11 @@ from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.limits import Count, Seed
 from bayesrisk._files.parse import shown
+from bayesrisk._random import named_stream
 from bayesrisk._show import displayed
 from bayesrisk._types import TextArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentTypeError, DataError
 from bayesrisk.experiments.by_place.above import (
     at_levels,
     coarse_levels,
@@ -30,6 +31,7 @@ from bayesrisk.experiments.by_place.above import (
     sums_of,
 )
 from bayesrisk.experiments.by_place.folder import PlaceFolder, PlacePart
+from bayesrisk.experiments.by_place.reach import check_reach
 from bayesrisk.experiments.by_place.records import (
     forget_index,
     level_of_parts,
@@ -51,7 +53,7 @@ from bayesrisk.release import (
 from bayesrisk.tables import Workload
 from bayesrisk.tables.exchange.partitions import ABOVE, PARTITIONS, Partitions, part_name
 
-__all__ = ["ReleaseConfig", "ReleaseStudy", "ReleaseSummary", "place_rng"]
+__all__ = ["ReleaseConfig", "ReleaseStudy", "ReleaseSummary"]
 
 #: What only the custodian may see: what was read, from which seed, and how far it came.
 _PRIVATE = "_confidential"
@@ -189,7 +191,7 @@ class ReleaseStudy(Study[ReleaseSummary]):
         seed = None if self.seed is None else check.integer(self.seed, "seed", lower=0)
         index = open_index(self.records)
         level = level_of_parts(index, self.workload)
-        _check_reach(self.mechanism, self.workload, level)
+        check_reach(self.mechanism, self.workload, level)
         return ReleaseConfig(
             index.digest,
             workload_digest(self.workload),
@@ -212,7 +214,7 @@ class ReleaseStudy(Study[ReleaseSummary]):
         """Return the release of a part, and what it adds to the tables of coarser levels."""
         code, data = read_place(self.records, shard, self.config.records)
         seed = self.config.seed
-        rng = None if seed is None else place_rng(seed, code)
+        rng = None if seed is None else named_stream(seed, code)
         made = self.mechanism.release(data, workload=self.workload, rng=rng)
         finest = made.tables.geoids[self.workload.levels[-1]]
         _check_inside(finest, code, self.records)
@@ -288,44 +290,6 @@ class ReleaseStudy(Study[ReleaseSummary]):
         forget_index()
 
 
-def place_rng(seed: int, code: str) -> np.random.Generator:
-    """Return the random numbers of a part: a stream that its name chooses.
-
-    Parameters
-    ----------
-    seed : int
-        Seed of the release, >= 0.
-    code : str
-        Code of the part.
-
-    Returns
-    -------
-    Generator
-        ``default_rng(SeedSequence(seed, spawn_key=...))``, the key the bytes of the code.
-    """
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(code.encode())))
-
-
-def _check_reach(mechanism: Mechanism, workload: Workload, level: str) -> None:
-    """Refuse a mechanism that needs more than the records of a part."""
-    name, geography = mechanism.spec.mechanism, workload.schema.geography
-    says = getattr(mechanism, "acts_within", None)
-    reach = None if says is None else says(workload)
-    if reach is None:
-        raise ArgumentError(
-            f"mechanism {name!r} does not say within which places it acts (acts_within), so that it "
-            "needs all records at once: release them in one piece (--whole)"
-        )
-    check.choice(reach, f"acts_within of mechanism {name!r}", geography.levels)
-    if geography.rank(reach) < geography.rank(level):
-        parts = f"have parts by {reach}, " if geography.width(reach) else ""
-        raise ArgumentError(
-            f"mechanism {name!r} protects each {reach} as a whole, and a part is one {level}: let "
-            f"it act within a {level} (levels of tables and budgets, regions of swapping), {parts}"
-            "or release all records in one piece (--whole)"
-        )
-
-
 def _check_inside(places: TextArray, code: str, records: str | Path) -> None:
     """Refuse records of other places: parts with the same people would spend a budget twice."""
     outside = ~np.strings.startswith(places, code)
@@ -334,9 +298,7 @@ def _check_inside(places: TextArray, code: str, records: str | Path) -> None:
         raise DataError(f"{records}: part {code} must hold places inside {code}, got {other}")
 
 
-def _diagnostics(
-    parts: Sequence[Mapping[str, float]], totals: Sequence[str]
-) -> dict[str, float]:
+def _diagnostics(parts: Sequence[Mapping[str, float]], totals: Sequence[str]) -> dict[str, float]:
     """Return what is public about all parts: sums, what is the same in all, or the extremes."""
     found: dict[str, float] = {}
     for name in dict.fromkeys(name for part in parts for name in part):

@@ -13,7 +13,13 @@ from bayesrisk import _validation as check
 from bayesrisk._files.limits import Count
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
-from bayesrisk.experiments.by_place.above import at_levels, coarse_levels, coarse_rows, digits, sums_of
+from bayesrisk.experiments.by_place.above import (
+    at_levels,
+    coarse_levels,
+    coarse_rows,
+    digits,
+    sums_of,
+)
 from bayesrisk.experiments.by_place.folder import PlaceFolder, PlacePart
 from bayesrisk.experiments.by_place.records import (
     forget_index,
