@@ -335,7 +335,7 @@ class TestByPlace:
 
     def test_a_seed_is_a_simulation_and_a_run_goes_on(self, run, parts, tmp_path):
         options = (*self.ROUNDED, "--simulation-seed", 3, "-q", "-o", tmp_path / "out")
-        status, out, err = run(parts, *options, "--shard", "1/2")
+        status, _, err = run(parts, *options, "--shard", "1/2")
         assert status == 0
         assert "this is a simulation" in err
         status, _, err = run(parts, *options)

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 import pandas as pd
@@ -69,8 +69,8 @@ class ReleaseConfig(RunSettings):
         Digest of the microdata.
     workload : str
         Digest of the workload.
-    mechanism : dict
-        Spec of the mechanism.
+    mechanism : str
+        Spec of the mechanism, as JSON.
     seed : int or None
         Seed of a simulation.
     level : str
@@ -83,7 +83,7 @@ class ReleaseConfig(RunSettings):
 
     records: str
     workload: str
-    mechanism: dict[str, Any]
+    mechanism: str
     seed: Seed | None
     level: str
     shards: Count
@@ -195,7 +195,7 @@ class ReleaseStudy(Study[ReleaseSummary]):
         return ReleaseConfig(
             index.digest,
             workload_digest(self.workload),
-            self.mechanism.spec.to_dict(),
+            json.dumps(self.mechanism.spec.to_dict(), sort_keys=True),
             seed,
             level,
             len(index.codes),

@@ -463,9 +463,8 @@ def mean_errors(sums: pd.DataFrame) -> pd.DataFrame:
         (total["cells"] - total["seen"]) / total["cells"].where(total["cells"] > 0),
         total["lost"] / cells,
     )
-    return pd.concat(
-        [total[keys], *(e.rename(n) for n, e in zip(_ERRORS, errors, strict=True))], axis=1
-    )
+    found: pd.DataFrame = total[keys].assign(**dict(zip(_ERRORS, errors, strict=True)))
+    return found
 
 
 def _with_places(data: Microdata) -> Microdata:
