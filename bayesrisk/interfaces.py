@@ -20,6 +20,9 @@ class Mechanism(Protocol):
     ``spec`` says what it does, apart from the code that draws: public, frozen, and complete
     enough to write the likelihood where there is a closed form.  The spec of a release may say
     more than the mechanism's own, never something else: it knows which tables were asked for.
+
+    One that has a method ``acts_within`` besides, as
+    :class:`~bayesrisk.mechanisms.BaseMechanism` has, may be used place by place.
     """
 
     @property

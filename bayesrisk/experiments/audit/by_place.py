@@ -28,7 +28,7 @@ from bayesrisk.risk.audit.surroundings import (
 )
 from bayesrisk.tables import Microdata
 
-__all__ = ["PopulationByPlace", "ReleasedByPlace", "Survey", "survey"]
+__all__ = ["PopulationByPlace", "ReleasedByPlace", "Survey", "households_of", "survey"]
 
 
 @dataclass(frozen=True, eq=False)
