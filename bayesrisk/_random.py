@@ -7,7 +7,7 @@ import numpy as np
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
-__all__ = ["Seed", "generator"]
+__all__ = ["Seed", "generator", "named_stream"]
 
 #: What gives a generator.
 Seed = int | np.random.Generator | np.random.BitGenerator | np.random.SeedSequence
@@ -48,3 +48,12 @@ def generator(seed: Any, name: str = "rng", *, optional: bool = False) -> np.ran
         f"{name} must be a numpy Generator, BitGenerator, SeedSequence or a whole number >= 0, "
         f"got {reprlib.repr(seed)}"
     )
+
+
+def named_stream(seed: int, name: str) -> np.random.Generator:
+    """Return the random numbers that belong to a name, such as the code of a place.
+
+    ``default_rng(SeedSequence(seed, spawn_key=...))``, the key the bytes of the name: the same
+    whatever other names there are.
+    """
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(name.encode())))

@@ -24,6 +24,9 @@ class Mechanism(Protocol):
     It may also have ``prepare(microdata, workload=...)``, which returns an object whose
     ``draw(rng)`` is ``release(microdata, workload=..., rng=rng)``: wherever many releases of one
     truth are drawn, what does not depend on chance is then made once.
+
+    One that has a method ``acts_within`` besides, as
+    :class:`~bayesrisk.mechanisms.BaseMechanism` has, may be used place by place.
     """
 
     @property

@@ -67,7 +67,7 @@ ROOMS = {
     "reconstruction": (
         "status | registry solvers | constraints linkage | records | claims occupancy"
     ),
-    "release": "_folder | likelihoods | spec | release",
+    "release": "_folder | likelihoods | spec | by_place | release",
     "risk": (
         "intervals | count mechanism membership microdata | linkage two_levels | occupancy"
         " | statements | audit"

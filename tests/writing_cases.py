@@ -81,6 +81,9 @@ def inputs(folder):
     homes = synthetic_households(OccupancyConfig(seeds=(5,), blocks=4), 5)[0].households
     homes.write(folder / "homes.parquet")
     tabulate(homes, Workload.named("household-occupancy")).write(folder / "occupancy-tables")
+    run("tabulate", folder / "homes.parquet", "--schema", "household-occupancy", "--tables",
+        "household-occupancy", "--by", "tract", "-q", "-o", folder / "occupancy-by")  # fmt: skip
+    run("simulate", "--nation", "--scale", "0.00001", "--seed", "1", "-q", "-o", folder / "nation")
     released = ("--mechanism", "identity", "--tables", "household-occupancy")
     run("release", folder / "homes.parquet", *released, "-o", folder / "occupancy-release")
     pd.DataFrame({"block": [1, 2], "group": [3, 4], "siblings": [2, 2]}).to_csv(
@@ -117,6 +120,21 @@ def commands(at):
         ),
         "release": Command(
             ("release", at / "people.parquet", "--mechanism", "identity", "--tables", "sf1-block")
+        ),
+        "release-by": Command(
+            ("release", at / "people.parquet", "--mechanism", "rounding", "--set", "base=3",
+             "--set", "method=random", "--tables", "sf1-block", "--by", "tract",
+             "--simulation-seed", "5", "-q"),
+            resume=True,
+            listing="_confidential/run.json",
+        ),
+        "audit-by": Command(
+            ("audit", at / "nation", "--protection", "identity", "--method", "majority",
+             "--targets", "3", "-q"),
+            resume=True,
+        ),
+        "occupancy-attack-by": Command(
+            ("occupancy", "attack", at / "occupancy-by", "-q"), resume=True
         ),
         "convert-file": Command(
             ("convert-file", at / "people.parquet", "--from", "records", "--dialect", "schema",

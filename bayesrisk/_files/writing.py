@@ -208,8 +208,10 @@ def scratch_folder(path: str | Path) -> Iterator[Path]:
         with _told_as(shown, temporary), explained(shown):
             yield temporary
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        os.close(hold)
+        try:
+            shutil.rmtree(temporary, ignore_errors=True)
+        finally:  # whatever stops the removal: the next start must be free to end it
+            os.close(hold)
 
 
 @contextlib.contextmanager

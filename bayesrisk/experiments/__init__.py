@@ -14,6 +14,7 @@ from bayesrisk.experiments.audit import (
     read_audit,
 )
 from bayesrisk.experiments.by_place.nation import NationConfig, NationStudy, NationSummary
+from bayesrisk.experiments.by_place.release import ReleaseConfig, ReleaseStudy, ReleaseSummary
 from bayesrisk.experiments.by_place.split import split_by_place
 from bayesrisk.experiments.by_place.tabulation import (
     TabulationConfig,
@@ -82,6 +83,9 @@ __all__ = [
     "ReconstructionStudy",
     "ReconstructionSummary",
     "ReidentificationReport",
+    "ReleaseConfig",
+    "ReleaseStudy",
+    "ReleaseSummary",
     "SimulatedPopulation",
     "Study",
     "SweepConfig",

@@ -9,6 +9,7 @@ from pydantic_core import core_schema
 
 from bayesrisk.experiments.audit.config import AuditConfig
 from bayesrisk.experiments.by_place.nation import NationConfig
+from bayesrisk.experiments.by_place.release import ReleaseConfig
 from bayesrisk.experiments.by_place.tabulation import TabulationConfig
 from bayesrisk.experiments.claims import ClaimsConfig
 from bayesrisk.experiments.occupancy.attack import OccupancyAttackConfig
@@ -26,6 +27,7 @@ CONFIGS: dict[str, type[RunSettings]] = {
     "occupancy attack": OccupancyAttackConfig,
     "occupancy study": OccupancyConfig,
     "reconstruct": ReconstructionConfig,
+    "release": ReleaseConfig,
     "simulate": NationConfig,
     "sweep": SweepConfig,
     "tabulate": TabulationConfig,

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import generator
 from bayesrisk.exceptions import ArgumentTypeError
@@ -94,9 +95,44 @@ class BaseMechanism(ABC):
 
     #: The parameter that a search may turn, where there is one.
     dial: ClassVar[Dial | None] = None
+    #: Diagnostics that add up over places; others are the same in each place, or its own.
+    totals: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, spec: MechanismSpec) -> None:
         self._spec = spec
+
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the level of whose places each is protected by itself.
+
+        What is published of a place of this level, and of those inside it, depends on nothing
+        outside, and a published table of a coarser level is the sum over these places.  A release
+        may then be made of one after the other (:class:`~bayesrisk.experiments.ReleaseStudy`).
+
+        Parameters
+        ----------
+        workload : Workload
+            Tables to publish.
+
+        Returns
+        -------
+        str or None
+            A level of the geography.  None, the default, where all records are needed at once.
+
+        Raises
+        ------
+        ArgumentError
+            If the parameters of the mechanism do not fit the workload.
+
+        Examples
+        --------
+        >>> from bayesrisk.mechanisms import Rounding
+        >>> from bayesrisk.tables import Workload
+        >>> tables = Workload.named("sf1-tract", levels=["county", "tract"])
+        >>> Rounding(base=3, method="random").acts_within(tables)
+        'county'
+        """
+        check.instance(workload, Workload, "workload")
+        return None
 
     @property
     def spec(self) -> MechanismSpec:

@@ -9,7 +9,7 @@ from bayesrisk import _validation as check
 from bayesrisk.mechanisms.base import Dial, Protected
 from bayesrisk.mechanisms.tabulation import TableMechanism, replace_counts
 from bayesrisk.release import MechanismSpec, RoundingSpec
-from bayesrisk.tables import PublishedTables
+from bayesrisk.tables import PublishedTables, Workload
 
 __all__ = ["Rounding"]
 
@@ -75,6 +75,10 @@ class Rounding(TableMechanism):
             return (2 * counts + base) // (2 * base) * base
         below, rest = counts // base, counts % base
         return (below + (rng.integers(base, size=counts.shape) < rest)) * base
+
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the coarsest published level: every count is rounded by itself."""
+        return check.instance(workload, Workload, "workload").levels[0]
 
     def _changed(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
         rounded: Any = {}

@@ -1,6 +1,7 @@
 """What crosses from the custodian to everybody else: the tables and how they were protected."""
 
 from bayesrisk.release._folder import RELEASE_FILE
+from bayesrisk.release.by_place import ReleaseIndex, place_document, release_document
 from bayesrisk.release.likelihoods import (
     Likelihood,
     NoiseSpec,
@@ -19,9 +20,12 @@ __all__ = [
     "MechanismSpec",
     "NoiseSpec",
     "Release",
+    "ReleaseIndex",
     "RoundingSpec",
     "SimulationOnly",
     "SuppressedCounts",
     "TrueCounts",
+    "place_document",
+    "release_document",
     "rounding_probability",
 ]

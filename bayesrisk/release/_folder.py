@@ -21,9 +21,18 @@ __all__ = ["RELEASE_FILE", "plain", "same_keys", "write_release"]
 RELEASE_FILE = "_release.json"
 
 
-def write_release(folder: Path, tables: PublishedTables, document: Mapping[str, Any]) -> Path:
-    """Write tables and document as one folder, whole or not at all."""
-    with _files.whole_folder(folder, _files.new_folder) as made:
+def write_release(
+    folder: Path, tables: PublishedTables, document: Mapping[str, Any], *, replace: bool
+) -> Path:
+    """Write tables and document as one folder, whole or as before."""
+
+    def check_folder(target: Path) -> None:
+        if replace:
+            writing.check_folder(target, replace=True, also=RELEASE_FILE)
+        else:
+            _files.new_folder(target)
+
+    with _files.whole_folder(folder, check_folder) as made:
         writing.fill(tables.content, made)
         _files.write_bytes(made / RELEASE_FILE, _files.sealed(document))
     return folder

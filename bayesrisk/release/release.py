@@ -10,20 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.release._folder import RELEASE_FILE, same_keys, write_release
+from bayesrisk.release._folder import RELEASE_FILE, write_release
+from bayesrisk.release.by_place import ReleaseIndex, read_document, release_document
 from bayesrisk.release.spec import MechanismSpec
+from bayesrisk.tables.exchange.partitions import Partitions
 from bayesrisk.tables.published import PublishedTables
 
 __all__ = ["Release"]
-
-_FORMAT = 3
-_KEYS = {"format", "version", "simulation", "spec", "diagnostics"}
 
 
 @displayed
@@ -70,13 +67,15 @@ class Release:
         }
         object.__setattr__(self, "diagnostics", values)
 
-    def write(self, folder: str | Path) -> Path:
+    def write(self, folder: str | Path, *, replace: bool = False) -> Path:
         """Write the tables in the exchange form, with ``_release.json`` beside them.
 
         Parameters
         ----------
         folder : path-like
             New or empty folder; it appears whole or not at all.
+        replace : bool, default False
+            Whether it may also be one that holds a release, or tables, which are replaced.
 
         Returns
         -------
@@ -88,14 +87,9 @@ class Release:
         OutputError
             If the folder holds something, or cannot be written.
         """
-        document = {
-            "format": _FORMAT,
-            "version": __version__,
-            "simulation": self.simulation,
-            "spec": self.spec.to_dict(),
-            "diagnostics": dict(self.diagnostics),
-        }
-        return write_release(check.path(folder, "folder"), self.tables, document)
+        target, replaced = check.path(folder, "folder"), check.flag(replace, "replace")
+        document = release_document(self.spec, self.diagnostics, simulation=self.simulation)
+        return write_release(target, self.tables, document, replace=replaced)
 
     @classmethod
     def read(cls, folder: str | Path) -> Self:
@@ -104,7 +98,7 @@ class Release:
         Parameters
         ----------
         folder : path-like
-            Folder of the release.
+            Folder of the release; of one by place, all parts are put together.
 
         Returns
         -------
@@ -116,14 +110,18 @@ class Release:
         DataError
             If a file is missing, truncated or breaks its format.
         """
-        file = check.path(folder, "folder") / RELEASE_FILE
-        document = _files.read_document(file)
-        same_keys(document, _KEYS, str(file))
-        if document["format"] != _FORMAT:
-            raise DataError(f"{file}: format must be {_FORMAT}, got {shown(document['format'])}")
+        source = check.path(folder, "folder")
+        file = source / RELEASE_FILE
+        if Partitions.there(source):
+            index = ReleaseIndex.read(source)
+            for name in index.releases:
+                index.checked(name)
+            document = index.document
+        else:
+            document = read_document(file)
         spec = MechanismSpec.from_dict(document["spec"], source=f"{file}: spec")
         try:
-            tables, found = PublishedTables.read(folder), document["diagnostics"]
+            tables, found = PublishedTables.read(source), document["diagnostics"]
             return cls(spec, tables, found, simulation=document["simulation"])
         except (ArgumentError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, DataError):

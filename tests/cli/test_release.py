@@ -16,6 +16,7 @@ from bayesrisk.cli.app import main
 from bayesrisk.cli.commands._release_file import json_schema, read_release_file
 from bayesrisk.cli.commands.release import with_settings
 from bayesrisk.exceptions import ArgumentError, ConfigError
+from bayesrisk.experiments import split_by_place
 from bayesrisk.readers import write_record_form
 from bayesrisk.tables import Microdata, Workload
 
@@ -296,3 +297,72 @@ def test_codings_of_a_file_of_persons(run, tmp_path):
         assert status == 2
         assert message in said
         assert not (tmp_path / "d").exists()
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory, microdata):
+    folder = tmp_path_factory.mktemp("people") / "parts"
+    split_by_place(Microdata.read(microdata), folder, level="tract")
+    return folder
+
+
+class TestByPlace:
+    """Records become a release by place, part after part, or in one piece where it is said."""
+
+    ROUNDED = (
+        "--mechanism", "rounding", "--set", "base=3", "--set", "method=nearest",
+        "--tables", "sf1-block", "--only", "P1",
+    )  # fmt: skip
+
+    def test_a_folder_by_place_a_file_and_the_whole_are_the_same(
+        self, run, parts, microdata, tmp_path
+    ):
+        status, out, err = run(parts, *self.ROUNDED, "-o", tmp_path / "parts", "--quiet")
+        assert (status, err) == (0, "")
+        assert "_confidential in it is not for publication" in out
+        persons = microdata / "persons.parquet"
+        assert run(microdata, *self.ROUNDED, "--by", "tract", "-o", tmp_path / "split")[0] == 0
+        assert run(parts, *self.ROUNDED, "--whole", "-o", tmp_path / "whole")[0] == 0
+        whole = Release.read(tmp_path / "whole")
+        assert not (tmp_path / "whole" / "_partitions.json").exists()
+        for name in ("parts", "split"):
+            assert (tmp_path / name / "_partitions.json").exists()
+            assert Release.read(tmp_path / name).tables == whole.tables
+        options = (*self.ROUNDED, "--by", "tract", "--json", "-o", tmp_path / "file")
+        status, out, _ = run(persons, *options)
+        summary = json.loads(out)
+        assert (status, summary["complete"], summary["simulation"]) == (0, True, False)
+
+    def test_a_seed_is_a_simulation_and_a_run_goes_on(self, run, parts, tmp_path):
+        options = (*self.ROUNDED, "--simulation-seed", 3, "-q", "-o", tmp_path / "out")
+        status, _, err = run(parts, *options, "--shard", "1/2")
+        assert status == 0
+        assert "this is a simulation" in err
+        status, _, err = run(parts, *options)
+        assert status == 2
+        assert "add --resume" in err
+        assert run(parts, *options, "--resume")[0] == 0
+        assert Release.read(tmp_path / "out").simulation
+
+    @pytest.mark.parametrize(("words", "told"), [
+        (("--whole",), "--whole goes with microdata by place"),
+        (("--workers", "2"), "--workers goes with --by, or with microdata by place"),
+        (("--by", "block"), "--by must be one of"),
+    ])  # fmt: skip
+    def test_refusals_of_one_folder(self, run, microdata, tmp_path, words, told):
+        status, _, err = run(microdata, *self.ROUNDED, *words, "-o", tmp_path / "out")
+        assert status == 2
+        assert told in err
+        assert not (tmp_path / "out").exists()
+
+    @pytest.mark.parametrize(("words", "told"), [
+        (("--by", "tract"), "--by goes with records that are not by place"),
+        (("--schema", "pl94"), "--schema goes with a file of records"),
+        (("--level", "county,block"), "protects each county as a whole, and a part is one tract"),
+        (("--whole", "--resume"), "--resume goes with --by"),
+    ])  # fmt: skip
+    def test_refusals_of_parts(self, run, parts, tmp_path, words, told):
+        status, _, err = run(parts, *self.ROUNDED, *words, "-o", tmp_path / "out")
+        assert status == 2
+        assert told in err
+        assert not (tmp_path / "out").exists()

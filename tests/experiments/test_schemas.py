@@ -14,6 +14,7 @@ from bayesrisk.experiments import (
     NationConfig,
     OccupancyConfig,
     ReconstructionConfig,
+    ReleaseConfig,
     TabulationConfig,
     load_config,
 )
@@ -49,6 +50,7 @@ MADE = {
     "reconstruct": ReconstructionConfig(
         "ab", "tract", "tract-bounds", "tract", "highs", None, 100, False, 250, 1
     ),
+    "release": ReleaseConfig("ab", "cd", '{"mechanism": "identity"}', None, "county", 2),
     "simulate": NationConfig(5539, "ab", 1, 2),
     "sweep": load_config("sample:granville-county-sweep"),
     "tabulate": TabulationConfig("ab", "cd", "county", 2),

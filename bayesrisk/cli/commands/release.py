@@ -1,12 +1,13 @@
 """``bayesrisk release``: confidential records in, protected tables out."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bayesrisk import _files
 from bayesrisk._files.parse import shown, toml_document
 from bayesrisk.cli.data import (
     check_folder_names_its_own,
@@ -15,8 +16,8 @@ from bayesrisk.cli.data import (
     record_pieces,
     workload_of,
 )
-from bayesrisk.cli.options import DialectOption, JsonOption, QuietOption, called, names
-from bayesrisk.cli.output import print_json, progress, steps_done
+from bayesrisk.cli.options import DialectOption, RunOptions, called, names
+from bayesrisk.cli.output import print_json, print_shards, progress, steps_done
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def release(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
     what: WhatOptions,
+    how: RunOptions,
     simulation_seed: Annotated[
         int | None,
         typer.Option(
@@ -102,13 +104,23 @@ def release(
             "system, kept nowhere."
         ),
     ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="Level, such as county: released by place, one place in memory at a time."
+        ),
+    ] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Release microdata by place in one piece, in memory.")
+    ] = False,
 ) -> None:
     """Protect records and write the tables that may be published.
 
     Codes of a file of records are those of the schema, unless --dialect or the file says otherwise.
+    Microdata by place become a release by the same places, if the mechanism acts within a place.
     """
+    from bayesrisk.tables.exchange.partitions import Partitions
+
     document = what.document()
     parameters = with_settings(document.get("parameters", {}), what.settings or [])
     named_by = "--mechanism" if what.mechanism else f"{what.config}: mechanism"
@@ -116,16 +128,41 @@ def release(
         protection = _mechanism(document["mechanism"], parameters)
     workload = _workload(document)
     source = record_path(records)
-    with progress(quiet=quiet or as_json, title="release", unit="steps", patient=True) as advance:
+    there = Partitions.there(source)
+    if whole and not there:
+        raise ArgumentError("--whole goes with microdata by place, which are released by place")
+    if by is not None and there:
+        raise ArgumentError(f"--by goes with records that are not by place, as {source} is")
+    if by is None and (whole or not there):
+        how.refuse("goes with --by, or with microdata by place")
+        _whole(source, document, workload, protection, simulation_seed, output, how)
+    elif there:
+        check_folder_names_its_own(document.get("schema"), document.get("dialect"))
+        _by_place(source, workload, protection, simulation_seed, output, how)
+    else:
+        _split(source, document, workload, protection, simulation_seed, output, how, str(by))
+
+
+def _whole(
+    source: Path,
+    document: Mapping[str, Any],
+    workload: "Workload",
+    protection: "Mechanism",
+    seed: int | None,
+    output: Path,
+    how: RunOptions,
+) -> None:
+    """Release all records at once."""
+    quiet = how.quiet or how.as_json
+    with progress(quiet=quiet, title="release", unit="steps", patient=True) as advance:
         done = steps_done(advance, 3)
         people = _read(source, document, workload)
         done()
-        made = protection.release(people, workload=workload, rng=simulation_seed)
+        made = protection.release(people, workload=workload, rng=seed)
         done()
         made.write(output)
         done()
-    if made.simulation:
-        typer.echo(_SIMULATION, err=True)
+    _warn(simulation=made.simulation)
     summary: dict[str, Any] = {
         "output": str(output),
         "mechanism": made.spec.mechanism,
@@ -134,12 +171,66 @@ def release(
         "places": {name: len(geoids) for name, geoids in made.tables.geoids.items()},
         "diagnostics": dict(made.diagnostics),
     }
-    if as_json:
+    if how.as_json:
         print_json(summary)
         return
     places = ", ".join(f"{count} at {name}" for name, count in summary["places"].items())
     typer.echo(f"{summary['tables']} tables ({places}) in {output}")
-    for name, value in made.diagnostics.items():
+    _print(made.diagnostics)
+
+
+def _split(
+    source: Path,
+    document: Mapping[str, Any],
+    workload: "Workload",
+    protection: "Mechanism",
+    seed: int | None,
+    output: Path,
+    how: RunOptions,
+    level: str,
+) -> None:
+    """Put records down by place beside the output, and release them place by place."""
+    from bayesrisk.experiments import split_by_place
+
+    with _files.scratch_folder(output) as folder:
+        with called("level", "--by"):
+            split_by_place(_pieces(source, document, workload), folder / "records", level=level)
+        _by_place(folder / "records", workload, protection, seed, output, how)
+
+
+def _by_place(
+    source: Path,
+    workload: "Workload",
+    protection: "Mechanism",
+    seed: int | None,
+    output: Path,
+    how: RunOptions,
+) -> None:
+    """Release microdata by place, a part at a time."""
+    from bayesrisk.experiments import ReleaseStudy
+
+    done = how.run(ReleaseStudy(source, workload, protection, seed), output, "release")
+    _warn(simulation=done.simulation)
+    if how.as_json:
+        print_json(vars(done))
+        return
+    if done.complete:
+        finest = workload.levels[-1]
+        typer.echo(
+            f"{len(workload.tables)} tables ({done.places} at {finest}, in {done.shards} parts) in "
+            f"{output}; _confidential in it is not for publication"
+        )
+    _print(done.diagnostics)
+    print_shards(done)
+
+
+def _warn(*, simulation: bool) -> None:
+    if simulation:
+        typer.echo(_SIMULATION, err=True)
+
+
+def _print(diagnostics: Mapping[str, float]) -> None:
+    for name, value in diagnostics.items():
         typer.echo(f"  {name.replace('_', ' ')} {value:.6g}")
 
 
@@ -204,8 +295,18 @@ def _read(path: Path, document: Mapping[str, Any], workload: "Workload") -> "Mic
     from bayesrisk.readers.text.record_pieces import joined
     from bayesrisk.tables import Microdata
 
+    found = _pieces(path, document, workload)
+    return found if isinstance(found, Microdata) else joined(found, path)
+
+
+def _pieces(
+    path: Path, document: Mapping[str, Any], workload: "Workload"
+) -> "Microdata | Iterator[Records]":
+    """Return the microdata of a folder, or the pieces of a file."""
+    from bayesrisk.tables import Microdata
+
     schema, dialect = document.get("schema"), document.get("dialect")
     if path.is_dir():
         check_folder_names_its_own(schema, dialect)
         return Microdata.read(path)
-    return joined(record_pieces(path, workload.schema, schema, dialect), path)
+    return record_pieces(path, workload.schema, schema, dialect)

@@ -17,9 +17,12 @@ from bayesrisk import population as simulated
 from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError
+from bayesrisk.experiments.audit.by_place import Survey, survey
 from bayesrisk.experiments.audit.state import digest_of
 from bayesrisk.population import PopulationSpec
+from bayesrisk.risk.audit import AuditQuestion
 from bayesrisk.tables import Microdata, Records, Schema
+from bayesrisk.tables.exchange.partitions import Partitions
 
 __all__ = [
     "POPULATION",
@@ -31,6 +34,7 @@ __all__ = [
     "named_sources",
     "of_population",
     "population_names",
+    "surveyed",
 ]  # fmt: skip
 
 POPULATION = "population"
@@ -97,6 +101,16 @@ def loaded(source: Source, schema: Schema) -> Microdata | Records:
         return simulated.simulate_population(source.spec, rng=source.seed)
     path = check.path(source, "population")
     return Microdata.read(path) if path.is_dir() else Records.read(path, schema=schema)
+
+
+def surveyed(
+    source: Source, question: AuditQuestion, *, seed: int, targets: int | None
+) -> Survey | None:
+    """Return what a population by place comes to; None of one that is read as a whole."""
+    if isinstance(source, SimulatedPopulation):
+        return None
+    path = check.path(source, "population")
+    return survey(path, question, seed=seed, targets=targets) if Partitions.there(path) else None
 
 
 def population_names(frame: pd.DataFrame) -> list[str]:

@@ -12,10 +12,10 @@ import numpy as np
 from bayesrisk import _files
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError
+from bayesrisk.experiments.audit.by_place import PopulationByPlace
 from bayesrisk.experiments.audit.protections import Protection, Usual
 from bayesrisk.experiments.reconstruction.source import digest_folder
 from bayesrisk.interfaces import Mechanism
-from bayesrisk.release import Release
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion
 
 __all__ = ["State", "digest_of", "plain"]
@@ -27,16 +27,16 @@ class State:
 
     name: str
     question: AuditQuestion
-    population: AuditedPopulation
+    population: AuditedPopulation | PopulationByPlace
     usual: Usual
     targets: IntArray
 
     def __post_init__(self) -> None:
-        self._released: dict[str, tuple[Mechanism, Release]] = {}
+        self._released: dict[str, tuple[Mechanism, Any]] = {}
 
     def parts(self, size: int) -> list[IntArray]:
         """Return targets in parts of about a size, those of one place together."""
-        place = self.population.place[self.targets]
+        place = self.population.places_of(self.targets)
         order = np.argsort(place, kind="stable")
         rows, place = self.targets[order], place[order]
         first = np.flatnonzero(np.r_[True, place[1:] != place[:-1]])
@@ -47,7 +47,7 @@ class State:
                 last = start
         return [rows[a:b] for a, b in zip(cuts, [*cuts[1:], rows.size], strict=True)]
 
-    def released(self, number: int, protection: Protection) -> tuple[Mechanism, Release]:
+    def released(self, number: int, protection: Protection) -> tuple[Mechanism, Any]:
         """Return a protection and its release, made once."""
         name = protection.name
         if name not in self._released:

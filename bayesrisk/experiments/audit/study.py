@@ -19,6 +19,11 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, BayesRiskError
+from bayesrisk.experiments.audit.by_place import (
+    PopulationByPlace,
+    Survey,
+    households_of,
+)
 from bayesrisk.experiments.audit.choosing import (
     ProtectionGoal,
     Search,
@@ -37,10 +42,12 @@ from bayesrisk.experiments.audit.populations import (
     digest,
     loaded,
     named_sources,
+    surveyed,
 )
 from bayesrisk.experiments.audit.protections import Protection, Usual
 from bayesrisk.experiments.audit.report import audit_files
 from bayesrisk.experiments.audit.state import State, plain
+from bayesrisk.experiments.by_place.records import forget_index
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.risk.audit import (
@@ -49,6 +56,7 @@ from bayesrisk.risk.audit import (
     AuditQuestion,
     audit_checks,
 )
+from bayesrisk.risk.audit.population import NO_ERRORS
 from bayesrisk.tables import Schema, Workload
 
 __all__ = ["AuditStudy"]
@@ -70,10 +78,10 @@ class AuditStudy(Study[AuditSummary]):
     Parameters
     ----------
     population : path-like, SimulatedPopulation or mapping of str to either
-        Folder of microdata, or file of records (Parquet or CSV), or a synthetic one; several by
-        their names.  Each of several is judged by itself, with the same seed, as it would be alone:
-        nothing is pooled, but that a goal is about the worst of them.  Then all results have a
-        column ``population``, and ``target`` begins with the population's name.
+        Folder of microdata, by place too, or file of records (Parquet or CSV), or a synthetic one;
+        several by their names.  Each of several is judged by itself, with the same seed, as it
+        would be alone: nothing is pooled, but that a goal is about the worst of them.  Then all
+        results have a column ``population``, and ``target`` begins with the population's name.
     workload : Workload
         Published tables.
     protections : sequence of Protection
@@ -113,7 +121,11 @@ class AuditStudy(Study[AuditSummary]):
 
     Notes
     -----
-    Memory: the records and one release of every population, in every worker.
+    Memory: the records and one release of every population, in every worker.  Of a population by
+    place it is one part: each part is protected by itself, as :class:`ReleaseStudy` does, so that a
+    protection must act within a part (``acts_within``) and no table be of a coarser level.  Targets
+    are drawn from all parts, and beliefs rest on the composition of all of them; the errors of
+    tables are those of the parts where targets live.
     """
 
     population: Source | Mapping[str, Source]
@@ -151,7 +163,7 @@ class AuditStudy(Study[AuditSummary]):
         for one, search in zip(protections, self._searches, strict=True):
             for made in [one] if search is None else map(search.setting, search.first()):
                 for state in self._states:
-                    made.make(state.usual)
+                    state.population.check(made.make(state.usual))
         settings = [search.stem for search in self._searches if search is not None]
         if len(set(settings)) < len(settings) or any(n.startswith(tuple(settings)) for n in names):
             raise ArgumentError(
@@ -215,6 +227,7 @@ class AuditStudy(Study[AuditSummary]):
 
     @functools.cached_property
     def _question(self) -> AuditQuestion:
+        """What is asked."""
         return AuditQuestion(
             self.workload,
             tuple(self.stated),
@@ -224,21 +237,34 @@ class AuditStudy(Study[AuditSummary]):
         )
 
     @functools.cached_property
+    def _surveys(self) -> dict[str, Survey | None]:
+        """What populations by place come to: found once, and sent to workers."""
+        return {
+            name: surveyed(source, self._question, seed=self.seed, targets=self.targets)
+            for name, source in self._sources.items()
+        }
+
+    @functools.cached_property
     def _states(self) -> list[State]:
         """Every population and who is asked about: read once in every process."""
         return [self._state(name, source) for name, source in self._sources.items()]
 
     def _state(self, name: str, source: Source) -> State:
-        question = self._question
+        question, population = self._question, self._population(name, source)
+        usual = Usual(self.workload, question.stated, households_of(population))
+        return State(name, question, population, usual, population.targets(self.targets))
+
+    def _population(self, name: str, source: Source) -> AuditedPopulation | PopulationByPlace:
+        """Return a population: one seed for all, so that each is judged as it would be alone."""
+        question, known = self._question, self._surveys[name]
+        if known is not None:
+            path = check.path(source, "population")
+            return PopulationByPlace(path, question, known, seed=self.seed)
         data = loaded(source, self.schema or self.workload.schema)
         try:
-            # One seed for all, so that each is judged as it would be alone.
-            population = AuditedPopulation(data, question, seed=self.seed)
+            return AuditedPopulation(data, question, seed=self.seed)
         except BayesRiskError as error:
             raise type(error)(f"population {name!r}: {error}" if name else str(error)) from error
-        households = population.data.persons is not None and population.data.households is not None
-        usual = Usual(self.workload, question.stated, households)
-        return State(name, question, population, usual, population.targets(self.targets))
 
     @functools.cached_property
     def _parts(self) -> list[tuple[State, IntArray, bool]]:
@@ -285,14 +311,14 @@ class AuditStudy(Study[AuditSummary]):
         state, rows, first = self._parts[shard % len(self._parts)]
         mechanism, release = state.released(number, protection)
         frame = state.population.statements(protection.name, number, mechanism, release, rows)
-        errors = state.population.errors(release)
+        errors = state.population.errors(release) if first else NO_ERRORS.copy()
         errors.insert(0, "protection", protection.name)
         if state.name:
             frame["target"] = f"{state.name}:" + frame["target"].astype(str)
             for one in (frame, errors):
                 one.insert(0, POPULATION, state.name)
         return {
-            "errors": arrow_table(errors if first else errors.iloc[:0]),
+            "errors": arrow_table(errors),
             "statements": arrow_table(frame),
         }
 
@@ -375,6 +401,7 @@ class AuditStudy(Study[AuditSummary]):
         """Forget the records."""
         for name in _OF_PROCESS:
             self.__dict__.pop(name, None)
+        forget_index()
 
 
 def _frame(folder: PartFolder, shards: range, kind: str) -> pd.DataFrame:

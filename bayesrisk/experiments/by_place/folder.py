@@ -13,6 +13,7 @@ import numpy as np
 from bayesrisk._types import TextArray
 from bayesrisk.experiments.runs.config import RunConfig
 from bayesrisk.experiments.runs.folder import PartFolder
+from bayesrisk.release import Release
 from bayesrisk.tables import Microdata, PublishedTables
 from bayesrisk.tables.exchange.partitions import (
     ABOVE,
@@ -32,7 +33,7 @@ class PlacePart(NamedTuple):
     """
 
     code: str
-    content: PublishedTables | Microdata
+    content: PublishedTables | Release | Microdata
     finest: TextArray
     width: int
 
@@ -55,19 +56,19 @@ class PlaceFolder(PartFolder):
         """Write the folder of a part, under ``part`` a :class:`PlacePart`, and its small files."""
         part: PlacePart = tables["part"]
         folder = self.path / part_name(part.code)
-        part.content.write(folder)
+        part.content.write(folder, replace=True)
         digest = manifest_digest(folder, self.holds)
         rows = index_rows(part.code, np.sort(part.finest), part.width, digest)
         super().write_parts(config, shard, {**tables, "index": rows})
 
     def index(
-        self, config: RunConfig, level: str, above: PublishedTables | None
+        self, config: RunConfig, level: str, above: PublishedTables | Release | None
     ) -> dict[str, bytes]:
         """Return the files of the index of a run whose parts are all there."""
         digest = None
         if above is not None:
             folder = self.path / part_name(ABOVE)
-            above.write(folder)
+            above.write(folder, replace=True)
             digest = manifest_digest(folder, self.holds)
         rows = (self.read_part(shard, "index") for shard in range(config.shards))
         return index_files(self.holds, level, rows, digest)

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-import numpy as np
-import pandas as pd
 import pyarrow as pa
-from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.limits import Count
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.experiments.by_place.above import (
+    at_levels,
+    coarse_levels,
+    coarse_rows,
+    digits,
+    sums_of,
+)
 from bayesrisk.experiments.by_place.folder import PlaceFolder, PlacePart
+from bayesrisk.experiments.by_place.records import (
+    forget_index,
+    level_of_parts,
+    open_index,
+    read_place,
+    workload_digest,
+)
 from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.folder import PartFolder
 from bayesrisk.experiments.runs.study import Outcome, Study
-from bayesrisk.tables import Microdata, PublishedTables, Workload, tabulate
-from bayesrisk.tables.exchange.layout import ROWS
+from bayesrisk.tables import Workload, tabulate
 from bayesrisk.tables.exchange.partitions import Partitions
-from bayesrisk.tables.exchange.writing import rows_of
 
 __all__ = ["TabulationConfig", "TabulationStudy", "TabulationSummary"]
 
@@ -111,27 +117,15 @@ class TabulationStudy(Study[TabulationSummary]):
     def config(self) -> TabulationConfig:
         """The configuration: everything is checked that can be before a folder is made."""
         check.instance(self.workload, Workload, "workload")
-        source = Path(self.records)
-        if not Partitions.there(source):
-            raise DataError(f"{source}: must be microdata by place, which has _partitions.json")
-        index = _index(str(source))
-        geography = self.workload.schema.geography
-        level = check.choice(index.level, "level of the parts", geography.levels)
-        if geography.rank(self.workload.levels[-1]) <= geography.rank(level):
-            raise ArgumentError(
-                f"workload must have tables of a level inside a {level}, which the parts are, "
-                f"got {', '.join(self.workload.levels)}"
-            )
-        text = json.dumps(self.workload.to_dict(), sort_keys=True)
-        workload = hashlib.sha256(text.encode()).hexdigest()
-        return TabulationConfig(index.digest, workload, level, len(index.codes))
+        index = open_index(self.records)
+        level = level_of_parts(index, self.workload)
+        digest = workload_digest(self.workload)
+        return TabulationConfig(index.digest, digest, level, len(index.codes))
 
     @property
     def _above(self) -> list[str]:
         """Levels that are coarser than the parts."""
-        geography = self.workload.schema.geography
-        rank = geography.rank(self.config.level)
-        return [level for level in self.workload.levels if geography.rank(level) < rank]
+        return coarse_levels(self.workload, self.config.level)
 
     def open(self, folder: str | Path) -> PlaceFolder:
         """Return the folder of the tables."""
@@ -139,49 +133,21 @@ class TabulationStudy(Study[TabulationSummary]):
 
     def compute(self, shard: int) -> dict[str, PlacePart | pa.Table]:
         """Return the tables of a part, and what it adds to those of coarser levels."""
-        index = _index(str(self.records))
-        if index.digest != self.config.records:
-            raise DataError(f"{self.records}: must not change while it is read")
-        code = index.codes[shard]
-        made = tabulate(Microdata.read(index.checked(code)), self.workload)
+        code, data = read_place(self.records, shard, self.config.records)
+        made = tabulate(data, self.workload)
         coarse = self._above
-        inner = [level for level in self.workload.levels if level not in coarse]
-        part = PlacePart(code, _levels(made, inner), made.geoids[inner[-1]], self._width(inner))
-        if not coarse:
-            return {"part": part}
-        keys = [key for key in self.workload.tables if key[0] in coarse]
-        rows = [rows_of(made.content, key) for key in keys]
-        return {"part": part, "above": pa.concat_tables([ROWS.empty_table(), *rows])}
-
-    def _width(self, inner: list[str]) -> int:
-        """Return the digits of the places that the index counts in: above the finest level."""
-        geography = self.workload.schema.geography
-        return geography.width(inner[-2] if len(inner) > 1 else self.config.level)
+        inner = at_levels(made, [level for level in self.workload.levels if level not in coarse])
+        width = digits(self.workload, self.config.level)
+        part = PlacePart(code, inner, made.geoids[self.workload.levels[-1]], width)
+        return {"part": part, **({"above": coarse_rows(made, coarse)} if coarse else {})}
 
     def results(self, folder: PartFolder) -> dict[str, bytes]:
         """Return the index; the tables of coarser levels are written beside."""
-        above = self._sums(folder) if self._above else None
+        above = None
+        if self._above:
+            rows = (folder.read_part(shard, "above") for shard in range(self.config.shards))
+            above = sums_of(rows, self.workload, self._above, open_index(self.records).codes)
         return cast(PlaceFolder, folder).index(self.config, self.config.level, above)
-
-    def _sums(self, folder: PartFolder) -> PublishedTables:
-        """Return the tables of levels coarser than the parts."""
-        names = ROWS.names[:-1]
-        total = ROWS.empty_table().to_pandas()
-        for shard in range(self.config.shards):
-            part = folder.read_part(shard, "above").to_pandas()
-            total = pd.concat([total, part]).groupby(names, sort=False)["count"].sum().reset_index()
-        codes = np.asarray(_index(str(self.records)).codes)
-        workload = self.workload.select(levels=self._above)
-        places = {n: np.unique(workload.schema.geography.ancestors(codes, n)) for n in self._above}
-        counts = {}
-        for key, table in workload.tables.items():
-            some = total[(total["level"] == key[0]) & (total["table"] == key[1])]
-            row = np.searchsorted(places[key[0]], some["geoid"].to_numpy(dtype=np.str_))
-            cell = pd.Index(table.cells).get_indexer(pd.Index(some["cell"]))
-            shape = (len(places[key[0]]), len(table.cells))
-            values = some["count"].to_numpy(dtype=np.int64)
-            counts[key] = sparse.csr_array((values, (row, cell)), shape=shape, dtype=np.int64)
-        return PublishedTables(workload, places, counts)
 
     def summary(self, folder: PartFolder, outcome: Outcome) -> TabulationSummary:
         """Return what was done."""
@@ -192,19 +158,4 @@ class TabulationStudy(Study[TabulationSummary]):
 
     def close(self) -> None:
         """Forget the index of the microdata."""
-        _index.cache_clear()
-
-
-@functools.lru_cache(maxsize=1)
-def _index(folder: str) -> Partitions:
-    return Partitions.read(Path(folder), "microdata")
-
-
-def _levels(tables: PublishedTables, levels: list[str]) -> PublishedTables:
-    """Return the tables of some levels."""
-    workload = tables.workload.select(levels=levels)
-    return PublishedTables(
-        workload,
-        {level: tables.geoids[level] for level in levels},
-        {key: tables.counts[key] for key in workload.tables},
-    )
+        forget_index()

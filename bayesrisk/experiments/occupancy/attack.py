@@ -21,7 +21,12 @@ from bayesrisk._files.parquet import read_frame
 from bayesrisk._files.parse import shown
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.reconstruction.source import digest_folder, published
+from bayesrisk.experiments.reconstruction.source import (
+    digest_folder,
+    forget_tables,
+    open_tables,
+    published,
+)
 from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
 from bayesrisk.experiments.runs.study import Outcome, Study
@@ -34,6 +39,8 @@ from bayesrisk.reconstruction import (
     reconstruct_occupancy,
 )
 from bayesrisk.reconstruction.status import Status
+from bayesrisk.tables import PublishedTables
+from bayesrisk.tables.exchange.partitions import Partitions
 
 __all__ = ["OccupancyAttackConfig", "OccupancyAttackStudy", "OccupancyAttackSummary"]
 
@@ -127,13 +134,13 @@ class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
     A complete run has ``blocks.parquet`` (status, and with a sample the mean number of violations
     in reconstructions) and, with a sample, ``households.parquet``: kinds of households with their
     mean number in the reconstructions of a block, violations first.  Memory: the statistics in
-    every worker, and one shard.
+    every worker, and one shard; of statistics by place, the part that the shard is in.
 
     Parameters
     ----------
     blocks : path-like
-        Folder of tables of the workload ``household-occupancy`` or of a release; or a Parquet file
-        of :meth:`OccupancyStatistics.to_frame`.
+        Folder of tables of the workload ``household-occupancy`` or of a release, by place too; or a
+        Parquet file of :meth:`OccupancyStatistics.to_frame`.
     sample : path-like, optional
         Parquet file of a public sample with ``size``, ``race_ethnicity``, ``children`` and perhaps
         ``weight``: also reconstruct the households of blocks with a violation.
@@ -153,7 +160,8 @@ class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
     time_limit : float, optional
         Seconds for a program of detection, and for the reconstructions of a block.
     blocks_per_shard : int, default 250
-        Blocks of a shard; the perturbations depend on it.
+        Blocks of a shard; the perturbations depend on it.  Of tables by place at a level that is
+        not their finest, a shard is of whole places of the level with about so many of the finest.
 
     Raises
     ------
@@ -185,9 +193,8 @@ class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
         limit = self.time_limit
         if limit is not None:
             limit = check.scalar(limit, "time_limit", lower=0.0, bounds="(]")
-        digest = _digest(self.blocks)
-        statistics = _statistics(str(self.blocks), digest, self.level, self.hud)
-        if not len(statistics):
+        digest, shards = self._extent()
+        if not shards:
             raise DataError(f"{self.blocks}: must hold at least one block")
         return OccupancyAttackConfig(
             digest,
@@ -201,8 +208,35 @@ class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
             check.integer(self.seed, "seed", lower=0),
             limit,
             self.blocks_per_shard,
-            -(-len(statistics) // self.blocks_per_shard),
+            shards,
         )
+
+    @property
+    def _by_place(self) -> bool:
+        return Partitions.there(Path(self.blocks))
+
+    def _extent(self) -> tuple[str, int]:
+        """Return the digest of the statistics, and the number of shards."""
+        if not self._by_place:
+            digest = _digest(self.blocks)
+            statistics = _statistics(str(self.blocks), digest, self.level, self.hud)
+            return digest, -(-len(statistics) // self.blocks_per_shard)
+        source = open_tables(self.blocks)
+        check.choice(self.level, "level", source.workload.levels)
+        shards = len(source.starts(self.level, self.blocks_per_shard))
+        if shards:  # whether all tables are there is said before a folder is made
+            first = source.shard(0, self.level, self.blocks_per_shard)
+            _of_tables(first, str(self.blocks), self.level, self.hud)
+        return source.digest, shards
+
+    def _some(self, shard: int) -> OccupancyStatistics:
+        """Return the statistics of the blocks of a shard."""
+        config, size = self.config, self.config.blocks_per_shard
+        if self._by_place:
+            tables = open_tables(self.blocks, config.blocks).shard(shard, config.level, size)
+            return _of_tables(tables, str(self.blocks), config.level, config.hud)
+        everything = _statistics(str(self.blocks), config.blocks, config.level, config.hud)
+        return everything.take(np.arange(len(everything))[shard * size : (shard + 1) * size])
 
     @functools.cached_property
     def _public(self) -> pd.DataFrame | None:
@@ -221,9 +255,7 @@ class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
     def compute(self, shard: int) -> dict[str, Any]:
         """Return blocks, and with a sample households, of a shard."""
         config = self.config
-        everything = _statistics(str(self.blocks), config.blocks, config.level, config.hud)
-        size = config.blocks_per_shard
-        some = everything.take(np.arange(len(everything))[shard * size : (shard + 1) * size])
+        some = self._some(shard)
         found = detect_occupancy(some, open_end=config.open_end, time_limit=config.time_limit)
         frames: dict[str, Any] = {"blocks": found.to_frame()}
         if self._public is not None:
@@ -237,6 +269,7 @@ class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
     def close(self) -> None:
         """Forget the statistics."""
         _statistics.cache_clear()
+        forget_tables()
 
 
 def _digest(path: str | Path) -> str:
@@ -258,12 +291,7 @@ def _statistics(path: str, digest: str, level: str, hud: str) -> OccupancyStatis
     if source.is_dir():
         tables = published(source)
         check.choice(level, "level", tables.workload.levels)
-        try:
-            found = occupancy_statistics(tables, level=level, hud=hud)
-        except ArgumentError as error:
-            if not str(error).startswith("table"):
-                raise
-            raise DataError(f"{path}: {error}") from error  # of the folder, not of the call
+        found = _of_tables(tables, path, level, hud)
     elif hud != "counts":
         raise ArgumentError(
             f"hud must be 'counts' for a file of statistics, which has intervals, got {shown(hud)}"
@@ -273,6 +301,16 @@ def _statistics(path: str, digest: str, level: str, hud: str) -> OccupancyStatis
     if _digest(source) != digest:
         raise DataError(f"{path}: must not change while it is read")
     return found
+
+
+def _of_tables(tables: PublishedTables, path: str, level: str, hud: str) -> OccupancyStatistics:
+    """Return the statistics of tables; one that is missing is a fault of the folder."""
+    try:
+        return occupancy_statistics(tables, level=level, hud=hud)
+    except ArgumentError as error:
+        if not str(error).startswith("table"):
+            raise
+        raise DataError(f"{path}: {error}") from error  # of the folder, not of the call
 
 
 def _sample(path: str, config: OccupancyAttackConfig) -> pd.DataFrame:

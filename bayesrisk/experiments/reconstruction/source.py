@@ -14,7 +14,7 @@ import numpy as np
 from bayesrisk import _files
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import DataError
-from bayesrisk.release import RELEASE_FILE, Release
+from bayesrisk.release import RELEASE_FILE, Release, ReleaseIndex
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.exchange.partitions import ABOVE, Partitions
 from bayesrisk.tables.published import joined
@@ -182,6 +182,8 @@ def forget_tables() -> None:
 
 
 def _digest(folder: Path) -> str:
+    if ReleaseIndex.there(folder):
+        return ReleaseIndex.read(folder).digest
     if Partitions.there(folder):
         return Partitions.read(folder, "tables").digest
     return digest_folder(folder)
@@ -212,12 +214,14 @@ def _whole(folder: Path, digest: str) -> TableSource:
 
 def _by_place(folder: Path) -> TableSource:
     """Return tables by place, of which the part that was read last is kept."""
-    index = Partitions.read(folder, "tables")
+    about = ReleaseIndex.read(folder) if ReleaseIndex.there(folder) else None
+    index = Partitions.read(folder, "tables") if about is None else about.partitions
+    checked = index.checked if about is None else about.checked
 
     @functools.lru_cache(maxsize=1)
     def part(number: int) -> PublishedTables:
         code = index.codes[number]
-        tables = PublishedTables.read(index.checked(code))
+        tables = published(checked(code))
         blocks = tables.geoids[tables.workload.levels[-1]]
         if len(blocks) != index.sizes[number] or not all(b.startswith(code) for b in blocks):
             raise DataError(f"{folder}: part {code} must hold the places that the index lists")
@@ -225,7 +229,7 @@ def _by_place(folder: Path) -> TableSource:
 
     @functools.cache
     def above() -> PublishedTables | None:
-        return PublishedTables.read(index.checked(ABOVE)) if index.above else None
+        return published(checked(ABOVE)) if index.above else None
 
     def firsts(level: str) -> IntArray:
         geography = part(0).workload.schema.geography
@@ -233,4 +237,5 @@ def _by_place(folder: Path) -> TableSource:
         numbers = np.cumsum(index.finest) - index.finest
         return np.asarray(numbers[np.unique(places, return_index=True)[1]], dtype=np.int64)
 
-    return TableSource(index.digest, index.sizes, part, above, firsts)
+    digest = index.digest if about is None else about.digest
+    return TableSource(digest, index.sizes, part, above, firsts)

@@ -142,15 +142,17 @@ class PartFolder:
             return
         found = [p.name for p in self.path.iterdir()] if self.path.exists() else []
         # Leftovers of a run killed before its configuration was in place do not count.
-        others = sorted(name for name in found if not _files.is_leftover(name))
+        own = settings.parent.name if settings.parent != self.path else None
+        others = sorted(n for n in found if not _files.is_leftover(n) and n != own)
         if others:
             raise OutputError(
                 f"{self.path}: must be empty or hold a {self.what}, but holds {others[0]!r}; "
                 "nothing was changed"
             )
         _files.make_folder(self.path)
+        self._make_folder(settings.parent)
         text = json.dumps(config.to_dict(), indent=2, sort_keys=True) + "\n"
-        _files.write_bytes(settings, text.encode())
+        _files.write_bytes(settings, text.encode(), private=self._private(settings))
 
     def _private(self, file: Path) -> bool:
         """Return whether only the owner may read a file of this folder."""

@@ -274,6 +274,10 @@ class BottomUp(BaseMechanism):
         spec = MechanismSpec("bottom-up", parameters, exact).for_tables(workload.tables)
         return PreparedBottomUp(spec, plan, true_tables(microdata, workload))
 
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the finest level: all tables are sums over its places."""
+        return check.instance(workload, Workload, "workload").levels[-1]
+
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
     ) -> Protected:

@@ -54,6 +54,10 @@ class _NoiseMechanism(TableMechanism):
     def _scale(moved: int, budget: Fraction) -> Fraction:
         """Return the scale of the noise, where a neighbour moves this many cells by one."""
 
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the coarsest published level: every count is given its noise by itself."""
+        return check.instance(workload, Workload, "workload").levels[0]
+
     def _changed(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
         noisy = {
             key: _with_noise(counts, self._laws[key].to_law(), rng)

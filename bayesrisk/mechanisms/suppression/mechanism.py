@@ -80,6 +80,7 @@ class Suppression(BaseMechanism):
     """
 
     dial = Dial("threshold", 100.0, 2.0, whole=True)
+    totals = ("suppressed_cells",)
 
     def __init__(self, *, threshold: int, complementary: bool = True, protection: int = 1) -> None:
         self._threshold = check.integer(threshold, "threshold", lower=2)
@@ -127,6 +128,10 @@ class Suppression(BaseMechanism):
         if not isinstance(tables, PublishedTables):
             raise ArgumentTypeError(f"tables must be PublishedTables, got {shown(tables)}")
         return self._suppress(tables, None)
+
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the coarsest published level, below whose places cells are protected together."""
+        return check.instance(workload, Workload, "workload").levels[0]
 
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator

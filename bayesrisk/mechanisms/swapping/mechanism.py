@@ -285,6 +285,15 @@ class Swapping(BaseMechanism):
             tuple(rates.tolist()),
         )
 
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the level of the regions: partners are of one region.
+
+        The rate is shared out over all regions that are released together: made place by place, a
+        release has it in each place.
+        """
+        levels = check.instance(workload, Workload, "workload").schema.geography.levels
+        return check.choice(self._within, "within", levels)
+
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
     ) -> Protected:

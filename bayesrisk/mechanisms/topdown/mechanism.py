@@ -293,6 +293,10 @@ class TopDown(BaseMechanism):
         exact = {key: TrueCounts() for key in settings.invariants if key in workload.tables}
         return MechanismSpec("topdown", stated, exact).for_tables(workload.tables)
 
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the coarsest measured level, each of whose places is a tree of its own."""
+        return self._settings(workload).levels[0]
+
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
     ) -> Protected:

@@ -12,10 +12,11 @@ import pandas as pd
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
+from bayesrisk._random import named_stream
 from bayesrisk._show import displayed
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.inference import RecordPrior, fit_concentration
+from bayesrisk.inference import RecordPrior
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import Release
 from bayesrisk.risk.audit.adversaries import Adversary
@@ -23,18 +24,31 @@ from bayesrisk.risk.audit.belief import Asked
 from bayesrisk.risk.audit.methods import METHODS, POSTERIOR, ways
 from bayesrisk.risk.audit.place import Place, Target, Told, known_others
 from bayesrisk.risk.audit.readings import is_additive
+from bayesrisk.risk.audit.surroundings import (
+    CHAINS,
+    INSIDERS,
+    MECHANISM,
+    Surroundings,
+    audit_rng,
+    drawn_targets,
+    fitted,
+    sampled_places,
+)
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
 from bayesrisk.tables.microdata import as_microdata
 
-__all__ = ["AuditQuestion", "AuditedPopulation"]
+__all__ = ["NO_ERRORS", "AuditQuestion", "AuditedPopulation", "mean_errors"]
 
 _MAX_VALUES = 2**12
 _FLOOR = 1e-3  # statements that nobody believes, ever, are left out unless they are true
 _Z = 1.959963984540054
-_FIT_PLACES = 2000
 _SIZES = 2  # times the size of the largest place is what a place may have
-#: Streams of random numbers, apart from each other.
-_MECHANISM, _CHAINS, _INSIDERS, _TARGETS, _FIT = range(5)
+_ERRORS = ("mean_absolute_error", "mean_squared_error", "withheld", "mean_absolute_loss")
+#: Errors of no table.
+NO_ERRORS = pd.DataFrame(
+    {n: pd.Series(dtype="str") for n in ("level", "table")}
+    | {n: pd.Series(dtype="float64") for n in _ERRORS}
+)
 
 
 @displayed
@@ -154,6 +168,9 @@ class AuditedPopulation:
         What is asked.
     seed : int
         Of releases, chains, and the choice of targets.
+    around : Surroundings, optional
+        Of a part of a larger population, the whole of it: priors, random numbers and numbers of
+        places are then those of the whole.
 
     Raises
     ------
@@ -162,7 +179,12 @@ class AuditedPopulation:
     """
 
     def __init__(
-        self, population: Microdata | Records, question: AuditQuestion, *, seed: int
+        self,
+        population: Microdata | Records,
+        question: AuditQuestion,
+        *,
+        seed: int,
+        around: Surroundings | None = None,
     ) -> None:
         self.data, self.question = _with_places(as_microdata(population)), question
         self.seed = check.integer(seed, "seed", lower=0)
@@ -179,10 +201,17 @@ class AuditedPopulation:
         self._order = np.argsort(self.place, kind="stable")
         self._starts = np.searchsorted(self.place[self._order], np.arange(self.codes.size + 1))
         self._all = np.bincount(self.cells, minlength=schema.size)
+        self._around, self._row, self._place = around, 0, 0
+        if around is not None:
+            self._all, self._row, self._place = (
+                around.composition,
+                around.first_row,
+                around.first_place,
+            )
 
     def rng(self, *key: int) -> np.random.Generator:
         """Return a stream of random numbers of its own."""
-        return np.random.default_rng(np.random.SeedSequence([self.seed, *key]))
+        return audit_rng(self.seed, *key)
 
     def rows_of(self, place: int) -> IntArray:
         """Return the rows of a place."""
@@ -191,10 +220,25 @@ class AuditedPopulation:
 
     def targets(self, number: int | None) -> IntArray:
         """Return the rows of targets, drawn without replacement; of everybody if there is None."""
-        everybody = len(self.records)
-        if number is None or number >= everybody:
-            return np.arange(everybody, dtype=np.int64)
-        return np.sort(self.rng(_TARGETS).choice(everybody, number, replace=False)).astype(np.int64)
+        return drawn_targets(self.seed, len(self.records), number)
+
+    def places_of(self, rows: IntArray) -> IntArray:
+        """Return the numbers of the places of rows."""
+        found: IntArray = self.place[rows]
+        return found
+
+    def check(self, mechanism: Mechanism) -> None:
+        """Take any mechanism: all records are here."""
+
+    def values_at(self, places: IntArray) -> IntArray:
+        """Return how many of some places each statement is true of."""
+        value = self.question.value_of_cell
+        return np.array(
+            [
+                np.bincount(value[self.cells[self.rows_of(p)]], minlength=value.max() + 1)
+                for p in places.tolist()
+            ]
+        )
 
     @functools.cached_property
     def concentration(self) -> float:
@@ -206,18 +250,11 @@ class AuditedPopulation:
         given = self.question.concentration
         if given is not None:
             return float(given)
+        if self._around is not None:
+            return self._around.concentration
         if self.codes.size == 1:
             return float(self.question.workload.schema.size)
-        places = self.rng(_FIT).permutation(self.codes.size)[:_FIT_PLACES]
-        value = self.question.value_of_cell
-        counts = np.array(
-            [
-                np.bincount(value[self.cells[self.rows_of(p)]], minlength=value.max() + 1)
-                for p in places.tolist()
-            ]
-        )
-        shares = counts.sum(axis=0) / counts.sum()
-        return fit_concentration(counts, shares)
+        return fitted(self.values_at(sampled_places(self.seed, self.codes.size)))
 
     def prior(self, place: int) -> RecordPrior:
         """Return the public prior of a place: the composition of all others."""
@@ -231,10 +268,15 @@ class AuditedPopulation:
             name="composition of the other places",
         )
 
+    @property
+    def largest(self) -> int:
+        """Records of the largest place."""
+        return int(np.diff(self._starts).max())
+
     @functools.cached_property
     def _size(self) -> FloatArray:
         """Equal chances of all sizes up to twice the largest place: tables may not bound it."""
-        most = _SIZES * int(np.diff(self._starts).max())
+        most = _SIZES * (self.largest if self._around is None else self._around.largest)
         return np.full(most + 1, 1.0 / (most + 1))
 
     @functools.cached_property
@@ -247,8 +289,9 @@ class AuditedPopulation:
         if less is not None:
             check.integer(less, "less", lower=0, upper=len(self.records) - 1)
         data: Any = self.data if less is None else _without(self.data, self.records, less)
-        seed = int(self.rng(_MECHANISM, protection).integers(2**63))
-        return mechanism.release(data, workload=self.question.workload, rng=seed)
+        seed = int(self.rng(MECHANISM, protection).integers(2**63))
+        rng = seed if self._around is None else named_stream(seed, self._around.code)
+        return mechanism.release(data, workload=self.question.workload, rng=rng)
 
     def errors(self, release: Release) -> pd.DataFrame:
         """Return mean squared and mean absolute error of every table, as an agency states them.
@@ -256,21 +299,25 @@ class AuditedPopulation:
         They are about the published counts; of ``mean_absolute_loss`` a withheld count is as wrong
         as a published 0.
         """
+        return mean_errors(self.error_sums(release))
+
+    def error_sums(self, release: Release) -> pd.DataFrame:
+        """Return of every table the number of its cells and of those published, and sums."""
         lines = []
         for key, counts in release.tables.counts.items():
             off = (counts - self.truth.counts[key]).toarray()
             hidden = release.tables.hidden(*key).toarray()
             seen = np.where(hidden, 0, off).astype(float)
             lost = np.where(hidden, self.truth.counts[key].toarray(), off).astype(float)
-            cells = max(int((~hidden).sum()), 1)
             lines.append(
                 {
                     "level": key[0],
                     "table": key[1],
-                    "mean_absolute_error": float(np.abs(seen).sum() / cells),
-                    "mean_squared_error": float((seen**2).sum() / cells),
-                    "withheld": float(hidden.mean()),
-                    "mean_absolute_loss": float(np.abs(lost).mean()) if lost.size else 0.0,
+                    "cells": hidden.size,
+                    "seen": int((~hidden).sum()),
+                    "absolute": float(np.abs(seen).sum()),
+                    "squared": float((seen**2).sum()),
+                    "lost": float(np.abs(lost).sum()),
                 }
             )
         return pd.DataFrame(lines)
@@ -328,7 +375,7 @@ class AuditedPopulation:
                     self.prior(place),
                     additive,
                     way.counterfactual,
-                    (self.seed, _CHAINS, protection, way.number, place),
+                    (self.seed, CHAINS, protection, way.number, place + self._place),
                 )
                 about = self._about(place)
                 for adversary, asked, told in self._told(as_read, place, mine, way.tell):
@@ -346,7 +393,7 @@ class AuditedPopulation:
         whose: list[Adversary] = []
         targets = []
         for which, adversary in enumerate(self.question.adversaries):
-            rng = self.rng(_INSIDERS, which, number)
+            rng = self.rng(INSIDERS, which, number + self._place)
             known = known_others(adversary, cells, rows, rng)
             for row in rows.tolist():
                 whose.append(adversary)
@@ -384,7 +431,7 @@ class AuditedPopulation:
             "attack": attack,
             "adversary": adversary.name,
             "protection": name,
-            "target": str(told.row),
+            "target": str(told.row + self._row),
             "statement": [self.question.values[v] for v in kept],
             "people": 1,
             "prior": told.prior.probability[kept],
@@ -403,6 +450,21 @@ class AuditedPopulation:
             "nonmodal": true != about["mode"],
         }
         return pd.DataFrame(found)
+
+
+def mean_errors(sums: pd.DataFrame) -> pd.DataFrame:
+    """Return the errors of tables from sums over their cells, of all parts (``error_sums``)."""
+    keys = ["level", "table"]
+    total = sums.groupby(keys, sort=False).sum().reset_index()
+    seen, cells = (np.maximum(total[name].to_numpy(), 1) for name in ("seen", "cells"))
+    errors = (
+        total["absolute"] / seen,
+        total["squared"] / seen,
+        (total["cells"] - total["seen"]) / total["cells"].where(total["cells"] > 0),
+        total["lost"] / cells,
+    )
+    found: pd.DataFrame = total[keys].assign(**dict(zip(_ERRORS, errors, strict=True)))
+    return found
 
 
 def _with_places(data: Microdata) -> Microdata:

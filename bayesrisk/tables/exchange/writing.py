@@ -22,7 +22,7 @@ from bayesrisk.tables.exchange.layout import (
     is_part,
 )
 
-__all__ = ["entries", "fill", "rows_of", "write"]
+__all__ = ["check_folder", "entries", "fill", "rows_of", "write"]
 
 _PART_ROWS = 2**22
 _SLICE = 2**20  # rows turned into text at a time
@@ -77,7 +77,7 @@ def write(tables: Content, folder: Path, *, replace: bool) -> None:
     """Write the folder, whole or as before."""
 
     def check(target: Path) -> None:
-        _check_folder(target, replace=replace)
+        check_folder(target, replace=replace)
 
     with _files.whole_folder(folder, check) as made:
         fill(tables, made)
@@ -113,10 +113,10 @@ def fill(tables: Content, folder: Path) -> None:
     _files.write_bytes(folder / MANIFEST, _files.sealed(manifest))
 
 
-def _check_folder(folder: Path, *, replace: bool) -> None:
-    """Refuse a folder unless it is empty or holds tables."""
+def check_folder(folder: Path, *, replace: bool, also: str = MANIFEST) -> None:
+    """Refuse a folder unless it is empty or holds tables, and perhaps one more file."""
     found = sorted(p.name for p in folder.iterdir()) if folder.exists() else []
-    known = [n for n in found if n in (MANIFEST, GEOGRAPHIES) or is_part(n)]
+    known = [n for n in found if n in (MANIFEST, GEOGRAPHIES, also) or is_part(n)]
     others = [n for n in found if n not in known and not _files.is_leftover(n)]
     if others or (known and MANIFEST not in known):
         raise OutputError(

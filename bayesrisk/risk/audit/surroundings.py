@@ -1,0 +1,72 @@
+"""What is known of all places while one of them is looked at: for populations too large to hold."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesrisk._types import IntArray
+from bayesrisk.inference import fit_concentration
+
+__all__ = [
+    "CHAINS",
+    "INSIDERS",
+    "MECHANISM",
+    "Surroundings",
+    "audit_rng",
+    "drawn_targets",
+    "fitted",
+    "sampled_places",
+]
+
+_FIT_PLACES = 2000
+#: Streams of random numbers, apart from each other.
+MECHANISM, CHAINS, INSIDERS, _TARGETS, _FIT = range(5)
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """The population that a part is a part of.
+
+    Attributes
+    ----------
+    code : str
+        The part.
+    first_row, first_place : int
+        Records and places of all parts before it.
+    composition : ndarray of int64
+        Records of all parts in each cell of the schema.
+    largest : int
+        Records of the largest place of all.
+    concentration : float
+        How alike people of one place are.
+    """
+
+    code: str
+    first_row: int
+    first_place: int
+    composition: IntArray
+    largest: int
+    concentration: float
+
+
+def audit_rng(seed: int, *key: int) -> np.random.Generator:
+    """Return a stream of random numbers of its own."""
+    return np.random.default_rng(np.random.SeedSequence([seed, *key]))
+
+
+def drawn_targets(seed: int, everybody: int, number: int | None) -> IntArray:
+    """Return the rows of targets, drawn without replacement; of everybody if there is None."""
+    if number is None or number >= everybody:
+        return np.arange(everybody, dtype=np.int64)
+    rows = audit_rng(seed, _TARGETS).choice(everybody, number, replace=False)
+    return np.sort(rows).astype(np.int64)
+
+
+def sampled_places(seed: int, places: int) -> IntArray:
+    """Return the places that a concentration is fitted to."""
+    return audit_rng(seed, _FIT).permutation(places)[:_FIT_PLACES].astype(np.int64)
+
+
+def fitted(counts: IntArray) -> float:
+    """Return how alike people of one place are, from counts (places, values)."""
+    return fit_concentration(counts, counts.sum(axis=0) / counts.sum())

@@ -1,0 +1,177 @@
+"""Audits of a population by place: as of the whole where it should be, one part in memory."""
+
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from audits import contents
+from peak_memory import run_and_measure
+
+from bayesrisk._random import named_stream
+from bayesrisk.exceptions import ArgumentError, BayesRiskError, DataError
+from bayesrisk.experiments import NationStudy, run
+from bayesrisk.experiments.audit import AuditStudy, parse_protection, read_audit
+from bayesrisk.experiments.audit.by_place import PopulationByPlace, survey
+from bayesrisk.population import Nation, population_spec
+from bayesrisk.risk.audit import Adversary, AuditedPopulation
+from bayesrisk.risk.audit.surroundings import MECHANISM, audit_rng
+from bayesrisk.tables import Microdata, Workload
+
+SMALL = population_spec("county", blocks_per_group=4, tracts_per_county=2)  # 24 blocks in a county
+TABLES = Workload.named("sf1-block").select(tables=["P8", "P9"])
+WHO = [Adversary.named("outsider"), Adversary.named("insider", known=["sex"])]
+CHANCE = ("rounding", 'swapping:rate=0.2,unit=person,swap_key=["sex"]')
+KEYS = ["target", "adversary", "attack", "protection", "statement"]
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    """Return a nation of four counties, by place and in one folder."""
+    at = tmp_path_factory.mktemp("audited")
+    run(NationStudy(Nation(90, SMALL), 3), at / "parts")
+    Microdata.read(at / "parts").write(at / "whole")
+    return at
+
+
+def study(folder, *protections, targets=6, **options):
+    return AuditStudy(
+        folder, options.pop("workload", TABLES), targets=targets, targets_per_shard=3,
+        adversaries=options.pop("adversaries", WHO), stated=["hisp"],
+        protections=[parse_protection(text) for text in protections], **options,
+    )  # fmt: skip
+
+
+def test_what_is_known_of_all_places_is_that_of_the_whole(people):
+    one = study(people / "parts", "identity", targets=40)
+    known, question = one._surveys[""], one._question
+    whole = AuditedPopulation(Microdata.read(people / "whole"), question, seed=1)
+    assert known.rows[-1] == len(whole.records)
+    assert known.places[-1] == whole.codes.size
+    size = known.composition.size
+    assert known.composition.tolist() == np.bincount(whole.cells, minlength=size).tolist()
+    assert known.largest == whole.largest
+    assert known.concentration == whole.concentration
+    assert known.targets.tolist() == whole.targets(40).tolist()
+    assert known.target_places.tolist() == whole.place[known.targets].tolist()
+    everybody = survey(people / "parts", question, seed=1, targets=None)
+    assert everybody.targets.size == known.rows[-1]
+    assert everybody.target_places.tolist() == whole.place.tolist()
+
+
+@pytest.mark.parametrize(("protection", "method"), [
+    ("identity", "majority"), ("suppression", "majority"),
+    pytest.param("identity", "posterior", marks=pytest.mark.slow),
+])  # fmt: skip
+def test_without_chance_statements_are_those_of_the_whole(people, tmp_path, protection, method):
+    found = []
+    for name in ("parts", "whole"):
+        run(study(people / name, protection, methods=[method]), tmp_path / name)
+        statements, _ = read_audit(tmp_path / name)
+        found.append(statements.sort_values(KEYS).reset_index(drop=True))
+    assert found[0]["target"].nunique() == 6
+    assert found[0]["place"].str[:5].nunique() > 1
+    pd.testing.assert_frame_equal(*found, rtol=1e-12)
+
+
+def test_a_part_is_released_as_if_it_were_alone(people, tmp_path):
+    """Rounding at random by place: what people of one county learn is of its own stream."""
+    run(study(people / "parts", *CHANCE, methods=["majority"]), tmp_path / "one")
+    shutil.copytree(people / "parts", tmp_path / "people")
+    run(study(tmp_path / "people", *CHANCE, methods=["majority"]), tmp_path / "two")
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    state = study(people / "parts", *CHANCE)._states[0]
+    for number, protection in enumerate(study(people / "parts", *CHANCE).protections):
+        mechanism, made = state.released(number, protection)
+        part = state.population.known.targets[:1]
+        number_of = state.population._parts_of(part)[0]
+        code = ("80001", "80003", "80005", "80007")[number_of]
+        data = Microdata.read(people / "parts" / f"part-{code}")
+        seed = int(audit_rng(1, MECHANISM, number).integers(2**63))
+        alone = mechanism.release(data, workload=TABLES, rng=named_stream(seed, code))
+        assert made.of(number_of)[1].tables == alone.tables
+        other = mechanism.release(data, workload=TABLES, rng=named_stream(seed, "80009"))
+        assert made.of(number_of)[1].tables != other.tables
+    errors = pd.read_csv(tmp_path / "one" / "errors.csv")
+    assert errors["mean_absolute_error"].between(0, 2).all()
+    assert errors["protection"].value_counts().tolist() == [2, 2]
+
+
+def test_a_shard_reads_the_parts_of_its_targets_and_no_others(people, tmp_path):
+    shutil.copytree(people / "parts", tmp_path / "people")
+    one = study(tmp_path / "people", "identity")
+    state = one._states[0]
+    shards = state.parts(3)
+    read = [set(state.population._parts_of(rows)) for rows in shards]
+    assert any(len(parts) < 4 for parts in read)
+    number = min(range(len(shards)), key=lambda i: len(read[i]))
+    codes = ("80001", "80003", "80005", "80007")
+    for part in set(range(4)) - read[number]:
+        shutil.rmtree(tmp_path / "people" / f"part-{codes[part]}")
+    mechanism, release = state.released(0, one.protections[0])
+    frame = state.population.statements("identity", 0, mechanism, release, shards[number])
+    assert set(frame["place"].str[:5]) == {codes[part] for part in read[number]}
+    others = next(rows for rows, parts in zip(shards, read, strict=True) if parts - read[number])
+    with pytest.raises(DataError, match="part-8000"):
+        state.population.statements("identity", 0, mechanism, release, others)
+
+
+@pytest.mark.slow
+def test_the_bytes_do_not_depend_on_workers(people, tmp_path):
+    run(study(people / "parts", *CHANCE, methods=["majority"]), tmp_path / "one")
+    run(study(people / "parts", *CHANCE, methods=["majority"]), tmp_path / "two", workers=2)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+@pytest.mark.parametrize(("protection", "options", "words"), [
+    ("swapping:within=state,rate=0.1", {}, "'swapping' protects each state as a whole"),
+    ("rounding", {"workload": TABLES.union(Workload.named("sf1-block", levels=["state"]))},
+     "workload must have no level coarser than a county, which the parts are, got state"),
+])  # fmt: skip
+def test_what_needs_more_than_a_part_is_refused(people, tmp_path, protection, options, words):
+    with pytest.raises(ArgumentError, match=words):
+        run(study(people / "parts", protection, **options), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_population_that_changes_is_refused(people, tmp_path):
+    shutil.copytree(people / "parts", tmp_path / "people")
+    one = study(tmp_path / "people", "identity")
+    known, question = one._surveys[""], one._question
+    run(NationStudy(Nation(90, SMALL), 4), tmp_path / "others")
+    moved = PopulationByPlace(tmp_path / "others", question, known, seed=1)
+    with pytest.raises(BayesRiskError, match="must not change while it is read"):
+        moved.part(0)
+
+
+#: Surveys a population, and reads and protects part after part, as a worker does.
+_AUDIT = """
+import tracemalloc
+import pyarrow as pa
+from bayesrisk.experiments.audit import AuditStudy, parse_protection
+from bayesrisk.risk.audit import Adversary
+from bayesrisk.tables import Workload
+tables = Workload.named("sf1-block").select(tables=["P8"])
+study = AuditStudy(sys.argv[1], tables, targets=4, targets_per_shard=2, stated=["hisp"],
+    adversaries=[Adversary.named("linker", known=["sex", "age"])], concentration=5.0,
+    protections=[parse_protection("identity")])
+tracemalloc.start()
+population = study._states[0].population
+mechanism, release = study._states[0].released(0, study.protections[0])
+if sys.argv[2] == "parts":
+    for number in range(len(population.known.rows) - 1):
+        release.of(number)
+answer = tracemalloc.get_traced_memory()[1] + pa.default_memory_pool().max_memory()
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_holds_no_more_of_four_times_as_many_places(tmp_path):
+    spec = population_spec("county", blocks_per_group=5)  # 345 blocks in a county
+    held = {}
+    for counties in (3, 12):
+        run(NationStudy(Nation(345 * counties, spec), 1), tmp_path / str(counties))
+        held[counties] = run_and_measure(_AUDIT, tmp_path / str(counties), "parts")[0]
+    Microdata.read(tmp_path / "12").write(tmp_path / "whole")
+    whole = run_and_measure(_AUDIT, tmp_path / "whole", "whole")[0]
+    assert held[12] - held[3] < (whole - held[3]) / 4
