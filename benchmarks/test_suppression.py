@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 from scipy import optimize, sparse
+from targets import faster
 
 from bayesrisk.mechanisms import Suppression, audit_suppression
 from bayesrisk.tables import (
@@ -106,7 +107,7 @@ def test_audit(compare):
     compare(
         lambda: audit_suppression(made),
         lambda: two_programs_a_cell(made),
-        aim="10 times faster",
+        aim=faster(10),
         rounds=3,
     )
 
@@ -124,6 +125,6 @@ def test_suppression(compare):
         lambda: one_at_a_time(small, 3),
         ours_units=sum(c.nnz for c in large.counts.values()),
         twin_units=sum(c.nnz for c in small.counts.values()),
-        aim="5 times faster a count",
+        aim=faster(5),
         rounds=3,
     )
