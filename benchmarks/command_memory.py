@@ -37,7 +37,7 @@ def main():
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--counties", type=int, default=2, help="of the smallest nation")
+    parser.add_argument("--counties", type=int, default=9, help="of the smallest nation")
     parser.add_argument("--times", type=int, nargs="+", default=[1, 4, 16])
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="where data are made")
     parser.add_argument("--to", type=Path, help="the table, as a file")

@@ -1,6 +1,7 @@
 """Benchmarks state a ratio to a slow twin or a peer measured in the same run."""
 
 import statistics
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ def compare(
 ) -> Callable[..., None]:
     """Time two functions in turn; print the median of their ratio beside what is aimed at.
 
+    Seconds are those of the processor in this process, unless another ``clock`` is given.
+
     ``ours_units`` and ``twin_units`` say how much work a call does, so that a slow twin may do
     less; the ratio is per unit.  With --benchmark-disable each runs once and nothing is timed.
     """
@@ -47,12 +50,14 @@ def compare(
         ours_units: int = 1,
         twin_units: int = 1,
         rounds: int = 7,
+        clock: Callable[[], float] = time.process_time,
     ) -> None:
         benchmark.pedantic(ours, rounds=rounds, warmup_rounds=1)
         if benchmark.disabled:
             twin()
             return
-        pairs = in_turn(ours, twin, rounds=rounds, ours_units=ours_units, theirs_units=twin_units)
+        units = {"ours_units": ours_units, "theirs_units": twin_units}
+        pairs = in_turn(ours, twin, rounds=rounds, clock=clock, **units)
         ratio, seconds = pairs.ratio, statistics.median(pairs.ours)
         benchmark.extra_info["ratio"] = ratio
         shown = f"{ratio:.3g} of the twin" if ratio > 0.2 else f"{1 / ratio:.3g} times faster"

@@ -3,15 +3,16 @@
 import pytest
 from command_memory import COMMANDS, peaks
 
-#: MB that a command may hold more on four times as many counties of a tract.  Nothing is kept from
-#: place to place but a line of an index; what grows is the largest tract met so far, and what the
-#: allocator holds for use again.
+#: MB that a command may hold more on four times as many counties.  Nothing is kept from place to
+#: place but a line of an index; what grows is the largest tract met so far, and what the allocator
+#: holds for use again: 25 MB between 5,539 and 22,157 blocks, and half as much again.  Who held
+#: all known persons and their truth took 0.5 KB for each, which here is 60 MB more.
 ALLOWED = 40
 
 
 @pytest.mark.slow
 def test_four_times_as_many_counties_take_no_more_memory(tmp_path):
-    few, many = (dict(peaks(tmp_path / str(n), n)) for n in (2, 8))
+    few, many = (dict(peaks(tmp_path / str(n), n)) for n in (9, 36))
     assert few.keys() == many.keys() == COMMANDS.keys()
     grown = {name: many[name] - few[name] for name in COMMANDS}
     assert max(grown.values()) < ALLOWED, grown
