@@ -72,8 +72,8 @@ def as_finished(
             yield from _result(future, waiting.pop(future), failed)
     except BrokenExecutor as error:
         raise WorkerError(
-            "a worker process ended before its work was done (killed, or out of memory); "
-            "what was finished is kept"
+            "a worker process ended before its work was done, or could not begin; what was "
+            f"finished is kept: {error}"
         ) from error
     except CancelledError as error:
         raise WorkerError(

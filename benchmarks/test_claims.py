@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from oracles import claims as oracle
+from targets import Aim, faster
 
 from bayesrisk import datasets as samples
 from bayesrisk import tabulate
@@ -35,7 +36,7 @@ def county_blocks():
 
 
 @pytest.mark.parametrize(("rules", "mean", "worst"), [(True, 0.030, 0.5), (False, 0.1, None)])
-def test_seconds_for_a_block(benchmark, blocks, rules, mean, worst):
+def test_seconds_for_a_block(benchmark, measured, blocks, rules, mean, worst):
     """Aim: 30 ms mean and 0.5 s worst with structural rules, 0.1 s mean
     without.
 
@@ -55,12 +56,11 @@ def test_seconds_for_a_block(benchmark, blocks, rules, mean, worst):
         find_claims(tables, structural_rules=rules)
         seconds.append(time.perf_counter() - start)
     average, most = statistics.median(benchmark.stats.stats.data) / len(some), max(seconds)
-    verified = len(found.claims)
-    print(
-        f"\n  claims, rules {rules}: {average * 1e3:.1f} ms mean, {most * 1e3:.1f} ms worst "
-        f"(aim: {mean * 1e3:.0f}, {'none' if worst is None else f'{worst * 1e3:.0f}'}); "
-        f"{verified / average / len(some):.0f} verified claims a second"
-    )
+    name, each = f"claims of a block, {'with' if rules else 'without'} rules", "ms a block"
+    measured(f"{name}, mean", Aim(1e3 * mean, each), 1e3 * average)
+    if worst is not None:
+        measured(f"{name}, worst", Aim(1e3 * worst, each), 1e3 * most)
+    print(f"  {len(found.claims) / average / len(some):.0f} verified claims a second")
 
 
 def one_hot_case(some=None):
@@ -109,7 +109,7 @@ def test_claims_beside_the_one_hot_program(compare, blocks):
     compare(
         ours,
         twin,
-        aim="300 times faster",
+        aim=faster(300),
         ours_units=found,
         twin_units=decided,
         rounds=1,
@@ -147,7 +147,7 @@ def test_large_blocks_beside_integer_programs(compare, size):
     compare(
         lambda: find_claims(tables),
         twin,
-        aim="1,000 times faster",
+        aim=faster(1000),
         ours_units=len(found.claims),
         twin_units=len(some),
         rounds=1,
@@ -176,6 +176,6 @@ def test_sifting_beside_the_whole_relaxation(compare):
     compare(
         lambda: [found.maximise(objective) for objective in asked],
         lambda: [whole.maximise(objective) for objective in asked],
-        aim="5 times faster",
+        aim=faster(5),
         rounds=3,
     )

@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 import two_level_questions as questions
+from targets import Aim, faster
 
 from bayesrisk import FiniteLaw, hierarchical_posterior
 
@@ -53,7 +54,7 @@ def test_posteriors_in_batch(compare):
     compare(
         lambda: hierarchical_posterior(BLOCK, GROUP, SIBLINGS, **GRANVILLE),
         lambda: numpy_gibbs(2, 1, -1, TIMED_DRAWS, rng),
-        aim="per release at least 20,000 times faster than 10,000 draws",
+        aim=faster(20_000),
         ours_units=RELEASES,
         twin_units=TIMED_DRAWS / DRAWS,
         rounds=5,
@@ -81,7 +82,6 @@ def test_posteriors_term_by_term(compare, case):
             BLOCK[some], GROUP[some], SIBLINGS[some], **(GRANVILLE | change)
         ),
         lambda: numpy_gibbs(2, 1, -1, TIMED_DRAWS, rng),
-        aim="none set",
         ours_units=20_000,
         twin_units=TIMED_DRAWS / DRAWS,
         rounds=5,
@@ -90,7 +90,7 @@ def test_posteriors_term_by_term(compare, case):
 
 @pytest.mark.parametrize("conditionals", ["coherent", "as-published"])
 @pytest.mark.filterwarnings("ignore::bayesrisk.exceptions.IncompatibleConditionalsWarning")
-def test_figure_6(benchmark, conditionals):
+def test_figure_6(benchmark, measured, conditionals):
     settings = GRANVILLE | {"rho_group": np.geomspace(1e-3, 10.0, 25)[:, None]}
 
     def grid():
@@ -104,4 +104,4 @@ def test_figure_6(benchmark, conditionals):
     seconds = time.perf_counter() - start
     assert result.value.shape == (25, 5)
     benchmark.pedantic(grid, rounds=3)
-    print(f"\n  figure 6, {conditionals}: {seconds:.3f} s (aim: under 2 s)")
+    measured(f"figure 6, {conditionals}", Aim(2, "s"), seconds)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from scipy import special
+from targets import faster, nanoseconds, of_twin
 
 from bayesrisk.experiments import MeasurementsStudy, run
 from bayesrisk.inference.count.measurement_tables import MeasurementTables
@@ -72,7 +73,7 @@ def test_look_up(compare):
     compare(
         lambda: tables.look_up(counts, scale),
         lambda: by_row(counts),
-        aim="2 times faster; below 100 ns a cell",
+        aim=(faster(2), nanoseconds(100, "cell")),
         ours_units=counts.size,
         twin_units=counts.size,
     )
@@ -85,7 +86,7 @@ def test_look_up_against_copying(compare):
     compare(
         lambda: tables.look_up(counts, scale),
         lambda: (counts.astype(float), counts.astype(float)),
-        aim="at most 2",
+        aim=of_twin(2),
         ours_units=counts.size,
         twin_units=counts.size,
     )
@@ -104,7 +105,7 @@ def test_reading(compare, folder):
             return sum(b.num_rows for b in source.iter_batches(260, use_threads=False))
 
     assert ours() == twin() == UNITS
-    compare(ours, twin, aim="at most 2.5", ours_units=UNITS * CELLS, twin_units=UNITS * CELLS)
+    compare(ours, twin, aim=of_twin(2.5), ours_units=UNITS * CELLS, twin_units=UNITS * CELLS)
 
 
 def test_folder_to_parquet(compare, folder, tmp_path):
@@ -140,7 +141,7 @@ def test_folder_to_parquet(compare, folder, tmp_path):
     theirs = pd.read_parquet(tmp_path / "twin.parquet", columns=["posterior"])["posterior"]
     np.testing.assert_allclose(written, theirs, rtol=1e-13)
     compare(
-        ours, twin, aim="at most 1.5", ours_units=result.cells, twin_units=result.cells, rounds=3,
+        ours, twin, aim=of_twin(1.5), ours_units=result.cells, twin_units=result.cells, rounds=3,
     )  # fmt: skip
 
 
@@ -215,6 +216,6 @@ def test_combining(compare, tmp_path):
     ]
     np.testing.assert_allclose(found["posterior_with_constraints"], twin, rtol=1e-9)
     compare(
-        ours, lambda: one_by_one(folder), aim="faster", ours_units=len(found),
+        ours, lambda: one_by_one(folder), aim=faster(1), ours_units=len(found),
         twin_units=len(found), rounds=3,
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from targets import faster, of_twin
 
 from bayesrisk import simulate_population
 from bayesrisk.population import _national as national
@@ -55,7 +56,7 @@ def test_against_one_household_after_the_other(compare):
     compare(
         lambda: people(blocks),
         lambda: one_by_one(TWIN, 1),
-        aim="at least 10 times faster",
+        aim=faster(10),
         ours_units=int(role.size),
         twin_units=int(twin.sum()),
         rounds=3,
@@ -68,7 +69,7 @@ def test_time_is_linear_in_blocks(compare, blocks):
     compare(
         lambda: people(blocks),
         lambda: people(blocks // 5),
-        aim="at most 1.6",
+        aim=of_twin(1.6),
         ours_units=people(blocks),
         twin_units=people(blocks // 5),
         rounds=3,

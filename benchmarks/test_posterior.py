@@ -5,6 +5,7 @@ The limit is memory: 8 bytes read and 8 written for each count, and one exponent
 
 import numpy as np
 import pytest
+from targets import of_twin
 
 from bayesrisk import posterior_probability
 
@@ -24,7 +25,7 @@ def test_posterior(compare, dtype):
     compare(
         lambda: posterior_probability(counts, rho=0.0992264, prior=0.1),
         lambda: np.exp(doubles),
-        aim="at most 4",
+        aim=of_twin(4),
         ours_units=counts.size,
         twin_units=counts.size,
     )
@@ -42,7 +43,6 @@ def test_posterior_of_many_settings(compare):
     compare(
         lambda: posterior_probability(counts, rho=rho, prior=prior),
         lambda: np.exp(doubles),
-        aim="none set",
         ours_units=counts.size,
         twin_units=counts.size,
     )

@@ -56,7 +56,6 @@ def test_marginal_after_post_processing(compare):
     compare(
         lambda: postprocessed_marginal_posterior(**GRID).posterior,
         lambda: [enumerated_marginal(rho, 27, n, 0.5) for rho, n in some],
-        aim="none set",
         ours_units=2000,
         twin_units=len(some),
         rounds=3,
@@ -77,7 +76,6 @@ def test_posterior_of_many_releases(compare):
     compare(
         lambda: postprocessed_posterior(released, **setting).posterior,
         twin,
-        aim="none set; the twin fills a table of 21 releases",
         ours_units=released.size,
         twin_units=GROUP + 1,
         rounds=3,

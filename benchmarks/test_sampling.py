@@ -3,6 +3,7 @@
 import numpy as np
 import opendp.prelude as opendp
 import pytest
+from targets import faster, of_twin
 
 from bayesrisk import DiscreteGaussian
 
@@ -18,7 +19,7 @@ def test_draws(compare, sigma2):
     compare(
         lambda: law.rvs(DRAWS, rng),
         lambda: rng.standard_normal(DRAWS),
-        aim="at most 3",
+        aim=of_twin(3),
         ours_units=DRAWS,
         twin_units=DRAWS,
     )
@@ -36,7 +37,7 @@ def test_draws_against_opendp(compare):
     compare(
         lambda: law.rvs(DRAWS, rng),
         lambda: mechanism(zeros),
-        aim="about 400 times faster",
+        aim=faster(400),
         ours_units=DRAWS,
         twin_units=some,
         rounds=3,

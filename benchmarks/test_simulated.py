@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from targets import Aim, faster
 
 import bayesrisk as br
 from bayesrisk.datasets import load_microdata
@@ -36,10 +37,11 @@ def averages(streams, runs=200):
     )
 
 
-def test_common_streams():
+def test_common_streams(measured):
     """Ratio of variances at equal cost; the F test of 200 runs knows it to about 22 %."""
     common, independent = (averages(streams).var() for streams in ("common", "independent"))
-    print(f"\n  common streams: {independent / common:.3g} times less variance (aim: at least 4)")
+    less = Aim(4, "times less variance", at_most=False)
+    measured("common streams", less, independent / common)
     assert independent / common > 4.0
 
 
@@ -68,7 +70,7 @@ def test_average(compare):
     compare(
         lambda: br.risk.simulated_marginal_posterior(many, prior_pmf=PRIOR, truth=1),
         lambda: leave_one_out(drawn),
-        aim="at least 10 times faster, with twenty jackknife runs inside",
+        aim=faster(10),
         ours_units=DRAWS,
         twin_units=SOME,
     )
@@ -80,7 +82,7 @@ def test_drawing_in_batches(compare):
     compare(
         lambda: likelihood(DRAWS, 1),
         lambda: br.inference.simulated_likelihood(noisy, hypotheses=2, draws=SOME, rng=1),
-        aim="at least 20 times faster than a stream for each draw",
+        aim=faster(20),
         ours_units=DRAWS,
         twin_units=SOME,
     )
@@ -104,4 +106,4 @@ def test_tables_are_made_once(compare, mechanism):
     prepared = mechanism.prepare(data, workload=PEOPLE)
     release = lambda: mechanism.release(data, workload=PEOPLE, rng=1)  # noqa: E731
     assert prepared.draw(1).tables == release().tables
-    compare(lambda: prepared.draw(1), release, aim="faster", rounds=3)
+    compare(lambda: prepared.draw(1), release, aim=faster(1), rounds=3)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 
+from targets import Aim
+
 _FIRST_USE = """
 import time
 start = time.perf_counter()
@@ -24,13 +26,13 @@ def _python(code, **environment):
     ).stdout
 
 
-def test_import(benchmark):
+def test_import(benchmark, measured):
     benchmark.pedantic(lambda: _python("import bayesrisk"), rounds=7, warmup_rounds=1)
     if benchmark.disabled:
         return
     timed = "import time; s = time.perf_counter(); import bayesrisk; print(time.perf_counter() - s)"
     seconds = statistics.median(float(_python(timed)) for _ in range(7))
-    print(f"\n  import bayesrisk: {seconds:.3f} s (aim: at most 0.5 s)")
+    measured("import bayesrisk", Aim(0.5, "s"), seconds)
 
 
 def test_first_use(benchmark, tmp_path):
@@ -42,3 +44,27 @@ def test_first_use(benchmark, tmp_path):
     )
     assert time.perf_counter() - start > compiled > 0.0
     print(f"\n  first results: {cached:.2f} s with the kernel cache, {compiled:.2f} s compiling")
+
+
+def _processor(*words):
+    """Return the seconds of processor of a command, with what it starts."""
+    command = [sys.executable, "-m", "bayesrisk", *words]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return used.ru_utime + used.ru_stime
+
+
+def test_commands(benchmark, measured):
+    """Of the processor: the seconds that pass are as many more as the machine has other work."""
+    risk = ("risk", "--rho", "0.1", "--prior", "0.1", "3")
+    benchmark.pedantic(lambda: _processor(*risk), rounds=1, warmup_rounds=1)
+    if benchmark.disabled:
+        return
+    for what, words, most in (
+        ("bayesrisk COMMAND --help", ("reconstruct", "--help"), 0.3),
+        ("the first number of bayesrisk risk", risk, 1.5),
+    ):
+        seconds = statistics.median(_processor(*words) for _ in range(5))
+        measured(what, Aim(most, "s of processor"), seconds)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 from scipy import optimize, sparse
+from targets import faster
 
 from bayesrisk.mechanisms import Suppression, audit_suppression
 from bayesrisk.mechanisms.suppression._integer_range import IntegerProgram
@@ -107,7 +108,7 @@ def test_audit(compare):
     compare(
         lambda: audit_suppression(made),
         lambda: two_programs_a_cell(made),
-        aim="10 times faster",
+        aim=faster(10),
         rounds=3,
     )
 
@@ -124,7 +125,7 @@ def test_solutions_that_reach_many_bounds(compare, monkeypatch):
     ours, theirs = audit_suppression(made, least=1), alone()
     for name in ("lower", "upper", "proved"):
         assert np.array_equal(getattr(ours, name), getattr(theirs, name))
-    compare(lambda: audit_suppression(made, least=1), alone, aim="1.5 times faster", rounds=3)
+    compare(lambda: audit_suppression(made, least=1), alone, aim=faster(1.5), rounds=3)
 
 
 def test_suppression(compare):
@@ -140,6 +141,6 @@ def test_suppression(compare):
         lambda: one_at_a_time(small, 3),
         ours_units=sum(c.nnz for c in large.counts.values()),
         twin_units=sum(c.nnz for c in small.counts.values()),
-        aim="5 times faster a count",
+        aim=faster(5),
         rounds=3,
     )

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from targets import a_second, faster, nanoseconds
 
 from bayesrisk import make_mechanism
 from bayesrisk.mechanisms import Swapping
@@ -91,7 +92,7 @@ def test_swapping(compare):
         lambda: slow_swap(small, 100),
         ours_units=100_000,
         twin_units=2_000,
-        aim="100000 households in seconds",
+        aim=nanoseconds(100_000, "household"),
         rounds=3,
     )
 
@@ -109,7 +110,7 @@ def test_noise(compare, name):
         lambda: identity.release(data, workload=asked, rng=1),
         ours_units=cells,
         twin_units=cells,
-        aim="a million cells a second, tabulation included",
+        aim=a_second(1e6, "cells"),
         rounds=3,
     )
 
@@ -130,4 +131,4 @@ def test_observed_cells_of_a_release(compare):
         return prepared.observed(np.random.default_rng(3), cells)
 
     np.testing.assert_array_equal(observed(), released())
-    compare(observed, released, aim="at least 8 times faster")
+    compare(observed, released, aim=faster(8))

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from targets import nanoseconds, of_twin
 
 from bayesrisk.tables import Histogram, PublishedTables, Records, Schema, Workload, tabulate
 
@@ -56,7 +57,7 @@ def test_block_person_tables(compare, count):
     compare(
         lambda: tabulate(records, BLOCKS),
         lambda: direct(few),
-        aim="a million records below 5 s, 5000 ns a record",
+        aim=nanoseconds(5000, "record"),
         ours_units=count,
         twin_units=len(few),
         rounds=3,
@@ -74,7 +75,7 @@ def test_histogram(compare):
     compare(
         lambda: Histogram.from_records(records),
         lambda: frame.groupby(["block", "sex", "age", "race", "hisp"]).size(),
-        aim="no slower than pandas",
+        aim=of_twin(1),
         ours_units=len(frame),
         twin_units=len(frame),
         rounds=3,
@@ -89,7 +90,7 @@ def test_reading_tables(compare, tmp_path):
     compare(
         lambda: PublishedTables.read(tmp_path / "t"),
         lambda: pd.read_parquet(tmp_path / "t"),
-        aim="checked, within 10 times of an unchecked read",
+        aim=of_twin(10),
         ours_units=rows,
         twin_units=rows,
         rounds=3,

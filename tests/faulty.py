@@ -30,7 +30,8 @@ class FaultyStudy(Study):
 
     ``notes`` is a folder of notes: ``done`` has a line for each shard that was computed.  A shard
     goes wrong while the note is there that says so: ``poison-3`` raises, ``kill-3`` ends the
-    worker, ``kill-once-3`` only the first time, ``full-3`` fills the disk for whoever computes it.
+    worker, ``kill-once-3`` only the first time, ``torn-3`` when its part is half written,
+    ``full-3`` fills the disk for whoever computes it.
     """
 
     notes: str
@@ -54,6 +55,9 @@ class FaultyStudy(Study):
             os.kill(os.getpid(), signal.SIGKILL)
         if (notes / f"kill-{shard}").exists():
             os.kill(os.getpid(), signal.SIGKILL)
+        if (notes / f"torn-{shard}").exists():
+            (notes / f"torn-{shard}").unlink()
+            os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
         if (notes / f"poison-{shard}").exists():
             raise ArithmeticError(f"shard {shard} does not add up")
         if (notes / f"full-{shard}").exists():

@@ -73,12 +73,13 @@ def run(
         If shards failed: they are set aside, each with its error, and the others are finished.
         Where no shard was ever finished, the error of the first is raised as it is.
     WorkerError
-        If a worker process ended before its work was done, or the scheduler of a cluster did.
+        If worker processes cannot begin, or the scheduler of a cluster ended.  A worker that dies
+        is replaced; the shard that three of them died of is set aside.
 
     Notes
     -----
     Memory: one shard, and what the study reads, in every worker.  An interrupt keeps every
-    finished shard, and so does the end of a worker, of a scheduler, or of the room on a disk;
+    finished shard, and so does the end of workers, of a scheduler, or of the room on a disk;
     ``resume`` goes on with what is missing, shards that were set aside among it.
 
     Examples

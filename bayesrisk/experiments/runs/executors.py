@@ -9,20 +9,29 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeVar
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._plugins import Registry
-from bayesrisk.exceptions import ArgumentTypeError
+from bayesrisk.exceptions import ArgumentTypeError, WorkerError
 
 __all__ = ["ProcessExecutor", "SerialExecutor", "available", "make_executor", "register"]
 
 _R = TypeVar("_R")
+#: Workers that may die of the same call.
+_TRIES = 3
+_FILES = 16  # that may be open for each worker: 8 are, and twice as many while one is replaced
 _OWN = {
     "serial": "bayesrisk.experiments.runs.executors:SerialExecutor",
     "processes": "bayesrisk.experiments.runs.executors:ProcessExecutor",
@@ -53,8 +62,11 @@ class SerialExecutor(Executor):
         return future
 
 
-class ProcessExecutor(ProcessPoolExecutor):
+class ProcessExecutor(Executor):
     """Run in worker processes on this machine, which end with this one.
+
+    A worker that dies is replaced, and what it was at is tried again, three times in all; then the
+    future holds a WorkerError.  What other workers are at goes on meanwhile.
 
     Parameters
     ----------
@@ -63,8 +75,12 @@ class ProcessExecutor(ProcessPoolExecutor):
     """
 
     def __init__(self, workers: int) -> None:
-        context = multiprocessing.get_context("spawn")  # safe with threads, alike everywhere
-        super().__init__(max_workers=workers, mp_context=context, initializer=_end_with_parent)
+        # A pool of several processes ends them all when one dies, and does not tell which one it
+        # was nor what that was at.  So each thread has a pool of one.
+        _allow_files(_FILES * workers)
+        self._threads = ThreadPoolExecutor(workers, initializer=_leave_interrupts)
+        self._own = threading.local()
+        self._pools: set[ProcessPoolExecutor] = set()
         self._task: Any = None
         self._items = 0
 
@@ -80,16 +96,77 @@ class ProcessExecutor(ProcessPoolExecutor):
         sent = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
         _check_sendable(sent, f"item {self._items}")
         self._items += 1
-        with _interrupts_ignored():
-            return super().submit(fn, *args, **kwargs)
+        return self._threads.submit(self._call, fn, args, kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the workers, when what they are at is done."""
+        self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
+        if wait:  # else they end with this process
+            while self._pools:
+                self._pools.pop().shutdown()
+
+    def _call(self, fn: Callable[..., _R], args: Any, kwargs: Any) -> _R:
+        """Return what a worker of this thread comes to, after as many workers as it takes."""
+        for _ in range(_TRIES):
+            pool = self._pool()
+            try:
+                return pool.submit(fn, *args, **kwargs).result()
+            except BrokenProcessPool as error:
+                last = error
+                self._own.pool = None
+                self._pools.discard(pool)
+                pool.shutdown()
+        raise WorkerError(
+            f"a worker process ended before its work was done, {_TRIES} times at the same "
+            "(killed, or out of memory)"
+        ) from last
+
+    def _pool(self) -> ProcessPoolExecutor:
+        """Return this thread's pool of one, whose worker has begun.
+
+        One that cannot begin would not the next time: that is no matter of what is to be done, and
+        the error of a broken executor.
+        """
+        pool: ProcessPoolExecutor | None = getattr(self._own, "pool", None)
+        if pool is None:
+            context = multiprocessing.get_context("spawn")  # safe with threads, alike everywhere
+            try:
+                pool = ProcessPoolExecutor(1, mp_context=context, initializer=_begin_worker)
+                self._pools.add(pool)
+                pool.submit(os.getpid).result()
+            except Exception as error:
+                raise BrokenExecutor(f"no worker process could be started: {error}") from error
+            self._own.pool = pool
+        return pool
 
 
-def _end_with_parent() -> None:
-    """Watch the process that made this worker, and end when it is gone.
+def _allow_files(number: int) -> None:
+    """Let this process have so many more files open, or as many as the system lets it have."""
+    try:
+        import resource
+    except ImportError:  # not a POSIX system, which has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = number + 256
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
-    Otherwise a worker whose parent was killed would finish all it holds, and write it.  What it
-    writes appears whole or not at all, so that it may stop anywhere.
+
+def _leave_interrupts() -> None:
+    """Let no Ctrl-C reach processes that this thread starts: they take over what it blocks."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+
+
+def _begin_worker() -> None:
+    """Leave Ctrl-C to the process that made this worker, and end when that one is gone.
+
+    An interrupt lets workers finish what they do.  A worker whose parent was killed would finish
+    all it holds, and write it; what it writes appears whole or not at all, so that it may stop
+    anywhere.
     """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_exit_after, args=(parent,), daemon=True).start()
@@ -110,22 +187,6 @@ def _check_sendable(value: Any, name: str) -> None:
             f"{name} must be something that can be sent to a worker process "
             f"(a function of a module, not one made within another), got {shown(value)}: {error}"
         ) from error
-
-
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Start processes that leave Ctrl-C to this one, which lets them finish what they do.
-
-    A new process keeps ignoring what its parent ignores.  Only the main thread may set that.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def register(name: str, factory: Callable[[int], Executor]) -> None:

@@ -128,10 +128,15 @@ class PartFolder:
                 "add --resume to go on, or choose another folder; nothing was changed"
             )
         self._make_folder(self.path / self.parts)
-        first, *others = [self.part(shard, kind) for shard in mine for kind in self.kinds]
-        _files.clear(first, *others)
+        self._tidy(mine)
         SetAside(self.path / self.aside).forget(mine)
         return done
+
+    def _tidy(self, shards: Sequence[int]) -> None:
+        """Remove what killed processes left of the parts of shards."""
+        files = [self.part(shard, kind) for shard in shards for kind in self.kinds]
+        if files:
+            _files.clear(*files)
 
     def _settle(self, config: RunConfig) -> None:
         """Write the configuration into a folder that is new or empty; refuse any other."""
@@ -317,6 +322,7 @@ class PartFolder:
             with suppress(OutputError):  # what stopped the work is to be told
                 self.write_manifest(config)
             raise
+        self._tidy(todo)  # workers may have died meanwhile
         if self.missing(config):
             self.write_manifest(config)
             aside.tell()

@@ -14,7 +14,7 @@ import pytest
 from faulty import FaultyFolder, FaultyStudy, done
 
 from bayesrisk import run
-from bayesrisk.exceptions import ArgumentError, OutputError, ShardError
+from bayesrisk.exceptions import ArgumentError, OutputError, ShardError, WorkerError
 
 TESTS = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX systems")
@@ -102,6 +102,57 @@ def test_what_is_finished_is_not_computed_again_when_asked_twice(tmp_path, notes
     FaultyFolder(tmp_path / "out").prepare(study.config, range(12), resume=False)
     assert [_work(study, str(tmp_path / "out"), 4) for _ in range(2)] == [4, 4]
     assert done(notes) == [4]
+
+
+@pytest.mark.slow
+def test_a_worker_process_that_is_killed_once_costs_nothing(tmp_path, notes, expected):
+    for fault in ("kill-once-0", "torn-3"):
+        (notes / fault).touch()
+    assert run(FaultyStudy(str(notes)), tmp_path / "out", workers=2).complete
+    assert [note.name for note in notes.iterdir()] == ["done"]
+    assert done(notes) == sorted([*range(12), 3])  # what could not be written, and no other
+    assert content(tmp_path / "out") == expected
+
+
+@pytest.mark.slow
+def test_a_shard_that_always_kills_its_worker_process_is_set_aside(tmp_path, notes, expected):
+    (notes / "kill-3").touch()
+    (notes / "poison-7").touch()
+    study, out = FaultyStudy(str(notes)), tmp_path / "out"
+    words = r"2 of the .*failed\): 3, 7; .* shard 3: a worker process ended .* 3 times"
+    with pytest.raises(ShardError, match=words) as e:
+        run(study, out, workers=2)
+    assert isinstance(e.value.__cause__, WorkerError)
+    assert done(notes) == [n for n in range(12) if n not in (3, 7)]
+    assert [n["shard"] for n in json.loads((out / "manifest.json").read_text())["failed"]] == [3, 7]
+    (notes / "kill-3").unlink()
+    (notes / "poison-7").unlink()
+    assert run(study, out, resume=True).computed == 2
+    assert done(notes) == list(range(12))
+    assert content(out) == expected
+
+
+_UNGUARDED = """
+import sys
+from faulty import FaultyStudy
+from bayesrisk import run
+
+run(FaultyStudy(sys.argv[1]), sys.argv[2], workers=2)
+"""
+
+
+@pytest.mark.slow
+def test_workers_that_cannot_begin_end_the_run(tmp_path, notes):
+    """A script that starts workers whenever it is imported: no shard is to blame."""
+    script = tmp_path / "unguarded.py"
+    script.write_text(_UNGUARDED, encoding="utf-8")
+    _, said = start(script, notes, tmp_path / "out", stderr=subprocess.PIPE).communicate(
+        timeout=200
+    )
+    assert "WorkerError: a worker process ended" in said
+    assert "kept: no worker process could be started" in said
+    assert done(notes) == []
+    assert not (tmp_path / "out" / "failed").exists()
 
 
 _RUN = """
