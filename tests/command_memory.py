@@ -21,9 +21,20 @@ COMMANDS = {
     "tabulate": "tabulate {simulate} --tables sf1-block,sf1-tract -q {-o}",
     "tabulate --by": "tabulate {records} --by county --tables sf1-block -q {-o}",
     "reconstruct": "reconstruct {tabulate} --scope tract --variability tract-bounds -q {-o}",
+    "release, noise": "release {simulate} --mechanism discrete-gaussian --tables sf1-block "
+    "--only P1,P12 --set sensitivity=change-one --set budgets.block.P1=1/2 "
+    "--set budgets.block.P12=1/2 -q {-o}",
+    "release, swapping": "release {simulate} --mechanism swapping --tables sf1-block "
+    "--set rate=1/20 --set unit=household --set swap_key=['size','adults'] "
+    "--set unique_by=['size','adults','race'] --set within=county --set unique_within=tract "
+    "-q {-o}",
+    "audit": "audit {simulate} --protection identity --protection rounding:base=3 "
+    "--method majority --attack linker --targets 20 --seed 1 -q {-o}",
     "reidentify": "reidentify {reconstruct} --attacker {simulate} --truth {simulate} -q {-o}",
     "simulate few": f"simulate --nation --scale {{few}} --seed 2 {_FEW_COUNTY} {{-o}}",
     "tabulate households": "tabulate {simulate few} --tables household-dhc -q {-o}",
+    "tabulate occupancy": "tabulate {simulate few} --tables household-occupancy -q {-o}",
+    "occupancy attack": "occupancy attack {tabulate occupancy} --solutions 1 -q {-o}",
     "claims": "claims {tabulate households} --max-columns 2 -q {-o}",
 }
 #: Runs a command in a process that says how much memory it held.
@@ -48,7 +59,7 @@ def peaks(folder, counties):
     for name, words in COMMANDS.items():
         if "{records}" in words:
             _in_one_file(places["simulate"], places["records"])
-        places[name] = folder / name.replace(" ", "-")
+        places[name] = folder / name.replace(",", "").replace(" ", "-")
         places["-o"] = f"-o {places[name]}"
         status, kilobytes = run_and_measure(RUN, *words.format(**places).split(), timeout=7200)
         assert status == 0, name

@@ -104,7 +104,7 @@ def figure(drawn: Any, stem: Path, caption: str) -> Figure:
 
 
 def table(frame: pd.DataFrame, caption: str) -> Table:
-    """Return a frame for the page; numbers to five significant digits."""
+    """Return a frame for the page; numbers to five significant digits, none as a dash."""
     heads = [str(name).replace("_", " ") for name in frame.columns]
     rows = [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
     return Table(caption, heads, rows)
@@ -127,5 +127,7 @@ def rounded(table: pd.DataFrame) -> pd.DataFrame:
 
 def _cell(value: Any) -> str:
     if isinstance(value, float):
+        if np.isnan(value):
+            return "–"
         return f"{value:.0f}" if value == np.rint(value) and abs(value) >= 1.5 else f"{value:.5g}"
     return str(value)
