@@ -36,6 +36,7 @@ def run_and_measure(code, *arguments, timeout=600):
 
 
 def _run(code, arguments, timeout):
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    run = subprocess.run(command, check=True, capture_output=True, text=True, timeout=timeout)
+    command = [sys.executable, "-X", "faulthandler", "-c", code, *map(str, arguments)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    assert run.returncode == 0, run.stderr  # all of it: a crash says where
     return run.stdout
