@@ -277,7 +277,10 @@ def _people_chains(
 
         return note
 
-    drawn, frame = _drawn(starts, of_state, asked, functions, how, fresh, more.mend)
+    def mend(frame: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
+        return more.further(more.mend(frame, drawn), drawn)
+
+    drawn, frame = _drawn(starts, of_state, asked, functions, how, fresh, mend)
     reason = "counts are noisy"
     if more.used:
         reason += f"; {more.used:,} answers are from what one more person would change"
