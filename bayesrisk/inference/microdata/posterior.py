@@ -138,11 +138,11 @@ def microdata_posterior(
     published exactly, a prior that allows every smaller one, and noise: of the counts that see one
     class the sum of 1 / variance is at most 1.5.  Groups of which the fewest people are expected
     are recorded from the first round on, as many as have no more classes together than a sweep has
-    proposals; others in the next round (``doublings``).  What is still undecided is looked at several times
-    between two draws, while only people of its places change.  Where nothing else is undecided that
-    is done in half as many further draws, as far apart as those before, which are kept for these
-    answers alone; otherwise, or if that is not enough, in the next round.  Such an answer is from
-    further draws only: those for which it was undecided are no part of it.
+    proposals; others in the next round (``doublings``).  What is still undecided is looked at
+    several times between two draws, while only people of its places change.  Where nothing else is
+    undecided that is done in half as many further draws, as far apart as those before, which are
+    kept for these answers alone; otherwise, or if that is not enough, in the next round.  Such an
+    answer is from further draws only: those for which it was undecided are no part of it.
 
     Examples
     --------
