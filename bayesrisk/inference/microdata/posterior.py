@@ -102,7 +102,8 @@ def microdata_posterior(
     doublings : int, default 3
         How often the chains go on for as long again as they have gone, while they do not agree or
         a question is undecided.  What they drew before is discarded then, and as many draws are
-        kept, twice as far apart: that costs time and no memory.
+        kept, twice as far apart: that costs time and no memory.  Further draws for single questions
+        (see Notes) are made without it as well.
 
     Returns
     -------
