@@ -20,8 +20,9 @@ chains go on for half as many draws, as far apart as before, of which only these
 Otherwise, or if that is not enough, it is done in the next round.
 
 That there are further draws depends on the effective sizes of those before.  A question is then
-answered from the further ones alone, not together with those that were the reason for them: else
-draws that happen to look steady would stop the chains, and the others would be diluted.
+answered from the further ones alone, not together with those that were the reason for them.  So
+every answer is the mean of a number of draws that was fixed before they were made, and no answer
+is added to until it seems good enough.
 """
 
 from __future__ import annotations
