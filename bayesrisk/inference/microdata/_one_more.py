@@ -59,6 +59,7 @@ _LOOKS, _ROUNDS = 16, 2  # most looks at places between two draws; proposals a s
 _NEAR = 2.0  # answers worth up to so many times the least draws are asked again
 _PART = 8  # these cost at most such a part of the sweeps between two draws
 _FURTHER_PART = 2  # or such a part between draws that are made for them alone
+_HOPELESS = LEAST_ESS / 4.0  # what all draws were worth where half as many will not be enough
 
 
 @lean_kernel
@@ -132,6 +133,7 @@ class OneMore:
             self.possible &= self._holds()
         self._asked = np.zeros_like(self.possible)
         self._short = np.zeros_like(self.possible)
+        self._worth = np.full(self.possible.size, np.inf)
         self._sweep = min(chain.sweep for chain in chains)
         self._narrowed, self._room = False, self._sweep
         self.used = 0
@@ -210,6 +212,7 @@ class OneMore:
         """
         undecided = frame["status"].to_numpy() == "undecided"
         self.used = 0
+        self._worth[:] = np.inf  # not known of what was not recorded
         mended = self._answered(frame, undecided & self._asked, self._every, self._seen, drawn)
         self._narrowed = True
         near = frame["ess"].to_numpy() < _NEAR * LEAST_ESS  # other draws may have fewer
@@ -220,11 +223,13 @@ class OneMore:
     def further(self, mended: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
         """Return answers that were mended, with those that further draws decide.
 
-        The chains go on only where nothing else is undecided, and more looks do not cost too much.
+        The chains go on only where nothing else is undecided, more looks do not cost too much, and
+        the draws that there are were worth a quarter of what is needed.
         """
         undecided = mended["status"].to_numpy() == "undecided"
         view, looks = self._closer(self._sweep * drawn.thin // _FURTHER_PART)
-        if not looks or (undecided & ~self._short).any():
+        fit = self._short & (self._worth >= _HOPELESS)
+        if looks <= self._looks or (undecided & ~fit).any():
             return mended  # a whole round is needed
         draws = max(4, self._draws // 2)
         seen = np.zeros((len(self._chains), draws, view.rows.size))
@@ -252,6 +257,7 @@ class OneMore:
         for i in np.flatnonzero(which):
             part, whole = self._terms(view, seen, int(i))
             row = answer_of(_steady(share_of(part, whole)), drawn, most=_alike(whole))
+            self._worth[i] = row[6]
             if row[4] == "sampled":
                 rows[i] = list(row)
                 self.used += 1

@@ -141,9 +141,10 @@ def microdata_posterior(
     are recorded from the first round on, as many as have no more classes together than a sweep has
     proposals; others in the next round (``doublings``).  What is still undecided is looked at
     several times between two draws, while only people of its places change.  Where nothing else is
-    undecided that is done in half as many further draws, as far apart as those before, which are
-    kept for these answers alone; otherwise, or if that is not enough, in the next round.  Such an
-    answer is from further draws only: those for which it was undecided are no part of it.
+    undecided, and terms were worth 100 draws or more, that is done in half as many further draws,
+    as far apart as those before, which are kept for these answers alone; otherwise, or if that is
+    not enough, in the next round.  Such an answer is from further draws only: those for which it
+    was undecided are no part of it.
 
     Examples
     --------

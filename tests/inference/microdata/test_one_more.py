@@ -288,15 +288,17 @@ def test_further_draws_are_made_only_where_they_can_be_enough():
     plain = answers_of(asked, functions, drawn)
     assert plain["status"].tolist() == ["undecided", "sampled"]
     cases = (
-        (1000, "sampled", "sampled"),
-        (20, "sampled", "undecided"),
-        (1000, "undecided", "undecided"),
+        (1000, np.inf, "sampled", "sampled"),
+        (1000, 100.0, "sampled", "sampled"),
+        (1000, 99.0, "sampled", "undecided"),
+        (20, np.inf, "sampled", "undecided"),
+        (1000, np.inf, "undecided", "undecided"),
     )
-    for sweep, other, found in cases:
+    for sweep, worth, other, found in cases:
         more._asked[:] = False  # as if nothing had been recorded
         frame = more.mend(plain.assign(status=["undecided", other]), drawn)
         assert frame["status"].tolist() == ["undecided", other]
-        more._sweep = sweep
+        more._sweep, more._worth[0] = sweep, worth
         before = [chain.state.who.copy() for chain in chains]
         assert more.further(frame, drawn)["status"].tolist() == [found, other]
         same = [(b == chain.state.who).all() for b, chain in zip(before, chains, strict=True)]
