@@ -14,8 +14,15 @@ that with the person is not: if P has no gap from 0 on, and no count is exact.  
 almost exact, the ratio of the likelihoods is large in rare draws only, and an error would not be
 seen: it is not used there.
 
-What is still undecided then is looked at more often in the next round: between two draws only the
-people of its places change, several times, and the terms are averaged.
+What is still undecided then is looked at more often: between two draws only the people of its
+places change, several times, and the terms are averaged.  Where nothing else is undecided, the
+chains go on for half as many draws, as far apart as before, of which only these terms are kept.
+Otherwise, or if that is not enough, it is done in the next round.
+
+That there are further draws depends on the effective sizes of those before.  A question is then
+answered from the further ones alone, not together with those that were the reason for them.  So
+every answer is the mean of a number of draws that was fixed before they were made, and no answer
+is added to until it seems good enough.
 """
 
 from __future__ import annotations
@@ -39,6 +46,7 @@ from bayesrisk.inference.microdata.chains.people_rows import Model, State
 from bayesrisk.inference.microdata.chains.running import LEAST_ESS, Draws
 from bayesrisk.inference.microdata.questions import RecordQuestion
 from bayesrisk.inference.microdata.system import MicrodataSystem
+from bayesrisk.inference.sampling.chains import Step, run_chains
 from bayesrisk.release import NoiseSpec
 
 __all__ = ["OneMore", "gains"]
@@ -50,6 +58,8 @@ _SAME = 1e-12  # relative difference that rounding explains
 _LOOKS, _ROUNDS = 16, 2  # most looks at places between two draws; proposals a slot before each
 _NEAR = 2.0  # answers worth up to so many times the least draws are asked again
 _PART = 8  # these cost at most such a part of the sweeps between two draws
+_FURTHER_PART = 2  # or such a part between draws that are made for them alone
+_HOPELESS = LEAST_ESS / 4.0  # what all draws were worth where half as many will not be enough
 
 
 @lean_kernel
@@ -123,7 +133,9 @@ class OneMore:
             self.possible &= self._holds()
         self._asked = np.zeros_like(self.possible)
         self._short = np.zeros_like(self.possible)
-        self._narrowed, self._room = False, min(chain.sweep for chain in chains)
+        self._worth = np.full(self.possible.size, np.inf)
+        self._sweep = min(chain.sweep for chain in chains)
+        self._narrowed, self._room = False, self._sweep
         self.used = 0
 
     def _holds(self) -> Any:
@@ -158,15 +170,18 @@ class OneMore:
         if not self._narrowed:
             self._asked = self._rarest()
         self._every = _View(self._functions.row[self._asked], self._of_state, self._of.classes)
-        self._often = _View(self._functions.row[self._short], self._of_state, self._of.classes)
-        parts = np.unique(self._often.parts)
-        first = self._of.model.first
-        cost = _ROUNDS * int((first[parts + 1] - first[parts]).sum()) + self._often.parts.size
-        self._looks = min(_LOOKS, self._room // _PART // cost) if cost else 0
-        self._around = parts
+        self._often, self._looks = self._closer(self._room // _PART)
         self._seen = np.zeros((len(self._chains), self._draws, self._every.rows.size))
         self._done = [0] * len(self._chains)
         self._room *= 2
+
+    def _closer(self, room: int) -> tuple[_View, int]:
+        """Return what short questions count, and how many more looks at it cost no more."""
+        view = _View(self._functions.row[self._short], self._of_state, self._of.classes)
+        first = self._of.model.first
+        slots = int((first[view.places + 1] - first[view.places]).sum())
+        cost = _ROUNDS * slots + view.parts.size
+        return view, min(_LOOKS, room // cost) if cost else 0
 
     def note(self, chain: int) -> None:
         """Record the state of a chain; where questions are short of draws, look more often."""
@@ -177,17 +192,17 @@ class OneMore:
         seen[:] = self._every.look(of, here.state)
         if self._looks:
             at = np.searchsorted(self._every.rows, self._often.rows)
-            for _ in range(self._looks):
-                here.stay(self._around, _ROUNDS)
-                seen[at] += self._often.look(of, here.state)
-            seen[at] /= self._looks + 1
+            seen[at] = self._often.average(here, seen[at], self._looks)
         self._done[chain] += 1
 
     def terms(self, question: int) -> tuple[FloatArray, FloatArray]:
         """Return what the two numbers of a recorded question are the means of, (chains, draws)."""
-        at = np.searchsorted(self._every.rows, self._functions.row[question])
+        return self._terms(self._every, self._seen, question)
+
+    def _terms(self, view: _View, seen: FloatArray, question: int) -> tuple[FloatArray, FloatArray]:
+        at = np.searchsorted(view.rows, self._functions.row[question])
         part, whole = self._functions.known[question]
-        return self._seen[:, :, at[0]] + part, self._seen[:, :, at[1]] + whole
+        return seen[:, :, at[0]] + part, seen[:, :, at[1]] + whole
 
     def mend(self, frame: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
         """Return the answers, with those that were undecided and need not be.
@@ -197,19 +212,56 @@ class OneMore:
         """
         undecided = frame["status"].to_numpy() == "undecided"
         self.used = 0
-        rows = frame.to_dict("split")["data"]
-        for i in np.flatnonzero(undecided & self._asked):
-            part, whole = self.terms(int(i))
-            row = answer_of(_steady(share_of(part, whole)), drawn, most=_alike(whole))
-            if row[4] == "sampled":
-                rows[i] = list(row)
-                self.used += 1
+        self._worth[:] = np.inf  # not known of what was not recorded
+        mended = self._answered(frame, undecided & self._asked, self._every, self._seen, drawn)
         self._narrowed = True
         near = frame["ess"].to_numpy() < _NEAR * LEAST_ESS  # other draws may have fewer
         self._asked = (undecided | near) & self.possible
-        mended = pd.DataFrame(rows, columns=frame.columns)
         self._short = self._asked & (mended["status"].to_numpy() == "undecided")
         return mended
+
+    def further(self, mended: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
+        """Return answers that were mended, with those that further draws decide.
+
+        The chains go on only where nothing else is undecided, more looks do not cost too much, and
+        the draws that there are were worth a quarter of what is needed.
+        """
+        undecided = mended["status"].to_numpy() == "undecided"
+        view, looks = self._closer(self._sweep * drawn.thin // _FURTHER_PART)
+        fit = self._short & (self._worth >= _HOPELESS)
+        if looks <= self._looks or (undecided & ~fit).any():
+            return mended  # a whole round is needed
+        draws = max(4, self._draws // 2)
+        seen = np.zeros((len(self._chains), draws, view.rows.size))
+
+        def begin(at: int) -> Step:
+            here, each = self._chains[at], iter(seen[at])
+
+            def step(_: int, out: IntArray) -> None:
+                for _ in range(len(out)):
+                    here.go(drawn.thin)
+                    next(each)[:] = view.average(here, view.look(self._of.model, here.state), looks)
+
+            return step
+
+        run_chains(begin, np.zeros((*seen.shape[:2], 0), np.int64), 0, None)
+        found = self._answered(mended, undecided, view, seen, drawn)
+        self._short &= found["status"].to_numpy() == "undecided"
+        return found
+
+    def _answered(
+        self, frame: pd.DataFrame, which: Any, view: _View, seen: FloatArray, drawn: Draws
+    ) -> pd.DataFrame:
+        """Return the answers, with those that terms decide of the questions ``which``."""
+        rows = frame.to_dict("split")["data"]
+        for i in np.flatnonzero(which):
+            part, whole = self._terms(view, seen, int(i))
+            row = answer_of(_steady(share_of(part, whole)), drawn, most=_alike(whole))
+            self._worth[i] = row[6]
+            if row[4] == "sampled":
+                rows[i] = list(row)
+                self.used += 1
+        return pd.DataFrame(rows, columns=frame.columns)
 
 
 class _View:
@@ -220,6 +272,7 @@ class _View:
         columns = np.unique(of_state[self.rows, :].indices).astype(np.int64)
         self._cells = sp.csr_array(of_state[self.rows, :][:, columns])
         self.parts, self._classes = np.divmod(columns, classes)
+        self.places = np.unique(self.parts)
 
     def look(self, of: Model, at: State) -> FloatArray:
         """Return for every function what its mean is the mean of."""
@@ -227,6 +280,13 @@ class _View:
         gains(of, at, self.parts, self._classes, gain)
         found: FloatArray = self._cells @ gain
         return found
+
+    def average(self, chain: PeopleChain, found: FloatArray, looks: int) -> FloatArray:
+        """Return the mean of what was found and of so many looks, people of the places changed."""
+        for _ in range(looks):
+            chain.stay(self.places, _ROUNDS)
+            found = found + self.look(chain.of.model, chain.state)
+        return found / (looks + 1)
 
 
 def _precision(system: MicrodataSystem) -> FloatArray:

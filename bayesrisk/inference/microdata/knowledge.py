@@ -32,6 +32,13 @@ class KnownRecords:
       nothing is left to find out: the others have the law of the prior *given* these.
     - ``exactly``: and nobody else of the place fulfils it.
 
+    To be used for a question about a place: a condition may be about some attributes only, and
+    tables are told apart where it needs that.  Where all attributes of all known people are known
+    and many targets are asked of the same tables, as in an audit, the known records are taken off
+    the counts instead (``MicrodataSystem.less``, with a prior of the others): that is quicker, as
+    it keeps the classes of the tables, and gives the same law.  Nor can a condition say how many
+    people a place has, which whoever knows all others of it does know; a prior can (``size``).
+
     Attributes
     ----------
     where : mapping of str to iterable of int

@@ -102,7 +102,8 @@ def microdata_posterior(
     doublings : int, default 3
         How often the chains go on for as long again as they have gone, while they do not agree or
         a question is undecided.  What they drew before is discarded then, and as many draws are
-        kept, twice as far apart: that costs time and no memory.
+        kept, twice as far apart: that costs time and no memory.  Further draws for single questions
+        (see Notes) are made without it as well.
 
     Returns
     -------
@@ -138,8 +139,12 @@ def microdata_posterior(
     published exactly, a prior that allows every smaller one, and noise: of the counts that see one
     class the sum of 1 / variance is at most 1.5.  Groups of which the fewest people are expected
     are recorded from the first round on, as many as have no more classes together than a sweep has
-    proposals; others in the next round (``doublings``).  What is undecided after one round is
-    looked at several times between two draws of the next, while only people of its places change.
+    proposals; others in the next round (``doublings``).  What is still undecided is looked at
+    several times between two draws, while only people of its places change.  Where nothing else is
+    undecided, and terms were worth 100 draws or more, that is done in half as many further draws,
+    as far apart as those before, which are kept for these answers alone; otherwise, or if that is
+    not enough, in the next round.  Such an answer is from further draws only: those for which it
+    was undecided are no part of it.
 
     Examples
     --------
@@ -277,7 +282,10 @@ def _people_chains(
 
         return note
 
-    drawn, frame = _drawn(starts, of_state, asked, functions, how, fresh, more.mend)
+    def mend(frame: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
+        return more.further(more.mend(frame, drawn), drawn)
+
+    drawn, frame = _drawn(starts, of_state, asked, functions, how, fresh, mend)
     reason = "counts are noisy"
     if more.used:
         reason += f"; {more.used:,} answers are from what one more person would change"

@@ -134,6 +134,11 @@ class MicrodataSystem:
     def less(self, place: int, records: IntArray) -> MicrodataSystem:
         """Return the system of the other records, some being known: their counts are taken off.
 
+        To be used where all attributes of the known records are known, for a prior of the others,
+        and where the known record is no knowledge: that which a release is without.  The classes
+        stay those of the tables, which one system for many targets needs.  Conditions on some
+        attributes are :class:`KnownRecords`, for which a system is made anew.
+
         Parameters
         ----------
         place : int

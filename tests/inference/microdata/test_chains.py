@@ -391,3 +391,18 @@ def test_rounding_of_densities_is_no_disagreement():
     order = [np.argsort(values, axis=1, kind="stable") for values in (even, states)]
     assert np.array_equal(*order)
     assert moving([np.full((4, 10), 3.0) + 1e-12 * np.arange(10)]) == []
+
+
+def test_a_place_has_room_for_people_that_noise_took_away():
+    """A count of -5 with a standard deviation of 20: there may well be 40 people."""
+    release, prior = one_block(NoiseSpec("discrete-gaussian", 400), [-5], np.array([[1, 1, 1]]), 1)
+    prior = RecordPrior(prior.schema, np.array([0.7, 0.2, 0.1]))
+    n = np.arange(400)
+    law = np.exp(-((n + 5.0) ** 2) / 800.0)
+    law /= law.sum()
+    asked = [RecordQuestion({"kind": [0, 1, 2]}), RecordQuestion({"kind": [0, 1, 2]}, at_least=20)]
+    found = microdata_posterior(
+        release, asked, level="block", place="1", prior=prior, engine="people", rng=1
+    ).answers
+    for value, answer in zip((law @ n, law[20:].sum()), found.itertuples(), strict=True):
+        assert abs(answer.posterior - value) < 4.5 * answer.error

@@ -17,6 +17,8 @@ from bayesrisk.inference.microdata.system import system_of
 from bayesrisk.inference.sampling.chains import effective_size
 from bayesrisk.release import NoiseSpec
 
+FURTHER = OneMore.further
+
 
 def levels_terms(release, members):
     """Return the oracle's terms of tables of the two sexes: Gaussian noise of variance 4."""
@@ -226,6 +228,81 @@ def test_what_is_short_of_draws_is_looked_at_more_often():
             assert abs(terms.mean() - value) < 4.5 * error
         spread.append(terms.std() / terms.mean())
     assert spread[1] < 0.75 * spread[0]
+
+
+def uneven():
+    """Return a place whose terms are uneven: its number of people is published seven times."""
+    weights = np.array([[1, 1, 1]] * 7 + [[0, 1, 0]])
+    law = NoiseSpec("discrete-gaussian", "27/5")
+    release, prior = one_block(law, [8] * 7 + [0], weights, 20)
+    prior = RecordPrior(prior.schema, np.array([0.995, 0.004, 0.001]), None, prior.size)
+    return release, {"level": "block", "place": "1", "prior": prior}
+
+
+def test_what_is_short_of_draws_is_answered_from_further_ones_alone(monkeypatch):
+    """Without another round; answers are within their errors, also those that needed it."""
+    release, common = uneven()
+    asked = [RecordQuestion({"kind": [1]}, among={"kind": [1, 2]})]
+    exact = microdata_posterior(release, asked, **common, engine="exact").answers["posterior"][0]
+    of_further, seen = [], []
+
+    def watched(of, frame, drawn):
+        found = FURTHER(of, frame, drawn)
+        seen.append((frame["status"][0], found["status"][0]))
+        return found
+
+    monkeypatch.setattr(OneMore, "further", watched)
+    for seed in range(6):
+        run = microdata_posterior(
+            release, asked, **common, engine="people", rng=seed, draws=250, doublings=0
+        )
+        answer = run.answers.iloc[0]
+        if seen and seen[-1] == ("undecided", "sampled"):
+            of_further.append((answer["posterior"] - exact) / answer["error"])
+            assert answer["ess"] <= 4 * 125  # as many as there are further draws
+            assert "1 answers are from what one more person would change" in run.reason
+        seen.clear()
+    assert len(of_further) >= 3
+    assert np.abs(of_further).max() < 4.5
+
+
+def test_further_draws_are_made_only_where_they_can_be_enough():
+    """Not where a look costs too much, nor where a whole round is needed for something else."""
+    release, common = uneven()
+    asked = [
+        RecordQuestion({"kind": [1]}, among={"kind": [1, 2]}),
+        RecordQuestion({"kind": [0]}),  # of which one more person says nothing
+    ]
+    schema = common["prior"].schema
+    system = system_of(release, **common, apart=[t for q in asked for t in q.tables(schema)])
+    of, functions = people_model(system), asked_of(asked, system)
+    chains = [PeopleChain.begin(of, rng, 1000) for rng in np.random.default_rng(1).spawn(4)]
+    counts = functions.cells[:, of.cell_of].tocsr()
+    more = OneMore(system, of, counts, asked, functions, chains, 400)
+
+    def fresh():
+        more.fresh()
+        return lambda chain, x: more.note(chain)
+
+    drawn = draw(chains, counts, 400, thin=1, doublings=0, fresh=fresh)
+    plain = answers_of(asked, functions, drawn)
+    assert plain["status"].tolist() == ["undecided", "sampled"]
+    cases = (
+        (1000, np.inf, "sampled", "sampled"),
+        (1000, 100.0, "sampled", "sampled"),
+        (1000, 99.0, "sampled", "undecided"),
+        (20, np.inf, "sampled", "undecided"),
+        (1000, np.inf, "undecided", "undecided"),
+    )
+    for sweep, worth, other, found in cases:
+        more._asked[:] = False  # as if nothing had been recorded
+        frame = more.mend(plain.assign(status=["undecided", other]), drawn)
+        assert frame["status"].tolist() == ["undecided", other]
+        more._sweep, more._worth[0] = sweep, worth
+        before = [chain.state.who.copy() for chain in chains]
+        assert more.further(frame, drawn)["status"].tolist() == [found, other]
+        same = [(b == chain.state.who).all() for b, chain in zip(before, chains, strict=True)]
+        assert all(same) == (found == "undecided")  # the chains did not go on
 
 
 def test_a_group_stays_undecided_where_the_equation_does_not_hold():

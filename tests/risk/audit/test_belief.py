@@ -10,11 +10,13 @@ from random_places import KINDS, place
 from scipy.stats import chi2
 
 from bayesrisk.exceptions import DataError
-from bayesrisk.inference import RecordPrior
+from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion
+from bayesrisk.inference.microdata._asked import asked_of
 from bayesrisk.inference.microdata.law import record_law as find_law
+from bayesrisk.inference.microdata.posterior import _exact
 from bayesrisk.inference.microdata.system import system_of
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release
-from bayesrisk.risk.audit.adversaries import prior_of_others
+from bayesrisk.risk.audit.adversaries import prior_knowing, prior_of_others
 from bayesrisk.risk.audit.belief import Asked, after, before, without, without_by_weights
 from bayesrisk.tables import Attribute, Geography, PublishedTables, Schema, Table, Workload
 
@@ -205,3 +207,49 @@ def test_records_that_contradict_true_counts_are_refused():
     many = np.full(system.classes.size, 50, np.int64)
     with pytest.raises(DataError, match="release states -"):
         system.less(0, many)
+
+
+def two_ways(case, counts):
+    """Return the shares of all kinds among the others, from known records said in two ways.
+
+    One takes the known records off what is published and off the prior, as an audit does; the
+    other tells :class:`KnownRecords`.  ``counts`` says whether the known teach what others are.
+    """
+    schema, prior = case.prior.schema, case.prior
+    cells = np.indices(schema.shape).reshape(len(schema.shape), -1).T.tolist()
+    where = [{a: [c] for a, c in zip(schema.names, cell, strict=True)} for cell in cells]
+    asked = [RecordQuestion(w, among={}) for w in where]
+    at = {"level": "block", "place": "100", "prior": prior}
+    apart = [t for question in asked for t in question.tables(schema)]
+    known = case.truth // 2 + case.truth % 2
+    told = [KnownRecords(w, int(n)) for w, n in zip(where, known, strict=True) if n]
+    system = system_of(case.release, **at, apart=apart, known=told)
+    first = _exact(system, asked, asked_of(asked, system)).answers
+    system = system_of(case.release, **at, apart=apart)
+    of = system.classes.of_cells(np.arange(schema.size))
+    less = system.less(0, np.bincount(of, known, minlength=system.classes.size).astype(int))
+    less = replace(less, prior=prior_knowing(prior, known * float(counts), None))
+    if not counts and prior.size is not None:
+        size = prior.size[known.sum() :]
+        less = replace(less, prior=replace(less.prior, size=size / size.sum()))
+    return first, _exact(less, asked, asked_of(asked, less)).answers
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_known_records_say_the_same_in_both_ways(kind):
+    found = [(case, *two_ways(case, counts=True)) for case in cases(kind, range(30))]
+    assert len(found) > 10
+    for _, one, other in found:
+        np.testing.assert_allclose(one["posterior"], other["posterior"], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(one["prior"], other["prior"], rtol=1e-9, atol=1e-12)
+
+
+def test_known_records_that_teach_nothing_are_something_else():
+    """Negative control: with a concentration, the others are like those who are known."""
+    far = [
+        np.nanmax(np.abs(one["posterior"] - other["posterior"]), initial=0.0)
+        for case in cases("noisy", range(30))
+        if case.prior.concentration is not None
+        for one, other in [two_ways(case, counts=False)]
+    ]
+    assert max(far) > 0.05

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ __all__ = ["PeopleModel", "people_model", "put", "suits"]
 
 _SAME = 1e-12  # difference that rounding explains
 _ROOM, _MORE = 1.5, 8  # slots for every person that a place is thought to have, and some more
+_FAR = 8.0  # or so many standard deviations of what is thought: a normal error has 1e-15 beyond
 _CHANCES = (0.25, 0.4, 0.1, 0.2, 0.05)  # of the kinds of move
 
 
@@ -95,8 +97,9 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
         raise DataError("release contradicts what is known: more people are known than there are")
     fixed[others] = np.where(told >= 0, told - known, -1)
     likely = fixed.copy()
-    likely[others] = np.where(told >= 0, told - known, np.maximum(_likely_sizes(system) - known, 0))
-    capacity = _capacities(system, strata, fixed, likely)
+    thought, spread = _likely_sizes(system)
+    likely[others] = np.where(told >= 0, told - known, np.maximum(thought - known, 0))
+    capacity = _capacities(system, strata, fixed, likely, spread)
     first = np.concatenate([[0], np.cumsum(capacity)]).astype(np.int64)
     if first[-1] > MAX_SUM:
         raise ArgumentError(f"place must have at most {MAX_SUM} people, got about {first[-1]}")
@@ -177,11 +180,19 @@ def _settled(system: MicrodataSystem, others: IntArray, parts: int) -> IntArray:
 
 
 def _capacities(
-    system: MicrodataSystem, strata: list[Stratum], fixed: IntArray, likely: IntArray
+    system: MicrodataSystem,
+    strata: list[Stratum],
+    fixed: IntArray,
+    likely: IntArray,
+    spread: float,
 ) -> IntArray:
-    """Return the largest number of people that a chain can give to every part."""
+    """Return the largest number of people that a chain can give to every part.
+
+    ``spread`` is the standard deviation of the likely numbers.
+    """
     if system.prior.size is None:
         most = (likely * _ROOM).astype(np.int64) + _MORE
+        most = np.maximum(most, likely + math.ceil(_FAR * spread))
     else:
         last = int(np.flatnonzero(system.prior.size)[-1])
         most = np.array([last - s.known if s.count is None else s.count for s in strata], np.int64)
@@ -258,8 +269,10 @@ def _fixed_sizes(system: MicrodataSystem) -> IntArray:
     return fixed
 
 
-def _likely_sizes(system: MicrodataSystem) -> IntArray:
-    """Return the number of people that the noisy tables of the finest level make likely.
+def _likely_sizes(system: MicrodataSystem) -> tuple[IntArray, float]:
+    """Return the numbers of people that the noisy tables of the finest level make likely.
+
+    And their standard deviation, 0 where no table says how many they are.
 
     Every table whose cells hold each class once is a measurement of the total; they are weighed
     by the inverse of their variance.
@@ -277,8 +290,9 @@ def _likely_sizes(system: MicrodataSystem) -> IntArray:
     if not weight:
         size = system.prior.size
         mean = 1.0 if size is None else float(np.arange(size.size) @ size)
-        return np.full(len(system.places), max(1, round(mean)), np.int64)
-    return np.maximum(np.rint(total / weight), 0).astype(np.int64)
+        return np.full(len(system.places), max(1, round(mean)), np.int64), 0.0
+    found = np.maximum(np.rint(total / weight), 0).astype(np.int64)
+    return found, float(weight) ** -0.5
 
 
 def _variance(law: Likelihood) -> float:
