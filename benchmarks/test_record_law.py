@@ -3,11 +3,12 @@
 import copy
 import itertools
 import math
+import time
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from targets import a_second, faster, nanoseconds
+from targets import Aim, a_second, faster, nanoseconds
 
 from bayesrisk import MechanismSpec, PublishedTables, Records, Release, Schema, Workload, tabulate
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
@@ -156,11 +157,11 @@ def drawn_tract(workload, people, blocks, rng):
     return frame, tabulate(Records.from_frame(frame, schema=schema), workload), shares
 
 
-def noisy_tract(people, blocks):
-    """Return redistricting tables of a tract with the noise of the production run of 2020."""
+def noisy_tract(people, blocks, seed=1):
+    """Return redistricting tables with the noise of 2020, what is believed, and the people."""
     workload = Workload.named("pl94", levels=["tract", "block_group", "block"])
-    schema, rng = workload.schema, np.random.default_rng(1)
-    _, published, shares = drawn_tract(workload, people, blocks, rng)
+    schema, rng = workload.schema, np.random.default_rng(seed)
+    frame, published, shares = drawn_tract(workload, people, blocks, rng)
     spec = DiscreteGaussianMechanism(allocation="pl94", sensitivity="change-one").spec
     laws = {key: spec.likelihood(*key) for key in workload.tables}
     counts = {
@@ -169,12 +170,39 @@ def noisy_tract(people, blocks):
     }
     tables = PublishedTables(workload, dict(published.geoids), counts)
     release = Release(MechanismSpec("production noise", {}, laws), tables)
-    return release, RecordPrior.composition(schema, shares)
+    return release, RecordPrior.composition(schema, shares), frame
+
+
+def test_all_people_of_a_tract(benchmark, measured):
+    """A question for each kind of person of each block, and all of them answered."""
+    people, blocks = (80, 2) if benchmark.disabled else (4000, 100)
+    release, prior, frame = noisy_tract(people, blocks)
+    names = release.tables.workload.schema.names
+    asked = [
+        RecordQuestion(
+            {a: [row[a]] for a in names[2:]},
+            among={a: [row[a]] for a in names[:2]},
+            place=row["block"],
+        )
+        for row in frame.drop_duplicates().to_dict("records")
+    ]
+    whole = {"level": "tract", "place": "01001020100", "prior": prior, "rng": 1}
+    microdata_posterior(release, asked[:2], **whole, draws=4, doublings=0)  # kernels
+    start = time.process_time()
+    found = benchmark.pedantic(microdata_posterior, (release, asked), whole, rounds=1).answers
+    seconds = time.process_time() - start
+    assert found["status"].isin(["sampled", "undecided"]).all()
+    measured("all people of a tract of 4,000", Aim(120, "s"), seconds)
+    measured(
+        "all people of a tract of 4,000, undecided",
+        Aim(0, "questions"),
+        float((found["status"] == "undecided").sum()),
+    )
 
 
 def test_proposals_in_a_tract(compare):
     """The sizes of a real tract: 201,600 unknown counts, and 33 rows for every person."""
-    release, prior = noisy_tract(4000, 100)
+    release, prior, _ = noisy_tract(4000, 100)
     of = system_of(release, level="tract", place="01001020100", prior=prior)
     chain = PeopleChain.begin(people_model(of), np.random.default_rng(1), 4000)
     chain.go(20)
