@@ -124,7 +124,7 @@ def _repeats(*columns: IntArray) -> IntArray:
     """Return how often each row's combination occurs."""
     code = np.zeros(columns[0].size, dtype=np.int64)
     for column in columns:
-        code = code * (int(column.max()) + 1) + column
+        code = code * (int(column.max(initial=0)) + 1) + column
     _, inverse, count = np.unique(code, return_inverse=True, return_counts=True)
     return np.asarray(count[inverse], dtype=np.int64)
 
@@ -141,17 +141,17 @@ def _housing(units: Records | None) -> dict[str, float]:
     """Return what the figures of housing units are made from."""
     found = dict.fromkeys(("units", "occupied", "home_people"), np.nan)
     found |= {"subsidised": 0, "violations": 0}
-    if units is None or units.schema.name != "household-dhc" or len(units) == 0:
+    if units is None or units.schema.name != "household-dhc":
         return found
     occupied = units.codes("vacancy") == 0
     found |= {"units": len(units), "occupied": int(occupied.sum())}
     inside = {"people", "bedrooms", "subsidised"} <= set(units.columns)
-    if inside and occupied.any():
-        people = _column(units, "people")
-        subsidised = _column(units, "subsidised") == 1
-        broken = occupancy_violation(people[occupied], _column(units, "bedrooms")[occupied])
-        found["home_people"] = int(people[occupied].sum())
-        found |= {"subsidised": int(subsidised.sum()), "violations": int(broken.sum())}
+    if inside:
+        people, bedrooms = (_column(units, name)[occupied] for name in ("people", "bedrooms"))
+        found["home_people"] = int(people.sum())
+        found["subsidised"] = int((_column(units, "subsidised") == 1).sum())
+        if people.size:
+            found["violations"] = int(occupancy_violation(people, bedrooms).sum())
     return found
 
 
@@ -177,13 +177,14 @@ def population_sums(persons: Records, data: Microdata) -> dict[str, float]:
         "proportional": _sum_by(alike / size[block], of_person),
     }
     quarters = int((_column(persons, "gq") > 0).sum()) if "gq" in persons.columns else np.nan
-    return {
-        **{f"{n} {i}": float(v) for n, sums in by_class.items() for i, v in enumerate(sums)},
+    sums = {
+        **{f"{n} {i}": v for n, each in by_class.items() for i, v in enumerate(each)},
         "all_blocks": places.size if data.blocks is None else len(data.blocks),
         "unique_exact": int((_repeats(block, sex, age) == 1).sum()),
         "quarters": quarters,
         **_housing(data.households),
     }
+    return {name: float(value) for name, value in sums.items()}
 
 
 def summary_of_sums(sums: Mapping[str, float]) -> PopulationSummary:

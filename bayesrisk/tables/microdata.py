@@ -161,7 +161,7 @@ class Microdata:
             return _joined([cls.read(index.checked(code)) for code in index.codes])
         listed = _manifest(source)
         units = {name: _read_unit(source / f"{name}.parquet", listed) for name in _FILES}
-        if not any(units.values()):
+        if all(records is None for records in units.values()):
             raise DataError(f"{source}: must hold persons.parquet or households.parquet")
         file = source / "blocks.parquet"
         there = _there(file, listed)

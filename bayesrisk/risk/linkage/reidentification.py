@@ -112,7 +112,8 @@ class Reidentification(Rates):
         if panel == "nonmodal-unique":
             rows = rows[rows["unique"] == 1]
         if zero_variability:
-            if (self.tally["zero_variability"] < 0).all():
+            known = self.tally["zero_variability"]
+            if len(known) and (known < 0).all():  # of nobody there is nothing to know
                 raise ArgumentError("zero_variability must have been given to reidentification")
             rows = rows[rows["zero_variability"] == 1]
         return rows
