@@ -65,7 +65,8 @@ def unpack(file: Path, advice: str) -> PartFile:
         data = file.read_bytes()
         _check_seal(data)
         part = pq.ParquetFile(pa.BufferReader(data))
-        table, about = part.read(), part.metadata.metadata
+        # Arrow's threads let go of Python's bytes some time after: a process that ends then aborts.
+        table, about = part.read(use_threads=False), part.metadata.metadata
     except (OSError, ValueError, pa.ArrowException) as error:
         reason = getattr(error, "strerror", None) or error
         raise PartFileError(f"{file}: is not a whole part ({reason}); {advice}") from error
