@@ -101,7 +101,7 @@ def test_a_part_may_hold_what_looks_like_a_seal(tmp_path):
 
 
 def test_no_thread_of_arrow_holds_the_bytes_of_a_part(tmp_path, monkeypatch):
-    """One that lets go of Python's bytes while the process ends aborts it: 1 of 12 that ended at once did."""
+    """One that lets go of Python's bytes while the process ends aborts it: in 1 run of 12."""
     read, seen = pq.ParquetFile.read, []
 
     def spied(self, *args, use_threads=True, **options):
