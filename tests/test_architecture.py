@@ -39,7 +39,8 @@ ZONES = [
 # The order of the rooms, files or folders, inside a zone: each may know those before it.
 ROOMS = {
     "_files": (
-        "parse | limits | bounds parquet_footer | parquet seal spill text | leftovers | writing"
+        "delimited parse | limits | bounds parquet_footer | parquet seal spill text | leftovers"
+        " | writing"
     ),
     "accounting": "budget | conversion | one_count",
     "cli": "_app output | examples options | data | commands | app",

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 
+from bayesrisk._files.delimited import csv_tables
 from bayesrisk._files.parse import named, shown
 from bayesrisk.exceptions import DataError
 
@@ -35,7 +35,6 @@ MAX_COLUMNS = 2**14
 MAX_RATIO = 200
 LARGE = 2**26
 _PIECE = 2**16
-_BLOCK = 2**22  # bytes that the parser of columns takes at a time
 
 
 def check_ratio(name: str, size: int, packed: int) -> None:
@@ -211,18 +210,4 @@ def header_fields(
 
 def text_tables(lines: TextStream, names: list[str]) -> Iterator[pa.Table]:
     """Yield what follows a header as columns of text, so that nothing is guessed."""
-    schema = pa.schema([(name, pa.string()) for name in names])
-    try:
-        reader = pa_csv.open_csv(
-            pa.PythonFile(lines, mode="r"),
-            read_options=pa_csv.ReadOptions(column_names=names, block_size=_BLOCK),
-            convert_options=pa_csv.ConvertOptions(
-                column_types=schema, strings_can_be_null=False, include_columns=names
-            ),
-        )
-    except pa.ArrowInvalid as error:
-        if "Empty CSV" in str(error):
-            return
-        raise
-    for batch in reader:
-        yield pa.Table.from_batches([batch], schema)
+    return csv_tables(lines, pa.schema([(name, pa.string()) for name in names]))

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 from numpy.typing import NDArray
 
+from bayesrisk._files.delimited import csv_tables
 from bayesrisk._files.parse import shown
 from bayesrisk._files.text import WithoutComments, header_fields, split_line
 from bayesrisk._types import IntArray
@@ -37,7 +37,6 @@ __all__ = [
 
 #: Rows in memory at a time, where the caller does not say.
 CHUNK = 2**18
-_BLOCK = 2**20  # bytes that the parser takes at a time
 _ASCII_ZERO = 48
 _OTHER_LENGTH = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
 
@@ -217,40 +216,27 @@ def csv_pieces(
         quotes=quotes,
         blank=blank,
     )
-    options = {
-        "read_options": pyarrow.csv.ReadOptions(
-            column_names=[*names, *unnamed],
-            block_size=_BLOCK,
-            use_threads=False,
-        ),
-        "parse_options": pyarrow.csv.ParseOptions(
-            delimiter=delimiter,
-            quote_char='"' if quotes else False,
-        ),
-        "convert_options": pyarrow.csv.ConvertOptions(
-            column_types={n: pa.int64() if n in whole else text for n in [*wanted, *unnamed]},
-            include_columns=[*wanted, *unnamed],
-            null_values=list(nulls),
-        ),
-    }
-    schema = pa.schema([(n, pa.int64() if n in whole else text) for n in [*wanted, *unnamed]])
+    kinds = pa.schema([(n, pa.int64() if n in whole else text) for n in [*names, *unnamed]])
+    asked = [*wanted, *unnamed]
+    schema = pa.schema([kinds.field(name) for name in asked])
     with named(source.name), source.open() as stream, _located(source, whole, nulls, again):
         for _ in range(above + skip):
             stream.readline()
         rest = stream if comment is None else WithoutComments(stream, comment.encode())
-        batches = _batches(rest, options)
-        start, held, rows = 0, [], 0
-        for batch in batches:
-            held.append(batch)
-            rows += batch.num_rows
+        tables = csv_tables(
+            rest, kinds, wanted=asked, nulls=nulls, delimiter=delimiter, quotes=quotes
+        )
+        start, held, rows = 0, [schema.empty_table()], 0
+        for table in tables:
+            held.append(table)
+            rows += table.num_rows
             while rows >= chunk:
-                table = pa.Table.from_batches(held, schema)
-                yield _without(Piece(source.name, start, table.slice(0, chunk)), unnamed)
-                start, rows = start + chunk, rows - chunk
-                held = table.slice(chunk).to_batches() if rows else []
+                there = pa.concat_tables(held)
+                yield _without(Piece(source.name, start, there.slice(0, chunk)), unnamed)
+                start, rows, held = start + chunk, rows - chunk, [there.slice(chunk)]
         stream.check_end()
         if rows or start == 0:
-            yield _without(Piece(source.name, start, pa.Table.from_batches(held, schema)), unnamed)
+            yield _without(Piece(source.name, start, pa.concat_tables(held)), unnamed)
 
 
 def _without(piece: Piece, unnamed: list[str]) -> Piece:
@@ -285,16 +271,6 @@ def _located(
                 there = ~np.isin(piece.table.column(name).to_numpy(), list(nulls))
                 piece.take(np.flatnonzero(there)).whole(name, -(2**63), 2**63 - 1)
         raise
-
-
-def _batches(stream: Any, options: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-    try:
-        reader = pyarrow.csv.open_csv(pa.PythonFile(stream, mode="r"), **options)
-    except pa.ArrowInvalid as error:
-        if "Empty CSV" in str(error):
-            return
-        raise
-    yield from reader
 
 
 def digit_matrix(code: IntArray, width: int) -> NDArray[np.uint8]:

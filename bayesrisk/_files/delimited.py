@@ -1,0 +1,125 @@
+"""Lines of comma-separated text as columns, a block of whole lines at a time.
+
+Blocks are read here, and parsed from memory that is Arrow's own.  Given a stream of Python's, Arrow
+reads ahead in a thread: where a process ends meanwhile, as after an error in the first rows, that
+thread never comes back from Python, and the process waits for it for ever.
+"""
+
+import csv
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+__all__ = ["csv_tables"]
+
+_BLOCK = 2**20  # bytes that are parsed at a time, and at most one line more
+_ROW = re.compile(r"Row #(\d+)")
+
+
+class _Stream(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+def csv_tables(
+    stream: _Stream,
+    kinds: pa.Schema,
+    *,
+    wanted: Collection[str] | None = None,
+    nulls: Sequence[str] = (),
+    delimiter: str = ",",
+    quotes: bool = True,
+) -> Iterator[pa.Table]:
+    """Yield the rows of a text without a header; lines end in a line feed, blank ones are no rows.
+
+    Parameters
+    ----------
+    stream : file-like
+        Bytes whose lines have a bounded length.
+    kinds : pyarrow.Schema
+        All columns of the text in turn, with their types.
+    wanted : collection of str, optional
+        Those that are yielded, in this order; by default all.
+    nulls : sequence of str, optional
+        What stands for a missing number; by default nothing does.
+    delimiter : str, default ","
+        What separates columns, one character.
+    quotes : bool, default True
+        Whether a value may stand between double quotes, on one line.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If a row, which the message names, has another number of columns, a value is not of its
+        kind, or a quote is not closed on its line.
+    """
+    names = list(kinds.names if wanted is None else wanted)
+    parse = pa_csv.ParseOptions(delimiter=delimiter, quote_char='"' if quotes else False)
+    convert = pa_csv.ConvertOptions(
+        column_types=kinds,
+        include_columns=names,
+        null_values=list(nulls),
+        strings_can_be_null=False,
+    )
+    done = 0
+    for block in _blocks(stream):
+        read = pa_csv.ReadOptions(
+            column_names=kinds.names, block_size=len(block) + 1, use_threads=False
+        )
+        held = pa.BufferOutputStream()
+        held.write(block)
+        try:
+            table = pa_csv.read_csv(held.getvalue(), read, parse, convert)
+        except pa.ArrowInvalid as error:
+            raise _after(done, error) from None
+        if quotes:
+            _check_quotes(block, table.num_rows, done, delimiter)
+        done += table.num_rows
+        yield table
+
+
+def _after(done: int, error: pa.ArrowInvalid) -> pa.ArrowInvalid:
+    """Return an error whose row is counted from the beginning of the text."""
+    return pa.ArrowInvalid(_ROW.sub(lambda row: f"Row #{done + int(row[1])}", str(error)))
+
+
+def _blocks(stream: _Stream) -> Iterator[bytes]:
+    """Yield the bytes of a stream in pieces of whole lines, the end of the last one left out."""
+    pieces: list[bytes] = []
+    size = 0
+    more = True
+    while more:
+        data = stream.read(_BLOCK)
+        more = bool(data)
+        pieces.append(data)
+        size += len(data)
+        cut = data.rfind(b"\n") + 1
+        if not more or (size >= _BLOCK and cut):
+            pieces[-1] = data[:cut]
+            # A blank line is no row, and a block without a row is an error of the parser.
+            if block := b"".join(pieces).rstrip(b"\n"):
+                yield block
+            pieces, size = [data[cut:]], len(data) - cut
+
+
+def _check_quotes(block: bytes, rows: int, done: int, delimiter: str) -> None:
+    """Refuse a quote that is not closed on its line: the lines after it became one value."""
+    last = block[block.rfind(b"\n") + 1 :]
+    if rows == block.count(b"\n") + 1 and not _left_open(last, delimiter):
+        return
+    lines = (line for line in block.split(b"\n") if line)
+    for row, line in enumerate(lines, done + 1):
+        if _left_open(line, delimiter):
+            raise pa.ArrowInvalid(f"Row #{row}: a quote must be closed on its line")
+
+
+def _left_open(line: bytes, delimiter: str) -> bool:
+    if line.count(b'"') % 2 == 0:
+        return False
+    try:
+        next(csv.reader([line.decode(errors="replace")], delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        return "unexpected end" in str(error)
+    return False
