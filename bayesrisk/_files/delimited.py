@@ -15,7 +15,7 @@ import pyarrow.csv as pa_csv
 
 __all__ = ["csv_tables"]
 
-_BLOCK = 2**20  # bytes that are parsed at a time, and at most one line more
+_BLOCK = 2**22  # bytes that are parsed at a time, and at most one line more
 _ROW = re.compile(r"Row #(\d+)")
 
 
@@ -58,7 +58,7 @@ def csv_tables(
     names = list(kinds.names if wanted is None else wanted)
     parse = pa_csv.ParseOptions(delimiter=delimiter, quote_char='"' if quotes else False)
     convert = pa_csv.ConvertOptions(
-        column_types=kinds,
+        column_types={name: kinds.field(name).type for name in names},
         include_columns=names,
         null_values=list(nulls),
         strings_can_be_null=False,
