@@ -104,6 +104,9 @@ def _records() -> None:
     import pandas as pd
 
     from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
+    from bayesrisk.inference.microdata.chains.people import PeopleChain
+    from bayesrisk.inference.microdata.chains.people_model import people_model
+    from bayesrisk.inference.microdata.system import system_of
     from bayesrisk.release import MechanismSpec, NoiseSpec, Release, TrueCounts
     from bayesrisk.tables import (
         Attribute,
@@ -128,19 +131,24 @@ def _records() -> None:
     young = RecordQuestion({"age": [0]}, among={"sex": [1]})
     exact: Any = TrueCounts()
     noisy: Any = NoiseSpec("discrete-gaussian", Fraction(5))
+    about: Any = {"level": "block", "place": "7", "prior": RecordPrior.uniform_data_sets(schema)}
     for others, engine in ((exact, "exact"), (exact, "lattice"), (noisy, "people")):
+        release = Release(MechanismSpec("example", others=others), tables)
         microdata_posterior(
-            Release(MechanismSpec("example", others=others), tables),
+            release,
             [young],
-            level="block",
-            place="7",
-            prior=RecordPrior.uniform_data_sets(schema),
+            **about,
             engine=engine,
             rng=1,
             draws=4,
             chains=2,
             doublings=0,
         )
+    # What is done where draws are short for a rare group, which takes many draws to happen.
+    chain = PeopleChain.begin(
+        people_model(system_of(release, **about)), np.random.default_rng(1), 1
+    )
+    chain.stay(np.array([0]), 1)
 
 
 def _reconstruction() -> None:
