@@ -20,5 +20,5 @@ def test_the_shipped_audit_is_done_in_ten_minutes(measured, tmp_path):
     _, summary = read_audit(tmp_path / "out")
     assert summary["protection"].nunique() == 8
     assert summary[["own_lower", "own_upper"]].notna().all(axis=None)
-    measured("the shipped audit, two workers", MOST, seconds)
+    measured("the audit of the sample: all protections and attacks, two workers", MOST, seconds)
     assert seconds < MOST.bound
