@@ -161,7 +161,9 @@ def test_large_blocks_beside_integer_programs(compare, size, times):
     compare(
         lambda: find_claims(tables),
         twin,
-        aims={f"claims about {size} households, beside two integer programs a claim": faster(times)},
+        aims={
+            f"claims about {size} households, beside two integer programs a claim": faster(times)
+        },
         ours_units=len(found.claims),
         twin_units=len(some),
         rounds=1 if size > 70 else 5,

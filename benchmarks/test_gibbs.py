@@ -138,7 +138,6 @@ def test_tree_of_2000_blocks(compare, prior):
     )
     tree = Tree.from_frame(frame)
 
-
     def log_weight(count):
         return -0.5 * np.sqrt(count) - 0.1 * (count % 2)
 

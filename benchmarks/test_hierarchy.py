@@ -104,4 +104,6 @@ def test_figure_6(benchmark, measured, conditionals):
     seconds = time.process_time() - start
     assert result.value.shape == (25, 5)
     benchmark.pedantic(grid, rounds=3)
-    measured(f"the grid of Figure 6 ({conditionals}), 125 averages", Aim(2, "s of processor"), seconds)
+    measured(
+        f"the grid of Figure 6 ({conditionals}), 125 averages", Aim(2, "s of processor"), seconds
+    )

@@ -79,10 +79,11 @@ def test_variability(compare, size):
         return published_program(matrix, counts, histogram[[0]].toarray().ravel())
 
     assert twin() == round(found.upper[0] * 2 * size)
+    name = f"how far {size} people of a block may vary, beside the published program"
     compare(
         lambda: solution_variability(tables, scope="block", solution=solution),
         twin,
-        aims={f"how far {size} people of a block may vary, beside the published": faster(10)},
+        aims={name: faster(10)},
         ours_units=20,
         rounds=3,
     )

@@ -438,9 +438,7 @@ class PartFolder:
             file = self.part(shard, kind)
             about = self._about(file)
             name = f"{self.parts}/{file.name}"
-            parts.append(
-                {"shard": shard, "file": name, "rows": about.rows, "sha256": about.sha256}
-            )
+            parts.append({"shard": shard, "file": name, "rows": about.rows, "sha256": about.sha256})
         manifest = {
             "config": config.digest,
             "version": config.version,
