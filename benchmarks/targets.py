@@ -15,13 +15,13 @@ HEADS = ("what is measured", "target", "measured", "met")
 class Aim:
     """A bound of one number, and its unit: at most so much, or at least.
 
-    ``scale`` is what seconds, of which aims of a time for each unit are made, are multiplied by.
+    Numbers of an aim in ``seconds`` are said in seconds or the part of them that fits.
     """
 
     bound: float
     unit: str
     at_most: bool = True
-    scale: float = 1.0
+    seconds: bool = False
 
     def __str__(self) -> str:
         if self.bound == 1.0 and self.unit in (FASTER, AS_LONG):
@@ -30,7 +30,11 @@ class Aim:
 
     def said(self, value: float) -> str:
         """Return a number with the unit, in three digits."""
-        return f"{number(value)} {self.unit}".strip()
+        name = ""
+        if self.seconds:
+            scale, name = next((x for x in PARTS if value * x[0] >= 0.9995), PARTS[-1])
+            value *= scale
+        return " ".join(word for word in (number(value), name, self.unit) if word)
 
     def met(self, value: float) -> bool:
         return value <= self.bound if self.at_most else value >= self.bound
@@ -38,7 +42,7 @@ class Aim:
 
 FASTER, AS_LONG = "times faster", "times as long"
 #: What a second is multiplied by, and the name of what it then is.
-SMALL = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns"))
+PARTS = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns"))
 
 
 def faster(times: float) -> Aim:
@@ -51,10 +55,14 @@ def as_long(times: float) -> Aim:
     return Aim(times, AS_LONG)
 
 
+def lasting(most: float, of: str = "") -> Aim:
+    """At most so many seconds, those that pass or those of the processor."""
+    return Aim(most, of, seconds=True)
+
+
 def seconds_each(most: float, each: str) -> Aim:
-    """So many seconds for each unit, said in seconds or the part of them that the bound is in."""
-    scale, name = next((x for x in SMALL if most * x[0] >= 1.0), SMALL[-1])
-    return Aim(round(most * scale, 9), f"{name} a {each}", scale=scale)
+    """At most so many seconds for each unit."""
+    return lasting(most, f"a {each}")
 
 
 def a_second(least: float, units: str) -> Aim:
@@ -62,13 +70,13 @@ def a_second(least: float, units: str) -> Aim:
     return Aim(least, f"{units} a second", at_most=False)
 
 
-def value_of(aim: Aim, ratio: float, seconds: float) -> float:
+def value_of(aim: Aim, ratio: float, each: float) -> float:
     """Return the number that an aim of a comparison is about: its ratio, or seconds a unit."""
     if aim.unit == FASTER:
         return 1.0 / ratio
     if aim.unit == AS_LONG:
         return ratio
-    return seconds * aim.scale if aim.at_most else 1.0 / seconds
+    return each if aim.seconds else 1.0 / each
 
 
 def number(value: float) -> str:

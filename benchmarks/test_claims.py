@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from oracles import claims as oracle
-from targets import Aim, faster
+from targets import faster, seconds_each
 
 from bayesrisk import datasets as samples
 from bayesrisk import tabulate
@@ -59,10 +59,10 @@ def test_seconds_for_a_block(benchmark, measured, blocks, rules, mean, worst):
         seconds.append(time.process_time() - start)
     average, most = statistics.median(benchmark.stats.stats.data) / len(some), max(seconds)
     how = "with" if rules else "without"
-    name, each = f"claims about a block of ten households, {how} structural rules", "ms a block"
-    measured(f"{name}: mean of 40", Aim(1e3 * mean, each), 1e3 * average)
+    name = f"claims about a block of ten households, {how} structural rules"
+    measured(f"{name}: mean of 40", seconds_each(mean, "block"), average)
     if worst is not None:
-        measured(f"{name}: slowest of 40", Aim(1e3 * worst, each), 1e3 * most)
+        measured(f"{name}: slowest of 40", seconds_each(worst, "block"), most)
     print(f"  {len(found.claims) / average / len(some):.0f} verified claims a second")
 
 

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 from oracles import occupancy as oracle
-from targets import Aim, faster, seconds_each
+from targets import faster, lasting, seconds_each
 
 import bayesrisk as br
 from bayesrisk.reconstruction import make_solver
@@ -78,7 +78,7 @@ def test_most_likely_households(benchmark, measured, blocks, law):
     assert set(found.status) == {"proved"}
     if not benchmark.disabled:
         seconds = mean_seconds(benchmark, some)
-        measured("most likely households of a block", Aim(50, "ms a block"), seconds * 1e3)
+        measured("most likely households of a block", seconds_each(0.05, "block"), seconds)
 
 
 @pytest.mark.parametrize("error", ["absolute", "squared"])
@@ -93,7 +93,7 @@ def test_noisy_tables(benchmark, measured, homes, law, error):
         seconds = mean_seconds(benchmark, some)
         print(f"\n  noisy tables, {error}: {seconds * 1e3:.3g} ms a block")
         if error == "absolute":
-            measured("most likely households, noisy tables", Aim(75, "ms a block"), seconds * 1e3)
+            measured("most likely households, noisy tables", seconds_each(0.075, "block"), seconds)
 
 
 @pytest.mark.parametrize("attributes", ["full", "binned"])
@@ -111,7 +111,7 @@ def test_variability(benchmark, measured, blocks, law, attributes):
     if not benchmark.disabled:
         seconds = mean_seconds(benchmark, some)
         what = f"how far the households of a block may vary, {attributes} attributes"
-        measured(what, Aim(200, "ms a block"), seconds * 1e3)
+        measured(what, seconds_each(0.2, "block"), seconds)
 
 
 def test_exact_top_hundred(benchmark, measured, blocks, law):
@@ -131,7 +131,7 @@ def test_exact_top_hundred(benchmark, measured, blocks, law):
     seconds = benchmark.pedantic(run, rounds=1)
     if not benchmark.disabled:
         print(f"\n  exact top 100: median {statistics.median(seconds):.2f} s")
-        most = Aim(5, "s of processor")
+        most = lasting(5, "of processor")
         measured("the hundred likeliest reconstructions, slowest of 12 blocks", most, max(seconds))
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from targets import Aim
+from targets import lasting
 
 _FIRST_USE = """
 import time
@@ -35,7 +35,7 @@ def test_import(benchmark, measured):
         return
     timed = "import time; s = time.process_time(); import bayesrisk; print(time.process_time() - s)"
     seconds = statistics.median(float(_python(timed)) for _ in range(7))
-    measured("import bayesrisk", Aim(0.05, "s of processor"), seconds)
+    measured("import bayesrisk", lasting(0.05, "of processor"), seconds)
 
 
 def test_first_use(benchmark, tmp_path):
@@ -70,4 +70,4 @@ def test_commands(benchmark, measured):
         ("bayesrisk risk, to its first number", risk, 1.5),
     ):
         seconds = statistics.median(_processor(*words) for _ in range(5))
-        measured(what, Aim(most, "s of processor"), seconds)
+        measured(what, lasting(most, "of processor"), seconds)
