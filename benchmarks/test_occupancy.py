@@ -14,6 +14,9 @@ from bayesrisk.reconstruction.occupancy import _best as best
 from bayesrisk.reconstruction.occupancy._program import block_program
 from bayesrisk.reconstruction.solvers import Limits
 
+#: Seconds of the processor, as everywhere: a busy machine changes them less.
+pytestmark = pytest.mark.benchmark(timer=time.process_time)
+
 NAMES = (
     *("households", "population", "sizes", "race", "children", "hud_households", "hud_people"),
     *("hud_race", "hud_children", "hud_bedrooms"),
