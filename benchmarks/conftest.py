@@ -2,8 +2,9 @@
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -36,6 +37,7 @@ def compare(
 ) -> Callable[..., None]:
     """Time two functions in turn; print the median of their ratio beside what is aimed at.
 
+    ``aims`` are targets by their names, plain words that a reader of the documentation knows.
     Seconds are those of the processor in this process, unless another ``clock`` is given.
 
     ``ours_units`` and ``twin_units`` say how much work a call does, so that a slow twin may do
@@ -46,7 +48,7 @@ def compare(
         ours: Callable[[], Any],
         twin: Callable[[], Any],
         *,
-        aim: Aim | Sequence[Aim] = (),
+        aims: Mapping[str, Aim] = MappingProxyType({}),
         ours_units: int = 1,
         twin_units: int = 1,
         rounds: int = 7,
@@ -63,8 +65,8 @@ def compare(
         shown = f"{ratio:.3g} of the twin" if ratio > 0.2 else f"{1 / ratio:.3g} times faster"
         name = request.node.name.removeprefix("test_").replace("_", " ")
         print(f"\n  {name}: {shown}; {seconds * 1e9:.4g} ns a unit")
-        for each in (aim,) if isinstance(aim, Aim) else aim:
-            measured(name, each, value_of(each, ratio, seconds))
+        for what, aim in aims.items():
+            measured(what, aim, value_of(aim, ratio, seconds))
 
     return run
 

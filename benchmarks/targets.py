@@ -13,32 +13,56 @@ HEADS = ("what is measured", "target", "measured", "met")
 
 @dataclass(frozen=True)
 class Aim:
-    """A bound of one number, and its unit: at most so much, or at least."""
+    """A bound of one number, and its unit: at most so much, or at least.
+
+    Numbers of an aim in ``seconds`` are said in seconds or the part of them that fits.
+    """
 
     bound: float
     unit: str
     at_most: bool = True
+    seconds: bool = False
 
     def __str__(self) -> str:
-        return f"at {'most' if self.at_most else 'least'} {number(self.bound)} {self.unit}".strip()
+        if self.bound == 1.0 and self.unit in (FASTER, AS_LONG):
+            return "at most as long"
+        return f"at {'most' if self.at_most else 'least'} {self.said(self.bound)}"
+
+    def said(self, value: float) -> str:
+        """Return a number with the unit, in three digits."""
+        name = ""
+        if self.seconds:
+            scale, name = next((x for x in PARTS if value * x[0] >= 0.9995), PARTS[-1])
+            value *= scale
+        return " ".join(word for word in (number(value), name, self.unit) if word)
 
     def met(self, value: float) -> bool:
         return value <= self.bound if self.at_most else value >= self.bound
 
 
+FASTER, AS_LONG = "times faster", "times as long"
+#: What a second is multiplied by, and the name of what it then is.
+PARTS = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns"))
+
+
 def faster(times: float) -> Aim:
     """So many times faster than the other way in the same run, per unit of work."""
-    return Aim(times, "times faster", at_most=False)
+    return Aim(times, FASTER, at_most=False)
 
 
-def of_twin(share: float) -> Aim:
-    """At most so much of the time of the other way in the same run."""
-    return Aim(share, "of the other's time")
+def as_long(times: float) -> Aim:
+    """At most so many times as long as the other way in the same run, per unit of work."""
+    return Aim(times, AS_LONG)
 
 
-def nanoseconds(most: float, each: str) -> Aim:
-    """So many nanoseconds for each unit."""
-    return Aim(most, f"ns a {each}")
+def lasting(most: float, of: str = "") -> Aim:
+    """At most so many seconds, those that pass or those of the processor."""
+    return Aim(most, of, seconds=True)
+
+
+def seconds_each(most: float, each: str) -> Aim:
+    """At most so many seconds for each unit."""
+    return lasting(most, f"a {each}")
 
 
 def a_second(least: float, units: str) -> Aim:
@@ -46,31 +70,34 @@ def a_second(least: float, units: str) -> Aim:
     return Aim(least, f"{units} a second", at_most=False)
 
 
-def value_of(aim: Aim, ratio: float, seconds: float) -> float:
+def value_of(aim: Aim, ratio: float, each: float) -> float:
     """Return the number that an aim of a comparison is about: its ratio, or seconds a unit."""
-    if aim.unit == "times faster":
+    if aim.unit == FASTER:
         return 1.0 / ratio
-    if aim.unit == "of the other's time":
+    if aim.unit == AS_LONG:
         return ratio
-    return seconds * 1e9 if aim.at_most else 1.0 / seconds
+    return each if aim.seconds else 1.0 / each
 
 
 def number(value: float) -> str:
     """Return a number in three digits, as one writes it."""
+    if value >= 1e6:
+        return f"{value / 1e6:.3g} million"
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 class Measured:
-    """What was measured in a run, target by target."""
+    """What was measured in a run, target by target; each has a name of its own."""
 
     def __init__(self) -> None:
         self.rows: dict[str, tuple[str, str, str]] = {}
 
     def add(self, what: str, aim: Aim, value: float) -> str:
         """Take a number, and return its row in a line."""
+        assert what not in self.rows, f"two targets are named {what!r}"
         met = "yes" if aim.met(value) else "no"
-        self.rows[f"{what}, {aim.unit}"] = (str(aim), number(value), met)
-        return f"{what}: {number(value)} {aim.unit} (target: {aim}; met: {met})"
+        self.rows[what] = (str(aim), aim.said(value), met)
+        return f"{what}: {aim.said(value)} (target: {aim}; met: {met})"
 
     def update(self, file: Path) -> None:
         """Write the table; rows of an earlier run that this one did not measure are kept."""

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from oracles import claims as oracle
-from targets import Aim, faster
+from targets import faster, seconds_each
 
 from bayesrisk import datasets as samples
 from bayesrisk import tabulate
@@ -15,6 +15,8 @@ from bayesrisk.reconstruction import find_claims, make_solver
 from bayesrisk.reconstruction.claims.options import ClaimOptions, about_claims
 from bayesrisk.reconstruction.claims.search.lattice import matches
 from bayesrisk.reconstruction.claims.search.problem import block_system
+from bayesrisk.reconstruction.solvers.highs import HighsWarm
+from bayesrisk.reconstruction.solvers.sifting import Sifted
 from bayesrisk.tables import Workload
 
 
@@ -35,6 +37,7 @@ def county_blocks():
     return tabulate(households.take(np.concatenate(inside)), about), some
 
 
+@pytest.mark.benchmark(timer=time.process_time)
 @pytest.mark.parametrize(("rules", "mean", "worst"), [(True, 0.030, 0.5), (False, 0.1, None)])
 def test_seconds_for_a_block(benchmark, measured, blocks, rules, mean, worst):
     """Aim: 30 ms mean and 0.5 s worst with structural rules, 0.1 s mean
@@ -52,14 +55,15 @@ def test_seconds_for_a_block(benchmark, measured, blocks, rules, mean, worst):
         return
     seconds = []
     for tables in some:
-        start = time.perf_counter()
+        start = time.process_time()
         find_claims(tables, structural_rules=rules)
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.process_time() - start)
     average, most = statistics.median(benchmark.stats.stats.data) / len(some), max(seconds)
-    name, each = f"claims of a block, {'with' if rules else 'without'} rules", "ms a block"
-    measured(f"{name}, mean", Aim(1e3 * mean, each), 1e3 * average)
+    how = "with" if rules else "without"
+    name = f"claims about a block of ten households, {how} structural rules"
+    measured(f"{name}: mean of 40", seconds_each(mean, "block"), average)
     if worst is not None:
-        measured(f"{name}, worst", Aim(1e3 * worst, each), 1e3 * most)
+        measured(f"{name}: slowest of 40", seconds_each(worst, "block"), most)
     print(f"  {len(found.claims) / average / len(some):.0f} verified claims a second")
 
 
@@ -106,24 +110,35 @@ def one_hot_case(some=None):
 def test_claims_beside_the_one_hot_program(compare, blocks):
     """Aim: 300 times faster for each decided claim, without structural rules as in the paper."""
     ours, twin, found, decided = one_hot_case(blocks[1])
+    assert found > decided == 2  # the twin asserts at each call that it proves both
     compare(
         ours,
         twin,
-        aim=faster(300),
+        aims={"claims about ten households, beside the published program": faster(300)},
         ours_units=found,
         twin_units=decided,
         rounds=1,
     )
 
 
-@pytest.mark.parametrize("size", [10, 70, 115, 202])
-def test_large_blocks_beside_integer_programs(compare, size):
-    """Aim: 1,000 times faster for each claim than two integer programs, from 70 households on."""
+def block_of(size):
+    """Return the tables of the sample block whose occupied households are nearest to ``size``."""
     households = samples.load_microdata("fifty-blocks").households
     sizes = pd.Series(households.geoids[households.codes("vacancy") == 0]).value_counts()
     nearest = (sizes.sort_index() - size).abs()
     inside = np.flatnonzero(households.geoids == nearest.index[int(np.argmin(nearest))])
-    tables = tabulate(households.take(inside), Workload.named("household-dhc"))
+    return tabulate(households.take(inside), Workload.named("household-dhc"))
+
+
+@pytest.mark.parametrize(("size", "times"), [(10, 100), (70, 1000), (115, 1000), (202, 1000)])
+def test_large_blocks_beside_integer_programs(compare, size, times):
+    """Aim: 1,000 times faster for each claim than two integer programs, from 70 households on.
+
+    Two programs of ten households (25 classes) take 1 to 2 ms.  The thousandth of that is what
+    each of their 6,171 claims has of what a call costs whatever the block, some 10 ms, without any
+    search: the aim for ten is 100.
+    """
+    tables = block_of(size)
     about = about_claims(tables, ClaimOptions())
     space = about.study.space
     system = block_system(space, *next(about.blocks(tables)))
@@ -133,12 +148,12 @@ def test_large_blocks_beside_integer_programs(compare, size):
         found.to_frame(status=status).sample(2, random_state=1)
         for status in ("verified", "refuted")
     )
-    (patterns, times), *_ = about.patterns(tables, some)
+    (patterns, times_of), *_ = about.patterns(tables, some)
     matched = matches(space.codes[system.members], patterns) & space.eligible[system.members]
     solver = make_solver("highs", dive=False)
 
     def twin():
-        for inside, number, status in zip(matched, times, some["status"], strict=True):
+        for inside, number, status in zip(matched, times_of, some["status"], strict=True):
             objective = inside.astype(np.int64)
             most = solver.solve(system.model, objective).value
             least = -solver.solve(system.model, -objective).value
@@ -147,35 +162,56 @@ def test_large_blocks_beside_integer_programs(compare, size):
     compare(
         lambda: find_claims(tables),
         twin,
-        aim=faster(1000),
+        aims={
+            f"claims about {size} households, beside two integer programs a claim": faster(times)
+        },
         ours_units=len(found.claims),
         twin_units=len(some),
-        rounds=1,
+        rounds=1 if size > 70 else 5,
     )
 
 
-def test_sifting_beside_the_whole_relaxation(compare):
-    """Aim: 5 times faster, for the largest counts of a block of 202 households."""
-    from bayesrisk.reconstruction.solvers.highs import HighsWarm
-    from bayesrisk.reconstruction.solvers.sifting import Sifted
+def questions_of(tables, monkeypatch):
+    """Return the relaxation that a search for claims asks most, where it begins, and its questions.
 
-    households = samples.load_microdata("fifty-blocks").households
-    sizes = pd.Series(households.geoids[households.codes("vacancy") == 0]).value_counts()
-    nearest = (sizes.sort_index() - 202).abs()
-    inside = np.flatnonzero(households.geoids == nearest.index[int(np.argmin(nearest))])
-    tables = tabulate(households.take(inside), Workload.named("household-dhc"))
-    about = about_claims(tables, ClaimOptions())
-    model = block_system(about.study.space, *next(about.blocks(tables))).model
-    rng = np.random.default_rng(1)
-    asked = [(rng.random(model.low.size) < 0.1).astype(np.int64) for _ in range(5)]
-    first = np.arange(0, model.low.size, 10)
-    found, whole = Sifted(model, first), HighsWarm(model, asked[0])
-    for objective in asked:
-        ours, theirs = (s.maximise(objective).values @ objective for s in (found, whole))
-        assert abs(ours - theirs) < 1e-4
-    compare(
-        lambda: [found.maximise(objective) for objective in asked],
-        lambda: [whole.maximise(objective) for objective in asked],
-        aim=faster(5),
-        rounds=3,
-    )
+    A question is an objective, and bounds of the classes of households.
+    """
+    asked, plain = {}, Sifted.relax
+
+    def keep(self, low, high):
+        *_, found = asked.setdefault(self, (self._model, self._inside.copy(), []))
+        found.append((self._objective.astype(np.int64), low, high))
+        return plain(self, low, high)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Sifted, "relax", keep)
+        find_claims(tables)
+    return max(asked.values(), key=lambda about: len(about[-1]))
+
+
+def test_sifting_beside_the_whole_relaxation(compare, monkeypatch):
+    """Aim: 3 times faster, for the questions of a search for claims about 202 households.
+
+    At the end a third of 9,688 classes are looked at (a vertex needs 121 of them), so that a step
+    of the simplex method prices a third as many.  Both begin anew, and keep the last basis.
+    """
+    model, first, questions = questions_of(block_of(202), monkeypatch)
+    assert len(questions) > 10
+
+    def ask(relaxation):
+        found = []
+        for objective, low, high in questions:
+            relaxation.aim(objective)
+            values = relaxation.relax(low, high).values
+            found.append(np.nan if values is None else values @ objective)
+        return found
+
+    def ours():
+        return ask(Sifted(model, first))
+
+    def twin():
+        return ask(HighsWarm(model, questions[0][0]))
+
+    np.testing.assert_allclose(ours(), twin(), rtol=1e-6, atol=1e-4)  # nan where there is none
+    name = "relaxations behind claims about 202 households, beside all classes at once"
+    compare(ours, twin, aims={name: faster(3)}, rounds=3)

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from targets import faster, of_twin
+from targets import as_long, faster
 
 from bayesrisk.risk import first_look, repeated_microdata
 
@@ -58,13 +58,14 @@ def grouped(frame: pd.DataFrame) -> int:
 
 
 @pytest.mark.parametrize(
-    ("twin", "ours", "theirs", "aim"),
+    ("twin", "other", "ours", "theirs", "aim"),
     [
-        (pairwise, 200_000, 300, faster(100)),
-        (grouped, 200_000, 200_000, of_twin(0.5)),
+        (pairwise, "comparing all pairs", 200_000, 300, faster(100)),
+        (grouped, "groups of pandas", 200_000, 200_000, as_long(0.5)),
     ],
+    ids=["pairwise", "grouped"],
 )
-def test_first_look(compare, twin, ours, theirs, aim):
+def test_first_look(compare, twin, other, ours, theirs, aim):
     small = people(theirs)
     look = first_look(small, keys=KEYS)
     assert int(look.minimal_uniques.sum()) == twin(small)
@@ -72,7 +73,7 @@ def test_first_look(compare, twin, ours, theirs, aim):
     compare(
         lambda: first_look(large, keys=KEYS),
         lambda: twin(small),
-        aim=aim,
+        aims={f"unique records of a file, beside {other}": aim},
         ours_units=ours,
         twin_units=theirs,
     )
@@ -92,5 +93,5 @@ def test_repeated_microdata(compare):
     compare(
         lambda: repeated_microdata(original, protected, keys=KEYS, target="ill"),
         lambda: joined(original, protected),
-        aim=of_twin(2),
+        aims={"records repeated in a protected file, beside a merge in pandas": as_long(2)},
     )

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from scipy import special
-from targets import faster, nanoseconds, of_twin
+from targets import as_long, faster, seconds_each
 
 from bayesrisk.experiments import MeasurementsStudy, run
 from bayesrisk.inference.count.measurement_tables import MeasurementTables
@@ -73,7 +73,10 @@ def test_look_up(compare):
     compare(
         lambda: tables.look_up(counts, scale),
         lambda: by_row(counts),
-        aim=(faster(2), nanoseconds(100, "cell")),
+        aims={
+            "posterior of a measured cell, looked up": seconds_each(100e-9, "cell"),
+            "posterior of a measured cell, looked up, beside computed": faster(2),
+        },
         ours_units=counts.size,
         twin_units=counts.size,
     )
@@ -83,10 +86,13 @@ def test_look_up_against_copying(compare):
     """As far from the limit as memory lets it be: as many bytes, only copied."""
     counts, scale = values(), np.full(UNITS, SIGMA2)
     tables = MeasurementTables(PRIOR, 0)
+    posterior, ratio = tables.look_up(counts, scale)
+    assert posterior.size == counts.size  # as many as are copied; test_look_up says they are right
+    np.testing.assert_allclose(ratio, posterior / PRIOR, rtol=1e-15)
     compare(
         lambda: tables.look_up(counts, scale),
         lambda: (counts.astype(float), counts.astype(float)),
-        aim=of_twin(2),
+        aims={"posterior of a measured cell, looked up, beside copying": as_long(2)},
         ours_units=counts.size,
         twin_units=counts.size,
     )
@@ -105,7 +111,8 @@ def test_reading(compare, folder):
             return sum(b.num_rows for b in source.iter_batches(260, use_threads=False))
 
     assert ours() == twin() == UNITS
-    compare(ours, twin, aim=of_twin(2.5), ours_units=UNITS * CELLS, twin_units=UNITS * CELLS)
+    name, cells = "reading noisy measurements, beside Arrow that checks nothing", UNITS * CELLS
+    compare(ours, twin, aims={name: as_long(2.5)}, ours_units=cells, twin_units=cells)
 
 
 def test_folder_to_parquet(compare, folder, tmp_path):
@@ -141,8 +148,13 @@ def test_folder_to_parquet(compare, folder, tmp_path):
     theirs = pd.read_parquet(tmp_path / "twin.parquet", columns=["posterior"])["posterior"]
     np.testing.assert_allclose(written, theirs, rtol=1e-13)
     compare(
-        ours, twin, aim=of_twin(1.5), ours_units=result.cells, twin_units=result.cells, rounds=3,
-    )  # fmt: skip
+        ours,
+        twin,
+        aims={"the run on a folder of noisy measurements, beside pandas and SciPy": as_long(1.5)},
+        ours_units=result.cells,
+        twin_units=result.cells,
+        rounds=5,
+    )
 
 
 AXES = ("hhgq", "votingage", "hispanic", "cenrace")
@@ -216,6 +228,10 @@ def test_combining(compare, tmp_path):
     ]
     np.testing.assert_allclose(found["posterior_with_constraints"], twin, rtol=1e-9)
     compare(
-        ours, lambda: one_by_one(folder), aim=faster(1), ours_units=len(found),
-        twin_units=len(found), rounds=3,
-    )  # fmt: skip
+        ours,
+        lambda: one_by_one(folder),
+        aims={"all measurements of a cell put together, beside sets of people": faster(1)},
+        ours_units=len(found),
+        twin_units=len(found),
+        rounds=3,
+    )

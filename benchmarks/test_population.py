@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from targets import faster, of_twin
+from targets import as_long, faster
 
 from bayesrisk import simulate_population
 from bayesrisk.population import _national as national
@@ -56,7 +56,7 @@ def test_against_one_household_after_the_other(compare):
     compare(
         lambda: people(blocks),
         lambda: one_by_one(TWIN, 1),
-        aim=faster(10),
+        aims={"simulated people, beside one household after the other": faster(10)},
         ours_units=int(role.size),
         twin_units=int(twin.sum()),
         rounds=3,
@@ -66,11 +66,13 @@ def test_against_one_household_after_the_other(compare):
 @pytest.mark.parametrize("blocks", [40_000, 80_000])
 def test_time_is_linear_in_blocks(compare, blocks):
     """Time for each person against a population of a fifth of the blocks."""
+    large, small = people(blocks), people(blocks // 5)
+    assert 4.5 < large / small < 5.5  # blocks are of one law
     compare(
         lambda: people(blocks),
         lambda: people(blocks // 5),
-        aim=of_twin(1.6),
-        ours_units=people(blocks),
-        twin_units=people(blocks // 5),
+        aims={f"a simulated person of {blocks:,} blocks, beside a fifth of them": as_long(1.6)},
+        ours_units=large,
+        twin_units=small,
         rounds=3,
     )

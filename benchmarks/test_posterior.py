@@ -5,7 +5,7 @@ The limit is memory: 8 bytes read and 8 written for each count, and one exponent
 
 import numpy as np
 import pytest
-from targets import of_twin
+from targets import as_long
 
 from bayesrisk import posterior_probability
 
@@ -25,7 +25,7 @@ def test_posterior(compare, dtype):
     compare(
         lambda: posterior_probability(counts, rho=0.0992264, prior=0.1),
         lambda: np.exp(doubles),
-        aim=of_twin(4),
+        aims={f"ten million posteriors ({dtype} counts), beside np.exp": as_long(4)},
         ours_units=counts.size,
         twin_units=counts.size,
     )

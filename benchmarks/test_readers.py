@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from targets import faster, of_twin
+from targets import as_long, faster
 
 from bayesrisk.readers import (
     iter_ipums_1940,
@@ -81,26 +81,28 @@ def files(folder, form, rows):
 
 
 @pytest.mark.parametrize(
-    ("form", "read", "naive", "aim"),
+    ("form", "named", "read", "naive", "aim"),
     [
-        ("ipums", iter_ipums_1940, naive_1940, faster(10)),
-        ("ppmf", iter_ppmf, naive_ppmf, faster(1)),
+        ("ipums", "the census of 1940", iter_ipums_1940, naive_1940, faster(10)),
+        ("ppmf", "privacy-protected microdata", iter_ppmf, naive_ppmf, faster(1)),
         (
             "records",
+            "records of the archive",
             partial(iter_record_form, dialect="schema"),
             naive_records,
-            of_twin(1),
+            as_long(1),
         ),
     ],
+    ids=["ipums", "ppmf", "records"],
 )
-def test_readers(form, read, naive, aim, compare, tmp_path):
+def test_readers(form, named, read, naive, aim, compare, tmp_path):
     big, rows = files(tmp_path, form, ROWS)
     small, few = files(tmp_path, form, FEW)
     assert np.array_equal(cells(read(small)), naive(small))
     compare(
         lambda: cells(read(big)),
         lambda: naive(small),
-        aim=aim,
+        aims={f"reading {named}, beside pandas": aim},
         ours_units=rows,
         twin_units=few,
         rounds=3,

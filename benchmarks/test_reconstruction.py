@@ -43,7 +43,7 @@ def test_blocks_propagation(compare, county):
     compare(
         lambda: block_bounds(problem),
         lambda: slow(county, some),
-        aim=faster(1000),
+        aims={"bounds of all cells of a block, beside the published program": faster(1000)},
         ours_units=len(problem.geoids),
         twin_units=len(some),
         rounds=3,
@@ -59,7 +59,7 @@ def test_blocks_public(compare, county):
     compare(
         lambda: reconstruct(county, scope="block"),
         lambda: slow(county, some),
-        aim=faster(200),
+        aims={"reconstructing a block, beside the published program": faster(200)},
         ours_units=len(result.geoids),
         twin_units=len(some),
         rounds=3,
@@ -79,10 +79,11 @@ def test_variability(compare, size):
         return published_program(matrix, counts, histogram[[0]].toarray().ravel())
 
     assert twin() == round(found.upper[0] * 2 * size)
+    name = f"how far {size} people of a block may vary, beside the published program"
     compare(
         lambda: solution_variability(tables, scope="block", solution=solution),
         twin,
-        aim=faster(10),
+        aims={name: faster(10)},
         ours_units=20,
         rounds=3,
     )

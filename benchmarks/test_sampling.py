@@ -3,7 +3,7 @@
 import numpy as np
 import opendp.prelude as opendp
 import pytest
-from targets import faster, of_twin
+from targets import as_long, faster
 
 from bayesrisk import DiscreteGaussian
 
@@ -19,7 +19,7 @@ def test_draws(compare, sigma2):
     compare(
         lambda: law.rvs(DRAWS, rng),
         lambda: rng.standard_normal(DRAWS),
-        aim=of_twin(3),
+        aims={f"discrete Gaussian noise of sigma2 {sigma2:g}, beside NumPy's normal": as_long(3)},
         ours_units=DRAWS,
         twin_units=DRAWS,
     )
@@ -37,7 +37,7 @@ def test_draws_against_opendp(compare):
     compare(
         lambda: law.rvs(DRAWS, rng),
         lambda: mechanism(zeros),
-        aim=faster(400),
+        aims={"discrete Gaussian noise for simulations, beside OpenDP's exact": faster(400)},
         ours_units=DRAWS,
         twin_units=some,
         rounds=3,

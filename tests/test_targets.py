@@ -1,9 +1,14 @@
 """The table of what the benchmarks aim at."""
 
+import ast
 import csv
+import re
+from pathlib import Path
 
 import pytest
-from targets import HEADS, Aim, Measured, a_second, faster, nanoseconds, of_twin, value_of
+from targets import HEADS, Aim, Measured, a_second, as_long, faster, lasting, seconds_each, value_of
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize(
@@ -11,9 +16,9 @@ from targets import HEADS, Aim, Measured, a_second, faster, nanoseconds, of_twin
     [
         (faster(10), 10.0, True),
         (faster(10), 9.9, False),
-        (of_twin(2), 2.0, True),
-        (of_twin(2), 2.1, False),
-        (nanoseconds(100, "cell"), 99.0, True),
+        (as_long(2), 2.0, True),
+        (as_long(2), 2.1, False),
+        (seconds_each(100e-9, "cell"), 99e-9, True),
         (a_second(1e6, "steps"), 9e5, False),
         (Aim(1.5, "s"), 1.6, False),
     ],
@@ -23,11 +28,45 @@ def test_a_target_is_met_or_not(aim, value, met):
 
 
 def test_the_number_that_a_target_is_about():
-    about = {"ratio": 0.25, "seconds": 2e-9}
+    about = {"ratio": 0.25, "each": 2e-9}
     assert value_of(faster(10), **about) == 4.0
-    assert value_of(of_twin(1), **about) == 0.25
-    assert value_of(nanoseconds(5, "row"), **about) == pytest.approx(2.0)
+    assert value_of(as_long(1), **about) == 0.25
+    assert value_of(seconds_each(5e-9, "row"), **about) == 2e-9
     assert value_of(a_second(1, "rows"), **about) == pytest.approx(5e8)
+
+
+@pytest.mark.parametrize(
+    ("aim", "said"),
+    [
+        (seconds_each(2.0, "county"), "at most 2 s a county"),
+        (seconds_each(50e-3, "block"), "at most 50 ms a block"),
+        (seconds_each(5e-6, "record"), "at most 5 µs a record"),
+        (seconds_each(100e-9, "cell"), "at most 100 ns a cell"),
+        (lasting(0.3, "of processor"), "at most 300 ms of processor"),
+        (lasting(600), "at most 600 s"),
+        (a_second(1e7, "points"), "at least 10 million points a second"),
+        (as_long(1.5), "at most 1.5 times as long"),
+        (as_long(1), "at most as long"),
+        (faster(1), "at most as long"),
+        (faster(1000), "at least 1,000 times faster"),
+    ],
+)
+def test_units_are_those_in_which_one_says_a_number(aim, said):
+    assert str(aim) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (0.0, "0 ns a block"),
+        (5.28e-6, "5.28 µs a block"),
+        (0.0228, "22.8 ms a block"),
+        (0.9999, "1 s a block"),
+        (50.2, "50.2 s a block"),
+    ],
+)
+def test_a_time_is_said_in_the_part_of_a_second_that_fits(value, said):
+    assert seconds_each(2e-3, "block").said(value) == said
 
 
 def test_rows_of_an_earlier_run_are_kept_until_they_are_measured_again(tmp_path):
@@ -38,9 +77,44 @@ def test_rows_of_an_earlier_run_are_kept_until_they_are_measured_again(tmp_path)
     first.update(file)
     assert "met: yes" in second.add("start", Aim(0.3, "s"), 0.2)
     second.update(file)
+    assert table(file) == [
+        list(HEADS),
+        ["start", "at most 0.3 s", "0.2 s", "yes"],
+        ["walk", "at least 3 times faster", "5 times faster", "yes"],
+    ]
+
+
+def test_two_targets_have_two_names():
+    measured = Measured()
+    measured.add("start", Aim(0.3, "s"), 0.4)
+    with pytest.raises(AssertionError, match="two targets are named 'start'"):
+        measured.add("start", faster(3), 4.0)
+
+
+def table(file):
     with file.open(encoding="utf-8", newline="") as stream:
-        assert list(csv.reader(stream)) == [
-            list(HEADS),
-            ["start, s", "at most 0.3 s", "0.2", "yes"],
-            ["walk, times faster", "at least 3 times faster", "5", "yes"],
-        ]
+        return list(csv.reader(stream))
+
+
+def words(tree):
+    """Yield patterns of the texts of a program; what is put into them may be anything."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = [part.value if isinstance(part, ast.Constant) else None for part in node.values]
+            if sum(len(part or "") for part in parts) > 10:
+                yield "".join(".+" if part is None else re.escape(part) for part in parts)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield re.escape(node.value)
+
+
+def test_every_row_of_the_table_is_measured_by_a_benchmark():
+    """A target whose benchmark goes, or gets another name, goes from the table."""
+    known = {
+        pattern
+        for file in (ROOT / "benchmarks").glob("test_*.py")
+        for pattern in words(ast.parse(file.read_text(encoding="utf-8")))
+    }
+    names = [row[0] for row in table(ROOT / "docs/explanation/targets.csv")[1:]]
+    assert len(names) == len(set(names)) > 80
+    stale = [n for n in names if not any(re.fullmatch(pattern, n) for pattern in known)]
+    assert stale == []

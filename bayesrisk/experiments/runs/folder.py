@@ -25,7 +25,7 @@ from bayesrisk._tasks import as_finished
 from bayesrisk.exceptions import ConfigError, OutputError, PartFileError
 from bayesrisk.experiments.runs.config import RunConfig, RunSettings
 from bayesrisk.experiments.runs.failures import SetAside
-from bayesrisk.experiments.runs.part_file import PartFile, pack, unpack
+from bayesrisk.experiments.runs.part_file import PartFile, PartSummary, look_at, pack, unpack
 
 __all__ = ["CONFIDENTIAL", "MANIFEST", "PartFolder", "arrow_table"]
 
@@ -87,7 +87,7 @@ class PartFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = check.path(path, "folder")
-        self._read: dict[Path, tuple[tuple[int, ...], dict[str, str], int, str]] = {}
+        self._read: dict[Path, tuple[tuple[int, ...], PartSummary]] = {}
 
     def part(self, shard: int, kind: str | None = None) -> Path:
         """Return the path of a part, by default of the one that is written last."""
@@ -219,15 +219,15 @@ class PartFolder:
 
     def _check(self, file: Path, config: RunConfig, kind: str) -> int:
         """Return the shard number of a part that is whole and belongs to the run."""
-        footer = self._about(file)[1]
+        footer = self._about(file).footer
         shard = _number(file)
         known = 0 <= shard < config.shards and file == self.part(shard, kind)
         if not known or footer != _footer(config, shard, kind):
             raise PartFileError(f"{file}: is not a part of this {self.what}; {_ADVICE}")
         return shard
 
-    def _about(self, file: Path) -> tuple[tuple[int, ...], dict[str, str], int, str]:
-        """Return what is known of a part (footer, rows, SHA-256), read again if it changed."""
+    def _about(self, file: Path) -> PartSummary:
+        """Return what a part says of itself, looked at again if it changed."""
         try:
             now = file.stat()
         except OSError as error:
@@ -236,9 +236,8 @@ class PartFolder:
             ) from error
         state = (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
         if file not in self._read or self._read[file][0] != state:
-            part = unpack(file, _ADVICE)
-            self._read[file] = (state, part.footer, part.table.num_rows, part.sha256)
-        return self._read[file]
+            self._read[file] = (state, look_at(file, _ADVICE))
+        return self._read[file][1]
 
     def write_parts(self, config: RunConfig, shard: int, tables: Mapping[str, Any]) -> None:
         """Write the parts of a shard, each whole or not at all.
@@ -437,9 +436,9 @@ class PartFolder:
         failed = SetAside(self.path / self.aside).known()
         for shard, kind in ((shard, kind) for shard in sorted(done) for kind in self.kinds):
             file = self.part(shard, kind)
-            _, _, rows, digest = self._about(file)
+            about = self._about(file)
             name = f"{self.parts}/{file.name}"
-            parts.append({"shard": shard, "file": name, "rows": rows, "sha256": digest})
+            parts.append({"shard": shard, "file": name, "rows": about.rows, "sha256": about.sha256})
         manifest = {
             "config": config.digest,
             "version": config.version,

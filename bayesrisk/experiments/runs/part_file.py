@@ -7,7 +7,8 @@ without a second file, whatever the reader makes of it.
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 
 from bayesrisk.exceptions import PartFileError
 
-__all__ = ["PartFile", "pack", "unpack"]
+__all__ = ["PartFile", "PartSummary", "look_at", "pack", "unpack"]
 
 _KEY = "bayesrisk.seal"
 _NOT_SAID = (_KEY.encode(), b"ARROW:schema")
@@ -28,6 +29,14 @@ class PartFile(NamedTuple):
     """What a part holds: its rows, its footer, and the SHA-256 of the file."""
 
     table: pa.Table
+    footer: dict[str, str]
+    sha256: str
+
+
+class PartSummary(NamedTuple):
+    """What a part says of itself: its number of rows, its footer, and the SHA-256 of the file."""
+
+    rows: int
     footer: dict[str, str]
     sha256: str
 
@@ -61,17 +70,55 @@ def unpack(file: Path, advice: str) -> PartFile:
     PartFileError
         If it cannot be read, or is not as it was written: the file is named.
     """
-    try:
-        data = file.read_bytes()
-        _check_seal(data)
-        part = pq.ParquetFile(pa.BufferReader(data))
+    with _named(file, advice):
+        part, data = _opened(file)
         # Arrow's threads let go of Python's bytes some time after: a process that ends then aborts.
-        table, about = part.read(use_threads=False), part.metadata.metadata
+        table = part.read(use_threads=False).replace_schema_metadata(None)
+        return PartFile(table, _footer(part), hashlib.sha256(data).hexdigest())
+
+
+def look_at(file: Path, advice: str) -> PartSummary:
+    """Return what a part says of itself after checking its seal, without decoding its rows.
+
+    The seal is over every byte of the file, so a part that is whole here is whole.
+
+    Parameters
+    ----------
+    file : Path
+        The part.
+    advice : str
+        What to do where it is damaged, for the message.
+
+    Raises
+    ------
+    PartFileError
+        If it cannot be read, or is not as it was written: the file is named.
+    """
+    with _named(file, advice):
+        part, data = _opened(file)
+        return PartSummary(part.metadata.num_rows, _footer(part), hashlib.sha256(data).hexdigest())
+
+
+@contextmanager
+def _named(file: Path, advice: str) -> Iterator[None]:
+    """Name the file in every error of reading it."""
+    try:
+        yield
     except (OSError, ValueError, pa.ArrowException) as error:
         reason = getattr(error, "strerror", None) or error
         raise PartFileError(f"{file}: is not a whole part ({reason}); {advice}") from error
-    footer = {k.decode(): v.decode() for k, v in about.items() if k not in _NOT_SAID}
-    return PartFile(table.replace_schema_metadata(None), footer, hashlib.sha256(data).hexdigest())
+
+
+def _opened(file: Path) -> tuple[pq.ParquetFile, bytes]:
+    """Return a part whose seal fits, and its bytes."""
+    data = file.read_bytes()
+    _check_seal(data)
+    return pq.ParquetFile(pa.BufferReader(data)), data
+
+
+def _footer(part: pq.ParquetFile) -> dict[str, str]:
+    about = part.metadata.metadata
+    return {k.decode(): v.decode() for k, v in about.items() if k not in _NOT_SAID}
 
 
 def _check_seal(data: bytes) -> None:

@@ -11,7 +11,7 @@ from writing_cases import commands, inputs, quick_figures, run
 from bayesrisk.exceptions import DataError, PartFileError
 from bayesrisk.experiments import read_results
 from bayesrisk.experiments.runs.folder import arrow_table
-from bayesrisk.experiments.runs.part_file import pack, unpack
+from bayesrisk.experiments.runs.part_file import look_at, pack, unpack
 from bayesrisk.experiments.sweep.folder import SweepFolder
 
 
@@ -113,3 +113,17 @@ def test_no_thread_of_arrow_holds_the_bytes_of_a_part(tmp_path, monkeypatch):
     (tmp_path / "part").write_bytes(pack(table, {}))
     assert unpack(tmp_path / "part", "").table.equals(table)
     assert seen == [False]
+
+
+def test_a_part_is_looked_at_without_decoding_its_rows(tmp_path, monkeypatch):
+    """Its seal is over every byte: a run that resumes decodes nothing of what is there."""
+    file = tmp_path / "part.parquet"
+    data = pack(arrow_table(pd.DataFrame({"a": range(1000)})), {"bayesrisk.kind": "part"})
+    file.write_bytes(data)
+    whole = unpack(file, "advice")
+    monkeypatch.setattr(pq.ParquetFile, "read", lambda *_, **__: pytest.fail("rows were decoded"))
+    assert look_at(file, "advice") == (whole.table.num_rows, whole.footer, whole.sha256)
+    for at in range(0, len(data), 97):
+        file.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        with pytest.raises(PartFileError, match=r"part\.parquet: is not a whole part .*; advice"):
+            look_at(file, "advice")
