@@ -88,7 +88,7 @@ class AuditSummary:
 class AuditFolder(PartFolder):
     """The folder of an audit: all of it is computed from confidential records."""
 
-    what: ClassVar[str] = "audit"
+    what: ClassVar[str] = "run of an audit"
     kinds = ("errors", "statements")
 
     def _settle(self, config: Any) -> None:

@@ -244,9 +244,7 @@ class AuditStudy(Study[AuditSummary]):
         found = {}
         for name, source in self._sources.items():
             with about_population(name):
-                found[name] = surveyed(
-                    source, self._question, seed=self.seed, targets=self.targets
-                )
+                found[name] = surveyed(source, self._question, seed=self.seed, targets=self.targets)
         return found
 
     @functools.cached_property
