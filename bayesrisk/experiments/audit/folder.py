@@ -17,7 +17,8 @@ from bayesrisk.exceptions import PartFileError
 from bayesrisk.experiments.audit.config import AuditConfig
 from bayesrisk.experiments.audit.populations import POPULATION, by_population
 from bayesrisk.experiments.audit.report_checks import checks_said
-from bayesrisk.experiments.runs.folder import MANIFEST, PartFolder
+from bayesrisk.experiments.runs.folder import PartFolder
+from bayesrisk.experiments.runs.settled import MANIFEST
 from bayesrisk.experiments.runs.study import Outcome
 from bayesrisk.risk.audit import audit_summary, audit_targets
 

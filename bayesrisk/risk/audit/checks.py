@@ -15,7 +15,7 @@ from scipy.stats import t as student
 from bayesrisk import _validation as check
 from bayesrisk._types import FloatArray
 from bayesrisk.release import MechanismSpec, NoiseSpec
-from bayesrisk.risk.audit.population import AuditQuestion
+from bayesrisk.risk.audit.question import AuditQuestion
 from bayesrisk.risk.audit.readings import READINGS, is_readable
 from bayesrisk.risk.audit.summary import (
     BINS,
