@@ -14,6 +14,7 @@ from bayesrisk.cli.app import app
 from bayesrisk.cli.commands._audit_file import json_schema
 from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.experiments.audit import read_audit
+from bayesrisk.population import population_spec, simulate_population
 
 STORED = Path(__file__).parents[2] / "docs" / "reference" / "audit.schema.json"
 SCHEMA = """
@@ -243,6 +244,23 @@ def test_several_files_are_several_populations(inputs, tmp_path):
     file = tmp_path / "audit.toml"
     file.write_text("targets = 5", encoding="utf-8")
     assert "the only population argument" in str(run(other, file, *words).exception)
+
+
+def test_folders_are_called_by_their_whole_names(tmp_path, monkeypatch):
+    """Folders have no ending, and the one that a user is in has a name as well."""
+    people = simulate_population(population_spec("tract", n_blocks=2), rng=1)
+    for name in ("people.v1", "people.v2"):
+        people.write(tmp_path / name)
+    monkeypatch.chdir(tmp_path / "people.v1")
+    words = ["-o", tmp_path / "out", "--protection", "identity", "--method", "majority"]
+    words += ["--tables", "sf1-block", "--only", "P8", "--targets", "3", "--quiet"]
+    done = run(".", tmp_path / "people.v2", *words)
+    assert done.exit_code == 0, done.exception
+    statements, _ = read_audit(tmp_path / "out")
+    assert list(dict.fromkeys(statements["population"])) == ["people.v1", "people.v2"]
+    for folders in ((".",), (".", tmp_path / "people.v2")):
+        told = str(run(*folders, *words, "--schema", "sf1-person").exception)
+        assert told.startswith("--schema goes with a file of records")
 
 
 def test_a_file_names_populations(inputs, tmp_path):

@@ -149,6 +149,7 @@ def solver_is_missing(name):
         (["--scope", "block", "--time-limit", "soon"], ArgumentError, "--time-limit"),
         (["--scope", "block", "--node-limit", "0"], ArgumentError, "--node-limit must be >= 1"),
         (["--scope", "block", "--node-limit", "1.5"], ArgumentError, "--node-limit must be a"),
+        (["--scope", "block", "--node-limit", "5"], ArgumentError, "--node-limit goes with a"),
         (
             ["--scope", "block", "--node-limit", "5", "--solver", "pulp:highs"],
             ArgumentError,

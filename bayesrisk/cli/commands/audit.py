@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk._files.parse import shown
-from bayesrisk.cli.data import audit_settings_path, record_path, schema_of, workload_of
+from bayesrisk.cli.data import (
+    audit_settings_path,
+    check_folder_names_its_own,
+    record_path,
+    schema_of,
+    workload_of,
+)
 from bayesrisk.cli.options import SEED, RunOptions, called, names, optional_number
 from bayesrisk.cli.output import print_json, print_shards
 from bayesrisk.exceptions import ArgumentError
@@ -121,7 +127,9 @@ def audit(
             raise ArgumentError(f"{files[0]}: population must be given")
         given = settings.pop("population")
         document = settings | document
-    study = _study(_populations(given), document)
+    populations = _populations(given)
+    _check_schema(populations, document.get("schema"))
+    study = _study(populations, document)
     summary = how.run(study, output, "audit")
     if how.as_json:
         print_json(dataclasses.asdict(summary))
@@ -141,7 +149,7 @@ def _populations(given: Any) -> Any:
     if isinstance(given[0], Path):
         if len(given) == 1:
             return record_path(given[0])
-        named = [(one.stem.removeprefix("sample:"), record_path(one)) for one in given]
+        named = [(_called(one), record_path(one)) for one in given]
     else:
         named = [(entry["name"], _source(entry)) for entry in given]
     names = [name for name, _ in named]
@@ -154,6 +162,13 @@ def _populations(given: Any) -> Any:
     return dict(named)
 
 
+def _called(path: Path) -> str:
+    """Return how results call a file, a folder or a sample: without the ending of a file alone."""
+    path = path if path.name else path.resolve()
+    name = path.name if path.is_dir() else path.stem
+    return name.removeprefix("sample:")
+
+
 def _source(entry: dict[str, Any]) -> Any:
     if "records" in entry:
         return record_path(Path(entry["records"]))
@@ -163,6 +178,13 @@ def _source(entry: dict[str, Any]) -> Any:
     changes = {"n_blocks": entry["blocks"]} if "blocks" in entry else {}
     with called("name", "simulate"), called("n_blocks", "blocks"):
         return SimulatedPopulation(population_spec(entry["simulate"], **changes), entry["seed"])
+
+
+def _check_schema(populations: Any, schema: str | None) -> None:
+    """Refuse a schema where no population is a file: all others name their own."""
+    sources = populations.values() if isinstance(populations, dict) else [populations]
+    if not any(isinstance(source, Path) and not source.is_dir() for source in sources):
+        check_folder_names_its_own(schema, None)
 
 
 def _study(population: Any, document: dict[str, Any]) -> "AuditStudy":

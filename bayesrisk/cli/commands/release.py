@@ -127,6 +127,7 @@ def release(
     with called("name of the mechanism", named_by):
         protection = _mechanism(document["mechanism"], parameters)
     workload = _workload(document)
+    asked = _Asked(document, workload, protection, simulation_seed, output, how)
     source = record_path(records)
     there = Partitions.there(source)
     if whole and not there:
@@ -135,30 +136,35 @@ def release(
         raise ArgumentError(f"--by goes with records that are not by place, as {source} is")
     if by is None and (whole or not there):
         how.refuse("goes with --by, or with microdata by place")
-        _whole(source, document, workload, protection, simulation_seed, output, how)
+        _whole(asked, source)
     elif there:
         check_folder_names_its_own(document.get("schema"), document.get("dialect"))
-        _by_place(source, workload, protection, simulation_seed, output, how)
+        _by_place(asked, source)
     else:
-        _split(source, document, workload, protection, simulation_seed, output, how, str(by))
+        _split(asked, source, str(by))
 
 
-def _whole(
-    source: Path,
-    document: Mapping[str, Any],
-    workload: "Workload",
-    protection: "Mechanism",
-    seed: int | None,
-    output: Path,
-    how: RunOptions,
-) -> None:
+@dataclass(frozen=True)
+class _Asked:
+    """What is made, wherever the records come from."""
+
+    document: Mapping[str, Any]
+    workload: "Workload"
+    protection: "Mechanism"
+    seed: int | None
+    output: Path
+    how: RunOptions
+
+
+def _whole(asked: _Asked, source: Path) -> None:
     """Release all records at once."""
+    output, how = asked.output, asked.how
     quiet = how.quiet or how.as_json
     with progress(quiet=quiet, title="release", unit="steps", patient=True) as advance:
         done = steps_done(advance, 3)
-        people = _read(source, document, workload)
+        people = _read(source, asked.document, asked.workload)
         done()
-        made = protection.release(people, workload=workload, rng=seed)
+        made = asked.protection.release(people, workload=asked.workload, rng=asked.seed)
         done()
         made.write(output)
         done()
@@ -179,37 +185,24 @@ def _whole(
     _print(made.diagnostics)
 
 
-def _split(
-    source: Path,
-    document: Mapping[str, Any],
-    workload: "Workload",
-    protection: "Mechanism",
-    seed: int | None,
-    output: Path,
-    how: RunOptions,
-    level: str,
-) -> None:
+def _split(asked: _Asked, source: Path, level: str) -> None:
     """Put records down by place beside the output, and release them place by place."""
     from bayesrisk.experiments import split_by_place
 
-    with _files.scratch_folder(output) as folder:
+    with _files.scratch_folder(asked.output) as folder:
+        pieces = _pieces(source, asked.document, asked.workload)
         with called("level", "--by"):
-            split_by_place(_pieces(source, document, workload), folder / "records", level=level)
-        _by_place(folder / "records", workload, protection, seed, output, how)
+            split_by_place(pieces, folder / "records", level=level)
+        _by_place(asked, folder / "records")
 
 
-def _by_place(
-    source: Path,
-    workload: "Workload",
-    protection: "Mechanism",
-    seed: int | None,
-    output: Path,
-    how: RunOptions,
-) -> None:
+def _by_place(asked: _Asked, source: Path) -> None:
     """Release microdata by place, a part at a time."""
     from bayesrisk.experiments import ReleaseStudy
 
-    done = how.run(ReleaseStudy(source, workload, protection, seed), output, "release")
+    workload, output, how = asked.workload, asked.output, asked.how
+    study = ReleaseStudy(source, workload, asked.protection, asked.seed)
+    done = how.run(study, output, "release")
     _warn(simulation=done.simulation)
     if how.as_json:
         print_json(vars(done))

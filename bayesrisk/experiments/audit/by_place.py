@@ -30,6 +30,8 @@ from bayesrisk.tables import Microdata
 
 __all__ = ["PopulationByPlace", "ReleasedByPlace", "Survey", "households_of", "survey"]
 
+_WHOLE = "audit them as one folder of microdata, not by place"
+
 
 @dataclass(frozen=True, eq=False)
 class Survey:
@@ -191,7 +193,7 @@ class PopulationByPlace:
 
     def check(self, mechanism: Mechanism) -> None:
         """Refuse a mechanism that needs more than a part."""
-        check_reach(mechanism, self.question.workload, self.known.level)
+        check_reach(mechanism, self.question.workload, self.known.level, whole=_WHOLE)
 
     def release(self, protection: int, mechanism: Mechanism) -> ReleasedByPlace:
         """Return the release of every part, made when it is asked for."""

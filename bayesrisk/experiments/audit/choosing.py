@@ -299,8 +299,10 @@ def _sentence(row: Mapping[Any, Any], search: Search | None, goal: ProtectionGoa
     """Return what was found of a protection, in words."""
     of = f"{100.0 * goal.quantile:.4g} % of people"
     who = ", ".join(row[name] for name in ("adversary", "attack", POPULATION) if name in row)
-    ratio = f"{row['ratio']:.3g} ({row['lower']:.3g} to {row['upper']:.3g}; {who})"
-    ratio = ratio.replace("inf", "no bound") if np.isfinite(row["ratio"]) else ratio
+    upper = f"{row['upper']:.3g}"
+    if np.isinf(row["upper"]) and np.isfinite(row["ratio"]):
+        upper = "no bound"
+    ratio = f"{row['ratio']:.3g} ({row['lower']:.3g} to {upper}; {who})"
     if search is None:
         done = "meets" if row["met"] else "does not meet"
         text = (

@@ -11,12 +11,14 @@ import pandas as pd
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import named
 from bayesrisk._show import displayed
 from bayesrisk.exceptions import PartFileError
 from bayesrisk.experiments.audit.config import AuditConfig
 from bayesrisk.experiments.audit.populations import POPULATION, by_population
 from bayesrisk.experiments.audit.report_checks import checks_said
-from bayesrisk.experiments.runs.folder import MANIFEST, PartFolder
+from bayesrisk.experiments.runs.folder import PartFolder
+from bayesrisk.experiments.runs.settled import MANIFEST
 from bayesrisk.experiments.runs.study import Outcome
 from bayesrisk.risk.audit import audit_summary, audit_targets
 
@@ -67,12 +69,13 @@ class AuditSummary:
         if not outcome.complete:
             return cls(str(folder.path), *outcome, 0, 0, (), (), "")
         statements, found = read_audit(folder.path)
+        files = _checked(folder.path, "choice.csv", "checks.csv")
         everybody = found[found["group"] == "everybody"]
         told = [_sentence(row) for row in everybody.to_dict(orient="records")]
         chosen: list[str] = []
-        if (folder.path / "choice.csv").exists():
-            chosen = pd.read_csv(folder.path / "choice.csv")["answer"].tolist()
-        checks = pd.read_csv(folder.path / "checks.csv")
+        if "choice.csv" in files:
+            chosen = _csv(files["choice.csv"])["answer"].tolist()
+        checks = _csv(files["checks.csv"])
         return cls(
             str(folder.path), *outcome, len(statements), int(statements["target"].nunique()),
             (*chosen, *told), tuple(_brief(chosen, told, everybody)),
@@ -86,7 +89,7 @@ class AuditSummary:
 class AuditFolder(PartFolder):
     """The folder of an audit: all of it is computed from confidential records."""
 
-    what: ClassVar[str] = "audit"
+    what: ClassVar[str] = "run of an audit"
     kinds = ("errors", "statements")
 
     def _settle(self, config: Any) -> None:
@@ -121,22 +124,33 @@ def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     PartFileError
         If it is not complete, or was altered.
     """
-    path = check.path(folder, "folder")
+    files = _checked(check.path(folder, "folder"), "statements.parquet", "choice.csv")
+    statements = pd.read_parquet(files["statements.parquet"])
+    shown_ = statements
+    if "choice.csv" in files:
+        chosen = _csv(files["choice.csv"])["setting"]
+        shown_ = statements[statements["protection"].isin(chosen)]
+    return statements, by_population(shown_, lambda rows, _: audit_summary(audit_targets(rows)))
+
+
+def _checked(path: Path, *names: str) -> dict[str, Path]:
+    """Return files of a complete audit that are as it wrote them; a choice if one was made."""
     store = AuditFolder(path)
     config = store.load_settings(AuditConfig)
     manifest = store.check_settings(config)
     if not manifest.get("complete"):
         raise PartFileError(f"{path / MANIFEST}: the audit is not complete; run it with --resume")
-    for name in ("statements.parquet", *(["choice.csv"] if config.target_ratio else [])):
-        file = path / name
-        if _files.digest(file) != manifest["files"][name]["sha256"]:
-            raise PartFileError(f"{file}: was altered after the audit")
-    statements = pd.read_parquet(path / "statements.parquet")
-    shown_ = statements
-    if config.target_ratio:
-        chosen = pd.read_csv(path / "choice.csv", dtype={"setting": str})["setting"]
-        shown_ = statements[statements["protection"].isin(chosen)]
-    return statements, by_population(shown_, lambda rows, _: audit_summary(audit_targets(rows)))
+    files = {n: path / n for n in names if n != "choice.csv" or config.target_ratio is not None}
+    for name, file in files.items():
+        with named(str(path / MANIFEST), PartFileError, also=(KeyError, TypeError)):
+            known = manifest["files"][name]["sha256"]
+        _files.check_digest(file, known, MANIFEST, PartFileError)
+    return files
+
+
+def _csv(file: Path) -> pd.DataFrame:
+    """Return a table in which a protection may be called "None" or "1"."""
+    return pd.read_csv(file, keep_default_na=False, dtype={"setting": str})
 
 
 def _brief(chosen: list[str], told: list[str], everybody: pd.DataFrame) -> Iterator[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from bayesrisk import _validation as check
 from bayesrisk import population as simulated
 from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, BayesRiskError
 from bayesrisk.experiments.audit.by_place import Survey, survey
 from bayesrisk.experiments.audit.state import digest_of
 from bayesrisk.population import PopulationSpec
@@ -28,6 +29,7 @@ __all__ = [
     "POPULATION",
     "SimulatedPopulation",
     "Source",
+    "about_population",
     "by_population",
     "digest",
     "loaded",
@@ -85,6 +87,17 @@ def named_sources(population: Any) -> dict[str, Source]:
         if not name.strip():
             raise ArgumentError(f"name of a population must not be empty, got {shown(name)}")
     return dict(population)
+
+
+@contextmanager
+def about_population(name: str) -> Iterator[None]:
+    """Let errors say which of several populations they are about."""
+    try:
+        yield
+    except BayesRiskError as error:
+        if not name:
+            raise
+        raise type(error)(f"population {name!r}: {error}") from error
 
 
 def digest(source: Source) -> str:

@@ -126,9 +126,9 @@ def _agreement(rows: Sequence[Row]) -> tuple[str, list[str]]:
 
 
 _PROVERS = {
-    "truth": "of {} statements that are certain, {} contradicts what is true of the person",
-    "claims": "of {} posteriors, {} contradicts what “claims” proves or leaves open",
-    "reconstruction": "of {} posteriors, {} differs from the only records that fit the tables",
+    "truth": "of {} statements that are certain, {} contradicting what is true of the person",
+    "claims": "of {} posteriors, {} contradicting what “claims” proves or leaves open",
+    "reconstruction": "of {} posteriors, {} differing from the only records that fit the tables",
 }
 _TOLD = {
     "calibration": _calibration,

@@ -18,7 +18,7 @@ import pyarrow as pa
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._types import IntArray
-from bayesrisk.exceptions import ArgumentError, BayesRiskError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.experiments.audit.by_place import (
     PopulationByPlace,
     Survey,
@@ -38,6 +38,7 @@ from bayesrisk.experiments.audit.folder import AuditFolder, AuditSummary
 from bayesrisk.experiments.audit.populations import (
     POPULATION,
     Source,
+    about_population,
     by_population,
     digest,
     loaded,
@@ -163,7 +164,8 @@ class AuditStudy(Study[AuditSummary]):
         for one, search in zip(protections, self._searches, strict=True):
             for made in [one] if search is None else map(search.setting, search.first()):
                 for state in self._states:
-                    state.population.check(made.make(state.usual))
+                    with about_population(state.name):
+                        state.population.check(made.make(state.usual))
         settings = [search.stem for search in self._searches if search is not None]
         if len(set(settings)) < len(settings) or any(n.startswith(tuple(settings)) for n in names):
             raise ArgumentError(
@@ -239,10 +241,11 @@ class AuditStudy(Study[AuditSummary]):
     @functools.cached_property
     def _surveys(self) -> dict[str, Survey | None]:
         """What populations by place come to: found once, and sent to workers."""
-        return {
-            name: surveyed(source, self._question, seed=self.seed, targets=self.targets)
-            for name, source in self._sources.items()
-        }
+        found = {}
+        for name, source in self._sources.items():
+            with about_population(name):
+                found[name] = surveyed(source, self._question, seed=self.seed, targets=self.targets)
+        return found
 
     @functools.cached_property
     def _states(self) -> list[State]:
@@ -261,10 +264,8 @@ class AuditStudy(Study[AuditSummary]):
             path = check.path(source, "population")
             return PopulationByPlace(path, question, known, seed=self.seed)
         data = loaded(source, self.schema or self.workload.schema)
-        try:
+        with about_population(name):
             return AuditedPopulation(data, question, seed=self.seed)
-        except BayesRiskError as error:
-            raise type(error)(f"population {name!r}: {error}" if name else str(error)) from error
 
     @functools.cached_property
     def _parts(self) -> list[tuple[State, IntArray, bool]]:

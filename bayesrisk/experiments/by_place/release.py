@@ -57,6 +57,7 @@ __all__ = ["ReleaseConfig", "ReleaseStudy", "ReleaseSummary"]
 
 #: What only the custodian may see: what was read, from which seed, and how far it came.
 _PRIVATE = "_confidential"
+_WHOLE = "release all records in one piece (--whole)"
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ class ReleaseStudy(Study[ReleaseSummary]):
         seed = None if self.seed is None else check.integer(self.seed, "seed", lower=0)
         index = open_index(self.records)
         level = level_of_parts(index, self.workload)
-        check_reach(self.mechanism, self.workload, level)
+        check_reach(self.mechanism, self.workload, level, whole=_WHOLE)
         return ReleaseConfig(
             index.digest,
             workload_digest(self.workload),

@@ -13,7 +13,7 @@ from bayesrisk._show import displayed
 from bayesrisk.exceptions import OutputError
 from bayesrisk.experiments.occupancy.config import OccupancyConfig
 from bayesrisk.experiments.occupancy.study import StudyPart, sampled_rankings
-from bayesrisk.experiments.runs.folder import CONFIDENTIAL
+from bayesrisk.experiments.runs.settled import CONFIDENTIAL
 from bayesrisk.population import occupancy_violation
 from bayesrisk.reconstruction.status import Status
 from bayesrisk.risk import MATCH_KEYS, occupancy_linkage

@@ -11,7 +11,7 @@ from bayesrisk._files.parquet import opened, read_frame
 from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.occupancy.config import PROTECTION_WORDS
 from bayesrisk.experiments.occupancy.pooled import OccupancyResults
-from bayesrisk.experiments.runs.folder import CONFIDENTIAL
+from bayesrisk.experiments.runs.settled import CONFIDENTIAL
 from bayesrisk.tables import Microdata, Records, Schema
 
 __all__ = [

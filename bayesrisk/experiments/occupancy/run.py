@@ -19,7 +19,8 @@ from bayesrisk.experiments.occupancy.config import SYNTHETIC, OccupancyConfig
 from bayesrisk.experiments.occupancy.pooled import OccupancyResults, pooled_results
 from bayesrisk.experiments.occupancy.study import StudyPart, study_part, true_households
 from bayesrisk.experiments.runs.engine import some_executor
-from bayesrisk.experiments.runs.folder import CONFIDENTIAL, PartFolder, arrow_table
+from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
+from bayesrisk.experiments.runs.settled import CONFIDENTIAL
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.tables import Records
 

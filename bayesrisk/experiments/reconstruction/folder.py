@@ -17,7 +17,8 @@ from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import PartFileError
 from bayesrisk.experiments.runs.config import RunSettings
-from bayesrisk.experiments.runs.folder import MANIFEST, PartFolder
+from bayesrisk.experiments.runs.folder import PartFolder
+from bayesrisk.experiments.runs.settled import MANIFEST
 
 __all__ = [
     "VARIABILITIES",

@@ -92,7 +92,8 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
     time_limit : float, optional
         Seconds that the solver may take for a component; none by default.
     node_limit : int, optional
-        Nodes that the solver may look at for the variability of a component; none by default.
+        Nodes that the solver may look at for the variability of a component, which must be asked
+        for; none by default.
     nearest : bool, default False
         Whether blocks that no records fit get those of the least total deviation.
     blocks_per_shard : int, optional
@@ -125,9 +126,11 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
         """The configuration: everything is checked that can be before a folder is made."""
         if self.variability is not None:
             check.choice(self.variability, "variability", VARIABILITIES)
-        limit = self.time_limit
+        limit, nodes = self.time_limit, checked_nodes(self.node_limit, str(self.solver))
         if limit is not None:
             limit = check.scalar(limit, "time_limit", lower=0.0, bounds="(]")
+        if nodes is not None and self.variability is None:
+            raise ArgumentError(f"node_limit goes with a variability, got {nodes} without one")
         if self.blocks_per_shard is not None:
             check.integer(self.blocks_per_shard, "blocks_per_shard", lower=1)
         if not isinstance(self.solver, str):
@@ -146,7 +149,7 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
             unit,
             self.solver,
             limit,
-            checked_nodes(self.node_limit, self.solver),
+            nodes,
             bool(self.nearest),
             size,
             len(source.starts(unit, size)),

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.base import Dial, Protected
 from bayesrisk.mechanisms.noise.budgets import Budgets, resolve_budgets
 from bayesrisk.mechanisms.tabulation import TableMechanism, most_cells, replace_counts
@@ -68,8 +67,7 @@ class _NoiseMechanism(TableMechanism):
 
     def _check(self, workload: Workload) -> None:
         """Check that every table has a budget, and the sensitivity that its noise is made for."""
-        if not isinstance(workload, Workload):
-            raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
+        check.instance(workload, Workload, "workload")
         actual: dict[str, tuple[Table, int]] = {}  # tables are mostly alike at all levels
         for (level, name), table in workload.tables.items():
             if (level, name) not in self._budgets:

@@ -14,8 +14,9 @@ from scipy.stats import t as student
 
 from bayesrisk import _validation as check
 from bayesrisk._types import FloatArray
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.release import MechanismSpec, NoiseSpec
-from bayesrisk.risk.audit.population import AuditQuestion
+from bayesrisk.risk.audit.question import AuditQuestion
 from bayesrisk.risk.audit.readings import READINGS, is_readable
 from bayesrisk.risk.audit.summary import (
     BINS,
@@ -65,7 +66,7 @@ def audit_checks(
     question : AuditQuestion, optional
         What was published, and who asked.
     specs : mapping of str to MechanismSpec, optional
-        How each protection protects, by its name.  Without it, and without the question, only
+        How each protection protects, by its name; goes with the question.  Without both only
         calibration and agreement are checked, which need no more than the statements.
     confidence : float, default 0.95
         Of each calibration curve's band as a whole, and of all intervals of the ordering together;
@@ -85,8 +86,8 @@ def audit_checks(
           probability and share of true statements over the parts of the curve, weighed by their
           statements, and ``lost_before`` that of the prior.  ``inside`` or ``outside``.
         - ``ordering``: the mean log score under a protection less that under one that can be made
-          from it (``against``), of the same ``compared`` targets.  ``in order``, or ``reversed``
-          where even ``upper`` is below 0.
+          from it (``against``; of discrete Gaussians with close scales only about), of the same
+          ``compared`` targets.  ``in order``, or ``reversed`` where even ``upper`` is below 0.
         - ``theory``: ``value`` is the largest logarithm, either way, of the odds of a statement
           after the release over those without the target's record, less four standard errors where
           they are estimates; ``bound`` is what pure differential privacy allows, and ``failed``
@@ -98,7 +99,9 @@ def audit_checks(
     Raises
     ------
     ArgumentTypeError
-        If it is no frame.
+        If an argument is of another type.
+    ArgumentError
+        If the confidence is out of range, or one of question and specs is there without the other.
     DataError
         If a column is missing, or holds what is no number.
 
@@ -128,13 +131,14 @@ def audit_checks(
     ['agreement', 'truth', 2, 2, 'disagree']
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+    _check_published(question, specs)
     texts = (*KEYS, "target", "statement", "status", "place")
     numbers = (*THREE, "without_error", "posterior_error", "correct")
     whole = whole_columns(statements, "statements", texts, numbers)
     decided = whole[~whole["status"].isin(OPEN)]
     rows = list(_calibration(decided, level))
     exact: set[str] = set()
-    if question is not None and specs:
+    if question is not None and specs is not None:
         told = {n: s for n, s in specs.items() if (decided["protection"] == n).any()}
         rows += _ordering(statements, told, question.workload, level)
         exact = {n for n, spec in told.items() if _exact(spec, question.workload)}
@@ -142,6 +146,18 @@ def audit_checks(
         rows += _theory(decided, told, question.workload, informed)
     rows += _agreement(decided, exact)
     return pd.DataFrame(rows, columns=_COLUMNS) if rows else empty_frame(_COLUMNS)
+
+
+def _check_published(question: Any, specs: Any) -> None:
+    """Check what is said of the protections: both arguments, or none."""
+    if (question is None) != (specs is None):
+        there, other = ("specs", "question") if question is None else ("question", "specs")
+        raise ArgumentError(f"{other} must be given where {there} is")
+    if question is not None:
+        check.instance(question, AuditQuestion, "question")
+        for name, spec in check.mapping(specs, "specs").items():
+            check.text(name, "name of a protection in specs")
+            check.instance(spec, MechanismSpec, f"specs[{name!r}]")
 
 
 def _calibration(decided: pd.DataFrame, level: float) -> Iterator[Row]:
@@ -246,7 +262,8 @@ def _pairs(specs: Mapping[str, MechanismSpec], workload: Workload) -> list[tuple
     """Return the pairs of protections the second of which can be made from the first.
 
     From true counts that is whatever has a likelihood given these, and from noise the same noise
-    with larger scales.  Of a row of such pairs only neighbours are held against each other.
+    with larger scales (of discrete Gaussians nearly, and not where scales are close).  Of a row of
+    such pairs only neighbours are held against each other.
     """
     more: set[tuple[str, str]] = set()
     for clear, faint in itertools.permutations(specs, 2):
@@ -311,7 +328,10 @@ def _exchange(spec: MechanismSpec, workload: Workload) -> float | None:
     if not pure or moved is None or not isinstance(budgets, Mapping):
         return None
     # As it is stated, and not as the noise has it: noise that is too small shall be found.
-    return moved * float(sum(Fraction(budgets[at][table]) for at, table in workload.tables))
+    try:
+        return moved * float(sum(Fraction(budgets[at][table]) for at, table in workload.tables))
+    except (LookupError, TypeError, ValueError):  # another mechanism's, which means something else
+        return None
 
 
 def _sure_log_odds(rows: pd.DataFrame) -> FloatArray:

@@ -129,8 +129,14 @@ def test_the_bytes_do_not_depend_on_workers(people, tmp_path):
      "workload must have no level coarser than a county, which the parts are, got state"),
 ])  # fmt: skip
 def test_what_needs_more_than_a_part_is_refused(people, tmp_path, protection, options, words):
-    with pytest.raises(ArgumentError, match=words):
+    with pytest.raises(ArgumentError, match=words) as told:
         run(study(people / "parts", protection, **options), tmp_path / "out")
+    assert "--whole" not in str(told.value)  # an audit has no such option
+    several = {"whole": people / "whole", "parts": people / "parts"}
+    if "workload" not in options:
+        assert str(told.value).endswith("audit them as one folder of microdata, not by place")
+    with pytest.raises(ArgumentError, match=f"^population 'parts': .*{words}"):
+        run(study(several, protection, **options), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

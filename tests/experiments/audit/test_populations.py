@@ -128,7 +128,7 @@ def test_what_the_checks_say_is_so(done):
     sure = checks[(checks["check"] == "agreement") & (checks["against"] == "truth")]
     for name in NAMES:
         number = sure.loc[sure["population"] == name, "compared"].sum()
-        assert f"of {number} statements that are certain, none contradicts" in page
+        assert f"of {number} statements that are certain, none contradicting" in page
 
 
 def test_shards_and_a_resumed_run_give_the_same_bytes(towns, done, tmp_path):

@@ -1,5 +1,6 @@
 """An audit as a study: same bytes however it is run, refusals, damage, and a private folder."""
 
+import dataclasses
 import html
 import io
 import json
@@ -16,6 +17,7 @@ from bayesrisk.exceptions import ArgumentError, BayesRiskError, OutputError, Par
 from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import AuditStudy, Protection, parse_protection, read_audit
 from bayesrisk.experiments.audit.report import audit_files
+from bayesrisk.experiments.runs.study import Outcome
 from bayesrisk.risk import Statements
 from bayesrisk.risk.audit import Adversary, audit_checks
 
@@ -114,8 +116,22 @@ def test_an_unfinished_or_altered_audit_is_not_read(people, done, tmp_path):
     run(study(people), tmp_path / "part", resume=True)
     file = tmp_path / "part" / "statements.parquet"
     file.write_bytes(file.read_bytes()[:-1] + b"x")
-    with pytest.raises(PartFileError, match="altered"):
+    with pytest.raises(PartFileError, match=r"statements\.parquet: .*changed"):
         read_audit(tmp_path / "part")
+    file.unlink()
+    with pytest.raises(PartFileError, match=r"statements\.parquet"):
+        read_audit(tmp_path / "part")
+
+
+def test_a_summary_is_not_of_altered_checks(people, tmp_path):
+    one = study(people)
+    outcome = Outcome(*dataclasses.astuple(run(one, tmp_path / "out"))[1:5])
+    file = tmp_path / "out" / "checks.csv"
+    file.write_bytes(file.read_bytes().replace(b"calibration", b"Calibration"))
+    for _ in range(2):
+        with pytest.raises(PartFileError, match=r"checks\.csv"):
+            one.summary(one.open(tmp_path / "out"), outcome)
+        file.unlink(missing_ok=True)
 
 
 def test_more_targets_than_people_are_everybody(people):

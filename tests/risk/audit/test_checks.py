@@ -1,5 +1,6 @@
 """Checks of an audit: each passes where all is well, and each finds what is not (controls)."""
 
+import dataclasses
 import itertools
 from fractions import Fraction
 
@@ -9,7 +10,7 @@ import pytest
 from audits import SCHEMA, WORKLOAD
 from scipy.stats import norm
 
-from bayesrisk.exceptions import ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.risk.audit import (
     CHECKS,
@@ -292,6 +293,29 @@ def test_undecided_targets_are_not_checked_and_nobody_is_no_check():
         audit_checks([1])
     with pytest.raises(DataError, match="posterior"):
         audit_checks(mine.drop(columns="posterior"))
+
+
+@pytest.mark.parametrize(("given", "error", "words"), [
+    ({"question": 3, "specs": SPECS}, ArgumentTypeError, "question must be a AuditQuestion, got 3"),
+    ({"question": QUESTION, "specs": [1]}, ArgumentTypeError, "specs must be a mapping"),
+    ({"question": QUESTION, "specs": {"a": 3}}, ArgumentTypeError, r"specs\['a'\] must be a Mech"),
+    ({"question": QUESTION, "specs": {3: 3}}, ArgumentTypeError, "name of a protection in specs"),
+    ({"question": QUESTION}, ArgumentError, "specs must be given where question is"),
+    ({"specs": SPECS}, ArgumentError, "question must be given where specs is"),
+])  # fmt: skip
+def test_what_was_published_is_checked(given, error, words):
+    with pytest.raises(error, match=words):
+        audit_checks(frame(*drawn(1, 40)), **given)
+
+
+@pytest.mark.parametrize("budgets", [{"R": "1/2"}, {"block": {}}, {"block": {"R": "much", "S": 1}}])
+def test_budgets_that_mean_something_else_are_no_bound(budgets):
+    spec = noise(epsilon=1)
+    other = dataclasses.replace(spec, parameters={**spec.parameters, "budgets": budgets})
+    mine = frame(*drawn(1, 40), protection="other")
+    assert row(audit_checks(mine, question=QUESTION, specs={"other": spec}), "theory")["compared"]
+    checks = audit_checks(mine, question=QUESTION, specs={"other": other})
+    assert row(checks, "theory")["verdict"] == "no bound"
 
 
 @pytest.mark.slow
