@@ -136,7 +136,7 @@ def record_pieces(
     """
     from bayesrisk.readers import iter_record_form
     from bayesrisk.readers.dialects import coding_of_file
-    from bayesrisk.tables import iter_records
+    from bayesrisk.tables.records import CHUNK, iter_records
 
     about = wanted
     if schema is not None:
@@ -152,7 +152,7 @@ def record_pieces(
         coding = coding_of_file(path, dialect)
     if coding is None:
         return iter_records(path, schema=about)
-    return iter_record_form(path, dialect=coding)
+    return iter_record_form(path, dialect=coding, chunk=CHUNK)
 
 
 def check_folder_names_its_own(schema: str | None, dialect: str | None) -> None:
