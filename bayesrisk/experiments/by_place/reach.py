@@ -8,7 +8,12 @@ from bayesrisk.tables import Workload
 __all__ = ["check_reach"]
 
 
-def check_reach(mechanism: Mechanism, workload: Workload, level: str) -> None:
+_WHOLE = "release all records in one piece (--whole)"
+
+
+def check_reach(
+    mechanism: Mechanism, workload: Workload, level: str, *, instead: str = _WHOLE
+) -> None:
     """Refuse a mechanism that needs more than the records of a part.
 
     Raises
@@ -22,7 +27,7 @@ def check_reach(mechanism: Mechanism, workload: Workload, level: str) -> None:
     if reach is None:
         raise ArgumentError(
             f"mechanism {name!r} does not say within which places it acts (acts_within), so that "
-            "it needs all records at once: release them in one piece (--whole)"
+            f"it needs all records at once: {instead}"
         )
     check.choice(reach, f"acts_within of mechanism {name!r}", geography.levels)
     if geography.rank(reach) < geography.rank(level):
@@ -30,5 +35,5 @@ def check_reach(mechanism: Mechanism, workload: Workload, level: str) -> None:
         raise ArgumentError(
             f"mechanism {name!r} protects each {reach} as a whole, and a part is one {level}: let "
             f"it act within a {level} (levels of tables and budgets, regions of swapping), {parts}"
-            "or release all records in one piece (--whole)"
+            f"or {instead}"
         )
