@@ -346,9 +346,13 @@ def save_figure(figure: Drawn, stem: str | Path, *, private: bool = False) -> li
     png, svg = Path(f"{start}.png"), Path(f"{start}.svg")
     with style(), _laid_out(whole):
         with _files.whole_file(png, private=private) as stream:
-            FigureCanvasAgg(whole).print_png(stream, metadata={"Software": None})
+            FigureCanvasAgg(whole).print_png(  # type: ignore[no-untyped-call]
+                stream, metadata={"Software": None}
+            )
         with _files.whole_file(svg, private=private) as stream:
-            FigureCanvasSVG(whole).print_svg(stream, metadata={"Date": None})
+            FigureCanvasSVG(whole).print_svg(  # type: ignore[no-untyped-call]
+                stream, metadata={"Date": None}
+            )
     return [png, svg]
 
 
