@@ -35,6 +35,8 @@ COMMANDS = {
     "tabulate households": "tabulate {simulate few} --tables household-dhc -q {-o}",
     "tabulate occupancy": "tabulate {simulate few} --tables household-occupancy -q {-o}",
     "occupancy attack": "occupancy attack {tabulate occupancy} --solutions 1 -q {-o}",
+    "occupancy study": "occupancy study {simulate few} --protection none --protection swapping "
+    "--solutions 1 --no-figures -q {-o}",
     "claims": "claims {tabulate households} --max-columns 2 -q {-o}",
 }
 #: Runs a command in a process that says how much memory it held.

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError
 
 __all__ = [
+    "IN_PIECES",
     "MAX_HELD",
     "Fault",
     "all_of",
@@ -34,6 +35,8 @@ Fault = Callable[[str], BayesRiskError]
 
 #: Bytes of a file or of a table that is held whole: records of the largest state take 2 GiB.
 MAX_HELD = 2**32
+#: What to do about what is longer, unless who asks for it knows better.
+IN_PIECES = "read it a piece at a time, or a file for each state"
 #: Bytes and values of a JSON document: a sweep of 2**20 budgets is one of 68 MB and 3 million.
 JSON_BYTES = 2**27
 JSON_VALUES = 2**22
@@ -80,8 +83,7 @@ def check_held(name: str, size: int, most: int | None = None, fault: Fault = Dat
     most = MAX_HELD if most is None else min(most, MAX_HELD)
     if size > most:
         raise fault(
-            f"{name}: must take at most {most} bytes to be held whole, got {size}: read it a piece "
-            "at a time, or a file for each state"
+            f"{name}: must take at most {most} bytes to be held whole, got {size}: {IN_PIECES}"
         )
 
 

@@ -8,20 +8,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from bayesrisk._files.parse import shown
+from bayesrisk._files.parse import IN_PIECES, shown
 from bayesrisk.cli.options import called
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, DataError
 
 if TYPE_CHECKING:
     from bayesrisk.tables import Records, Schema, Workload
 
 __all__ = [
+    "FILE_BY_PLACE",
+    "FOLDER_BY_PLACE",
     "MICRODATA",
     "SWEEPS",
     "TABLES",
     "audit_settings_path",
     "check_folder_names_its_own",
     "data_path",
+    "held_whole",
     "measurement_folder",
     "record_path",
     "record_pieces",
@@ -31,6 +34,9 @@ __all__ = [
 
 _PREFIX = "sample:"
 MICRODATA = "microdata"
+#: What to do about records that are too many, in a file and in a folder.
+FILE_BY_PLACE = "add --by county, which holds one county at a time"
+FOLDER_BY_PLACE = "give its file of records instead, with --by county, which holds one at a time"
 MEASUREMENTS = "noisy measurements"
 #: Folders with ``records.csv``, and the schema and tables that it goes with.
 RECORDS = "records with tables of their own"
@@ -96,6 +102,18 @@ def data_path(given: Path, kind: str, part: str = "") -> Path:
     return found / part
 
 
+@contextmanager
+def held_whole(instead: str) -> Iterator[None]:
+    """Say what to do instead where records are too many to be held whole."""
+    try:
+        yield
+    except DataError as error:
+        text = str(error)
+        if IN_PIECES not in text:
+            raise
+        raise type(error)(text.replace(IN_PIECES, instead)) from error
+
+
 def _is_microdata(folder: Path) -> bool:
     """Return whether a folder is one of microdata, as ``simulate`` makes it."""
     names = {"persons.parquet", "households.parquet"}
@@ -136,7 +154,7 @@ def record_pieces(
     """
     from bayesrisk.readers import iter_record_form
     from bayesrisk.readers.dialects import coding_of_file
-    from bayesrisk.tables import iter_records
+    from bayesrisk.tables.records import CHUNK, iter_records
 
     about = wanted
     if schema is not None:
@@ -152,7 +170,7 @@ def record_pieces(
         coding = coding_of_file(path, dialect)
     if coding is None:
         return iter_records(path, schema=about)
-    return iter_record_form(path, dialect=coding)
+    return iter_record_form(path, dialect=coding, chunk=CHUNK)
 
 
 def check_folder_names_its_own(schema: str | None, dialect: str | None) -> None:

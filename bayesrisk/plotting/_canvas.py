@@ -5,7 +5,8 @@ marker for print.
 """
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,6 +16,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.collections import PathCollection
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
@@ -78,6 +81,7 @@ def style() -> Any:
     return mpl.rc_context(_STYLE)
 
 
+_WRITTEN = 200  # pixels to an inch of a file
 _SHOWN = (100, 2)  # pixels to an inch where a notebook shows a figure, and how much finer it is
 
 
@@ -339,11 +343,35 @@ def save_figure(figure: Drawn, stem: str | Path, *, private: bool = False) -> li
     """
     whole, start = _whole(figure, "figure"), check.path(stem, "stem")
     check.flag(private, "private")
-    written = []
-    with style():
-        for ending, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
-            path = Path(f"{start}.{ending}")
-            with _files.whole_file(path, private=private) as stream:
-                whole.savefig(stream, format=ending, dpi=200, metadata=metadata)
-            written.append(path)
-    return written
+    png, svg = Path(f"{start}.png"), Path(f"{start}.svg")
+    with style(), _laid_out(whole):
+        with _files.whole_file(png, private=private) as stream:
+            FigureCanvasAgg(whole).print_png(  # type: ignore[no-untyped-call]
+                stream, metadata={"Software": None}
+            )
+        with _files.whole_file(svg, private=private) as stream:
+            FigureCanvasSVG(whole).print_svg(  # type: ignore[no-untyped-call]
+                stream, metadata={"Date": None}
+            )
+    return [png, svg]
+
+
+@contextmanager
+def _laid_out(figure: Figure) -> Iterator[None]:
+    """Lay a figure out at 200 dpi, once for all files that are written of it, and as it was after.
+
+    ``savefig`` draws a figure twice for each file, the first time to lay it out anew.
+    """
+    canvas, dpi, engine = figure.canvas, figure.dpi, figure.get_layout_engine()
+    try:
+        figure.dpi = _WRITTEN
+        if engine is not None:
+            FigureCanvasAgg(figure)  # whose letters the layout measures
+            engine.execute(figure)
+            figure.set_layout_engine("none")
+        yield
+    finally:
+        figure.set_canvas(canvas)
+        figure.dpi = dpi
+        if engine is not None:
+            figure.set_layout_engine(engine)

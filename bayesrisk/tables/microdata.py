@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from bayesrisk import _files
 from bayesrisk._files.parquet import opened, read_frame, read_table
-from bayesrisk._files.parse import named, shown
+from bayesrisk._files.parse import all_of, named, shown
 from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
 from bayesrisk.tables.exchange.partitions import Partitions
@@ -153,12 +153,13 @@ class Microdata:
         ------
         DataError
             If it holds none, or a file is damaged, missing or not of this folder: file, row and
-            column are named.
+            column are named; or if all parts together are too many to be held.
         """
         source = Path(folder)
         if Partitions.there(source):
             index = Partitions.read(source, "microdata")
-            return _joined([cls.read(index.checked(code)) for code in index.codes])
+            parts = (cls.read(index.checked(code)) for code in index.codes)
+            return _joined(all_of(parts, _size, str(source)))
         listed = _manifest(source)
         units = {name: _read_unit(source / f"{name}.parquet", listed) for name in _FILES}
         if all(records is None for records in units.values()):
@@ -167,6 +168,12 @@ class Microdata:
         there = _there(file, listed)
         blocks = _checked_blocks(read_frame(file), str(file)) if there else None
         return cls(units["persons"], units["households"], blocks)
+
+
+def _size(data: Microdata) -> int:
+    """Return the bytes that the records take."""
+    units = (data.persons, data.households)
+    return sum(int(records.table.nbytes) for records in units if records is not None)
 
 
 def _joined(parts: list[Microdata]) -> Microdata:

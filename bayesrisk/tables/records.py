@@ -24,10 +24,10 @@ from bayesrisk.tables._columns import (
 )
 from bayesrisk.tables.schema import Schema
 
-__all__ = ["Records", "iter_records"]
+__all__ = ["CHUNK", "Records", "iter_records"]
 
-#: Records in memory at a time when a file is read in pieces.
-CHUNK = 2**20
+#: Records in memory at a time when a file is read in pieces: splitting them takes 160 bytes each.
+CHUNK = 2**17
 
 
 class Records:
@@ -215,7 +215,7 @@ def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Ite
         :class:`Records`; in CSV files other columns are read as text.
     schema : Schema
         What the columns mean.
-    chunk : int, default 2**20
+    chunk : int, default 2**17
         Records in a piece, at most.
 
     Returns

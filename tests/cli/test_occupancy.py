@@ -182,10 +182,10 @@ def test_an_interrupt_keeps_finished_parts(tmp_path, monkeypatch):
     assert run("-o", tmp_path / "whole", *words).exit_code == 0
     real = occupancy_run.study_part
 
-    def stop(config, seed, protection, *more):
+    def stop(config, seed, protection, *more, **options):
         if protection == "swapping":
             raise KeyboardInterrupt
-        return real(config, seed, protection, *more)
+        return real(config, seed, protection, *more, **options)
 
     with monkeypatch.context() as patched:
         patched.setattr(occupancy_run, "study_part", stop)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk._files.parse import shown
-from bayesrisk.cli.data import record_path, schema_of
+from bayesrisk.cli.data import held_whole, record_path, schema_of
 from bayesrisk.cli.options import JsonOption, names
 from bayesrisk.cli.output import print_json
 from bayesrisk.exceptions import ArgumentError
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from bayesrisk.tables import Records
 
 __all__ = ["first_look"]
+
+_PLACES = (
+    "every record is compared with every other one, so give those of one place, such as one folder "
+    "part-CODE of microdata by place"
+)
 
 
 def first_look(
@@ -47,9 +52,9 @@ def first_look(
     from bayesrisk.risk import first_look
 
     source = record_path(records)
-    found = first_look(
-        _read(source, schema), keys=names(keys), sensitive=sensitive, max_size=max_size
-    )
+    with held_whole(_PLACES):
+        held = _read(source, schema)
+    found = first_look(held, keys=names(keys), sensitive=sensitive, max_size=max_size)
     if output is not None:
         _write(found.to_frame(), output)
     if not as_json:

@@ -67,8 +67,8 @@ def study(
     households: Annotated[
         Path | None,
         typer.Argument(
-            help="Households (.parquet) to protect and attack, or sample:NAME; synthetic ones "
-            "without."
+            help="Households to protect and attack: a file (.parquet), a folder of microdata by "
+            "place, or sample:NAME; synthetic ones without."
         ),
     ] = None,
     sample: SampleOption = None,
@@ -82,6 +82,7 @@ def study(
         read_sample,
         write_occupancy_report,
     )
+    from bayesrisk.tables.exchange.partitions import Partitions
 
     check.integer(what.seeds, "--seeds", lower=1, upper=MAX_SEEDS)
     settings: dict[str, Any] = {}
@@ -101,7 +102,7 @@ def study(
         **settings,
     )
     source, public = _households(households), _households(sample)
-    given = None if source is None else read_households(source)
+    given = source if source is None or Partitions.there(source) else read_households(source)
     known = None if public is None else read_sample(public)
     summary = how.run(OccupancyStudy(config, households=given, sample=known), output, "occupancy")
     if figures and summary.results is not None:

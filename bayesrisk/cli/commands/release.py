@@ -10,8 +10,11 @@ import typer
 from bayesrisk import _files
 from bayesrisk._files.parse import shown, toml_document
 from bayesrisk.cli.data import (
+    FILE_BY_PLACE,
+    FOLDER_BY_PLACE,
     check_folder_names_its_own,
     data_path,
+    held_whole,
     record_path,
     record_pieces,
     workload_of,
@@ -289,7 +292,10 @@ def _read(path: Path, document: Mapping[str, Any], workload: "Workload") -> "Mic
     from bayesrisk.tables import Microdata
 
     found = _pieces(path, document, workload)
-    return found if isinstance(found, Microdata) else joined(found, path)
+    if isinstance(found, Microdata):
+        return found
+    with held_whole(FILE_BY_PLACE):
+        return joined(found, path)
 
 
 def _pieces(
@@ -297,9 +303,12 @@ def _pieces(
 ) -> "Microdata | Iterator[Records]":
     """Return the microdata of a folder, or the pieces of a file."""
     from bayesrisk.tables import Microdata
+    from bayesrisk.tables.exchange.partitions import Partitions
 
     schema, dialect = document.get("schema"), document.get("dialect")
     if path.is_dir():
         check_folder_names_its_own(schema, dialect)
-        return Microdata.read(path)
+        by_place = "leave out --whole, which holds one place at a time"
+        with held_whole(by_place if Partitions.there(path) else FOLDER_BY_PLACE):
+            return Microdata.read(path)
     return record_pieces(path, workload.schema, schema, dialect)

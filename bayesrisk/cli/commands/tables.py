@@ -8,7 +8,9 @@ import typer
 
 from bayesrisk import _files
 from bayesrisk.cli.data import (
+    FOLDER_BY_PLACE,
     check_folder_names_its_own,
+    held_whole,
     record_path,
     record_pieces,
     workload_of,
@@ -183,7 +185,8 @@ def _source(
 
     if path.is_dir():
         check_folder_names_its_own(name, dialect)
-        read = Microdata.read(path)
+        with held_whole(FOLDER_BY_PLACE):
+            read = Microdata.read(path)
         advance(sum(len(kind) for kind in (read.persons, read.households) if kind is not None))
         return read
     pieces = _counted(record_pieces(path, wanted.schema, name, dialect), advance)

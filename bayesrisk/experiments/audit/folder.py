@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import pandas as pd
+import pyarrow.parquet as pq
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
@@ -125,7 +126,7 @@ def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
         If it is not complete, or was altered.
     """
     files = _checked(check.path(folder, "folder"), "statements.parquet", "choice.csv")
-    statements = pd.read_parquet(files["statements.parquet"])
+    statements = pq.read_table(files["statements.parquet"]).to_pandas()
     shown_ = statements
     if "choice.csv" in files:
         chosen = _csv(files["choice.csv"])["setting"]

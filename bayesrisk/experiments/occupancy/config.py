@@ -82,6 +82,8 @@ class OccupancyConfig(RunSettings):
         Confidence of the intervals, between 0 and 1.
     households, sample : str
         ``synthetic``, or the digest of those given; set by :class:`OccupancyStudy`.
+    parts : int
+        Parts of households by place, else 1; set by :class:`OccupancyStudy`.
     version : str
         Version of bayesrisk.
     """
@@ -104,6 +106,7 @@ class OccupancyConfig(RunSettings):
     confidence: Positive = 0.95
     households: str = SYNTHETIC
     sample: str = SYNTHETIC
+    parts: Count = 1
     version: str = __version__
 
     def __post_init__(self) -> None:
@@ -142,13 +145,13 @@ class OccupancyConfig(RunSettings):
 
     @property
     def tasks(self) -> list[tuple[int, str]]:
-        """Population and protection of every shard."""
+        """Population and protection of every shard, or of as many as there are parts."""
         return [(seed, name) for seed in self.seeds for name in self.protections]
 
     @property
     def shards(self) -> int:
         """Number of shards."""
-        return len(self.tasks)
+        return len(self.tasks) * self.parts
 
     def mechanism(self, protection: str) -> Mechanism:
         """Return the mechanism of a protection."""

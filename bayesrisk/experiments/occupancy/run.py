@@ -2,7 +2,7 @@
 
 import functools
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
@@ -14,7 +14,14 @@ import pyarrow as pa
 
 from bayesrisk import _validation as check
 from bayesrisk._tasks import as_finished
-from bayesrisk.exceptions import ArgumentTypeError
+from bayesrisk.exceptions import ArgumentTypeError, DataError
+from bayesrisk.experiments.by_place.records import forget_index, open_index
+from bayesrisk.experiments.occupancy.by_place import (
+    all_truth,
+    check_protections,
+    joined_parts,
+    part_households,
+)
 from bayesrisk.experiments.occupancy.config import SYNTHETIC, OccupancyConfig
 from bayesrisk.experiments.occupancy.pooled import OccupancyResults, pooled_results
 from bayesrisk.experiments.occupancy.study import StudyPart, study_part, true_households
@@ -71,9 +78,10 @@ class OccupancyStudy(Study[OccupancySummary]):
     ----------
     settings : OccupancyConfig
         What to do.
-    households : Records, optional
+    households : Records or path-like, optional
         Confidential households of schema ``household-occupancy`` (or ``household-dhc`` with
-        columns ``children``, ``bedrooms`` and ``subsidised``) instead of synthetic ones.
+        columns ``children``, ``bedrooms`` and ``subsidised``) instead of synthetic ones; or a
+        folder of microdata by place with them.
     sample : pandas.DataFrame, optional
         Public sample of households, for :meth:`HouseholdLaw.from_sample`; a synthetic one by
         default.
@@ -82,8 +90,18 @@ class OccupancyStudy(Study[OccupancySummary]):
     ------
     ArgumentTypeError
         If an argument has the wrong type.
+    ArgumentError
+        When it runs: if a protection needs more than the households of a part.
     DataError
-        When it runs: if households lack a column or none is subsidised.
+        When it runs: if households lack a column or none is subsidised, or a folder is damaged.
+
+    Notes
+    -----
+    Of a folder by place a shard is one protection of one part, which is protected and attacked by
+    itself, with random numbers that its code chooses; the rate of swaps is that of each part.  What
+    tables say for certain is the same as of all households at once.  Memory: one part in every
+    worker; and to judge them all, the households of blocks with subsidised ones, and what was found
+    there.
 
     References
     ----------
@@ -100,7 +118,7 @@ class OccupancyStudy(Study[OccupancySummary]):
 
     settings: OccupancyConfig
     _: KW_ONLY
-    households: Records | None = None
+    households: Records | str | Path | None = None
     sample: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
@@ -110,9 +128,10 @@ class OccupancyStudy(Study[OccupancySummary]):
             raise ArgumentTypeError(
                 f"settings must be an OccupancyConfig, got {type(given).__name__}"
             )
-        if self.households is not None and not isinstance(self.households, Records):
+        if not isinstance(self.households, Records | str | Path | None):
             raise ArgumentTypeError(
-                f"households must be Records, got {type(self.households).__name__}"
+                "households must be Records or a folder of microdata by place, got "
+                f"{type(self.households).__name__}"
             )
         if self.sample is not None:
             check.frame(self.sample, "sample", ("size", "race_ethnicity", "children"))
@@ -121,8 +140,15 @@ class OccupancyStudy(Study[OccupancySummary]):
     def config(self) -> OccupancyConfig:
         """The settings with what was given: other households are another study."""
         config = _complete(self.settings, self.households, self.sample)
+        if isinstance(self.households, str | Path):
+            check_protections(config, self.households)
+            seed = config.seeds[0]
+            self._truths[seed] = all_truth(config, seed, self.households)
+            return config
         for seed in config.seeds:
-            self._truths[seed] = true_households(config, seed, self.households)[2]
+            self._truths[seed] = truth = true_households(config, seed, self.households)[2]
+            if truth.empty:
+                raise DataError("households: must hold subsidised ones, got none")
         return config
 
     @functools.cached_property
@@ -145,9 +171,12 @@ class OccupancyStudy(Study[OccupancySummary]):
         return OccupancyFolder(folder)
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
-        """Return what one protection of one population gives."""
-        config = self.config
-        part = study_part(config, *config.tasks[shard], self.households, self.sample)
+        """Return what one protection of one population, or of one place, gives."""
+        config, homes, place = self.config, self.households, ""
+        task, number = divmod(shard, config.parts)
+        if isinstance(homes, str | Path):
+            place, homes = part_households(homes, number, config.households)
+        part = study_part(config, *config.tasks[task], homes, self.sample, place=place)
         return {kind: arrow_table(getattr(part, kind)) for kind in OccupancyFolder.kinds}
 
     def results(self, folder: PartFolder) -> dict[str, bytes]:
@@ -163,11 +192,21 @@ class OccupancyStudy(Study[OccupancySummary]):
         return OccupancySummary(str(folder.path), *outcome, results or self._pooled(folder))
 
     def _pooled(self, folder: PartFolder) -> OccupancyResults:
-        parts = [
+        parts = (
             _part({kind: folder.read_part(shard, kind) for kind in folder.kinds})
             for shard in range(self.config.shards)
-        ]
-        return pooled_results(self.config, parts, self._truths)
+        )
+        return self._judged(parts)
+
+    def _judged(self, parts: Iterator[StudyPart]) -> OccupancyResults:
+        """Return the results, from what every shard gives in order."""
+        config = self.config
+        tasks = [joined_parts([next(parts) for _ in range(config.parts)]) for _ in config.tasks]
+        return pooled_results(config, tasks, self._truths)
+
+    def close(self) -> None:
+        """Forget the index of households by place."""
+        forget_index()
 
     def in_memory(
         self,
@@ -203,7 +242,9 @@ class OccupancyStudy(Study[OccupancySummary]):
                 found[shard] = _part(tables)
                 if progress is not None:
                     progress(len(found), len(shards))
-        return pooled_results(self.config, [found[shard] for shard in shards], self._truths)
+        results = self._judged(found[shard] for shard in shards)
+        self.close()
+        return results
 
 
 def _numbered(study: OccupancyStudy, shard: int) -> tuple[int, dict[str, pa.Table]]:
@@ -212,13 +253,20 @@ def _numbered(study: OccupancyStudy, shard: int) -> tuple[int, dict[str, pa.Tabl
 
 
 def _complete(
-    config: OccupancyConfig, households: Records | None, sample: pd.DataFrame | None
+    config: OccupancyConfig,
+    households: Records | str | Path | None,
+    sample: pd.DataFrame | None,
 ) -> OccupancyConfig:
     """Return the settings with what was given: another file is another study."""
     seeds = config.seeds if households is None else config.seeds[:1]
-    given = SYNTHETIC if households is None else _digest(households.to_frame())
+    parts = 1
+    if isinstance(households, str | Path):
+        index = open_index(households)
+        given, parts = index.digest, len(index.codes)
+    else:
+        given = SYNTHETIC if households is None else _digest(households.to_frame())
     public = SYNTHETIC if sample is None else _digest(sample)
-    return replace(config, seeds=seeds, households=given, sample=public)
+    return replace(config, seeds=seeds, households=given, sample=public, parts=parts)
 
 
 def _digest(frame: pd.DataFrame) -> str:

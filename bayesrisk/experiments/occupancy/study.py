@@ -1,5 +1,6 @@
 """One set of households, several protections: what the occupancy attack finds in each."""
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from bayesrisk.risk import MATCH_KEYS, occupancy_ranking, sampling_ranking
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 
 __all__ = [
+    "SCHEMA",
     "StudyPart",
     "sampled_rankings",
     "study_part",
@@ -30,7 +32,7 @@ __all__ = [
 ]
 
 
-_SCHEMA = "household-occupancy"
+SCHEMA = "household-occupancy"
 _COLUMNS = ("block", "size", "race_ethnicity", "children", "bedrooms", "subsidised")
 _PER_PROPERTY = 2.6  # blocks for each that has a property: the others are too small for one
 #: Where streams of random numbers part.
@@ -40,7 +42,8 @@ _POPULATION, _SAMPLE, _RELEASE, _ATTACK, _BASELINE = range(5)
 class StudyPart(NamedTuple):
     """What one protection of one population gives; nothing of the truth but the swap rate.
 
-    ``blocks`` has a row for each block, ``rankings`` the entries of every ranking by its name,
+    ``blocks`` has a row for each block, with the number of households that were protected together,
+    ``rankings`` the entries of every ranking by its name,
     ``variability`` rows of blocks (without protection only).
     """
 
@@ -61,7 +64,7 @@ def synthetic_households(config: OccupancyConfig, seed: int) -> tuple[Microdata,
         alpha=config.alpha,
     )
     population = simulate_population(spec, rng=config.rng(seed, _POPULATION))
-    records = population.for_schema(Schema.named(_SCHEMA))
+    records = population.for_schema(Schema.named(SCHEMA))
     blocks = np.unique(records.geoids[records.codes("subsidised") == 1])
     if blocks.size < config.blocks:
         raise ArgumentError(
@@ -70,25 +73,24 @@ def synthetic_households(config: OccupancyConfig, seed: int) -> tuple[Microdata,
     return Microdata(None, records, population.blocks), blocks[: config.blocks]
 
 
+@functools.lru_cache(maxsize=1)
 def _sample_law(config: OccupancyConfig, seed: int) -> HouseholdLaw:
     """Return the law of a public sample: households of another population."""
     spec = population_spec("county", n_blocks=config.sample_blocks, occupied_blocks=1.0)
     other = simulate_population(spec, rng=config.rng(seed, _SAMPLE))
-    frame = other.for_schema(Schema.named(_SCHEMA)).to_frame()
+    frame = other.for_schema(Schema.named(SCHEMA)).to_frame()
     return HouseholdLaw.from_sample(frame, smoothing=config.smoothing)
 
 
 def given_households(records: Records) -> tuple[Microdata, np.ndarray]:
-    """Return given households, and their blocks with subsidised ones."""
+    """Return given households, and their blocks with subsidised ones, if there are any."""
     if records.schema.name == "household-dhc":
-        records = Microdata(None, records, None).for_schema(Schema.named(_SCHEMA))
-    if records.schema.name != _SCHEMA:
+        records = Microdata(None, records, None).for_schema(Schema.named(SCHEMA))
+    if records.schema.name != SCHEMA:
         raise ArgumentError(
-            f"households must be of schema {_SCHEMA!r}, got {shown(records.schema.name)}"
+            f"households must be of schema {SCHEMA!r}, got {shown(records.schema.name)}"
         )
     blocks = np.unique(records.geoids[records.codes("subsidised") == 1])
-    if not blocks.size:
-        raise DataError("households: must hold subsidised ones, got none")
     return Microdata(None, records, None), blocks
 
 
@@ -110,27 +112,37 @@ def study_part(
     protection: str,
     given: Records | None = None,
     sample: pd.DataFrame | None = None,
+    *,
+    place: str = "",
 ) -> StudyPart:
-    """Return what one protection of one population gives."""
-    data, places, _ = true_households(config, seed, given)
+    """Return what one protection of one population gives, or of the households of one place.
+
+    A place has random numbers of its own, whatever other places there are.
+    """
+    data, places, truth = true_households(config, seed, given)
+    if truth.empty:
+        return StudyPart(pd.DataFrame(), pd.DataFrame(), pd.DataFrame())
     if sample is not None:
         law = HouseholdLaw.from_sample(sample, smoothing=config.smoothing)
     else:
         law = _sample_law(config, seed)
+    own = [int(place)] if place else []
     stream = PROTECTIONS.index(protection)
     release = config.mechanism(protection).release(
-        data, workload=Workload.named(_SCHEMA), rng=config.rng(seed, _RELEASE, stream)
+        data, workload=Workload.named(SCHEMA), rng=config.rng(seed, _RELEASE, stream, *own)
     )
     statistics = occupancy_statistics(release.tables, hud=config.hud)
     statistics = statistics.take(np.isin(statistics.geoids, places))
     detection = detect_occupancy(statistics, open_end=config.open_end, time_limit=config.time_limit)
-    rng = config.rng(seed, _ATTACK, stream)
+    rng = config.rng(seed, _ATTACK, stream, *own)
     rankings, mean = _rankings(config, statistics, detection, law, protection, rng)
     variability = pd.DataFrame()
     if protection == "none":
-        variability = _variability(config, statistics, law, seed)
+        rng = config.rng(seed, _ATTACK, len(PROTECTIONS), *own)
+        variability = _variability(config, statistics, law, rng).assign(seed=seed)
     frame = detection.to_frame().assign(seed=seed, protection=protection)
     frame["reconstructed"] = frame["block"].map(mean).astype(float)
+    frame["protected"] = 0 if data.households is None else len(data.households)
     frame["realised_rate"] = float(release.diagnostics.get("realised_rate", 0.0))
     return StudyPart(frame, _together(rankings).assign(seed=seed), variability)
 
@@ -186,10 +198,12 @@ def _rankings(
 
 
 def _variability(
-    config: OccupancyConfig, statistics: OccupancyStatistics, law: HouseholdLaw, seed: int
+    config: OccupancyConfig,
+    statistics: OccupancyStatistics,
+    law: HouseholdLaw,
+    rng: np.random.Generator,
 ) -> pd.DataFrame:
     """Return the variability of the most likely reconstruction of every block."""
-    rng = config.rng(seed, _ATTACK, len(PROTECTIONS))
     best = reconstruct_occupancy(statistics, law, rng=rng, time_limit=config.time_limit)
     frames = [
         occupancy_variability(
@@ -197,4 +211,4 @@ def _variability(
         ).to_frame()
         for attributes in ("full", "binned")
     ]
-    return pd.concat(frames, ignore_index=True).assign(seed=seed)
+    return pd.concat(frames, ignore_index=True)

@@ -46,6 +46,7 @@ _LIKELIHOOD = READINGS[0]
 _MOVED = {"add-remove": 2.0, "change-one": 1.0}  # times epsilon: one record for another
 _SURE = 4.0  # standard errors of an estimate, so that thousands of them fail no check by chance
 _ROUNDING = 1e-12
+_NEARLY = 1e-6  # relative: of many thousand counts together less than a score can show
 _SHARED = ["adversary", "target", "statement"]
 Row = dict[str, Any]
 
@@ -86,8 +87,9 @@ def audit_checks(
           probability and share of true statements over the parts of the curve, weighed by their
           statements, and ``lost_before`` that of the prior.  ``inside`` or ``outside``.
         - ``ordering``: the mean log score under a protection less that under one that can be made
-          from it (``against``; of discrete Gaussians with close scales only about), of the same
-          ``compared`` targets.  ``in order``, or ``reversed`` where even ``upper`` is below 0.
+          from it (``against``; discrete Gaussian noise only where the rest is so large that the sum
+          has the law of the other within a relative 1e-6), of the same ``compared`` targets.
+          ``in order``, or ``reversed`` where even ``upper`` is below 0.
         - ``theory``: ``value`` is the largest logarithm, either way, of the odds of a statement
           after the release over those without the target's record, less four standard errors where
           they are estimates; ``bound`` is what pure differential privacy allows, and ``failed``
@@ -262,8 +264,8 @@ def _pairs(specs: Mapping[str, MechanismSpec], workload: Workload) -> list[tuple
     """Return the pairs of protections the second of which can be made from the first.
 
     From true counts that is whatever has a likelihood given these, and from noise the same noise
-    with larger scales (of discrete Gaussians nearly, and not where scales are close).  Of a row of
-    such pairs only neighbours are held against each other.
+    with larger scales, where it is that of the first and more.  Of a row of such pairs only
+    neighbours are held against each other.
     """
     more: set[tuple[str, str]] = set()
     for clear, faint in itertools.permutations(specs, 2):
@@ -273,12 +275,7 @@ def _pairs(specs: Mapping[str, MechanismSpec], workload: Workload) -> list[tuple
         ]
         noisier = all(
             (a.exact and is_readable(b))
-            or (
-                isinstance(a, NoiseSpec)
-                and isinstance(b, NoiseSpec)
-                and a.law == b.law
-                and a.scale <= b.scale
-            )
+            or (isinstance(a, NoiseSpec) and isinstance(b, NoiseSpec) and _more_of_it(a, b))
             for a, b in laws
         )
         if noisier and any(a != b for a, b in laws):
@@ -287,6 +284,22 @@ def _pairs(specs: Mapping[str, MechanismSpec], workload: Workload) -> list[tuple
         (a, b) for a, b in sorted(more, key=lambda p: [*map(list(specs).index, p)])
         if not any((a, c) in more and (c, b) in more for c in specs)
     ]  # fmt: skip
+
+
+def _more_of_it(less: NoiseSpec, more: NoiseSpec) -> bool:
+    """Return whether one noise is the other and independent noise of the same law.
+
+    Discrete Laplace noise of a larger scale is such noise and nothing, mixed.  The sum of discrete
+    Gaussians is no discrete Gaussian: by Poisson summation it is one but for a factor that is at
+    most 2 exp(-2 pi^2 s t / (s + t)) off 1, for scales s and t.
+    """
+    if less.law != more.law or less.scale > more.scale:
+        return False
+    if less.law != "discrete-gaussian" or less.scale == more.scale:
+        return True
+    added = more.scale - less.scale
+    smooth = float(less.scale * added / more.scale)
+    return 2.0 * math.exp(-2.0 * math.pi**2 * smooth) <= _NEARLY
 
 
 def _theory(
