@@ -360,7 +360,7 @@ MAKERS = {
     "nhgis-zip": (nhgis_zip, 2**18, 2**20),
     "early": (early_file, 2**22, 2**23),
     "form-gz": (lambda folder, rows: form_file(folder, rows, packed=True), 2**21, 2**23),
-    "hud-xlsx": (hud_workbook, 2**13, 2**15),
+    "hud-xlsx": (hud_workbook, 2**13, 2**16 + 2**14),
     "nmf": (nmf_folder, 4 * 2**17, 24 * 2**17),
 }  # fmt: skip
 
