@@ -4,6 +4,7 @@ HOSTILE = "<script>alert('1')</script>\x00\x1b[31m\" onload=\"x\u202e&{{ 7 * 7 }
 OCCUPANCY = {
     "title": HOSTILE,
     "confidence": HOSTILE,
+    "parts": 2,
     "rows": [
         {
             "protection": "none",

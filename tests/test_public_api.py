@@ -267,6 +267,25 @@ def test_the_risk_of_a_count_loads_what_it_needs():
     assert "bayesrisk.inference.tree.posterior" not in loaded
 
 
+#: What a command loads before it begins, and every public name of the rooms behind it.
+BEGINNINGS = [
+    "import bayesrisk.experiments",
+    "import bayesrisk.risk as zone",
+    "import bayesrisk.inference as zone",
+    "import bayesrisk.mechanisms as zone",
+]
+
+
+@pytest.mark.parametrize("code", BEGINNINGS)
+def test_laws_of_scipy_are_loaded_only_where_one_is_needed(code):
+    """They take longer to load than a short command takes; ``scipy.signal`` loads them too."""
+    loaded = modules_after(
+        f"{code}; 'zone' in globals() and [getattr(zone, n) for n in zone.__all__]"
+    )
+    assert "scipy.special" in loaded
+    assert loaded.isdisjoint({"scipy.stats", "scipy.signal"})
+
+
 def test_the_numerical_core_draws_nothing():
     every = modules_after("import bayesrisk.risk as r; _ = [getattr(r, n) for n in r.__all__]")
     loaded = {name.split(".")[0] for name in every}

@@ -114,16 +114,20 @@ def read_bytes(
 
 def read_json(file: Path, fault: Fault = DataError) -> Any:
     """Return the JSON document in a file: numbers are finite and whole ones fit in 64 bits."""
-    raw = read_bytes(file, JSON_BYTES, fault)
+    return json_document(read_bytes(file, JSON_BYTES, fault), str(file), fault)
+
+
+def json_document(raw: bytes, name: str, fault: Fault = DataError) -> Any:
+    """Return a JSON document: numbers are finite and whole ones fit in 64 bits."""
     values = raw.count(b",") + raw.count(b"[") + raw.count(b"{")
     if values > JSON_VALUES:
-        raise fault(f"{file}: must hold at most {JSON_VALUES} values, got about {values}")
+        raise fault(f"{name}: must hold at most {JSON_VALUES} values, got about {values}")
     try:
         document = json.loads(raw.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise fault(f"{file}: cannot be read as JSON: {_reason(error)}") from error
+        raise fault(f"{name}: cannot be read as JSON: {_reason(error)}") from error
     if problem := _problem(document):
-        raise fault(f"{file}: cannot be read as JSON: {problem}")
+        raise fault(f"{name}: cannot be read as JSON: {problem}")
     return document
 
 

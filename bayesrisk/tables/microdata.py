@@ -1,5 +1,6 @@
 """Microdata: persons, households and blocks of one population, kept together."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 
 from bayesrisk import _files
 from bayesrisk._files.parquet import opened, read_frame, read_table
-from bayesrisk._files.parse import all_of, named, shown
+from bayesrisk._files.parse import all_of, json_document, named, shown
 from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
 from bayesrisk.tables.exchange.partitions import Partitions
@@ -28,6 +29,7 @@ _PARTS = tuple(f"{name}.parquet" for name in (*_FILES, "blocks"))
 _FORMAT = "bayesrisk microdata 1"
 _NAME = b"bayesrisk.schema"
 _PLACE = b"bayesrisk.geography"
+_WHOLE = b"bayesrisk.definition"  # of a schema that is not built in
 
 
 @displayed
@@ -126,8 +128,7 @@ class Microdata:
         for name in _FILES:
             records = getattr(self, name)
             if records is not None:
-                about = {_NAME: records.schema.name, _PLACE: records.schema.geography.name}
-                tables[name] = records.table.replace_schema_metadata(about)
+                tables[name] = records.table.replace_schema_metadata(_about(records.schema))
         if self.blocks is not None:
             frame = pa.Table.from_pandas(self.blocks, preserve_index=False)
             tables["blocks"] = frame.replace_schema_metadata(None)
@@ -297,6 +298,16 @@ def _there(file: Path, listed: dict[str, str] | None) -> bool:
     return True
 
 
+def _about(schema: Schema) -> dict[bytes, str]:
+    """Return what a file says of its schema: the names, and all of it where it is a user's own."""
+    about = {_NAME: schema.name, _PLACE: schema.geography.name}
+    try:
+        known = schema == Schema.named(schema.name, geography=schema.geography.name)
+    except ArgumentError:
+        known = False
+    return about if known else about | {_WHOLE: json.dumps(schema.to_dict())}
+
+
 def _read_unit(file: Path, listed: dict[str, str] | None) -> Records | None:
     if not _there(file, listed):
         return None
@@ -305,9 +316,12 @@ def _read_unit(file: Path, listed: dict[str, str] | None) -> Records | None:
     if _NAME not in about or _PLACE not in about:
         raise DataError(f"{file}: must name its schema ({_NAME.decode()}) in the file's metadata")
     try:
-        with named(str(file)):
-            name, place = about[_NAME].decode(), about[_PLACE].decode()
-        target = Schema.named(name, geography=place)
+        if _WHOLE in about:
+            target = Schema.from_dict(json_document(about[_WHOLE], f"{file}: schema"))
+        else:
+            with named(str(file)):
+                name, place = about[_NAME].decode(), about[_PLACE].decode()
+            target = Schema.named(name, geography=place)
     except ArgumentError as error:
         raise DataError(f"{file}: schema: {error}") from error
     return Records(target, read_table(file), source=str(file))

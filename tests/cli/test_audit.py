@@ -297,6 +297,14 @@ def test_a_file_simulates_a_population(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("who", ["outsider", "knows-all-but-one", "linker"])
+def test_what_is_known_is_an_attribute_whoever_asks(inputs, tmp_path, who):
+    words = ["--protection", "identity", "--tables", inputs / "tables.toml", "--attack", who]
+    done = run(inputs / "people.csv", "-o", tmp_path / "out", *words, "--known", "bogus")
+    assert str(done.exception) == "--known must be one of sex, race, got 'bogus'"
+    assert not (tmp_path / "out").exists()
+
+
 def test_exit_statuses(inputs, tmp_path):
     def status(*words):
         command = [sys.executable, "-m", "bayesrisk", "audit", *map(str, words)]

@@ -5,9 +5,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from bayesrisk import datasets as samples
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 from bayesrisk.experiments import split_by_place
+from bayesrisk.release import Release
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Workload, tabulate
 
 RUNNER = CliRunner()
@@ -199,6 +201,59 @@ def test_options_of_tables_by_place(file, tmp_path, options, message):
     assert isinstance(done.exception, ArgumentError)
     assert str(done.exception).startswith(message)
     assert [p.name for p in tmp_path.iterdir()] == ["people.parquet"]
+
+
+LAND = """
+name = "ward"
+geography = { name = "land", levels = ["region", "village"], widths = [1, 3] }
+attributes = [{ name = "sex", labels = ["F", "M"] }, { name = "room", size = 3 }]
+"""
+COUNTED = """
+schema = "schema.toml"
+levels = ["village"]
+tables = [{ name = "total" }, { name = "both", cross = ["sex", "room"] }]
+"""
+
+
+def test_a_schema_of_ones_own_by_place(tmp_path):
+    """Tables, a release and an audit of records by place, as of the whole."""
+    rng = np.random.default_rng(2)
+    (tmp_path / "schema.toml").write_text(LAND)
+    (tmp_path / "tables.toml").write_text(COUNTED)
+    frame = pd.DataFrame({"village": rng.choice([101, 102, 205, 301], 90), "room": 2})
+    frame.assign(sex=rng.choice(["F", "M"], 90)).to_csv(tmp_path / "r.csv", index=False)
+    asked = [tmp_path / "r.csv", "--tables", tmp_path / "tables.toml"]
+    assert run(*asked, "--by", "region", "-o", tmp_path / "parts").exit_code == 0
+    assert run(*asked, "-o", tmp_path / "whole").exit_code == 0
+    whole = PublishedTables.read(tmp_path / "whole")
+    assert PublishedTables.read(tmp_path / "parts") == whole
+
+    def also(*words):
+        return CliRunner().invoke(app, [str(w) for w in words])
+
+    released = ["--mechanism", "identity", "--by", "region", "-o", tmp_path / "released"]
+    done = also("release", *asked, *released, "--schema", tmp_path / "schema.toml")
+    assert done.exit_code == 0, done.output
+    assert Release.read(tmp_path / "released").tables == whole
+    records_ = Records.read(tmp_path / "r.csv", schema=Schema.read(tmp_path / "schema.toml"))
+    split_by_place(records_, tmp_path / "people", level="region")
+    done = also(
+        "audit", tmp_path / "people", *asked[1:], "--protection", "identity", "--known", "room",
+        "--stated", "sex", "--targets", 10, "-o", tmp_path / "audit",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "audit" / "report.html").exists()
+
+
+def test_records_without_levels_are_not_split(tmp_path):
+    hospital = samples.path("hospital")
+    words = ["--tables", hospital / "tables.toml", "--by", "region", "-o", tmp_path / "t"]
+    done = run(hospital / "records.csv", *words)
+    assert isinstance(done.exception, ArgumentError)
+    assert str(done.exception).startswith(
+        "--by must be one above the places of the records, but schema 'hospital' has none"
+    )
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_is_by_place_is_not_split_again(file, tmp_path):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
 from bayesrisk.tables import (
     Attribute,
+    Geography,
     Microdata,
     Records,
     Schema,
@@ -193,6 +194,49 @@ def test_bad_blocks(frame, message, tmp_path):
     (tmp_path / "_microdata.json").unlink()  # as if put together by hand
     frame.to_parquet(tmp_path / "blocks.parquet")
     with pytest.raises(DataError, match=f"blocks.parquet: .*{message}"):
+        Microdata.read(tmp_path)
+
+
+WARD = Schema(
+    "ward",
+    (Attribute("sex", 2, labels=("F", "M")), Attribute("ward", 3, first=1)),
+    Geography("land", ("region", "village"), (1, 3)),
+)
+
+
+@pytest.mark.parametrize("name", ["ward", "sf1-person"])
+def test_a_schema_of_ones_own_is_written_and_read_in_full(tmp_path, name):
+    """Also one that is called as a built-in one, and is another."""
+    own = Schema(name, WARD.attributes, WARD.geography)
+    frame = pd.DataFrame({"village": ["101", "202"], "sex": ["M", "F"], "ward": [3, 1]})
+    made = Microdata(Records.from_frame(frame, schema=own))
+    made.write(tmp_path / "a")
+    again = Microdata.read(tmp_path / "a")
+    assert again.persons.schema == own
+    assert again.persons.table == made.persons.table
+    again.write(tmp_path / "b")
+    assert content(tmp_path / "a") == content(tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    ("definition", "words"),
+    [
+        (b"{", "schema: cannot be read as JSON"),
+        (b"[1]", "schema must hold name, attributes, geography"),
+        (b"[" * 100_000, "schema: cannot be read as JSON"),
+        (b'{"name": "ward", "attributes": [{"name": "sex"}], "geography": null}', "schema must"),
+        (b'{"name": "a", "attributes": [{"name": "b", "size": -1}], "geography": null}', "size"),
+    ],
+)
+def test_a_damaged_schema_is_named(tmp_path, definition, words):
+    about = {
+        "bayesrisk.schema": "ward",
+        "bayesrisk.geography": "land",
+        "bayesrisk.definition": definition,
+    }
+    table = persons().table.replace_schema_metadata(about)
+    pq.write_table(table, tmp_path / "persons.parquet")
+    with pytest.raises(DataError, match=rf"persons.parquet: .*{words}"):
         Microdata.read(tmp_path)
 
 

@@ -195,6 +195,9 @@ def _study(population: Any, document: dict[str, Any]) -> "AuditStudy":
     known = document.get("known")
     stated = document.get("stated")
     known = names(known) if known else [a for a in _KNOWN if a in attributes]
+    for name in known:  # also where nobody who asks knows them
+        with called("attribute", "--known"):
+            workload.schema.attribute(name)
     if stated:
         stated = names(stated)
     else:

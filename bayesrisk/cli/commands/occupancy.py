@@ -10,6 +10,7 @@ import typer
 from bayesrisk.cli.data import MICRODATA, data_path
 from bayesrisk.cli.options import RunOptions, SeedOption, optional_number
 from bayesrisk.cli.output import print_json, print_shards
+from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     from bayesrisk.experiments import OccupancySummary
@@ -18,6 +19,7 @@ __all__ = ["attack", "study"]
 
 #: Most synthetic populations of a study; every one has a part on disk for each protection.
 MAX_SEEDS = 10_000
+SEEDS = 6
 
 SampleOption = Annotated[
     Path | None,
@@ -39,18 +41,23 @@ class StudyOptions:
     """What a study protects, and how it attacks."""
 
     seeds: Annotated[
-        int,
-        typer.Option(help="Synthetic populations, at most 10000: of this seed and those after."),
-    ] = 6
-    n_blocks: Annotated[int, typer.Option("--blocks", help="Blocks of each population.")] = 300
+        int | None,
+        typer.Option(
+            help="Synthetic populations, at most 10000: of this seed and those after [6]."
+        ),
+    ] = None
+    n_blocks: Annotated[
+        int | None, typer.Option("--blocks", help="Blocks of each synthetic population [300].")
+    ] = None
     seed: SeedOption = 1
     protection: Annotated[
         list[str] | None,
         typer.Option(help="none, swapping, das, uniform, das-hud, uniform-hud; repeat [all]."),
     ] = None
     alpha: Annotated[
-        float, typer.Option(help="Weight of violations in synthetic households, in (0, 1].")
-    ] = 1e-4
+        float | None,
+        typer.Option(help="Weight of violations in synthetic households, in (0, 1] [1e-4]."),
+    ] = None
     solutions: SolutionsOption = 100
     noisy_solutions: Annotated[int, typer.Option(help="The same for noisy tables.")] = 10
     swap_rate: Annotated[str, typer.Option(help="Share of households swapped.")] = "1/10"
@@ -58,6 +65,11 @@ class StudyOptions:
     hud: HudOption = "counts"
     closed: ClosedOption = False
     time_limit: LimitOption = None
+
+    def synthetic(self) -> dict[str, Any]:
+        """Return what is said of synthetic households."""
+        given = {"seeds": self.seeds, "blocks": self.n_blocks, "alpha": self.alpha}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 def study(
@@ -67,8 +79,8 @@ def study(
     households: Annotated[
         Path | None,
         typer.Argument(
-            help="Households to protect and attack: a file (.parquet), a folder of microdata by "
-            "place, or sample:NAME; synthetic ones without."
+            help="Households to protect and attack: a file (.parquet), a folder of microdata, by "
+            "place too, or sample:NAME; synthetic ones without."
         ),
     ] = None,
     sample: SampleOption = None,
@@ -84,14 +96,14 @@ def study(
     )
     from bayesrisk.tables.exchange.partitions import Partitions
 
-    check.integer(what.seeds, "--seeds", lower=1, upper=MAX_SEEDS)
-    settings: dict[str, Any] = {}
+    settings = what.synthetic()
+    if households is not None and settings:
+        raise ArgumentError(f"--{next(iter(settings))} goes with synthetic households")
+    seeds = check.integer(settings.pop("seeds", SEEDS), "--seeds", lower=1, upper=MAX_SEEDS)
     if what.protection:
         settings["protections"] = tuple(what.protection)
     config = OccupancyConfig(
-        seeds=tuple(range(what.seed, what.seed + (what.seeds if households is None else 1))),
-        blocks=what.n_blocks,
-        alpha=what.alpha,
+        seeds=tuple(range(what.seed, what.seed + (seeds if households is None else 1))),
         solutions=what.solutions,
         noisy_solutions=what.noisy_solutions,
         swap_rate=what.swap_rate,
@@ -165,7 +177,12 @@ def attack(
 
 
 def _households(given: Path | None) -> Path | None:
-    return None if given is None else data_path(given, MICRODATA, "households.parquet")
+    """Return the file of households, which a folder of microdata has; or microdata by place."""
+    if given is None:
+        return None
+    found = data_path(given, MICRODATA, "households.parquet")
+    inside = found / "households.parquet"
+    return inside if inside.is_file() else found
 
 
 def _print(summary: "OccupancySummary", output: Path, *, as_json: bool) -> None:

@@ -73,7 +73,8 @@ def split_by_place(
         width = 0
         for unit, schema, table in pieces:
             width = _width(known.setdefault(unit, schema), schema, level)
-            found |= _spill(table, schema.geography.finest, width, put_down, unit)
+            place = "block" if unit == _BLOCKS else schema.geography.finest
+            found |= _spill(table, place, width, put_down, unit)
         if not found:
             raise ArgumentError("records must be at least one, got none")
         rows = [_write_part(code, put_down, known, made) for code in sorted(found)]
@@ -101,13 +102,16 @@ def _width(known: Schema, schema: Schema, level: str) -> int:
     if known != schema:
         raise ArgumentError(f"records must be of one schema, got {known.name} and {schema.name}")
     geography = schema.geography
+    if len(geography.levels) == 1:
+        raise ArgumentError(
+            f"level must be one above the places of the records, but schema {shown(schema.name)} "
+            f"has none: its geography has only {geography.finest}, got {shown(level)}"
+        )
     check.choice(level, "level", geography.levels[:-1])
     if not geography.width(level):
         raise ArgumentError(
             f"level must have places of its own, got {shown(level)}, which is one place"
         )
-    if schema != Schema.named(schema.name, geography=geography.name):
-        raise ArgumentError(f"records must be of a built-in schema, got {shown(schema.name)}")
     return geography.width(level)
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from bayesrisk import _files
 from bayesrisk._files.parquet import opened, read_frame
 from bayesrisk.exceptions import DataError
-from bayesrisk.experiments.occupancy.config import PROTECTION_WORDS
+from bayesrisk.experiments.occupancy.config import PROTECTION_WORDS, OccupancyConfig
 from bayesrisk.experiments.occupancy.pooled import OccupancyResults
 from bayesrisk.experiments.runs.settled import CONFIDENTIAL
 from bayesrisk.tables import Microdata, Records, Schema
@@ -108,6 +108,8 @@ def _is_simulated(columns: list[str]) -> bool:
 
 def column_names(path: str | Path) -> list[str]:
     """Return the names of the columns of a Parquet file."""
+    if Path(path).is_dir():
+        raise DataError(f"{path}: must be a file of households, got a folder without them")
     if not Path(path).is_file():
         raise DataError(f"{path}: no such file")
     with opened(Path(path)) as (_, columns):
@@ -200,9 +202,10 @@ def write_occupancy_report(study: OccupancyResults, folder: str | Path) -> Path:
         confidence=f"{study.config.confidence:.0%}",
         rows=study.table[study.table["infeasible_as"] == "apart"].to_dict(orient="records"),
         words=PROTECTION_WORDS,
+        parts=study.config.parts,
         figures=[html.figure(drawn, path / "figures" / "blocks", caption)],
         tables=[
-            html.table(_totals(study.table), "Flagged blocks, all populations together"),
+            html.table(_totals(study.table), "Flagged blocks, " + _together(study.config)),
             html.table(html.rounded(_plain(study.ends)), "Linkage of all flagged households"),
         ],
         source=f"Configuration {study.config.digest}.",
@@ -211,6 +214,14 @@ def write_occupancy_report(study: OccupancyResults, folder: str | Path) -> Path:
     )
     _files.write_bytes(path / "report.html", page.encode())
     return path / "report.html"
+
+
+def _together(config: OccupancyConfig) -> str:
+    """Return what the totals are totals of."""
+    if config.parts > 1:
+        return f"all {config.parts:,} places together"
+    populations = len(config.seeds)
+    return "one population" if populations == 1 else f"all {populations:,} populations together"
 
 
 def _plain(ends: pd.DataFrame) -> pd.DataFrame:

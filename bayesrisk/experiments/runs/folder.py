@@ -301,7 +301,8 @@ class PartFolder(SettledFolder):
     def _merge(self, config: RunConfig, kind: str) -> dict[str, Any]:
         """Write one file from the parts, some of them at a time; return its rows and checksum."""
         target = self.path / f"{kind}.parquet"
-        columns, rows = self.read_part(0, kind).schema, 0
+        part, rows = self.read_part(0, kind), 0
+        columns = part.schema
         with (
             _files.whole_file(target, private=self._private(target)) as stream,
             pq.ParquetWriter(
@@ -310,7 +311,7 @@ class PartFolder(SettledFolder):
         ):
             held: list[pa.Table] = []
             for shard in range(config.shards):
-                part = self.read_part(shard, kind)
+                part = self.read_part(shard, kind) if shard else part
                 rows += part.num_rows
                 try:
                     held.append(part.cast(columns))

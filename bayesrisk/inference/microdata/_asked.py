@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.stats import betabinom, binom
 
 from bayesrisk import _validation as check
 from bayesrisk._types import FloatArray, IntArray
@@ -161,6 +160,8 @@ def _tail(
     both: list[tuple[float, float, float, FloatArray | None]], need: int, *, dirichlet: bool
 ) -> float:
     """Return the probability of so many people or more."""
+    from scipy.stats import betabinom, binom  # slow to import
+
     every = np.ones(1)[:need]
     for a, _, s, size in both:  # no more than the question needs
         if size is None or not s or not need:

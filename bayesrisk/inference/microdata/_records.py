@@ -7,7 +7,6 @@ from typing import Protocol
 
 import numpy as np
 import pandas as pd
-from scipy.stats import betabinom, binom
 
 from bayesrisk._types import FloatArray, IntArray, TextArray
 from bayesrisk.inference.microdata.classes import Classes
@@ -76,6 +75,8 @@ class GroupLaws:
 
     def _tails(self, k: int, n: IntArray, weights: FloatArray, mass: float) -> FloatArray:
         """Return P(x >= k | n records of the group) for unknowns of these weights."""
+        from scipy.stats import betabinom, binom  # slow to import
+
         found = np.ones((n.size, weights.size))
         part = np.flatnonzero(weights < 1.0)
         if part.size and n.size:

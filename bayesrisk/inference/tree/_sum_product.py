@@ -9,7 +9,6 @@ improved and windows widened.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import signal
 
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
@@ -63,6 +62,8 @@ def _own_factors(plan: Plan, delta: FloatArray) -> factors.Factors:
 
 def _transform(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
     """Return a convolution by FFT, and a bound on the error of each entry."""
+    from scipy import signal  # slow to import, seldom needed
+
     # Rounding of the transforms (Higham 2002, section 24.1), with a factor of two in hand.
     norm = float(np.linalg.norm(a) * np.linalg.norm(b))
     error = 8.0 * 2.0**-53 * np.log2(a.size + b.size) * norm

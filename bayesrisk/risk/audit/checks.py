@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parse import shown
 from bayesrisk._types import FloatArray
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.release import MechanismSpec, NoiseSpec
 from bayesrisk.risk.audit.question import AuditQuestion
 from bayesrisk.risk.audit.readings import READINGS, is_readable
@@ -46,6 +47,7 @@ _LIKELIHOOD = READINGS[0]
 _MOVED = {"add-remove": 2.0, "change-one": 1.0}  # times epsilon: one record for another
 _SURE = 4.0  # standard errors of an estimate, so that thousands of them fail no check by chance
 _ROUNDING = 1e-12
+_BEYOND = 1e-9  # of a sum of probabilities beyond 1, by rounding
 _NEARLY = 1e-6  # relative: of many thousand counts together less than a score can show
 _SHARED = ["adversary", "target", "statement"]
 Row = dict[str, Any]
@@ -105,7 +107,8 @@ def audit_checks(
     ArgumentError
         If the confidence is out of range, or one of question and specs is there without the other.
     DataError
-        If a column is missing, or holds what is no number.
+        If a column is missing, or holds what is no number; or if a decided statement has no
+        probability in [0, 1] before, without or after.
 
     Notes
     -----
@@ -138,6 +141,7 @@ def audit_checks(
     numbers = (*THREE, "without_error", "posterior_error", "correct")
     whole = whole_columns(statements, "statements", texts, numbers)
     decided = whole[~whole["status"].isin(OPEN)]
+    _check_beliefs(decided)
     rows = list(_calibration(decided, level))
     exact: set[str] = set()
     if question is not None and specs is not None:
@@ -148,6 +152,19 @@ def audit_checks(
         rows += _theory(decided, told, question.workload, informed)
     rows += _agreement(decided, exact)
     return pd.DataFrame(rows, columns=_COLUMNS) if rows else empty_frame(_COLUMNS)
+
+
+def _check_beliefs(decided: pd.DataFrame) -> None:
+    """Refuse decided statements without a belief: they would keep whatever is checked."""
+    for name in THREE:
+        bad = ~decided[name].between(-_BEYOND, 1.0 + _BEYOND).to_numpy(np.bool_)
+        if bad.any():
+            row = decided.iloc[int(bad.argmax())]
+            about = f"{row['statement']} of target {row['target']}"
+            raise DataError(
+                f"statements: column {name!r} must be in [0, 1] where the status is "
+                f"{row['status']}, got {row[name]:g} for {shown(about)}"
+            )
 
 
 def _check_published(question: Any, specs: Any) -> None:
@@ -220,7 +237,7 @@ def _promise(rows: pd.DataFrame, level: float) -> tuple[float, float, float]:
     expected = np.bincount(target, q) - np.bincount(target, sign * q) ** 2
     between = np.bincount(places, off - mean)
     variance = max((between**2).sum() * number / (number - 1), np.maximum(expected, 0.0).sum())
-    reach = float(student.ppf(0.5 + level / 2.0, number - 1) * np.sqrt(variance)) / q.size
+    reach = float(stdtrit(number - 1, 0.5 + level / 2.0) * np.sqrt(variance)) / q.size
     return mean, mean - reach, mean + reach
 
 

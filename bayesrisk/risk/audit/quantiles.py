@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import betainc
-from scipy.stats import t as student
+from scipy.special import betainc, stdtrit
 
 from bayesrisk import _validation as check
 from bayesrisk._types import FloatArray, IntArray
@@ -122,5 +121,5 @@ def _worth(ratio: FloatArray, places: IntArray, value: float, alpha: float) -> f
         off = np.bincount(places, below - mean)
         variance = float((off**2).sum()) * number / (number - 1) / n**2
         design = max(variance / (mean * (1.0 - mean) / n), 1.0)
-    people, units = (float(student.ppf(1.0 - alpha / 2.0, k - 1)) for k in (n, number))
+    people, units = (float(stdtrit(k - 1, 1.0 - alpha / 2.0)) for k in (n, number))
     return n / design * (people / units) ** 2

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from bayesrisk import _validation as check
 from bayesrisk._types import FloatArray, IntArray
@@ -331,5 +331,5 @@ def clustered_mean(
         return mean, -bound, bound
     off = np.bincount(places, values - mean, minlength=number)
     error = float(np.sqrt((off**2).sum() * number / (number - 1))) / values.size
-    reach = float(student.ppf(0.5 + confidence / 2.0, number - 1)) * error
+    reach = float(stdtrit(number - 1, 0.5 + confidence / 2.0)) * error
     return mean, max(mean - reach, -bound), min(mean + reach, bound)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import special
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
@@ -319,7 +319,7 @@ def simulated_marginal_posterior(
     setting = (likelihood.codes, prior, truth, likelihood.smoothing, len(likelihood.values))
     low, high = _estimates(*setting)
     low_error, high_error, error = _jackknife(*setting)
-    t = float(stats.t.ppf(0.5 + 0.5 * level, _GROUPS - 1))
+    t = float(special.stdtrit(_GROUPS - 1, 0.5 + 0.5 * level))
     middle = 0.5 * (low + high)
     ends = min(low - t * low_error, middle), max(high + t * high_error, middle)
     value, lower, upper = np.clip([middle, *ends], p, 1.0)

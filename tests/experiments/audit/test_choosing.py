@@ -8,6 +8,7 @@ import pytest
 from audits import WORKLOAD, contents
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, PartFileError
 from bayesrisk.experiments import run
@@ -201,6 +202,16 @@ def test_it_says_so_if_more_protection_lets_more_be_learned():
     assert chosen(search, chance)["monotone"]
     right = {0.01: [1.0] * 60, 1.0: [1.0] * 40 + [2.0] * 20, 100.0: [2.0] * 60}
     assert chosen(search, right)["monotone"]
+
+
+@pytest.mark.parametrize("more", range(16))
+def test_places_vote_by_a_sign_test(more):
+    """Of twenty places that change, the stronger setting is worse for some."""
+    search = searched("discrete-gaussian:rho=0.01..1")
+    strong, weak = np.ones((2, 40))
+    strong[:more], weak[more:20] = 2.0, 2.0
+    p = binomtest(more, 20, alternative="greater").pvalue
+    assert chosen(search, {0.01: list(strong), 1.0: list(weak)})["monotone"] == (p >= 0.05)
 
 
 def test_undecided_targets_widen_the_interval_and_not_the_estimate():

@@ -8,7 +8,13 @@ from typer.testing import CliRunner
 from bayesrisk import run
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.experiments import NationStudy, OccupancyConfig, OccupancyStudy, split_by_place
+from bayesrisk.experiments import (
+    NationStudy,
+    OccupancyConfig,
+    OccupancyStudy,
+    split_by_place,
+    write_occupancy_report,
+)
 from bayesrisk.population import Nation, population_spec
 from bayesrisk.tables import Microdata
 
@@ -126,6 +132,48 @@ def test_what_cannot_be_done_by_place_is_refused(people, tmp_path):
         OccupancyStudy(CONFIG, households=tmp_path).in_memory()
     with pytest.raises(ArgumentTypeError, match="households must be Records or a folder"):
         OccupancyStudy(CONFIG, households=3)
+
+
+@pytest.mark.slow
+def test_the_page_says_that_places_are_protected_by_themselves(parted, whole, tmp_path):
+    """And shows all that it shows of one file; no place, block or household by its code."""
+    pages = {}
+    for name, results in (("parted", parted), ("whole", whole)):
+        pages[name] = write_occupancy_report(results, tmp_path / name).read_text()
+    drawn = [
+        sorted(str(f.relative_to(tmp_path / name)) for f in (tmp_path / name).rglob("*.*"))
+        for name in pages
+    ]
+    assert drawn[0] == drawn[1]
+    said = "The households of 4 places are protected and attacked place by place"
+    assert [said in page for page in pages.values()] == [True, False]
+    assert "Flagged blocks, all 4 places together" in pages["parted"]
+    assert "Flagged blocks, one population" in pages["whole"]
+    assert not any(block in pages["parted"] for block in parted.blocks["block"])
+
+
+def test_a_part_by_itself_is_a_folder_of_households(people, tmp_path):
+    """As its file is; a folder without households is no file that does not exist."""
+    part = next(people.glob("part-*"))
+    words = ["occupancy", "study", "--protection", "none", "--solutions", "1", "--no-figures", "-q"]
+    for name, given in (("folder", part), ("file", part / "households.parquet")):
+        done = CliRunner().invoke(app, [*words, str(given), "-o", str(tmp_path / name)])
+        assert done.exit_code == 0, done.output
+    tables = [(tmp_path / name / "table.csv").read_bytes() for name in ("folder", "file")]
+    assert tables[0] == tables[1]
+    done = CliRunner().invoke(
+        app, [*words, str(people), "--sample", str(people), "-o", str(tmp_path / "no")]
+    )
+    assert "must be a file of households, got a folder without them" in str(done.exception)
+    assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize("option", ["seeds", "blocks", "alpha"])
+def test_what_synthetic_households_are_like_is_not_said_of_given_ones(people, tmp_path, option):
+    words = ["occupancy", "study", str(people), "-o", str(tmp_path / "no"), f"--{option}", "1"]
+    done = CliRunner().invoke(app, words)
+    assert str(done.exception) == f"--{option} goes with synthetic households"
+    assert not (tmp_path / "no").exists()
 
 
 def test_the_command_takes_a_folder_by_place(people, tmp_path):

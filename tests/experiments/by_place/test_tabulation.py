@@ -15,7 +15,16 @@ from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 from bayesrisk.experiments import NationStudy, TabulationStudy, split_by_place
 from bayesrisk.experiments.reconstruction.source import open_tables
 from bayesrisk.population import Nation, population_spec
-from bayesrisk.tables import Microdata, PublishedTables, Schema, Workload, tabulate
+from bayesrisk.tables import (
+    Attribute,
+    Geography,
+    Microdata,
+    PublishedTables,
+    Records,
+    Schema,
+    Workload,
+    tabulate,
+)
 
 SMALL = population_spec("county", blocks_per_group=4, tracts_per_county=2)  # 24 blocks in a county
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
@@ -30,6 +39,33 @@ def made(tmp_path_factory):
     run(TabulationStudy(at / "people", ALL), at / "parts")
     tabulate(Microdata.read(at / "people"), ALL).write(at / "whole")
     return at
+
+
+OWN = Schema(
+    "ward",
+    (Attribute("sex", 2, labels=("F", "M")), Attribute("room", 3, first=1)),
+    Geography("land", ("country", "region", "village"), (0, 1, 3)),
+)
+
+
+def test_records_of_a_schema_of_ones_own_by_place(tmp_path):
+    rng = np.random.default_rng(1)
+    places = pd.DataFrame({"block": [f"{r}{v:02}" for r in (1, 2, 7) for v in range(4)]})
+    places = places.assign(x=np.arange(12.0), y=0.5)
+    at = rng.choice(places["block"].to_numpy()[:-1], 200)  # nobody lives in the last one
+    frame = pd.DataFrame({"village": at, "sex": rng.integers(0, 2, 200), "room": 1})
+    data = Microdata(Records.from_frame(frame, schema=OWN), None, places)
+    split_by_place(data, tmp_path / "parts", level="region")
+    assert Microdata.read(tmp_path / "parts" / "part-7").persons.schema == OWN
+    again = Microdata.read(tmp_path / "parts")
+    pd.testing.assert_frame_equal(again.blocks, places)
+    order = np.argsort(np.strings.slice(at.astype(str), 1), kind="stable")
+    pd.testing.assert_frame_equal(
+        again.persons.to_frame(), data.persons.to_frame().iloc[order].reset_index(drop=True)
+    )
+    tables = Workload.of(OWN, [["sex", "room"], ["sex"]], levels=["region", "village"])
+    run(TabulationStudy(tmp_path / "parts", tables), tmp_path / "tables")
+    assert PublishedTables.read(tmp_path / "tables") == tabulate(data, tables)
 
 
 def test_parts_put_together_are_the_whole(made):

@@ -1,6 +1,7 @@
 """Parts of runs: what changed is refused, and what looks like a seal is no seal."""
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -9,8 +10,8 @@ from studies import run_occupancy_attack, run_reconstruction
 from writing_cases import commands, inputs, quick_figures, run
 
 from bayesrisk.exceptions import DataError, PartFileError
-from bayesrisk.experiments import read_results
-from bayesrisk.experiments.runs.folder import arrow_table
+from bayesrisk.experiments import TabulationConfig, read_results
+from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
 from bayesrisk.experiments.runs.part_file import look_at, pack, unpack
 from bayesrisk.experiments.sweep.folder import SweepFolder
 
@@ -113,6 +114,26 @@ def test_no_thread_of_arrow_holds_the_bytes_of_a_part(tmp_path, monkeypatch):
     (tmp_path / "part").write_bytes(pack(table, {}))
     assert unpack(tmp_path / "part", "").table.equals(table)
     assert seen == [False]
+
+
+def test_each_part_is_decoded_once_for_the_file_of_all(tmp_path, monkeypatch):
+    config = TabulationConfig("records", "tables", "county", 3)
+    folder = PartFolder(tmp_path)
+    (tmp_path / folder.parts).mkdir()
+    for shard in range(3):
+        table = arrow_table(pd.DataFrame({"x": [shard, shard + 10]}))
+        folder.write_parts(config, shard, {"part": table})
+    read, seen = PartFolder.read_part, []
+
+    def spied(self, shard, kind=None):
+        seen.append(shard)
+        return read(self, shard, kind)
+
+    monkeypatch.setattr(PartFolder, "read_part", spied)
+    with ThreadPoolExecutor(1) as pool:
+        assert folder.run(config, int, pool, [], merged=("part",))
+    assert seen == [0, 1, 2]
+    assert pd.read_parquet(tmp_path / "part.parquet")["x"].tolist() == [0, 10, 1, 11, 2, 12]
 
 
 def test_a_part_is_looked_at_without_decoding_its_rows(tmp_path, monkeypatch):

@@ -334,6 +334,22 @@ def test_undecided_targets_are_not_checked_and_nobody_is_no_check():
         audit_checks(mine.drop(columns="posterior"))
 
 
+@pytest.mark.parametrize("name", ["prior", "without", "posterior"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -0.01, 1.01])
+def test_a_decided_statement_has_a_belief(name, value):
+    """One that has none would be inside every band and bound."""
+    said = frame(*drawn(1, 40))
+    said.loc[7, name] = value
+    row = rf"got {value:g} for '{said['statement'][7]} of target {said['target'][7]}'"
+    with pytest.raises(
+        DataError, match=rf"column '{name}' must be in \[0, 1\] .*calculated, {row}"
+    ):
+        audit_checks(said)
+    open_ = said["target"] == said["target"][7]
+    said.loc[open_, "status"] = "undecided"
+    assert audit_checks(said)["compared"].gt(0).any()  # nobody holds it
+
+
 @pytest.mark.parametrize(("given", "error", "words"), [
     ({"question": 3, "specs": SPECS}, ArgumentTypeError, "question must be a AuditQuestion, got 3"),
     ({"question": QUESTION, "specs": [1]}, ArgumentTypeError, "specs must be a mapping"),

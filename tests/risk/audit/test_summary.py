@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import ttest_1samp
 
 from bayesrisk.risk.audit import audit_calibration, audit_summary, audit_targets
-from bayesrisk.risk.audit.summary import GROUPS
+from bayesrisk.risk.audit.summary import GROUPS, clustered_mean
 
 
 def rows(target, place, three, truth, status="calculated", **about):
@@ -187,6 +188,23 @@ def test_what_is_not_compared_takes_nobody_away():
     assert found.to_dict() == {
         ("likelihood", "outsider"): 0, ("likelihood", "linker"): 20, ("rebuilt", "outsider"): 20,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("places", [2, 3, 30, 1000])
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 1.0 - 1e-6])
+def test_places_of_one_target_each_have_the_interval_of_student(places, confidence):
+    """The quantile is that of the law itself: the rest is rounding, of a few sums and of the level.
+
+    A level that is off by 2**-52 moves the quantile most for one degree of freedom, by that over
+    the tail.
+    """
+    values = np.random.default_rng(places).normal(size=places)
+    law = ttest_1samp(values, 0.0).confidence_interval(confidence)
+    mean, low, high = clustered_mean(values, np.arange(places), confidence, bound=np.inf)
+    assert mean == values.mean()
+    reach = (law.high - law.low) / 2
+    rounding = 1e-13 + 2.0**-50 / (1.0 - confidence)
+    assert [mean - low, high - mean] == pytest.approx([reach, reach], rel=rounding)
 
 
 def test_log_scores_by_hand():
