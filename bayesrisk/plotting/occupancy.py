@@ -78,7 +78,8 @@ def plot_occupancy_blocks(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
         both = pair(ax, height=3.4)
         for axes, measure in zip(both, _MEASURES, strict=True):
             _intervals(axes, frame, names, measure)
-        both[0].legend(fontsize=8.0)
+        # Intervals may be anywhere in a panel, and each protection has its own.
+        legend_outside(both, *both[0].get_legend_handles_labels(), ncols=2)
         return both
 
 
