@@ -236,6 +236,29 @@ def test_dots_lead_into_mappings():
         with_settings({"rho": 1}, ["rho.block=2"])
 
 
+@pytest.mark.parametrize(
+    ("setting", "path"),
+    [
+        ('budgets.village."sex * age"=1/2', ["budgets", "village", "sex * age"]),
+        ("budgets . village.sex * age = 1/2", ["budgets", "village", "sex * age"]),
+        ('budgets."a.b=c"."d"=1/2', ["budgets", "a.b=c", "d"]),
+    ],
+)
+def test_a_name_may_stand_in_quotes(setting, path):
+    inside = with_settings({}, [setting])
+    for name in path:
+        inside = inside[name]
+    assert inside == "1/2"
+
+
+@pytest.mark.parametrize(
+    "setting", ["", "=1", "a", "a.=1", ".a=1", "a..b=1", '"a=1', '""=1', " =1"]
+)
+def test_settings_without_a_name_are_refused(setting):
+    with pytest.raises(ArgumentError, match="--set must be KEY=VALUE"):
+        with_settings({}, [setting])
+
+
 def test_a_seed_is_for_simulation_and_both_sides_are_told(run, microdata, tmp_path):
     options = ["--mechanism", "rounding", "--set", "base=5", "--set", "method=random"]
     options += ["--tables", "sf1-block", "--only", "P1"]

@@ -1,5 +1,6 @@
 """``bayesrisk release``: confidential records in, protected tables out."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from bayesrisk.tables import Microdata, Records, Workload
 
 __all__ = ["release"]
+
+#: A name on the way to a setting, and what comes after it.
+_STEP = re.compile(r'\s*(?:"([^"]+)"|([^".=\s](?:[^".=]*[^".=\s])?))\s*([.=])')
 
 _SIMULATION = (
     "Warning: this is a simulation, not a protected release. Its random draws can be repeated by "
@@ -246,23 +250,34 @@ def with_settings(parameters: Mapping[str, Any], settings: Iterable[str]) -> dic
     """Return parameters with settings ``KEY=VALUE`` put in, each value read by its form.
 
     ``3``, ``0.5``, ``true``, ``["size", "adults"]`` and ``"text"`` are as in TOML; whatever is
-    no TOML value (``1/10``, ``county``) is text.  Dots in the key lead into mappings.
+    no TOML value (``1/10``, ``county``) is text.  Dots in the key lead into mappings; a name that
+    has a dot or ``=`` in it stands in double quotes.
     """
     result = dict(parameters)
     for setting in settings:
-        key, equals, text = setting.partition("=")
-        path = [part.strip() for part in key.split(".")]
-        if not equals or not all(path):
-            raise ArgumentError(f"--set must be KEY=VALUE, got {shown(setting)}")
+        path, text = _named(setting)
         inside = result
         for part in path[:-1]:
             below = inside.get(part, {})
             if not isinstance(below, Mapping):
+                key = ".".join(path)
                 raise ArgumentError(f"--set {key}: {part!r} is already {below!r}")
             inside[part] = dict(below)
             inside = inside[part]
         inside[path[-1]] = _value(text.strip())
     return result
+
+
+def _named(setting: str) -> tuple[list[str], str]:
+    """Return the names that lead to a setting, and its value."""
+    path: list[str] = []
+    at = 0
+    while found := _STEP.match(setting, at):
+        path.append(found[1] or found[2])
+        at = found.end()
+        if found[3] == "=":
+            return path, setting[at:]
+    raise ArgumentError(f"--set must be KEY=VALUE, got {shown(setting)}")
 
 
 def _value(text: str) -> Any:
