@@ -61,8 +61,9 @@ def _take(value: Any, digest: Any) -> None:
     """Add a value to a digest: kind, shape and bytes, so that no two values add the same."""
     if is_dataclass(value):
         value = tuple(getattr(value, own.name) for own in fields(value))
-    elif isinstance(value, sparse.sparray):
-        value = (value.format, value.shape, value.indptr, value.indices, value.data)
+    elif sparse.issparse(value):
+        rows = sparse.csr_array(value)
+        value = (rows.shape, rows.indptr, rows.indices, rows.data)
     if isinstance(value, tuple):
         digest.update(f"({len(value)}".encode())
         for one in value:

@@ -284,7 +284,9 @@ class TopDown(BaseMechanism):
             raise ArgumentError("microdata must have a record or a block, got none")
         levels = build(settings, histogram, geoids)
         rows = {key: sparse.csc_array(settings.rows[key].T) for key in workload.tables}
-        return PreparedTopDown(self._release_spec(settings, workload), levels, workload, rows, self._solve)
+        return PreparedTopDown(
+            self._release_spec(settings, workload), levels, workload, rows, self._solve
+        )
 
     def _release_spec(self, settings: Settings, workload: Workload) -> MechanismSpec:
         """Return the spec with the budget of every table, which builds the same mechanism."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import topdown as oracle
 
@@ -23,12 +23,13 @@ def world(seed):
     return (microdata if isinstance(microdata, Microdata) else Microdata(microdata)), tables
 
 
+@settings(max_examples=8)  # 12 releases each
 @given(seed=SEEDS, rho=st.sampled_from(["1/100", "1", "20"]))
 def test_releases_without_a_record_are_those_of_a_new_mechanism(seed, rho):
     microdata, tables = world(seed)
     people = len(microdata.persons)
     alike = TopDown(rho=rho).for_neighbours()
-    truths = [microdata, *(without(microdata, r) for r in range(min(people - 1, 3)))]
+    truths = [microdata, *(without(microdata, r) for r in range(min(people - 1, 2)))]
     for noise in (seed, seed + 1):  # other noise asks for other families
         for truth in truths:
             known = alike.release(truth, workload=tables, rng=noise)
@@ -74,12 +75,9 @@ def test_without_room_every_family_is_solved_again(solved):
     assert alike._solve._held == 0
 
 
-def test_a_mechanism_keeps_nothing_unless_it_is_asked_to(solved):
-    microdata, tables = world(1)
+def test_a_mechanism_keeps_nothing_unless_it_is_asked_to():
     mechanism = TopDown(rho=1)
-    mechanism.for_neighbours().release(microdata, workload=tables, rng=1)
-    mechanism.release(microdata, workload=tables, rng=1)
-    assert mechanism._solve is not solved
+    assert isinstance(mechanism.for_neighbours()._solve, _solved.SolvedFamilies)
     assert not isinstance(mechanism._solve, _solved.SolvedFamilies)
     rounding = Rounding(base=3, method="random")
     assert rounding.for_neighbours() is rounding
