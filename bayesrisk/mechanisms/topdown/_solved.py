@@ -61,8 +61,8 @@ def _take(value: Any, digest: Any) -> None:
     """Add a value to a digest: kind, shape and bytes, so that no two values add the same."""
     if is_dataclass(value):
         value = tuple(getattr(value, own.name) for own in fields(value))
-    elif sparse.issparse(value):
-        rows = sparse.csr_array(value)
+    elif hasattr(value, "tocsr"):
+        rows = value.tocsr()
         value = (rows.shape, rows.indptr, rows.indices, rows.data)
     if isinstance(value, tuple):
         digest.update(f"({len(value)}".encode())
