@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -133,6 +133,23 @@ class BaseMechanism(ABC):
         """
         check.instance(workload, Workload, "workload")
         return None
+
+    def for_neighbours(self) -> Self:
+        """Return this mechanism for releases, from one seed, of truths that differ in few records.
+
+        Returns
+        -------
+        BaseMechanism
+            Its releases are the same; what they share may be worked out once.  The mechanism
+            itself, where it has nothing to share.
+
+        Examples
+        --------
+        >>> from bayesrisk.mechanisms import Rounding
+        >>> Rounding(base=3, method="random").for_neighbours()
+        Rounding(base=3, method='random')
+        """
+        return self
 
     @property
     def spec(self) -> MechanismSpec:

@@ -16,6 +16,7 @@ from bayesrisk.experiments.audit.by_place import PopulationByPlace
 from bayesrisk.experiments.audit.protections import Protection, Usual
 from bayesrisk.experiments.reconstruction.source import digest_folder
 from bayesrisk.interfaces import Mechanism
+from bayesrisk.mechanisms import BaseMechanism
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion
 
 __all__ = ["State", "digest_of", "plain"]
@@ -52,6 +53,8 @@ class State:
         name = protection.name
         if name not in self._released:
             mechanism = protection.make(self.usual)
+            if isinstance(mechanism, BaseMechanism):  # released anew without each target
+                mechanism = mechanism.for_neighbours()
             self._released = {name: (mechanism, self.population.release(number, mechanism))}
         return self._released[name]
 

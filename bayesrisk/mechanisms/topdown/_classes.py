@@ -84,11 +84,16 @@ def _alike_cells(family: Family, rows: sparse.csr_array) -> tuple[IntArray, IntA
 
 def _numbered(marks: FloatArray) -> tuple[IntArray, IntArray]:
     """Return where each distinct row is first, and the number of every row, by first place."""
-    _, first, label = np.unique(marks, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    place = np.empty(order.size, dtype=np.int64)
-    place[order] = np.arange(order.size)
-    return first[order].astype(np.int64), place[label.ravel()]
+    # Column by column: to sort whole rows costs about ten times as much.
+    order = np.lexsort(marks.T)
+    begins = np.ones(order.size, dtype=np.bool_)
+    begins[1:] = (marks[order[1:]] != marks[order[:-1]]).any(axis=1)
+    group = np.empty(order.size, dtype=np.int64)
+    group[order] = np.cumsum(begins) - 1
+    firsts = order[begins]  # equal rows stay in order
+    place = np.empty(firsts.size, dtype=np.int64)
+    place[np.argsort(firsts)] = np.arange(firsts.size)
+    return np.sort(firsts).astype(np.int64), place[group]
 
 
 def _one_query(family: Family, rows: sparse.csr_array) -> Query:

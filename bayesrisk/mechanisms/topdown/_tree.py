@@ -1,6 +1,6 @@
 """A geography with its measurements: prepared once, solved from the top down for every draw."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,6 +15,8 @@ from bayesrisk.mechanisms.topdown._family import Family, Lookahead, Query
 from bayesrisk.mechanisms.topdown._invariants import ExactSets, Zeros
 
 Rows = sparse.csr_array
+#: Returns the integer counts of the children of a node, (children, cells).
+Solve = Callable[[Family], IntArray]
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,9 @@ def _families(level: Level) -> Iterator[slice]:
         yield slice(int(start), int(stop))
 
 
-def solve_level(level: Level, above: Rows | None, rng: np.random.Generator) -> Rows:
+def solve_level(
+    level: Level, above: Rows | None, rng: np.random.Generator, solve: Solve = solve_family
+) -> Rows:
     """Return the integer histograms of a level, given those of the level above.
 
     Noise is drawn for every node in order, used or not, so that two runs with one seed differ
@@ -132,7 +136,7 @@ def solve_level(level: Level, above: Rows | None, rng: np.random.Generator) -> R
         if parent is not None and not parent.any():
             continue
         family, cells = _family(level, nodes, parent, noisy)
-        solved = solve_family(family)
+        solved = solve(family)
         child, cell = np.nonzero(solved)
         rows.append(nodes.start + child)
         columns.append(cells[cell])
@@ -144,9 +148,11 @@ def solve_level(level: Level, above: Rows | None, rng: np.random.Generator) -> R
     return sparse.csr_array(triplets, shape=shape)
 
 
-def solve_tree(levels: tuple[Level, ...], rng: np.random.Generator) -> list[Rows]:
+def solve_tree(
+    levels: tuple[Level, ...], rng: np.random.Generator, solve: Solve = solve_family
+) -> list[Rows]:
     """Return the histograms of every level, coarse to fine; children add up to parents."""
     solved: list[Rows] = []
     for level in levels:
-        solved.append(solve_level(level, solved[-1] if solved else None, rng))
+        solved.append(solve_level(level, solved[-1] if solved else None, rng, solve))
     return solved

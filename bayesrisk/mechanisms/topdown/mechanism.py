@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -14,6 +15,9 @@ from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
 from bayesrisk.mechanisms.topdown import _budget as strategy
 from bayesrisk.mechanisms.topdown import _parameters as parameters
 from bayesrisk.mechanisms.topdown._build import Settings, build, noise_scales, settings_documents
+from bayesrisk.mechanisms.topdown._children import solve_family
+from bayesrisk.mechanisms.topdown._solved import SolvedFamilies
+from bayesrisk.mechanisms.topdown._tree import Solve
 from bayesrisk.mechanisms.topdown.prepared import PreparedTopDown
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.tables import (
@@ -146,6 +150,7 @@ class TopDown(BaseMechanism):
         stated = {k: settings_documents(v) for k, v in given.items() if v is not None}
         super().__init__(MechanismSpec("topdown", stated))
         self._last: tuple[Workload, Settings] | None = None
+        self._solve: Solve = solve_family
 
     def _settings(self, workload: Workload) -> Settings:
         """Return the settings for a workload; the last ones are kept for the next truth."""
@@ -279,7 +284,9 @@ class TopDown(BaseMechanism):
             raise ArgumentError("microdata must have a record or a block, got none")
         levels = build(settings, histogram, geoids)
         rows = {key: sparse.csc_array(settings.rows[key].T) for key in workload.tables}
-        return PreparedTopDown(self._release_spec(settings, workload), levels, workload, rows)
+        return PreparedTopDown(
+            self._release_spec(settings, workload), levels, workload, rows, self._solve
+        )
 
     def _release_spec(self, settings: Settings, workload: Workload) -> MechanismSpec:
         """Return the spec with the budget of every table, which builds the same mechanism."""
@@ -292,6 +299,15 @@ class TopDown(BaseMechanism):
         stated["invariants"] = [list(key) for key in settings.invariants]
         exact = {key: TrueCounts() for key in settings.invariants if key in workload.tables}
         return MechanismSpec("topdown", stated, exact).for_tables(workload.tables)
+
+    def for_neighbours(self) -> Self:
+        """Return the mechanism with a memory of the families that it solved, the latest 64 MiB.
+
+        Where truths differ in one record and the noise is the same, nearly all families are.
+        """
+        found = copy.copy(self)
+        found._solve = SolvedFamilies()
+        return found
 
     def acts_within(self, workload: Workload) -> str | None:
         """Return the coarsest measured level, each of whose places is a tree of its own."""

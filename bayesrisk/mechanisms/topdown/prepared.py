@@ -9,7 +9,8 @@ from scipy import sparse
 
 from bayesrisk._random import generator
 from bayesrisk.mechanisms.base import BasePrepared, Protected
-from bayesrisk.mechanisms.topdown._tree import Level, solve_tree
+from bayesrisk.mechanisms.topdown._children import solve_family
+from bayesrisk.mechanisms.topdown._tree import Level, Solve, solve_tree
 from bayesrisk.release import MechanismSpec
 from bayesrisk.tables import Histogram, PublishedTables, Workload
 
@@ -34,12 +35,15 @@ class PreparedTopDown(BasePrepared):
         Published tables.
     rows : mapping of (level, table) to csc_array
         Published tables over cells, transposed.
+    solve : callable
+        Returns the integer counts of the children of a node.
     """
 
     spec: MechanismSpec
     levels: tuple[Level, ...]
     workload: Workload
     rows: Mapping[Key, sparse.csc_array]
+    solve: Solve = solve_family
 
     def histograms(self, rng: np.random.Generator | int | None = None) -> dict[str, Histogram]:
         """Return one draw of the protected counts at every level of the tree.
@@ -60,7 +64,7 @@ class PreparedTopDown(BasePrepared):
         ArgumentError
             If ``rng`` is not a seed or a generator.
         """
-        solved = solve_tree(self.levels, generator(rng, optional=True))
+        solved = solve_tree(self.levels, generator(rng, optional=True), self.solve)
         return {
             level.name: Histogram(self.workload.schema, level.name, level.geoids, counts)
             for level, counts in zip(self.levels, solved, strict=True)

@@ -43,23 +43,32 @@ _NEGLIGIBLE = 45.0  # exp(-45) is 3e-20: thousands of such points are less than 
 
 
 @lean_kernel
+def _within(low: Any, high: Any, value: Any, top: Any, c: Any) -> tuple[Any, Any]:
+    """Return how far of a stretch c times a step leaves a value between 0 and the top."""
+    back, forth = value, top - value
+    if c < 0:
+        back, forth, c = forth, back, -c
+    if c > 1:  # rarely: a division costs more than all else here
+        back, forth = back // c, forth // c
+    return max(low, -back), min(high, forth)
+
+
+@lean_kernel
 def _reach(of: Any, x: Any, sums: Any, move: Any) -> tuple[Any, Any]:
     """Return how far one can go back and forth along a move."""
     low, high = np.int64(-(2**62)), np.int64(2**62)
     for k in range(of.ptr[move], of.ptr[move + 1]):
-        g, c = of.group[k], of.coef[k]
+        g = of.group[k]
         top = of.prior_ptr[g + 1] - of.prior_ptr[g] - 1
-        if c > 0:
-            low, high = max(low, -(x[g] // c)), min(high, (top - x[g]) // c)
-        else:
-            low, high = max(low, -((top - x[g]) // -c)), min(high, x[g] // -c)
+        low, high = _within(low, high, x[g], top, of.coef[k])
+        if low == high:  # nowhere: to stay is always possible, so that no row can say more
+            return low, high
     for k in range(of.row_ptr[move], of.row_ptr[move + 1]):
-        r, c = of.row[k], of.row_coef[k]
+        r = of.row[k]
         top = of.soft_ptr[r + 1] - of.soft_ptr[r] - 1
-        if c > 0:
-            low, high = max(low, -(sums[r] // c)), min(high, (top - sums[r]) // c)
-        else:
-            low, high = max(low, -((top - sums[r]) // -c)), min(high, sums[r] // -c)
+        low, high = _within(low, high, sums[r], top, of.row_coef[k])
+        if low == high:
+            return low, high
     return low, high
 
 
