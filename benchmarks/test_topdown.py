@@ -1,5 +1,6 @@
 """Consistency from the top down: the solver of a family against peers, and a county by size."""
 
+import dataclasses
 import time
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from targets import Aim, faster, lasting, value_of
 from bayesrisk.datasets import load_microdata
 from bayesrisk.mechanisms import TopDown
 from bayesrisk.mechanisms.topdown import _children as families
-from bayesrisk.mechanisms.topdown import _tree as tree
 from bayesrisk.mechanisms.topdown._least_squares import solve, solve_whole
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 
@@ -162,12 +162,13 @@ def detailed(frame, levels, blocks=None):
 
 def families_of(prepared):
     """Return the families that one draw solves, in their order."""
-    found, plain = [], tree.solve_family
-    tree.solve_family = lambda family: found.append(family) or plain(family)
-    try:
-        prepared.histograms(1)
-    finally:
-        tree.solve_family = plain
+    found = []
+
+    def keep(family):
+        found.append(family)
+        return prepared.solve(family)
+
+    dataclasses.replace(prepared, solve=keep).histograms(1)
     return found
 
 
