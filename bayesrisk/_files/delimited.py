@@ -106,17 +106,18 @@ def _blocks(stream: _Stream) -> Iterator[bytes]:
 
 def _check_quotes(block: bytes, rows: int, done: int, delimiter: str) -> None:
     """Refuse a quote that is not closed on its line: the lines after it became one value."""
-    last = block[block.rfind(b"\n") + 1 :]
-    if rows == block.count(b"\n") + 1 and not _left_open(last, delimiter):
+    closed = not _left_open(block[block.rfind(b"\n") + 1 :], delimiter)
+    if closed and rows == block.count(b"\n") + 1:
         return
-    lines = (line for line in block.split(b"\n") if line)
-    for row, line in enumerate(lines, done + 1):
-        if _left_open(line, delimiter):
-            raise pa.ArrowInvalid(f"Row #{row}: a quote must be closed on its line")
+    lines = [line for line in block.split(b"\n") if line]
+    if closed and rows == len(lines):
+        return
+    found = (row for row, line in enumerate(lines, done + 1) if _left_open(line, delimiter))
+    raise pa.ArrowInvalid(f"Row #{next(found, done + 1)}: a quote must be closed on its line")
 
 
 def _left_open(line: bytes, delimiter: str) -> bool:
-    if line.count(b'"') % 2 == 0:
+    if b'"' not in line:
         return False
     try:
         next(csv.reader([line.decode(errors="replace")], delimiter=delimiter, strict=True))

@@ -71,11 +71,12 @@ def test_a_row_with_other_columns_is_counted_from_the_beginning(blocks_of):
 
 @pytest.mark.parametrize("after", [0, 1, 2, 5])
 @pytest.mark.parametrize("size", [5, 16, 22, 100])
-def test_a_quote_must_be_closed_on_its_line(blocks_of, after, size):
+@pytest.mark.parametrize("first", [b"a", b'5"'])
+def test_a_quote_must_be_closed_on_its_line(blocks_of, after, size, first):
     """In the last column it took the rows after it with it."""
     blocks_of(size)
     with pytest.raises(pa.ArrowInvalid, match="Row #3: a quote must be closed on its line"):
-        rows_of(b"\na,b\n\na,b\n" + b'a,"b\n' + b"c,d\n" * after)
+        rows_of(b"\na,b\n\na,b\n" + first + b',"b\n' + b"c,d\n" * after)
 
 
 def test_a_quote_inside_a_value_is_a_character():

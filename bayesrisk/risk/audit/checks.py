@@ -48,7 +48,9 @@ _MOVED = {"add-remove": 2.0, "change-one": 1.0}  # times epsilon: one record for
 _SURE = 4.0  # standard errors of an estimate, so that thousands of them fail no check by chance
 _ROUNDING = 1e-12
 _BEYOND = 1e-9  # of a sum of probabilities beyond 1, by rounding
-_NEARLY = 1e-6  # relative: of many thousand counts together less than a score can show
+#: Scales s and t add up to noise whose law is off by a relative 1e-6 at most where s t / (s + t) is
+#: this or more: of thousands of counts together that is less than a score can show.
+_SMOOTH = math.log(2.0 / 1e-6) / (2.0 * math.pi**2)
 _SHARED = ["adversary", "target", "statement"]
 Row = dict[str, Any]
 
@@ -314,9 +316,7 @@ def _more_of_it(less: NoiseSpec, more: NoiseSpec) -> bool:
         return False
     if less.law != "discrete-gaussian" or less.scale == more.scale:
         return True
-    added = more.scale - less.scale
-    smooth = float(less.scale * added / more.scale)
-    return 2.0 * math.exp(-2.0 * math.pi**2 * smooth) <= _NEARLY
+    return less.scale * (more.scale - less.scale) / more.scale >= _SMOOTH
 
 
 def _theory(
