@@ -46,14 +46,40 @@ def test_names_of_the_start_exist(path):
         assert reduce(getattr, name.split("."), bayesrisk) is not None
 
 
-@of(sorted((DOCS / "start").glob("*.md")))
-def test_commands_of_the_start_exist(path):
+def command_lines(text):
+    """Yield the words of each command of ours that a page shows, up to a comment or a pipe."""
+    code = "\n".join(re.findall(r"```[^\n]*\n(.*?)```", text, re.DOTALL))
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    for line in [*code.replace("\\\n", " ").splitlines(), *spans]:
+        shown = re.match(r"\s*(?:\$ )?bayesrisk ((?:[a-z-]+\b)?[^#|>;&]*)", line)
+        if shown and not line.rstrip().endswith(":"):
+            yield shown[1].split()
+
+
+def unknown_words(words):
+    """Return what the command line does not know of a command: its name, or options."""
+    from typer.main import get_command
+
     from bayesrisk.cli.app import app
 
-    known = {c.name or c.callback.__name__.replace("_", "-") for c in app.registered_commands}
-    known |= {group.name or group.typer_instance.info.name for group in app.registered_groups}
-    for name in re.findall(r"`\$ bayesrisk ([\w-]+)", path.read_text(encoding="utf-8")):
-        assert name in known
+    command, names = get_command(app), list(words)
+    while hasattr(command, "commands") and names and re.match(r"[a-z]", names[0]):
+        if names[0] not in command.commands:
+            return [names[0]]
+        command = command.commands[names.pop(0)]
+    known = {"--help"}.union(*([*p.opts, *p.secondary_opts] for p in command.params))
+    return [w for w in names if re.fullmatch(r"--?[a-z][a-z-]*", w) and w not in known]
+
+
+@of([*PAGES, ROOT / "README.md"])
+def test_commands_and_their_options_exist(path):
+    for words in command_lines(path.read_text(encoding="utf-8")):
+        assert not unknown_words(words), " ".join(words)
+
+
+def test_what_is_no_command_is_seen():
+    page = "`bayesrisk risk --nmf DIR`\n```console\n$ bayesrisk swep a \\\n  --force # -q\n```"
+    assert [unknown_words(words) for words in command_lines(page)] == [["swep"], ["--nmf"]]
 
 
 @of([p for p in sorted((DOCS / "howto").glob("*.md")) if p.stem != "index"])
