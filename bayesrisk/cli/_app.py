@@ -1,7 +1,6 @@
 """What all commands have in common: groups in ``--help``, interrupts, names in messages."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -41,7 +40,9 @@ _WORDS = {
     "i/n": ("shard",),
 }  # fmt: skip
 _WORD_OF = {name: word for word, names in _WORDS.items() for name in names}
-_WORD_OF_TYPE = {int: "N", float: "NUMBER", Path: "PATH"}
+_WORD_OF_TYPE = {"int": "N", "integer": "N", "float": "NUMBER", "path": "PATH"}
+#: An option as Typer shows it: its names, and what it takes, written in many ways by its versions.
+_SHOWN = re.compile(r"((?:--?[a-z][\w-]*(?:, | / )?)+) ?[<\[]?(?:list\[)?([^\]>]*)")
 
 
 class Command(TyperCommand):
@@ -53,10 +54,12 @@ class Command(TyperCommand):
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
-                title = "Options" if parameter.param_type_name == "option" else "Arguments"
-                name, _, kind = record[0].partition(" <")
-                word = _word(parameter, kind.rstrip(">")) if kind and title == "Options" else ""
-                sections[title].append((f"{name} {word}".rstrip(), record[1]))
+                option = _SHOWN.match(record[0])
+                if option is None:
+                    sections["Arguments"].append((record[0].partition(" <")[0], record[1]))
+                else:
+                    shown = f"{option[1]} {_word(parameter.name, option[2])}".rstrip()
+                    sections["Options"].append((shown, record[1]))
         for title, records in sections.items():
             if records:
                 with formatter.section(title):
@@ -103,13 +106,11 @@ class Command(TyperCommand):
         return text
 
 
-def _word(option: Any, kind: str) -> str:
-    """Return what an option takes, in a word, or the choices that it has."""
-    made_of = option.type_descriptor
-    if made_of.is_choice:
+def _word(name: str, kind: str) -> str:
+    """Return what an option takes, in a word, or the choices that it has; nothing for a flag."""
+    if "|" in kind or not kind:
         return kind
-    (held,) = getattr(made_of.annotation, "__args__", (made_of.annotation,))
-    return _WORD_OF.get(option.name, _WORD_OF_TYPE.get(held, "NAME"))
+    return _WORD_OF.get(name, _WORD_OF_TYPE.get(kind.lower(), "NAME"))
 
 
 class Commands(TyperGroup):
