@@ -4,13 +4,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
+VERSIONS := .venv-versions
+# Pythons of `make lowest`, for instance PYTHONS="python3.11 python3.13".
+PYTHONS ?= $(PYTHON)
 DEMO := build/demo
 # Tests run on every core; benchmarks, which need the machine for themselves, do not.
 PYTEST := $(BIN)/python -m pytest -n auto -p no:benchmark
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONHASHSEED := 0
 
-.PHONY: demo test check check-all lint fuzz bench bench-peers ratios docs notebooks bounds format clean
+.PHONY: demo test check check-all lint fuzz lowest bench bench-peers ratios docs notebooks bounds format clean
 
 demo: $(VENV)/.demo
 	rm -rf $(DEMO)
@@ -55,6 +58,21 @@ fuzz: $(VENV)/.test
 	$(PYTEST) --dist worksteal tests/fuzz \
 	  --fuzz-files 200000 --fuzz-calls 50000 --fuzz-flips 2000 --fuzz-kills all
 
+# The fast tests on the lowest versions of all libraries that pyproject.toml declares, and on the
+# newest, on each of the Pythons; every pair in an environment of its own.
+lowest: $(BIN)/python
+	$(PYTHON) -m venv $(VERSIONS)/uv
+	$(VERSIONS)/uv/bin/python -m pip install --quiet uv
+	@set -e; for python in $(PYTHONS); do for versions in lowest-direct highest; do \
+	  here=$(CURDIR)/$(VERSIONS)/$$(basename $$python)-$$versions; \
+	  echo "== $$python, $$versions"; \
+	  $(VERSIONS)/uv/bin/uv venv --quiet --clear --python $$python $$here; \
+	  $(VERSIONS)/uv/bin/uv pip install --quiet --python $$here/bin/python \
+	    --resolution $$versions --editable '.[test]'; \
+	  NUMBA_CACHE_DIR=$$here/numba $$here/bin/python -m pytest -q -n auto -p no:benchmark \
+	    -m "not slow"; \
+	done; done
+
 # The compiled kernels once more, with every index checked (a cache of its own).
 bounds: $(VENV)/.dev
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/numba-bounds \
@@ -85,7 +103,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(PEERS) build dist docs/_build docs/tutorials/*.ipynb .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS) $(VERSIONS) build dist docs/_build docs/tutorials/*.ipynb .pytest_cache .mypy_cache .ruff_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -168,7 +168,9 @@ def _check_whole(
 ) -> None:
     kinds = [plain_kind(schema.field(name).type) for name in columns or schema.names]
     # Of a text its place takes four bytes; how long it is, the footer does not say.
-    width = sum(4 if is_text(kind) else -(-kind.bit_width // 8) for kind in kinds)
+    width = sum(
+        4 if is_text(kind) or pa.types.is_null(kind) else -(-kind.bit_width // 8) for kind in kinds
+    )
     check_held(str(file), rows * width, _most(file), fault)
 
 

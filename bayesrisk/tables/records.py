@@ -299,6 +299,8 @@ def _checked(schema: Schema, table: pa.Table, source: str, first_row: int) -> pa
     for a in schema.attributes:
         where = f"column {a.name!r}: must be a whole number in [{a.first}, {a.last}]"
         column = codes_of_labels(table.column(a.name), a, f"{source}: row", first_row)
+        if pa.types.is_null(column.type):
+            column = column.cast(pa.int64())
         if not pa.types.is_integer(column.type):
             raise DataError(f"{source}: {where}, got values of type {column.type}")
         wide = column.type == pa.uint64()  # which Arrow does not compare with signed numbers
@@ -317,6 +319,8 @@ def _places(schema: Schema, column: Any, source: str, first_row: int, name: str)
     where = f"column {name!r}: must be a place of {width} digits"
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if pa.types.is_null(column.type):  # nothing is known: no rows, or a place is missing in each
+        column = column.cast(pa.string())
     text = column
     if pa.types.is_integer(column.type):
         text = pc.utf8_lpad(column.cast(pa.string()), width, "0")

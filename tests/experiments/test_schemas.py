@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import fields
+from importlib.metadata import version
 from pathlib import Path
 
 import jsonschema
@@ -57,6 +58,10 @@ MADE = {
 }
 
 
+@pytest.mark.skipif(
+    tuple(map(int, version("pydantic").split(".")[:2])) < (2, 14),
+    reason="older ones leave out that a dataclass has no further fields",
+)
 def test_the_stored_schema_is_current():
     assert SCHEMA.read_text(encoding="utf-8") == runs_schema(), (
         f'python -c "{WRITE}" > docs/reference/{SCHEMA.name}'

@@ -360,7 +360,7 @@ def test_counts_of_half_width(example):
     files, read = example("exchange-by-hand")
     file = files["part-00000.parquet"]
     table = parquet.read_table(file)
-    counts = pa.array([1.5] * len(table), pa.float16())
+    counts = pa.array(np.full(len(table), 1.5, np.float16))
     parquet.write_table(table.set_column(4, "count", counts), file)
     with pytest.raises(DataError, match=r"column 'count': must be of type int64, got 1.5"):
         read()
