@@ -204,7 +204,7 @@ def _numbers(columns: list[Any], name: str, rest: list[_Rows]) -> list[NDArray[A
             a.to_numpy() if isinstance(a, pd.arrays.NumpyExtensionArray) else a.to_numpy(np.int64)
             for a in arrays
         ]
-    elif all(pd.api.types.infer_dtype(a, skipna=True) in ("string", "empty") for a in arrays):
+    elif all(pd.api.types.infer_dtype(pd.Series(a)) in ("string", "empty") for a in arrays):
         both = pd.concat([pd.Series(a) for a in arrays], ignore_index=True)
         numbers = pd.factorize(both)[0]
         if (numbers < 0).any():
