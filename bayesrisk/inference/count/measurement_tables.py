@@ -93,10 +93,10 @@ class _Table:
         The ratio r solves exp(-(2 d - 1) / (2 sigma2)) = (1 / r - p) / (1 - p), d the count less
         the known one; the numbers as they are rounded in the output decide next to it.
         """
-        rest = 1.0 / limit - self.prior
-        if rest <= 0.0 or limit >= 1.0 / self.prior:
+        share = self.prior / (1.0 - self.prior) * (limit - 1.0)
+        if share >= 1.0 or limit >= 1.0 / self.prior:
             return None
-        real = 0.5 + self.sigma2 * math.log((1.0 - self.prior) / rest)
+        real = 0.5 + self.sigma2 * (math.log(limit) - math.log1p(-share))
         first = self.known_count + math.floor(real)
         near = first + np.arange(-2, 4)
         above = self.ratio(near) > limit
