@@ -80,7 +80,7 @@ def _smooth_levels(total: float) -> _Term:
     exponent 2 pi**2 / (step deviation) - (pi / deviation)**2 / 2 is at least REACH; where the
     poles are farther off than half a period it is the Gaussian's own, 2 pi**2 / step**2.
     """
-    deviation = np.sqrt(2.0 * total)
+    deviation = float(np.sqrt(2.0 * total))
     step = STEP
     if step < 2.0 * deviation:
         poles = 2.0 * np.pi**2 / (deviation * (REACH + 0.5 * (np.pi / deviation) ** 2))
