@@ -109,7 +109,7 @@ def _sum(grids: list[_Grid]) -> _Term:
     first, weights = grids[0]
     for start, other in grids[1:]:
         first, weights = first + start, np.convolve(weights, other)
-    return _SPACING * (first + np.arange(weights.size)), weights
+    return _SPACING * np.arange(first, first + weights.size, dtype=np.float64), weights
 
 
 def _averaged(term: _Term, prior: NDArray[np.float64]) -> NDArray[np.float64]:
