@@ -106,6 +106,10 @@ def test_risk_of_a_negative_count_and_options(run):
             },
         ),
         (
+            ("--max-risk", "1.000000000001", "--prior", "1/2"),
+            {"rho": 2 * (1.000000000001 - 1)},
+        ),
+        (
             ("--max-risk", "1.5", "--prior", "1/10", "--sensitivity", "change-one"),
             {"rho": 0.55898169292, "sigma2": 1.78896735379, "rho_add_remove": 0.27949084646},
         ),

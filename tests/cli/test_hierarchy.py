@@ -87,7 +87,6 @@ def test_table_for_people(run):
     ("text", "law"),
     [
         ("flat", None),
-        ("point:3", FiniteLaw(3, [1.0])),
         ("truncated:9", FiniteLaw(0, np.full(10, 0.1))),
     ],
 )
@@ -110,6 +109,21 @@ def test_group_priors_and_the_other_options(run, text, law):
     assert document["target_probability"] == result.target_probability
     assert document["sibling_noise"] == "exact"
     assert document["sensitivity"] == 2**0.5
+
+
+def test_a_total_that_is_known(run, table, tmp_path):
+    settings = {"n_siblings": 27, "prior": 0.5, "known_total": 3, **RHO}
+    document = json.loads(run(*ONE, *BUDGETS, "--known-total", 3, "--json")[1])
+    expected = hierarchical_posterior(2, 1, -1, **settings).target_probability
+    assert document["target_probability"] == expected
+    assert document["known_total"] == 3
+    assert document["group_pmf"] == [{"group_count": 3, "probability": 1.0}]
+    table.to_csv(tmp_path / "in.csv", index=False)
+    options = ("--n-siblings", 27, "--prior", "1/2", "--known-total", 3, "-o", tmp_path / "out.csv")
+    assert run("table", tmp_path / "in.csv", *BUDGETS, *options)[0] == 0
+    added = pd.read_csv(tmp_path / "out.csv")["target_probability"]
+    expected = posteriors(table, **settings).target_probability
+    np.testing.assert_allclose(added, expected, rtol=1e-14)
 
 
 def test_the_published_conditionals_come_with_a_warning(run):
@@ -267,10 +281,11 @@ def test_files_that_are_no_tables(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((*ONE, "--group-prior", "normal"), "--group-prior must be flat, truncated:MAX or point:N"),
-        ((*ONE, "--group-prior", "point:-1"), "--group-prior must be flat"),
+        ((*ONE, "--group-prior", "normal"), "--group-prior must be flat or truncated:MAX"),
+        ((*ONE, "--group-prior", "point:1"), "--group-prior must be flat or truncated:MAX"),
         ((*ONE, "--group-prior", f"truncated:{10**30}"), "must name a count below"),
-        ((*ONE, "--group-prior", "point:1", "--known-count", 5), "--group-prior must allow"),
+        ((*ONE, "--known-total", 5, "--known-count", 5), "--known-total must be above"),
+        ((*ONE, "--known-total", 9, "--group-prior", "truncated:8"), "group_prior (0 to 8), got 9"),
         ((*ONE[:-1], "2"), "prior must be"),
         ((*ONE, "--sensitivity", "0"), "--sensitivity must be > 0"),
         ((*ONE, "--known-count", -1), "--known-count must be >= 0"),

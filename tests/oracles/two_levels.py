@@ -133,6 +133,20 @@ def correct_decision(N_true, x_true, *, m, a, b, p, k, solve, reach):
     return correct, mean
 
 
+def known_total(N, *, m, a, k):
+    """Return {(y, S): [P given k, P given k + 1]}, the group counting N under both.
+
+    The other m blocks make up what the target leaves: N - k without it, N - k - 1 with it.
+    """
+    reach = math.ceil(math.sqrt(40.0 / a))
+    block, others = sum_pmf(a, 1, reach), sum_pmf(a, m, reach)
+    law = {}
+    for i, x in enumerate((k, k + 1)):
+        for (e, w), (d, v) in itertools.product(block.items(), others.items()):
+            law.setdefault((x + e, N - x + d), [0.0, 0.0])[i] += w * v
+    return law
+
+
 def ratio_law(N_true, x_true, *, m, a, b, p, k, solve, reach):
     """Return [(risk ratio, probability)] over all releases, ``solve`` giving P(X = k + 1)."""
     ry, rn, rs = reach

@@ -45,22 +45,17 @@ class SiblingNoise(StrEnum):
 
 
 def _group_prior(text: str) -> "FiniteLaw | None":
-    """Return the prior that ``flat``, ``truncated:MAX`` or ``point:N`` names."""
+    """Return the prior that ``flat`` or ``truncated:MAX`` names."""
     from bayesrisk.distributions import FiniteLaw
 
     kind, _, digits = text.partition(":")
     if text == "flat":
         return None
-    if kind not in ("truncated", "point") or not digits.isascii() or not digits.isdigit():
-        raise ArgumentError(
-            f"group_prior must be flat, truncated:MAX or point:N, got {shown(text)}"
-        )
+    if kind != "truncated" or not digits.isascii() or not digits.isdigit():
+        raise ArgumentError(f"group_prior must be flat or truncated:MAX, got {shown(text)}")
     count = int(digits) if len(digits) < 20 else 10**20
-    limit = _MAX_GROUP if kind == "truncated" else 2**52
-    if count >= limit:
-        raise ArgumentError(f"group_prior must name a count below {limit}, got {shown(text)}")
-    if kind == "point":
-        return FiniteLaw(count, [1.0])
+    if count >= _MAX_GROUP:
+        raise ArgumentError(f"group_prior must name a count below {_MAX_GROUP}, got {shown(text)}")
     return FiniteLaw(0, [1.0 / (count + 1)] * (count + 1))
 
 
@@ -75,6 +70,7 @@ def _document(result: "HierarchicalPosterior") -> dict[str, Any]:
     return {
         **{name: getattr(result, name).item() for name in ("block", "group", "siblings")},
         **settings,
+        "known_total": result.known_total,
         "conditionals": result.conditionals,
         "sibling_noise": result.sibling_noise,
         "prior": result.prior.item(),
@@ -115,8 +111,11 @@ class ModelOptions:
     rho_block: Annotated[str, typer.Option(help="zCDP budget of every block's count.")]
     rho_group: Annotated[str, typer.Option(help="zCDP budget of the group's count.")]
     group_prior: Annotated[
-        str, typer.Option(help="Prior of the group's count: flat, truncated:MAX or point:N.")
+        str, typer.Option(help="Prior of the group's count: flat or truncated:MAX.")
     ] = "flat"
+    known_total: Annotated[
+        int | None, typer.Option(help="Count of the group that is published without noise.")
+    ] = None
     sensitivity: SensitivityOption = "1"
     conditionals: Annotated[
         Conditionals, typer.Option(help="as-published only to reproduce printed numbers.")
@@ -134,6 +133,7 @@ class ModelOptions:
             rho_block=number(self.rho_block, "rho_block"),
             rho_group=number(self.rho_group, "rho_group"),
             group_prior=_group_prior(self.group_prior),
+            known_total=self.known_total,
             sensitivity=sensitivity_of(self.sensitivity),
             conditionals=self.conditionals.value,
             sibling_noise=self.sibling_noise.value,

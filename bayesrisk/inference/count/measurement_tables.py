@@ -1,6 +1,5 @@
 """Tables of posterior and risk ratio by noisy count, one for each noise scale that occurs."""
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrisk._validation import MAX_COUNT
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.inference import posterior_probability, risk_ratio
 from bayesrisk.inference.count._measurement_kernels import look_up
@@ -90,17 +90,16 @@ class _Table:
     def first_above(self, limit: float) -> int | None:
         """Return the smallest noisy count whose risk ratio exceeds ``limit``; None if none does.
 
-        The ratio r solves exp(-(2 d - 1) / (2 sigma2)) = (1 / r - p) / (1 - p), d the count less
-        the known one; the numbers as they are rounded in the output decide next to it.
+        By bisection of the ratios as they are rounded in the output, which rise with the count.
         """
-        rest = 1.0 / limit - self.prior
-        if rest <= 0.0 or limit >= 1.0 / self.prior:
+        low, first = -MAX_COUNT, MAX_COUNT
+        if not self.ratio(np.array([first]))[0] > limit:
             return None
-        real = 0.5 + self.sigma2 * math.log((1.0 - self.prior) / rest)
-        first = self.known_count + math.floor(real)
-        near = first + np.arange(-2, 4)
-        above = self.ratio(near) > limit
-        return int(near[above.argmax()]) if above.any() else None
+        while first - low > 1:
+            middle = (low + first) // 2
+            above = self.ratio(np.array([middle]))[0] > limit
+            low, first = (low, middle) if above else (middle, first)
+        return first
 
     def exceeding(self, limit: float) -> tuple[int, float, float]:
         """Return how many cells exceed, and how probable that is for k and for k + 1."""

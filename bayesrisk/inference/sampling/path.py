@@ -124,6 +124,7 @@ def sample_path(
     known_count: int = 0,
     sibling_rho: Number | None = None,
     count_priors: Sequence[CountLaw | None] | None = None,
+    known_totals: Sequence[int | None] | None = None,
     sensitivity: Number = 1.0,
     levels: Sequence[str] | None = None,
     draws: int,
@@ -162,6 +163,8 @@ def sample_path(
         Budget r of each of the other children; by default that of the level below.
     count_priors : sequence of CountLaw or None, length levels - 1, optional
         Prior of the count of each group, with bounded support; None is flat on 0, 1, 2, ...
+    known_totals : sequence of int or None, length levels - 1, optional
+        Counts of groups that are published without noise, as for :func:`path_posterior`.
     sensitivity : float, default 1.0
         L2 sensitivity that the budgets refer to.
     levels : sequence of str, optional
@@ -183,7 +186,8 @@ def sample_path(
     Raises
     ------
     ArgumentError
-        If an argument is out of range, or the priors exclude every set of counts.
+        If an argument is out of range, the priors exclude every set of counts or a known total, or
+        known totals leave only one value of the block's count.
     ArgumentTypeError
         If a prior is not a law.
     ShapeError
@@ -211,7 +215,7 @@ def sample_path(
     p = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")
     path = model.read_path(
         noisy_counts, siblings, n_siblings, rho, sibling_rho, count_priors, sensitivity
-    )
+    ).with_totals(known_totals, k)
     weak = (path.precision > 0.0) & (path.precision < _LEAST_PRECISION)
     if weak.any():
         raise ArgumentError(
@@ -256,6 +260,7 @@ def sample_path(
         "prior": p,
         "known_count": k,
         "count_priors": "flat" if count_priors is None else list(count_priors),
+        "known_totals": None if known_totals is None else list(known_totals),
     }
     return Samples(
         counts=counts[:, :, state.level],

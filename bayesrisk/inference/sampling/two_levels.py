@@ -57,6 +57,7 @@ def sample_two_levels(
         "prior": check.scalar(known.prior, "prior"),
         "known_count": k,
         "group_prior": known.group_prior,
+        "known_total": known.known_total,
         "sensitivity": check.scalar(known.sensitivity, "sensitivity"),
         "conditionals": known.conditionals,
     }

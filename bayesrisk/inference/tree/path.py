@@ -8,7 +8,7 @@ children of a group are one leaf, and a flat prior on that leaf is a flat prior 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -142,6 +142,41 @@ class _Path:
     total_precision: NDArray[np.float64]
     priors: tuple[LogTable | None, ...]
 
+    def with_totals(self, known_totals: Any, k: int) -> _Path:
+        """Return the path with the totals that are known, each a law of one count."""
+        if known_totals is None:
+            return self
+        totals = check.items(known_totals, "known_totals")
+        if len(totals) != len(self.priors):
+            raise ShapeError(
+                f"known_totals must have one entry for each of the {len(self.priors)} levels above "
+                f"the block, got {len(totals)}"
+            )
+        priors, least = list(self.priors), k + 1
+        for i, given in enumerate(totals):
+            if given is None:
+                continue
+            name = f"known_totals[{i}]"
+            total = check.integer(given, name)
+            if total < least:
+                raise ArgumentError(
+                    f"{name} must be at least {least}, above known_count and not below the totals "
+                    f"of lower levels, got {total}"
+                )
+            if not self.n_siblings[: i + 1].any():
+                raise ArgumentError(
+                    f"{name} must be that of a group with more than one block (n_siblings > 0), "
+                    f"got {total}"
+                )
+            law = self.priors[i]
+            if law is not None and law.at(total) == -np.inf:
+                raise ArgumentError(
+                    f"{name} must be possible under count_priors ({law.start} to {law.stop - 1}), "
+                    f"got {total}"
+                )
+            priors[i], least = LogTable(total, np.zeros(1)), total
+        return replace(self, priors=tuple(priors))
+
     def informed(self) -> int:
         """Return the number of levels below which something bounds the counts."""
         levels = self.noisy.size
@@ -164,6 +199,7 @@ def path_posterior(
     known_count: int = 0,
     sibling_rho: Number | None = None,
     count_priors: Sequence[CountLaw | None] | None = None,
+    known_totals: Sequence[int | None] | None = None,
     sensitivity: Number = 1.0,
     sibling_noise: str = "approximate",
     tail: float = 1e-15,
@@ -176,7 +212,10 @@ def path_posterior(
     .. math:: P(X \mid y, S) \propto P(X_0) \prod_{l=0}^{L} e^{-\rho_l (y_l - X_l)^2}
         \prod_{l=1}^{L} P(X_l)\, e^{-(r_l / m_l) (S_l - X_l + X_{l-1})^2}\, 1[X_l \ge X_{l-1}]
 
-    by forward and backward sums over the counts, level by level.
+    by forward and backward sums over the counts, level by level.  A total that is known (an
+    invariant) is an event that holds with and without the target: the sums are over the counts
+    with :math:`X_l = N_l` at its level, for either value of :math:`X_0`, so that the other children
+    make up what the target leaves.
 
     Parameters
     ----------
@@ -197,8 +236,10 @@ def path_posterior(
     sibling_rho : array_like, shape () or (levels - 1,), optional
         Budget r of each of the other children; by default that of the level below, ``rho[:-1]``.
     count_priors : sequence of CountLaw or None, length levels - 1, optional
-        Prior on the count of each group, with finite support; None is flat on 0, 1, 2, ...  A
-        count that was published exactly, or is known, is ``FiniteLaw.point(count)``.
+        Prior on the count of each group, with finite support; None is flat on 0, 1, 2, ...
+    known_totals : sequence of int or None, length levels - 1, optional
+        Count of each group that is published without noise, above ``known_count`` and never below
+        that of a level further down; None where it is not.
     sensitivity : float, default 1.0
         L2 sensitivity that the budgets refer to: ``sigma2 = sensitivity**2 / (2 rho)``.
     sibling_noise : {"approximate", "exact"}, default "approximate"
@@ -216,7 +257,8 @@ def path_posterior(
     ------
     ArgumentError
         If an argument is out of range, more than 2**24 counts in all levels would have to be
-        summed over (budgets below about 1e-11), the priors exclude every set of counts, or the
+        summed over (budgets below about 1e-11), the priors exclude every set of counts or a known
+        total, known totals leave only one value of the block's count, or the
         releases contradict each other so much that doubles cannot hold it: by a tilt beyond 2**32
         nats, about twice rho times the gap between a count and what the others say of it.
     ArgumentTypeError
@@ -250,7 +292,7 @@ def path_posterior(
     p = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")
     path = read_path(
         noisy_counts, siblings, n_siblings, rho, sibling_rho, count_priors, sensitivity
-    )
+    ).with_totals(known_totals, k)
     levels = path.informed()
     plan, nodes = _plan(path, levels, k, p, exact=sibling_noise == "exact")
     try:

@@ -90,7 +90,9 @@ def target_posteriors(
     .. math:: \frac{\pi_i}{1 - \pi_i} = \frac{p}{1 - p}\;
         \frac{e^{-\lambda_i (y_i - k - 1)^2} D_i(k + 1)}{e^{-\lambda_i (y_i - k)^2} D_i(k)}
 
-    where D_i(x) is the probability of all other releases given that leaf i counts x.  Each
+    where D_i(x) is the probability of all other releases given that leaf i counts x.  Counts that
+    are known exactly are events that hold with and without the target: the other leaves make up
+    what it leaves, and how probable that is belongs to D_i(x).  Each
     target is analysed on its own: other targets' leaves keep ``leaf_prior``.  One passage up and
     down the tree gives every D_i, but for targets whose k is nearly impossible under
     ``leaf_prior``: each of these takes a passage of its own.

@@ -46,6 +46,7 @@ class Settings:
     prior: FloatArray
     known_count: NDArray[np.int64]
     group_prior: LogTable
+    known_total: int | None
     published: bool
     exact_noise: bool
 
@@ -65,12 +66,30 @@ def level_precision(rho: Number, name: str, sensitivity: FloatArray) -> FloatArr
     return check.real_array(precision, label, upper=_MAX_PRECISION)
 
 
-def read_group_prior(law: CountLaw | None, known_count: NDArray[np.int64]) -> LogTable:
-    """Return the prior as a table, which allows the known count."""
+def read_group_prior(
+    law: CountLaw | None, total: int | None, known_count: NDArray[np.int64]
+) -> LogTable:
+    """Return the prior as a table, which allows the known count; one entry if the total is known.
+
+    The prior of N does not depend on x, so that N = total has one weight whichever x is true.
+    """
+    table = FLAT if law is None else log_table(law, "group_prior", negative=True)
+    top = int(known_count.max())
+    if total is not None:
+        if total <= top:
+            raise ArgumentError(
+                f"known_total must be above known_count = {top}, so that it holds with and without "
+                f"the target, got {total}"
+            )
+        if table.at(total) == -np.inf:
+            first, last = table.allowed[[0, -1]].tolist()
+            raise ArgumentError(
+                f"known_total must be possible under group_prior ({first} to {last}), got {total}"
+            )
+        return LogTable(total, np.zeros(1))
     if law is None:
         return FLAT
-    table = log_table(law, "group_prior", negative=True)
-    top, last = int(known_count.max()), int(table.allowed[-1])
+    last = int(table.allowed[-1])
     if last < top:
         raise ArgumentError(
             f"group_prior must allow a group count >= known_count = {top}, got at most {last}"
@@ -86,6 +105,7 @@ def read_settings(
     prior: Number,
     known_count: ArrayLike,
     group_prior: CountLaw | None,
+    known_total: int | None,
     sensitivity: Number,
     conditionals: str,
     sibling_noise: str,
@@ -93,7 +113,8 @@ def read_settings(
     """Return checked settings."""
     delta = check.real_array(sensitivity, "sensitivity", lower=0.0, bounds="()")
     k = check.count_array(known_count, "known_count", lower=0)
-    table = read_group_prior(group_prior, k)
+    total = None if known_total is None else check.integer(known_total, "known_total", lower=0)
+    table = read_group_prior(group_prior, total, k)
     published = check.choice(conditionals, "conditionals", CONDITIONALS) == "as-published"
     if published and table is not FLAT:
         top = int(table.allowed[-1])
@@ -109,6 +130,7 @@ def read_settings(
         prior=check.probability(prior, "prior"),
         known_count=k,
         group_prior=table,
+        known_total=total,
         published=published,
         exact_noise=check.choice(sibling_noise, "sibling_noise", SIBLING_NOISE) == "exact",
     )

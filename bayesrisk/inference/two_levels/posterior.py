@@ -56,6 +56,8 @@ class HierarchicalPosterior:
         The same given the block's count alone: what the hierarchy is compared with.
     group_prior : CountLaw or None
         Prior on the group count; None is flat on 0, 1, 2, ...
+    known_total : int or None
+        Group count that is known exactly.
     conditionals, sibling_noise : str
         As asked for.
     truncation_bound : float
@@ -79,6 +81,7 @@ class HierarchicalPosterior:
     target_probability: FloatArray
     block_probability: FloatArray
     group_prior: CountLaw | None
+    known_total: int | None
     conditionals: str
     sibling_noise: str
     truncation_bound: float
@@ -131,6 +134,7 @@ class HierarchicalPosterior:
             prior=self.prior.flat[i],
             known_count=self.known_count.flat[i],
             group_prior=self.group_prior,
+            known_total=self.known_total,
             sensitivity=self.sensitivity.flat[i],
             conditionals=self.conditionals,
             sibling_noise=self.sibling_noise,
@@ -177,6 +181,7 @@ def hierarchical_posterior(
     prior: Number,
     known_count: ArrayLike = 0,
     group_prior: CountLaw | None = None,
+    known_total: int | None = None,
     sensitivity: Number = 1.0,
     conditionals: str = "coherent",
     sibling_noise: str = "approximate",
@@ -187,7 +192,13 @@ def hierarchical_posterior(
         g_m(S - N + x)\, 1[N \ge x], \quad x \in \{k, k+1\}
 
     with :math:`g_m(d) = e^{-\rho_1 d^2 / m}`, or the exact law of a sum of m draws of the block
-    noise.
+    noise.  A total N* that is known (an invariant) is an event that holds with and without the
+    target: the other blocks then hold N* - x, whichever x is true, and the releases say
+
+    .. math:: \frac{P(R \mid X = k + 1, N = N^*)}{P(R \mid X = k, N = N^*)}
+        = e^{\rho_1 (2 (y - k) - 1)}\, \frac{g_m(S - N^* + k + 1)}{g_m(S - N^* + k)} .
+
+    The event itself says nothing of x, because P(N) does not depend on it.
 
     Parameters
     ----------
@@ -210,7 +221,9 @@ def hierarchical_posterior(
         Others in the block known to have them, k.
     group_prior : CountLaw, optional
         Prior on the group count N: any law with finite support.  By default flat on 0, 1, 2, ...
-        A count that is published exactly is ``FiniteLaw.point(count)``, with ``rho_group=0``.
+    known_total : int, optional
+        Group count N* that is published without noise, above every ``known_count``.  The noisy
+        ``group`` then adds nothing.
     sensitivity : array_like, default 1.0
         L2 sensitivity that both budgets refer to: ``sigma2 = sensitivity**2 / (2 rho)``.
     conditionals : {"coherent", "as-published"}, default "coherent"
@@ -229,7 +242,8 @@ def hierarchical_posterior(
     Raises
     ------
     ArgumentError
-        If an argument is out of range, or the group prior excludes every feasible count.
+        If an argument is out of range, or the group prior excludes every feasible count or the
+        known total.
     ArgumentTypeError
         If ``group_prior`` is not a law.
     ShapeError
@@ -269,6 +283,7 @@ def hierarchical_posterior(
         prior=prior,
         known_count=known_count,
         group_prior=group_prior,
+        known_total=known_total,
         sensitivity=sensitivity,
         conditionals=conditionals,
         sibling_noise=sibling_noise,
@@ -296,7 +311,8 @@ def posterior_given(
     return HierarchicalPosterior(
         **common,
         group_prior=known.group_prior,
+        known_total=settings.known_total,
         conditionals=known.conditionals,
         sibling_noise=known.sibling_noise,
-        truncation_bound=model.TRUNCATION if known.group_prior is None else 0.0,
+        truncation_bound=model.TRUNCATION if settings.group_prior.flat else 0.0,
     )

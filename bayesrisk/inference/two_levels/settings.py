@@ -30,6 +30,8 @@ class TwoLevelSettings:
         Others in the block known to have them, k.
     group_prior : CountLaw or None
         Prior on the group count; None is flat on 0, 1, 2, ...
+    known_total : int or None
+        Group count that is known exactly, with and without the target.
     sensitivity : float or ndarray
         L2 sensitivity that both budgets refer to.
     conditionals, sibling_noise : str
@@ -42,6 +44,7 @@ class TwoLevelSettings:
     prior: Number
     known_count: ArrayLike = 0
     group_prior: CountLaw | None = None
+    known_total: int | None = None
     sensitivity: Number = 1.0
     conditionals: str = "coherent"
     sibling_noise: str = "approximate"

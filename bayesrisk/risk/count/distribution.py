@@ -24,7 +24,11 @@ from bayesrisk.risk.count.evidence import (
     levels_law,
     unknown_others_law,
 )
-from bayesrisk.risk.count.several_levels import average_ratio, multilevel_marginal_posterior
+from bayesrisk.risk.count.several_levels import (
+    average_ratio,
+    multilevel_marginal_posterior,
+    ratio_without,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,11 +43,11 @@ GIVEN = ("target", "other", "prior")
 
 def evidence_of(ratio: FloatArray, prior: float) -> FloatArray:
     """Return the evidence at which the risk ratio is ``ratio``: infinite from 1 / p on."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        rest = np.divide(1.0, ratio) - prior
-        inside = np.log1p(-prior) - np.log(rest)
-    inside = np.where(rest > 0.0, inside, np.inf)
-    return np.where(ratio > 0.0, inside, -np.inf)
+    # log((1 - p) / (1 / r - p)), in r - 1: near 1 the ratio and the prior would cancel.
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        share = prior / (1.0 - prior) * (ratio - 1.0)
+        inside = np.log(ratio) - np.log1p(-share)
+    return np.where(share < 1.0, inside, np.inf)
 
 
 def ratio_of(evidence: FloatArray, prior: float) -> FloatArray:
@@ -284,7 +288,7 @@ def risk_distribution(
     Notes
     -----
     The mean is that of :func:`multilevel_marginal_posterior` given the target, 1 under the
-    adversary's prior, and what these leave given the other.  A tail over the six levels of
+    adversary's prior, and summed in the same way given the other.  A tail over the six levels of
     the 2020 census is one passage over two lists of about 100,000 values.
 
     With ``others`` the mean is summed over the releases listed, low by at most ``left_out / p``.
@@ -328,10 +332,12 @@ def risk_distribution(
         raise ArgumentError("true_others belongs with others, got None for these")
     if all(table is None for table in tables):
         laws = tuple((w, levels_law(levels, there=there, left_out=cut)) for w, there in parts)
-        noise = DiscreteGaussian(0.5 / levels)
-        mean = float(multilevel_marginal_posterior(noise=noise, prior=p).ratio)
-        if given != "target":  # the ratio is 1 on average over the adversary's prior
-            mean = 1.0 if given == "prior" else (1.0 - p * mean) / (1.0 - p)
+        mean = 1.0  # on average over the adversary's prior
+        if given == "target":
+            noise = DiscreteGaussian(0.5 / levels)
+            mean = float(multilevel_marginal_posterior(noise=noise, prior=p).ratio)
+        elif given == "other":
+            mean = ratio_without(levels, p)
         return RiskDistribution(p, given, mean, cut, laws)
     truth = _truth(true_others, tables)
     laws = tuple(

@@ -126,7 +126,7 @@ def decision_epsilon(*, found: Number, cleared: Number, delta: float = 0.0) -> F
     pairs = [(a, b), (b, a), (1.0 - a, right), (right, 1.0 - a)]
     with np.errstate(divide="ignore", invalid="ignore"):
         bounds = [
-            np.where(x > failure, np.log(np.maximum(x - failure, 0.0)) - np.log(y), 0.0)
+            np.where(x > failure, np.log1p((np.maximum(x - failure, 0.0) - y) / y), 0.0)
             for x, y in pairs
         ]
     return check.answer(np.maximum(np.maximum.reduce(bounds), 0.0))

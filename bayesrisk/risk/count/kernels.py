@@ -45,6 +45,39 @@ def marginal_ratio(precision: float, prior: float) -> float:
     return total / mass
 
 
+@elementwise("float64(float64, float64)")
+def marginal_excess(precision: float, prior: float) -> float:
+    """Return ``marginal_ratio`` less 1 without cancellation, which loses all near 1.
+
+    q**2 sum_j f(j) (1 - exp(-E))**2 / (p + q exp(-E)), E = rho (2 j + 1): with P and Q the laws of
+    releases with and without the target, the mean of the ratio less 1 is q**2 times the sum of
+    (P - Q)**2 / (p P + q Q).  Where E < 0 the term is taken from Q(j) = f(j + 1).  Window and step
+    are those of ``marginal_ratio`` to both sides.
+    """
+    complement = 1.0 - prior
+    step = 1.0
+    if precision < SMOOTH:
+        step = STEP / math.sqrt(2.0 * precision)
+    last = math.floor((1.0 + math.sqrt(REACH / precision)) / step)
+    total = 0.0
+    mass = 0.0
+    i = -last
+    while i <= last:
+        j = i * step
+        evidence = precision * (2.0 * j + 1.0)
+        decay = math.exp(-abs(evidence))
+        rest = math.expm1(-abs(evidence))
+        weight = math.exp(-precision * j * j)
+        mass += weight
+        if evidence >= 0.0:
+            total += weight * rest * rest / (prior + complement * decay)
+        else:
+            less = math.exp(-precision * (j + 1.0) * (j + 1.0))
+            total += less * rest * rest / (prior * decay + complement)
+        i += 1
+    return complement * complement * total / mass
+
+
 @kernel
 def pair_tail(
     edge: float, first: Any, weights: Any, second: Any, table: Any

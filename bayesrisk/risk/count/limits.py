@@ -16,8 +16,8 @@ from bayesrisk._validation import Number
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.risk.count.distribution import evidence_of
-from bayesrisk.risk.count.kernels import SMOOTH, marginal_ratio
-from bayesrisk.risk.count.several_levels import multilevel_marginal_posterior
+from bayesrisk.risk.count.kernels import SMOOTH
+from bayesrisk.risk.count.several_levels import excess_ratio
 
 __all__ = ["MEASURES", "rho_for_risk"]
 
@@ -30,14 +30,6 @@ _MAX_COUNT = 2**24
 _CHUNK = 2**12
 # Up to this rho a sum of draws is a discrete Gaussian again, as in ``distributions.convolve``.
 _CLOSED = 0.125
-
-
-def _average(rho: float, prior: float, levels: int) -> float:
-    """Return the marginal risk ratio of a number of levels of one rho."""
-    if levels == 1:
-        return float(marginal_ratio(rho, prior))
-    noise = DiscreteGaussian(np.full(levels, 0.5 / rho))
-    return float(np.asarray(multilevel_marginal_posterior(noise=noise, prior=prior).ratio))
 
 
 def _slopes(rho: float) -> tuple[float, float]:
@@ -58,24 +50,30 @@ def _average_limit(limit: float, prior: float, levels: int) -> float:
 
     Up to ``SMOOTH`` the average is that of Gaussian noise within 1e-17 (``marginal_ratio``), and
     there less noise is more information: it rises, and a root finder will do.  Beyond, steps so
-    short that no bound on the slope lets the limit be passed within one.
+    short that no bound on the slope lets the limit be passed within one.  All in terms of what the
+    average and the limit exceed 1 by, which may be little.  That excess is (1 - p)**2 times a sum
+    in which p and 1 - p may be exchanged (``marginal_excess``), so that a small prior will do.
     """
-    if _average(SMOOTH, prior, levels) >= limit:
-        low = 0.5 * np.log(limit) / levels  # the average is below exp(2 rho) for every prior
+    more = limit - 1.0
+    if prior > 0.5:
+        more, prior = more * (prior / (1.0 - prior)) ** 2, 1.0 - prior
+    most = (1.0 - prior) / prior
+    if excess_ratio(SMOOTH, prior, levels) >= more:
+        low = 0.5 * np.log1p(more) / levels  # the average is below exp(2 rho) for every prior
 
-        def excess(log_rho: float) -> float:
-            ratio = _average(float(np.exp(log_rho)), prior, levels) / limit
-            return float(np.log(ratio)) + 0.5 * TOLERANCE
+        def gap_at(log_rho: float) -> float:
+            excess = excess_ratio(float(np.exp(log_rho)), prior, levels)
+            return float(np.log(excess / more)) + 0.5 * TOLERANCE
 
-        return float(np.exp(brentq(excess, np.log(0.99 * low), np.log(SMOOTH), xtol=1e-13)))
+        return float(np.exp(brentq(gap_at, np.log(0.99 * low), np.log(SMOOTH), xtol=1e-13)))
     rho = SMOOTH
     for _ in range(_MAX_STEPS):
-        ratio = _average(rho, prior, levels)
-        gap = np.log(limit / ratio)
-        if gap <= TOLERANCE:
+        excess = excess_ratio(rho, prior, levels)
+        if np.log(more / excess) <= TOLERANCE:
             return rho
         rise, fall = _slopes(rho)
-        left = np.log((1.0 / prior - ratio) / (1.0 / prior - limit))
+        gap = np.log1p((more - excess) / (1.0 + excess))
+        left = np.log1p((more - excess) / (most - more)) if more < most else 0.0
         rho += max(gap / rise, left / fall) / levels
     raise ArgumentError(
         f"limit must be further from a maximum of the average risk, got {limit}: not settled "
@@ -163,9 +161,9 @@ def rho_for_risk(
     Returns
     -------
     float
-        rho of each release, > 0.  Its average risk is at most ``limit`` (1 + 1e-13) and, unless
-        the average has a maximum just below the limit, at least ``limit`` (1 - 2e-11); its
-        quantile is ``limit`` within 1e-12, and any larger rho next to it exceeds it.
+        rho of each release, > 0.  Its average risk exceeds 1 by at most ``limit - 1`` (1 + 1e-12)
+        and, unless the average has a maximum just below the limit, by at least 1 - 2e-11 of that;
+        its quantile is ``limit`` within 1e-12, and any larger rho next to it exceeds it.
 
     Raises
     ------

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import special
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
@@ -16,7 +17,6 @@ from bayesrisk._version import __version__
 from bayesrisk.distributions import Noise
 from bayesrisk.distributions.interfaces import NoiseLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.inference.count.posterior import count_posterior
 
 __all__ = ["MisspecifiedRisk", "misspecified_risk"]
 
@@ -40,13 +40,13 @@ class MisspecifiedRisk:
         How often it comes out, the target there with probability p, under the true law.
     probability_if_there : ndarray
         How often it comes out if the target is there.
-    believed : ndarray
-        Posterior that the adversary computes from it.
-    correct : ndarray
-        Posterior under the true law: the share of such releases in which the target is there.
+    believed_log_odds : ndarray
+        Logarithm of the odds, there against not, that the adversary computes from it.
+    correct_log_odds : ndarray
+        The same under the true law.
     left_out : float
-        Bound on the probability of releases that are not listed, hence on the error of
-        every average.
+        Bound on the probability of releases that are not listed, hence on the error of every
+        average but the regret, which they change by that times their difference of log odds.
     version : str
         Version of bayesrisk.
     """
@@ -55,8 +55,8 @@ class MisspecifiedRisk:
     release: IntArray
     probability: FloatArray
     probability_if_there: FloatArray
-    believed: FloatArray
-    correct: FloatArray
+    believed_log_odds: FloatArray
+    correct_log_odds: FloatArray
     left_out: float
     version: str = __version__
 
@@ -67,6 +67,16 @@ class MisspecifiedRisk:
             f"Over all releases it is {number(self.mean_belief)} on average where "
             f"{number(self.prior)} is true, and off by {number(self.mean_error)} on average.",
         ]
+
+    @property
+    def believed(self) -> FloatArray:
+        """Posterior that the adversary computes from each release."""
+        return np.asarray(special.expit(self.believed_log_odds))
+
+    @property
+    def correct(self) -> FloatArray:
+        """Posterior under the true law: the share of such releases with the target there."""
+        return np.asarray(special.expit(self.correct_log_odds))
 
     @property
     def expected_risk(self) -> float:
@@ -94,11 +104,21 @@ class MisspecifiedRisk:
 
         Infinite where certainty is believed and wrong.
         """
-        true = np.stack([self.correct, 1.0 - self.correct])
-        said = np.stack([self.believed, 1.0 - self.believed])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            terms = np.where(true > 0.0, true * (np.log(true) - np.log(said)), 0.0)
-        return max(float(self.probability @ terms.sum(axis=0)), 0.0)
+        # Both outcomes by their log odds: a posterior rounded to 1 would say log 0 of the other.
+        true, said = (
+            np.stack([odds, -odds]) for odds in (self.correct_log_odds, self.believed_log_odds)
+        )
+        share = special.expit(true)
+        with np.errstate(invalid="ignore", under="ignore"):
+            terms = share * (special.log_expit(true) - special.log_expit(said))
+            terms = np.where(share > 0.0, terms, 0.0).sum(axis=0)
+            # Beliefs nearly right: the two terms would cancel.
+            less = np.minimum(share[0], share[1])
+            step = np.where(share[0] < 0.5, 1.0, -1.0) * (said[0] - true[0])
+            near = np.log1p(less * np.expm1(np.clip(step, -1.0, 1.0))) - less * step
+        terms = np.where(np.abs(step) < 1.0, near, terms)
+        terms = np.where(np.isinf(said[0]) & (said[0] != true[0]), np.inf, terms)
+        return max(float(self.probability @ terms), 0.0)
 
     def calibration(self) -> pd.DataFrame:
         """Return, for each belief, how often it is held and how often it is right.
@@ -141,11 +161,9 @@ def _law(noise: NoiseLaw | Noise, name: str) -> NoiseLaw:
     return law
 
 
-def _likelihoods(law: NoiseLaw, release: NDArray[np.int64]) -> FloatArray:
-    """Return the probability of each release without the target and with it."""
-    both = [np.asarray(law.logpmf(release - x), dtype=float) for x in (0, 1)]
-    with np.errstate(under="ignore"):
-        return np.asarray(np.exp(np.stack(both)))
+def _log_likelihoods(law: NoiseLaw, release: NDArray[np.int64]) -> FloatArray:
+    """Return the log probability of each release without the target and with it."""
+    return np.stack([np.asarray(law.logpmf(release - x), dtype=float) for x in (0, 1)])
 
 
 def misspecified_risk(
@@ -223,24 +241,25 @@ def misspecified_risk(
             f"true_noise must give at most {_MAX_RELEASES} releases, got {last - first + 1:g}"
         )
     release = np.arange(int(first), int(last) + 1)
-    without, there = _likelihoods(true, release)
-    happens = without + there > 0.0
-    release, without, there = release[happens], without[happens], there[happens]
-    with np.errstate(invalid="ignore"):
-        logs = [np.asarray(believed.logpmf(release - x), dtype=float) for x in (0, 1)]
-    impossible = np.isneginf(np.maximum(*logs))
+    logs = _log_likelihoods(true, release)
+    with np.errstate(under="ignore"):
+        happens = np.exp(logs).sum(axis=0) > 0.0
+        release, logs = release[happens], logs[:, happens]
+        without, there = np.exp(logs)
+    said = _log_likelihoods(believed, release)
+    impossible = np.isneginf(said.max(axis=0))
     if impossible.any():
         raise ArgumentError(
             "believed_noise must hold every release of true_noise possible, got none for "
             f"{release[impossible][0]} above the known count"
         )
-    pmf = np.array([1.0 - p, p])
+    log_odds = np.log(p) - np.log1p(-p)
     return MisspecifiedRisk(
         prior=p,
         release=release,
         probability=(1.0 - p) * without + p * there,
         probability_if_there=there,
-        believed=count_posterior(release, noise=believed, prior_pmf=pmf)[:, 1],
-        correct=count_posterior(release, noise=true, prior_pmf=pmf)[:, 1],
+        believed_log_odds=log_odds + (said[1] - said[0]),
+        correct_log_odds=log_odds + (logs[1] - logs[0]),
         left_out=cut,
     )

@@ -22,11 +22,18 @@ from bayesrisk.distributions.noise import noise_precision
 from bayesrisk.exceptions import ShapeError
 from bayesrisk.risk.count.accuracy import DecisionAccuracy, combine
 from bayesrisk.risk.count.evidence import EvidenceLaw, levels_law
-from bayesrisk.risk.count.kernels import SMOOTH, STEP
+from bayesrisk.risk.count.kernels import SMOOTH, STEP, marginal_excess
 
-__all__ = ["average_ratio", "multilevel_decision_accuracy", "multilevel_marginal_posterior"]
+__all__ = [
+    "average_ratio",
+    "excess_ratio",
+    "multilevel_decision_accuracy",
+    "multilevel_marginal_posterior",
+    "ratio_without",
+]
 
 _Grid = tuple[int, NDArray[np.float64]]
+_Term = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 # Interpolation error, relative: 2 / pi**17 * 0.1**16 * (15!! / 2**8)**2 = 5e-17 (two poles at a
 # distance of pi from the real line, sixteen points around each atom).
@@ -57,54 +64,89 @@ def _on_grid(atoms: NDArray[np.float64], weights: NDArray[np.float64]) -> _Grid:
     return first, np.asarray(gridded, dtype=np.float64)
 
 
-def _level(rho: float) -> _Grid:
-    """Return the law of rho (2 eta + 1), eta ~ N_Z(0, 1 / (2 rho)), on the grid."""
-    reach = np.sqrt(REACH / rho)
-    eta = np.arange(-np.floor(reach), np.floor(1.0 + reach) + 1.0)
+def _level(rho: float) -> _Term:
+    """Return the law of rho (2 eta + 1), eta ~ N_Z(0, 1 / (2 rho))."""
+    last = np.floor(1.0 + np.sqrt(REACH / rho))
+    eta = np.arange(-last, last + 1.0)
     weight = np.exp(-rho * eta**2)
-    return _on_grid(rho * (2.0 * eta + 1.0), weight / weight.sum())
+    return rho * (2.0 * eta + 1.0), weight / weight.sum()
 
 
-def _smooth_levels(total: float) -> _Grid:
-    """Return the law N(total, 2 total), to which levels of small rho add up, on the grid.
+def _smooth_levels(total: float) -> _Term:
+    """Return the law N(total, 2 total), to which levels of small rho add up.
 
     Each differs from its continuous counterpart by less than 1e-17 under an analytic integrand
     (Poisson summation, as in ``marginal_ratio``).  So does the trapezoidal rule taken here: its
     exponent 2 pi**2 / (step deviation) - (pi / deviation)**2 / 2 is at least REACH; where the
     poles are farther off than half a period it is the Gaussian's own, 2 pi**2 / step**2.
     """
-    deviation = np.sqrt(2.0 * total)
+    deviation = float(np.sqrt(2.0 * total))
     step = STEP
     if step < 2.0 * deviation:
         poles = 2.0 * np.pi**2 / (deviation * (REACH + 0.5 * (np.pi / deviation) ** 2))
         step = min(step, poles)
-    reach = np.sqrt(2.0 * REACH)
-    z = step * np.arange(-np.floor(reach / step), np.floor((reach + deviation) / step) + 1.0)
+    last = np.floor((np.sqrt(2.0 * REACH) + deviation) / step)
+    z = step * np.arange(-last, last + 1.0)
     weight = np.exp(-0.5 * z**2)
-    return _on_grid(total + deviation * z, weight / weight.sum())
+    return total + deviation * z, weight / weight.sum()
+
+
+def _evidence(precision: NDArray[np.float64]) -> _Term:
+    """Return values and weights that stand for the law of the evidence with the target there.
+
+    The windows hold what matters without the target too: there the evidence has the law of minus
+    these values.
+    """
+    smooth = precision < SMOOTH
+    terms = [_level(float(rho)) for rho in precision[~smooth]]
+    if smooth.any():
+        terms.append(_smooth_levels(float(precision[smooth].sum())))
+    return terms[0] if len(terms) == 1 else _sum([_on_grid(*term) for term in terms])
+
+
+def _sum(grids: list[_Grid]) -> _Term:
+    """Return values and weights of a sum of independent terms on the grid."""
+    first, weights = grids[0]
+    for start, other in grids[1:]:
+        first, weights = first + start, np.convolve(weights, other)
+    return _SPACING * np.arange(first, first + weights.size, dtype=np.float64), weights
+
+
+def _averaged(term: _Term, prior: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the average ratio over a law of the evidence."""
+    evidence, weights = term
+    with np.errstate(over="ignore", under="ignore"):
+        decay = np.exp(-evidence)
+        ratios = [(weights / (p + (1.0 - p) * decay)).sum() for p in prior]
+    return np.minimum(ratios, 1.0 / prior)
 
 
 def _ratios(precision: NDArray[np.float64], prior: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the marginal risk ratio of one set of levels for each prior."""
     if precision.max() >= _CERTAIN:
         return 1.0 / prior
-    smooth = precision < SMOOTH
-    grids = [_level(float(rho)) for rho in precision[~smooth]]
-    if smooth.any():
-        grids.append(_smooth_levels(float(precision[smooth].sum())))
-    return _averaged(grids, prior)
+    return _averaged(_evidence(precision), prior)
 
 
-def _averaged(grids: list[_Grid], prior: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the average ratio where the evidence is a sum of independent terms on the grid."""
-    first, weights = grids[0]
-    for start, other in grids[1:]:
-        first, weights = first + start, np.convolve(weights, other)
-    evidence = _SPACING * (first + np.arange(weights.size))
-    with np.errstate(over="ignore", under="ignore"):
-        decay = np.exp(-evidence)
-        ratios = [(weights / (p + (1.0 - p) * decay)).sum() for p in prior]
-    return np.minimum(ratios, 1.0 / prior)
+def ratio_without(precision: NDArray[np.float64], prior: float) -> float:
+    """Return the average ratio of one set of levels if the target is not there."""
+    if precision.max() >= _CERTAIN:
+        return 0.0
+    values, weights = _evidence(precision)
+    return float(_averaged((-values, weights), np.array([prior]))[0])
+
+
+def excess_ratio(rho: float, prior: float, levels: int) -> float:
+    """Return the marginal risk ratio of levels of one rho less 1; see ``marginal_excess``."""
+    if levels == 1 or levels * rho < SMOOTH:
+        return float(marginal_excess(levels * rho, prior))
+    values, weights = _evidence(np.full(levels, rho))
+    decay, rest = np.exp(-np.abs(values)), np.expm1(-np.abs(values))
+    with np.errstate(divide="ignore"):
+        without = np.sign(weights) * np.exp(np.log(np.abs(weights)) - np.minimum(values, 0.0))
+    below = rest**2 / (prior * decay + (1.0 - prior))
+    above = rest**2 / (prior + (1.0 - prior) * decay)
+    return float((1.0 - prior) ** 2 * (without @ np.where(values < 0.0, below, above)))
 
 
 def average_ratio(law: EvidenceLaw, prior: float) -> float:
@@ -118,7 +160,7 @@ def average_ratio(law: EvidenceLaw, prior: float) -> float:
             start, part = _on_grid(values[at : at + _CHUNK], weights[at : at + _CHUNK])
             whole[start - low : start - low + part.size] += part
         grids.append((low, whole))
-    return float(_averaged(grids, np.array([prior]))[0])
+    return float(_averaged(_sum(grids), np.array([prior]))[0])
 
 
 def multilevel_marginal_posterior(

@@ -116,7 +116,7 @@ def hypothesis(
 def ask(population: Microdata | Records, target: Target, question: MechanismQuestion) -> Question:
     """Return the question about one target, every part of it checked."""
     check.instance(question, MechanismQuestion, "question")
-    workload, observed = question.workload, question.observed
+    workload = question.workload
     data = read_microdata(population, "population")
     rows = target_rows(data, target)
     datasets = (data, *(hypothesis(data, rows, other) for other in question.alternatives))
@@ -124,29 +124,46 @@ def ask(population: Microdata | Records, target: Target, question: MechanismQues
     records = [dataset.for_schema(workload.schema) for dataset in datasets]
     places = _places(data, records)
     own = _own_places(records, workload)
-    near = _near(observed, workload, own, places)
-    cells, counts = _observe(records, part, observed, near, own[0])
-    _public_places(cells, workload, places)
-    return Question(datasets, question.prior_pmf(), cells, counts)
+    near = _near(question, own, places)
+    dense = _tabulated(records, part, near)
+    _keep_totals(_cells(dense, part, question.known_totals, near, own[0]))
+    found = _cells(dense, part, question.observed, near, own[0])
+    if not found:
+        raise ArgumentError(
+            f"observed must have a cell that a hypothesis changes, got {shown(question.observed)}"
+        )
+    _public_places(tuple(found), workload, places)
+    counts = np.array(list(found.values()), dtype=np.int64).T
+    return Question(datasets, question.prior_pmf(), tuple(found), counts)
+
+
+def _keep_totals(totals: Mapping[Cell, list[int]]) -> None:
+    """Refuse a hypothesis that is impossible because it changes a total that is known."""
+    for (level, table, cell, place), (truth, *others) in totals.items():
+        for i, count in enumerate(others):
+            if count != truth:
+                raise ArgumentError(
+                    f"alternatives[{i}] must keep the known total of {table!r}, {cell!r}, at "
+                    f"{level} {place}, {truth}, got {count}: let others make it up, such as the "
+                    "target's record in another place of the group"
+                )
 
 
 def _near(
-    observed: Sequence[tuple[str, ...]],
-    workload: Workload,
-    own: list[TextArray],
-    places: list[TextArray],
+    question: MechanismQuestion, own: list[TextArray], places: list[TextArray]
 ) -> dict[str, TextArray]:
-    """Return the places of each observed level that are the target's, or asked for."""
-    geography = workload.schema.geography
+    """Return the places of each level asked about that are the target's, or named."""
+    geography = question.workload.schema.geography
     moved, known = np.unique(np.concatenate(own)), np.unique(np.concatenate(places))
     near: dict[str, TextArray] = {}
-    for entry in observed:
+    for entry in (*question.observed, *question.known_totals):
         level = entry[0]
         found = near.get(level, np.unique(geography.ancestors(moved, level)))
         if len(entry) == 4:
             if entry[3] not in geography.ancestors(known, level):
+                name = "observed" if entry in question.observed else "known_totals"
                 raise ArgumentError(
-                    f"observed must name places of the population, "
+                    f"{name} must name places of the population, "
                     f"got {shown(entry[3])} at {shown(level)}"
                 )
             found = np.union1d(found, [entry[3]])
@@ -199,17 +216,16 @@ def _public_places(cells: Sequence[Cell], workload: Workload, places: list[TextA
                 )
 
 
-def _observe(
-    records: list[Records],
+def _cells(
+    dense: Mapping[tuple[str, str], IntArray],
     workload: Workload,
-    observed: Sequence[tuple[str, ...]],
+    entries: Sequence[tuple[str, ...]],
     near: Mapping[str, TextArray],
     own: TextArray,
-) -> tuple[tuple[Cell, ...], IntArray]:
-    """Return the observed cells and their counts under each hypothesis."""
-    dense = _tabulated(records, workload, near)
+) -> dict[Cell, list[int]]:
+    """Return the cells that entries name, with their counts under each hypothesis."""
     found: dict[Cell, list[int]] = {}
-    for entry in observed:
+    for entry in entries:
         key = entry[0], entry[1]
         names, counts, codes = workload.tables[key].cells, dense[key], near[entry[0]]
         if len(entry) == 2:
@@ -219,19 +235,14 @@ def _observe(
             where = np.array([[int(np.searchsorted(codes, code)), names.index(entry[2])]])
         for row, column in where.tolist():
             found[*key, names[column], str(codes[row])] = counts[:, row, column].tolist()
-    if not found:
-        raise ArgumentError(
-            f"observed must have a cell that a hypothesis changes, got {shown(observed)}"
-        )
-    return tuple(found), np.array(list(found.values()), dtype=np.int64).T
+    return found
 
 
 def _own_code(workload: Workload, own: TextArray, entry: tuple[str, ...]) -> str:
     codes = np.unique(workload.schema.geography.ancestors(own, entry[0]))
     if codes.size != 1:
         raise ArgumentError(
-            f"observed {entry!r} must name a geoid: the target is in {codes.size} places of that "
-            "level"
+            f"{entry!r} must name a geoid: the target is in {codes.size} places of that level"
         )
     return str(codes[0])
 

@@ -236,8 +236,9 @@ class _Surroundings:
         # Elsewhere a target may leave its place, or cells of other places are asked for.
         finest = self._geography.finest
         moves = any(a is not None and finest in a for a in question.alternatives)
-        self._whole = moves or any(len(entry) == 4 for entry in question.observed)
-        level = min((entry[0] for entry in question.observed), key=self._geography.rank)
+        entries = (*question.observed, *question.known_totals)
+        self._whole = moves or any(len(entry) == 4 for entry in entries)
+        level = min((entry[0] for entry in entries), key=self._geography.rank)
         units = [u for u in _UNITS if getattr(data, u) is not None]
         self._regions = {u: self._region_of(u, level) for u in units}
         self._blocks = None

@@ -39,11 +39,16 @@ class MechanismQuestion:
     prior : array_like
         Belief in the truth, in (0, 1), where there is one alternative; else in every hypothesis,
         the truth first.
+    known_totals : sequence of tuple, optional
+        Counts that the adversary knows exactly (invariants), named as in ``observed``.  They hold
+        under every hypothesis: one that changes them is refused, as an absent target does unless
+        others make up the total (``{"block": ...}`` says that it is elsewhere in the group).
 
     Raises
     ------
     ArgumentError
-        If ``observed`` names what is not published, or a belief is out of range.
+        If ``observed`` or ``known_totals`` names what is not published, or a belief is out of
+        range.
     ArgumentTypeError
         If ``workload`` or ``alternatives`` has the wrong type.
     ShapeError
@@ -63,6 +68,7 @@ class MechanismQuestion:
     observed: Sequence[tuple[str, ...]]
     alternatives: Sequence[Alternative]
     prior: ArrayLike
+    known_totals: Sequence[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.workload, Workload):
@@ -80,10 +86,11 @@ class MechanismQuestion:
         if not self.alternatives:
             raise ArgumentError("alternatives must have at least one hypothesis, got none")
         self.tables()
+        self._tables_of(self.known_totals, "known_totals")
         self.prior_pmf()
 
     def tables(self) -> list[tuple[str, str]]:
-        """Return the tables observed, each once.
+        """Return the tables observed, and those of known totals, each once.
 
         Returns
         -------
@@ -95,27 +102,33 @@ class MechanismQuestion:
         ArgumentError
             If one is not published.
         """
-        observed, workload = self.observed, self.workload
-        if not isinstance(observed, Sequence) or not observed:
+        found = self._tables_of(self.observed, "observed")
+        return list(dict.fromkeys(found + self._tables_of(self.known_totals, "known_totals")))
+
+    def _tables_of(self, entries: Any, name: str) -> list[tuple[str, str]]:
+        """Return the tables that entries name."""
+        workload = self.workload
+        none = name == "observed" and not entries
+        if not isinstance(entries, Sequence) or isinstance(entries, (str, bytes)) or none:
             raise ArgumentError(
-                f"observed must be a sequence of (level, table, ...), got {shown(observed)}"
+                f"{name} must be a sequence of (level, table, ...), got {shown(entries)}"
             )
         keys: dict[tuple[str, str], None] = {}
-        for entry in observed:
+        for entry in entries:
             if (
                 not isinstance(entry, tuple)
                 or not 2 <= len(entry) <= 4
                 or not all(isinstance(part, str) for part in entry)
             ):
                 raise ArgumentError(
-                    "observed must hold (level, table), (level, table, cell) or "
+                    f"{name} must hold (level, table), (level, table, cell) or "
                     f"(level, table, cell, geoid), got {shown(entry)}"
                 )
             key = entry[0], entry[1]
             if key not in workload.tables:
-                raise ArgumentError(f"observed must name tables of the workload, got {shown(key)}")
+                raise ArgumentError(f"{name} must name tables of the workload, got {shown(key)}")
             if len(entry) > 2 and entry[2] not in workload.tables[key].cells:
-                raise ArgumentError(f"observed must name cells of {key!r}, got {shown(entry[2])}")
+                raise ArgumentError(f"{name} must name cells of {key!r}, got {shown(entry[2])}")
             keys[key] = None
         return list(keys)
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import generator
-from bayesrisk._types import FloatArray, IntArray
+from bayesrisk._types import FloatArray
 from bayesrisk._version import __version__
 from bayesrisk.distributions.log_table import FLAT
 from bayesrisk.exceptions import ArgumentError
@@ -102,7 +102,7 @@ def read_question(
     }
     shape = check.broadcast(**arrays)
     full = {name: np.broadcast_to(array, shape) for name, array in arrays.items()}
-    _check_truth(full["block_count"], full["group_count"], full["known_count"])
+    check_truth(two_levels, full, "group_count")
     check.choice(method, "method", _METHODS)
     check.choice(ties, "ties", model.TIES)
     drawn = method == "monte-carlo"
@@ -124,6 +124,7 @@ def read_question(
         provenance={
             "ties": ties,
             "group_prior": known.group_prior,
+            "known_total": known.known_total,
             "conditionals": known.conditionals,
             "sibling_noise": known.sibling_noise,
             "rng": repr(rng),
@@ -132,7 +133,12 @@ def read_question(
     )
 
 
-def _check_truth(block: IntArray, group: IntArray, k: IntArray) -> None:
+def check_truth(known: model.Settings, arrays: dict[str, Any], name: str) -> None:
+    """Refuse counts that the adversary holds impossible, ``name`` being that of the group's.
+
+    Nothing is impossible under the published conditionals, which are no posterior.
+    """
+    block, group, k = (arrays[key] for key in ("block_count", "group_count", "known_count"))
     bad = (block != k) & (block != k + 1)
     if bad.any():
         raise ArgumentError(
@@ -141,8 +147,17 @@ def _check_truth(block: IntArray, group: IntArray, k: IntArray) -> None:
     bad = group < block
     if bad.any():
         raise ArgumentError(
-            f"group_count must be >= block_count, got {check.describe_first(group, bad)}"
+            f"{name} must be >= block_count, got {check.describe_first(group, bad)}"
         )
+    if known.group_prior.flat or known.published:
+        return
+    possible = known.group_prior.allowed
+    bad = ~np.isin(group, possible)
+    if bad.any():
+        rule = f"possible under group_prior ({possible[0]} to {possible[-1]})"
+        if known.known_total is not None:
+            rule = f"known_total = {known.known_total}"
+        raise ArgumentError(f"{name} must be {rule}, got {check.describe_first(group, bad)}")
 
 
 def streams(rng: Any, size: int) -> list[np.random.Generator]:

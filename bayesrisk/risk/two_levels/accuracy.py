@@ -8,7 +8,12 @@ import numpy as np
 
 from bayesrisk._types import FloatArray
 from bayesrisk.risk.two_levels import _grid as grid
-from bayesrisk.risk.two_levels._arguments import Question, streams, without_hierarchy
+from bayesrisk.risk.two_levels._arguments import (
+    Question,
+    check_truth,
+    streams,
+    without_hierarchy,
+)
 from bayesrisk.risk.two_levels.averages import HierarchicalRisk, evaluate
 
 __all__ = ["accuracy_of"]
@@ -17,8 +22,8 @@ __all__ = ["accuracy_of"]
 def accuracy_of(question: Question, rng: int | np.random.Generator | None) -> HierarchicalRisk:
     """Return how often the best guess is right, weighted by the prior of the target's being there.
 
-    The people of the other blocks are the same in both cases: without the target the group counts
-    one less.
+    Without the target the group counts one less, unless its total is known: then the other blocks
+    hold one more.
     """
     both = _with_and_without_target(question, rng)
     value, error = evaluate(both, decision=True)
@@ -45,8 +50,12 @@ def _weighted(prior: FloatArray, halves: FloatArray) -> FloatArray:
 def _with_and_without_target(question: Question, rng: int | np.random.Generator | None) -> Question:
     """Return the question twice along a new first axis: the target there, and not there."""
     arrays = {name: np.stack([array, array]) for name, array in question.arrays.items()}
-    for name in ("group_count", "block_count"):
-        arrays[name][1] -= 1
+    arrays["block_count"][1] -= 1
+    if question.model.known_total is None:
+        arrays["group_count"][1] -= 1
+        without = {name: array[1] for name, array in arrays.items()}
+        name = "group_count - 1, which is the truth without the target unless known_total is given,"
+        check_truth(question.model, without, name)
     shape = (2, *question.shape)
     draws = None if rng is None else streams(rng, int(np.prod(shape)))
     return replace(question, arrays=arrays, shape=shape, rng=draws)

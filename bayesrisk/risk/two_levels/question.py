@@ -47,8 +47,10 @@ class TwoLevels(TwoLevelSettings):
         Others in the block known to have them, k: the true block count is k or k + 1.
     group_prior : CountLaw, optional
         The adversary's prior on the group count: any law with finite support.  By default flat on
-        0, 1, 2, ...  A group count that is published exactly is ``FiniteLaw.point(count)``, with
-        ``rho_group=0``.
+        0, 1, 2, ...
+    known_total : int, optional
+        Group count that is published without noise (an invariant), above every ``known_count``.
+        It holds with and without the target: see :func:`hierarchical_posterior`.
     sensitivity : array_like, default 1.0
         L2 sensitivity that both budgets refer to: ``sigma2 = sensitivity**2 / (2 rho)``.
     conditionals : {"coherent", "as-published"}, default "coherent"
@@ -61,7 +63,8 @@ class TwoLevels(TwoLevelSettings):
     Raises
     ------
     ArgumentError
-        If a setting is out of range, or the group prior excludes every feasible count.
+        If a setting is out of range, or the group prior excludes every feasible count or the known
+        total.
     ArgumentTypeError
         If ``group_prior`` is not a law.
     ShapeError
@@ -241,7 +244,8 @@ class TwoLevels(TwoLevelSettings):
         Parameters
         ----------
         group_count : array_like of int
-            True count N* of the group, at most 2**51.
+            True count N* of the group, at most 2**51: the ``known_total``, or possible under
+            ``group_prior`` (which is not asked for with the published conditionals).
         block_count : array_like of int, optional
             True count X* of the block: ``known_count``, or one more, which is the default.
         method : {"exact", "monte-carlo"}, default "exact"
@@ -285,8 +289,9 @@ class TwoLevels(TwoLevelSettings):
         Parameters
         ----------
         group_count : int, optional
-            True count N* of the group, at most 2**51.  Without it releases are those that the
-            adversary expects: the counts follow p and ``group_prior``, which must then be given.
+            True count N* of the group, at most 2**51: the ``known_total``, or possible under
+            ``group_prior``.  Without it releases are those that the adversary expects: the counts
+            follow p and one of these two, which must then be given.
         block_count : int, optional
             True count X* of the block: ``known_count``, or one more, which is the default.
 
@@ -337,7 +342,8 @@ class TwoLevels(TwoLevelSettings):
         Parameters
         ----------
         group_count : array_like of int
-            True count N* of the group, at most 2**51.
+            True count N* of the group, at most 2**51: the ``known_total``, or possible under
+            ``group_prior`` (which is not asked for with the published conditionals).
         block_count : array_like of int, optional
             True count X* of the block: ``known_count``, or one more, which is the default.
         ties : {"shared", "as-published"}, default "shared"
@@ -386,13 +392,14 @@ class TwoLevels(TwoLevelSettings):
             X^* = k, N^* - 1)
 
         The people of the other blocks are the same in both cases: without the target the group
-        counts one less.  Both probabilities are those of :meth:`correct_decision`.
+        counts one less.  A ``known_total`` counts N* in both, so that the other blocks hold one
+        more without the target.  Both probabilities are those of :meth:`correct_decision`.
 
         Parameters
         ----------
         group_count : array_like of int
             True count N* of the group with the target, at least ``known_count + 1`` and at most
-            2**51.
+            2**51.  Where a ``group_prior`` is given, it allows N* and N* - 1.
         ties : {"shared", "as-published"}, default "shared"
             A posterior of exactly 1/2 is decided by a fair coin; or always for k + 1, as in (3.5)
             of Kazan and Reiter.
@@ -446,7 +453,8 @@ class TwoLevels(TwoLevelSettings):
         Parameters
         ----------
         group_count : array_like of int
-            True count N* of the group, at most 2**51.
+            True count N* of the group, at most 2**51: the ``known_total``, or possible under
+            ``group_prior`` (which is not asked for with the published conditionals).
         block_count : array_like of int, optional
             True count X* of the block: ``known_count``, or one more, which is the default.
         ties : {"shared", "as-published"}, default "shared"

@@ -263,6 +263,14 @@ def test_thresholds_that_are_attained_count_cells_strictly_above():
         assert tables.exceedance([limit]).loc[0, "cells"] == (ratio > limit).sum()
 
 
+def test_thresholds_of_a_prior_next_to_1():
+    tables = _measurement_tables.MeasurementTables(1 - 1e-12, 0)
+    values = np.arange(-20_000, 30_000)[None, :]
+    _, ratio = tables.look_up(values, np.array([1e6]))
+    for limit in np.sort(ratio.ravel())[[100, 25_000, 49_000]]:
+        assert tables.exceedance([limit]).loc[0, "cells"] == (ratio > limit).sum() > 0
+
+
 def test_the_kernel_without_its_compiler():
     table, histogram = np.arange(8.0).reshape(4, 2), np.zeros(4, dtype=np.int64)
     found, ratio = np.full(5, np.nan), np.full(5, np.nan)

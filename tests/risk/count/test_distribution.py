@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mpmath import mp, mpf
 from oracles import laws as oracles
 from refusals import NOT_PRIORS, refuses
 
@@ -13,6 +14,7 @@ from bayesrisk import DiscreteGaussian, Noise, marginal_risk, risk_ratio
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference import multilevel_posterior
 from bayesrisk.risk import multilevel_marginal_posterior, risk_distribution
+from bayesrisk.risk.count.distribution import evidence_of
 
 CENSUS = [0.0509378, 0.0504878, 0.0513777, 0.0504162, 0.2464845, 0.0992264]
 SIZES = [[0.0992264], [2.5], [0.3, 0.3], [0.0992264, 0.2464845], [0.4, 1.1, 0.4]]
@@ -46,6 +48,32 @@ def test_tails_quantiles_and_mean_against_a_list_of_all_releases(rho, prior, giv
         assert law.quantile(level) == pytest.approx(ratios[at], rel=1e-9)
     mean = math.fsum(ratios * weights)
     assert law.mean == pytest.approx(mean, rel=1e-12, abs=slack / prior)
+
+
+@pytest.mark.parametrize("rho", [1e-8, 0.0992264, 0.5, 6.0, 40.0])
+@pytest.mark.parametrize("prior", [1e-12, 0.5, 1 - 1e-6, 1 - 1e-12])
+def test_the_mean_without_the_target_at_the_ends(rho, prior):
+    law = risk_distribution(noise=Noise(rho=rho), prior=prior, given="other", left_out=1e-3)
+    exact = float(oracles.marginal_risk(rho, prior, truth=0))
+    assert law.mean == pytest.approx(exact, rel=1e-13, abs=0.0)
+    both = risk_distribution(
+        noise=Noise(rho=[rho, 0.3]), prior=prior, given="other", left_out=1e-3
+    ).mean
+    ratio = multilevel_marginal_posterior(noise=Noise(rho=[rho, 0.3]), prior=prior).ratio
+    assert prior * ratio + (1 - prior) * both == pytest.approx(1.0, rel=1e-13)
+
+
+@pytest.mark.parametrize("prior", [1e-9, 0.5, 1 - 1e-12])
+@pytest.mark.parametrize("share", [1e-13, 1e-6, 0.5, 1 - 1e-9])
+def test_the_evidence_of_a_ratio_against_many_digits(prior, share):
+    with mp.workdps(40):
+        for ratio in (1.0 - share, 1.0 + share * (1 - prior) / prior):
+            p, r = mpf(prior), mpf(ratio)
+            exact = mp.log((1 - p) / (1 / r - p))
+            found = float(evidence_of(np.array(ratio), prior))
+            # A ratio next to 1 / p is itself rounded by as much as what is left.
+            slack = 1e-13 + 2**-52 / (1 - p * r)
+            assert abs(found - exact) <= slack * abs(exact)
 
 
 def test_one_count_has_the_mean_of_marginal_risk_and_the_values_of_risk_ratio():

@@ -113,6 +113,12 @@ def test_decisions_by_hand():
     assert decision_epsilon(found=[0.2, 0.9], cleared=0.2).tolist() == pytest.approx(
         [math.log(4), math.log(2)]
     )
+    # Rates that hardly differ: the logarithm of their quotient, not a difference of logarithms.
+    nearly = 0.5 + 1e-12
+    assert decision_epsilon(found=nearly, cleared=0.5) == pytest.approx(2e-12, rel=1e-3)
+    assert decision_epsilon(found=nearly, cleared=0.5) == pytest.approx(
+        -math.log1p(-(nearly - 0.5) / 0.5), rel=1e-12
+    )
     # Of one count: the oracle's own rates.
     found = float(oracles.correct_decision_probability(0.5, 0.4))
     rates = decision_accuracy(rho=0.5, prior=0.4)

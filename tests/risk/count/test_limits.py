@@ -1,11 +1,13 @@
 """The budget for a risk: inverted back, and every smaller budget keeps the limit too."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mpmath import mp, mpf
 from oracles import laws as oracles
 from refusals import NOT_POSITIVE, NOT_PRIORS, refuses
 
@@ -40,6 +42,46 @@ def test_the_average_against_high_precision():
     for prior, limit in ((0.1, 1.5), (0.5, 1.9), (1e-6, 300.0), (1 / 864, 1.01)):
         rho = rho_for_risk(limit, prior=prior)
         assert oracles.marginal_risk(rho, prior) == pytest.approx(limit, rel=2e-11)
+
+
+def added(rho, prior, levels):
+    """Return the average ratio of levels of one rho from the law of their total noise."""
+    rho, p = mpf(rho), mpf(prior)
+    one = [mp.exp(-rho * j * j) for j in range(-40, 41)]
+    law = [mpf(1)]
+    for _ in range(levels):
+        longer = [mpf(0)] * (len(law) + 80)
+        for (i, v), (j, w) in itertools.product(enumerate(law), enumerate(one)):
+            longer[i + j] += v * w
+        law = longer
+    total = enumerate(law, start=-40 * levels)
+    ratios = (w / (p + (1 - p) * mp.exp(-rho * (2 * j + levels))) for j, w in total)
+    return mp.fsum(ratios) / mp.fsum(law)
+
+
+@pytest.mark.parametrize("levels", [1, 3])
+@pytest.mark.parametrize(
+    ("prior", "more"),
+    [
+        (0.5, 1e-12),
+        (0.5, 2.0**-52),
+        (1e-9, 1e-12),
+        (0.9, 1e-5),
+        (1 - 1e-6, 3e-12),
+        (1 - 1e-6, 9e-7),
+        (1 - 1e-9, 5e-10),
+        (1 - 1e-12, 5e-13),
+    ],
+)
+def test_limits_next_to_1_and_priors_next_to_1(prior, more, levels):
+    limit = 1.0 + more
+    rho = rho_for_risk(limit, prior=prior, levels=levels)
+    with mp.workdps(40):
+        # Noise of small budgets is smooth: all levels are one count of their sum.
+        one = levels == 1 or rho < 0.01
+        risk = oracles.marginal_risk(levels * rho, prior) if one else added(rho, prior, levels)
+        share = float((risk - 1) / (mpf(limit) - 1))
+    assert 1 - 2e-11 <= share <= 1 + 1e-12
 
 
 def test_the_average_is_not_monotone_for_small_priors_and_the_first_crossing_is_taken():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mpmath import mp, mpf
 from refusals import NOT_PRIORS, refuses
 
 from bayesrisk import (
@@ -151,6 +152,51 @@ def test_equal_beliefs_are_one_row():
     assert table["believed"].tolist() == pytest.approx([0.25])
     assert table["share_there"].tolist() == pytest.approx([0.25])
     assert result.expected_risk == pytest.approx(1.0)
+
+
+def log_masses(law):
+    """Return the logarithm of a law's mass, less a constant, to many digits."""
+    if isinstance(law, DiscreteLaplace):
+        return lambda x: -abs(x) / mpf(float(law.scale))
+    return lambda x: -(mpf(x) ** 2) / (2 * mpf(float(law.sigma2)))
+
+
+LAWS = [
+    *(DiscreteGaussian(s2) for s2 in (0.05, 0.25, 1.0, 1.001, 5.04, 60.0)),
+    *(DiscreteLaplace(scale) for scale in (0.1, 2.0)),
+]
+
+
+@pytest.mark.parametrize("prior", [1e-12, 0.1, 1 - 1e-9])
+@pytest.mark.parametrize("true", LAWS, ids=str)
+def test_the_regret_against_many_digits(true, prior):
+    with mp.workdps(40):
+        p, f = mpf(prior), log_masses(true)
+        reach = 20 + int(25 * float(true.std()))
+        masses = [(y, mp.exp(f(y)), mp.exp(f(y - 1))) for y in range(-reach, reach + 2)]
+        total = mp.fsum(mass for _, mass, _ in masses)
+        for believed in LAWS:
+            g, regret = log_masses(believed), mpf(0)
+            for y, without, there in masses:
+                weight = p * there + (1 - p) * without
+                share, odds = p * there / weight, p / (1 - p) * mp.exp(g(y - 1) - g(y))
+                regret += weight * share * mp.log(share * (1 + odds) / odds)
+                away = (1 - p) * without / weight
+                regret += weight * away * mp.log(away * (1 + odds))
+            result = misspecified_risk(
+                true_noise=true, believed_noise=believed, prior=prior, left_out=1e-40
+            )
+            assert result.regret == pytest.approx(float(regret / total), rel=1e-9, abs=1e-24)
+
+
+def test_a_belief_that_rounds_to_certainty_costs_what_it_costs():
+    def regret(true, believed):
+        return misspecified_risk(true_noise=true, believed_noise=believed, prior=0.1).regret
+
+    assert regret(DiscreteLaplace(2), DiscreteGaussian(1)) == pytest.approx(0.2569, abs=5e-5)
+    assert regret(DiscreteGaussian(5.04), DiscreteGaussian(0.25)) == pytest.approx(
+        1.79637, abs=5e-6
+    )
 
 
 def test_certainty_that_is_wrong_costs_without_bound():

@@ -29,7 +29,8 @@ def risk(mechanism, target=TARGET, *, draws=400, rng=1, **changes):
         "alternatives": [None],
         "prior": 0.2,
     }
-    question |= {name: changes.pop(name) for name in set(question) & set(changes)}
+    names = {*question, "known_totals"}
+    question |= {name: changes.pop(name) for name in names & set(changes)}
     options = MechanismOptions(**{"utility_draws": 2, **changes})
     asked = MechanismQuestion(**question)
     return mechanism_risk(county(), mechanism, target, asked, draws=draws, rng=rng, options=options)
@@ -375,3 +376,47 @@ def test_processes_give_the_same():
     other = risk(mechanism, draws=64, executor=ProcessExecutor(2))
     assert alone.marginal_posterior == other.marginal_posterior
     assert np.array_equal(alone.likelihood.codes, other.likelihood.codes)
+
+
+def test_a_known_total_is_kept_by_every_hypothesis():
+    """The target's block holds 6 of the 9 people of two blocks: elsewhere, it is in the other."""
+    known = {"known_totals": [("tract", "total")], "workload": tables("block", "tract")}
+    budgets = {"block": {"total": "1/10", "colour": "1", "detail": "1"}}
+    budgets["tract"] = budgets["block"]
+    noise = make_mechanism("discrete-gaussian", budgets=budgets, sensitivity="add-remove")
+    found = risk(noise, alternatives=[{"block": BLOCKS[2]}], **known)
+    asked = br.TwoLevels(
+        n_siblings=1, rho_block=0.1, rho_group=0.0, prior=0.2, known_count=5, known_total=9
+    )
+    assert found.method == "closed-form"
+    assert found.marginal_posterior == pytest.approx(float(asked.average(9).value), abs=1e-10)
+    assert found.decision_accuracy == pytest.approx(float(asked.accuracy(9).value), abs=1e-10)
+    cell = known["workload"].tables["block", "total"].cells[0]
+    for totals, alternative, said in (
+        ([("tract", "total")], None, "known total of 'total'.* 13, got 12"),
+        ([("block", "total", cell, BLOCKS[1])], {"block": BLOCKS[2]}, " 6, got 5"),
+        ([("tract", "colour")], {"colour": 0}, r"alternatives\[0\] must keep .*'colour'"),
+        ([("tract", "total", "x")], None, "known_totals must name cells"),
+        ([("state", "total")], None, "known_totals must name tables of the workload"),
+        ([("block", "total", cell, "9")], None, "known_totals must name places"),
+        ("tract", None, "known_totals must be a sequence"),
+    ):
+        known["known_totals"] = totals
+        with pytest.raises(br.ArgumentError, match=said):
+            risk(noise, alternatives=[alternative], **known)
+
+
+def test_a_known_total_of_many_targets():
+    question = {"observed": [("block", "colour")], "alternatives": [{"colour": 0}], "prior": 0.2}
+    budgets = dict.fromkeys(["total", "colour", "detail"], "1/4")
+    noise = make_mechanism(
+        "discrete-gaussian", budgets={"block": budgets, "tract": budgets}, sensitivity="add-remove"
+    )
+    known, free = (
+        br.risk.mechanism_risk_of_many(county(), noise, asked, targets=[4, 5], draws=40, rng=1)
+        for asked in (
+            MechanismQuestion(tables("block", "tract"), **question, known_totals=totals)
+            for totals in ([("tract", "total")], ())
+        )
+    )
+    assert known["marginal_posterior"].tolist() == free["marginal_posterior"].tolist()

@@ -201,13 +201,13 @@ def test_truths_far_apart_are_enumerated_apart():
 
 
 def test_ties_are_shared_or_decided_for_one_more():
-    # Under a point prior and p = 1/2 the log odds are whole multiples of rho / m: at exact ties
+    # With the total known and p = 1/2 the log odds are whole multiples of rho / m: at exact ties
     # rounding must not decide.  Integers tell where they are.
     a, m, N = 0.0992264, 27, 28
     y, S = np.meshgrid(np.arange(-60, 62), np.arange(-400, 401), indexing="ij")
-    weight = DiscreteGaussian(0.5 / a, 1).pmf(y) * DiscreteGaussian(m * 0.5 / a, 0).pmf(S)
+    weight = DiscreteGaussian(0.5 / a, 1).pmf(y) * DiscreteGaussian(m * 0.5 / a, N - 1).pmf(S)
     balance = m * (2 * y - 1) + 2 * (N - S) - 1
-    question = GRANVILLE | {"group_count": 1, "group_prior": FiniteLaw(N, [1.0])}
+    question = GRANVILLE | {"group_count": N, "known_total": N}
     above, tied = weight[balance > 0].sum(), weight[balance == 0].sum()
     assert tied > 0.004  # ties matter
     for ties, share in (("shared", 0.5), ("as-published", 1.0)):
@@ -219,7 +219,7 @@ def test_ties_are_shared_or_decided_for_one_more():
             **question, ties=ties, method="monte-carlo", releases=40_000, rng=4
         )
         assert abs(float(drawn.value - risk.value)) < 4.0 * float(drawn.standard_error)
-        shown = gain.decision_map(range(-20, 23), [1], range(-150, 151))
+        shown = gain.decision_map(range(-20, 23), [1], range(-123, 178))
         assert ("tie" in set(shown["change"])) == (ties == "shared")
         assert risk.provenance["ties"] == ties
     default = questions.correct_decision(**question)
