@@ -173,9 +173,13 @@ class RiskDistribution:
             If a level is not in (0, 1).
         """
         levels = check.probability(probability, "probability")
-        evidence = [self._quantile(float(level)) for level in levels.flat]
-        found = ratio_of(np.reshape(evidence, levels.shape), self.prior)
-        return check.answer(found)
+        flat = [self._quantile(float(level)) for level in levels.flat]
+        evidence = np.reshape(flat, levels.shape)
+        ratio = ratio_of(evidence, self.prior)
+        for _ in range(3):  # next to 1 / p a rounded ratio may stand for less evidence: not below
+            short = evidence_of(ratio, self.prior) < evidence
+            ratio = np.where(short, np.nextafter(ratio, np.inf), ratio)
+        return check.answer(ratio)
 
     def _quantile(self, level: float) -> float:
         """Return the evidence at a level: bisection, then the value of a release next to it."""

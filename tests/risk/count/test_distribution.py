@@ -133,6 +133,16 @@ def test_quantiles_invert_the_cdf(rho, prior, levels):
     assert law.cdf(first * (1 - 1e-8)) <= low + 1e-13
 
 
+@pytest.mark.parametrize("rho", [4.0, 8.0, 10.0, 12.0])
+@pytest.mark.parametrize("prior", [0.5, 0.1, 1 / 864])
+def test_quantiles_next_to_the_largest_ratio_are_reached(rho, prior):
+    law = risk_distribution(noise=Noise(rho=[rho, rho]), prior=prior)
+    levels = np.linspace(0.01, 0.99, 99)
+    ratios = law.quantile(levels)
+    assert (law.cdf(ratios) >= levels - 1e-13).all()
+    assert (ratios <= 1.0 / prior).all()
+
+
 def test_ends():
     law = risk_distribution(noise=Noise(rho=0.5), prior=0.25)
     assert law.exceeds([0.0, 4.0, 1e300]).tolist() == [1.0, 0.0, 0.0]
