@@ -152,6 +152,7 @@ def _rows(tables: PublishedTables, rows: dict[str, IntArray]) -> PublishedTables
             for key, hidden in tables.suppressed.items()
             if key in workload.tables
         },
+        {key: law for key, law in tables.laws.items() if key in workload.tables},
     )
 
 
