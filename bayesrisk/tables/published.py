@@ -249,13 +249,13 @@ def under_laws(tables: PublishedTables, laws: Mapping[Key, str]) -> PublishedTab
     return made
 
 
-def assumed_true(tables: PublishedTables, keys: Iterable[Key], *, taken_as_true: bool) -> bool:
+def assumed_true(laws: Mapping[Key, str], keys: Iterable[Key], *, taken_as_true: bool) -> bool:
     """Return whether reading some tables as true counts assumes what their laws do not say.
 
     Parameters
     ----------
-    tables : PublishedTables
-        All tables.
+    laws : mapping of (str, str) to str
+        Those of :class:`PublishedTables`.
     keys : iterable of (str, str)
         Those that are read as true.
     taken_as_true : bool
@@ -267,13 +267,13 @@ def assumed_true(tables: PublishedTables, keys: Iterable[Key], *, taken_as_true:
         If a law says that counts need not be true, and the caller was not told.
     """
     told = check.flag(taken_as_true, "taken_as_true")
-    found = next((key for key in keys if key in tables.laws), None)
+    found = next((key for key in keys if key in laws), None)
     if found is not None and not told:
-        law = tables.laws[found]
-        better = "microdata_posterior reads it as it is; " * (law in ("noise", "rounding"))
+        better = "microdata_posterior concludes from this law; "
         raise ArgumentError(
-            f"tables must hold true counts, got {found} of a release under the law {law!r}: "
-            f"{better}taken_as_true=True reads its counts as if they were true"
+            f"tables must hold true counts, got {found} of a release under the law {laws[found]!r}"
+            f": {better * (laws[found] in ('noise', 'rounding'))}taken_as_true=True (on the "
+            "command line --taken-as-true) reads its counts as if they were true"
         )
     return found is not None
 

@@ -247,7 +247,7 @@ def about_claims(tables: PublishedTables, options: ClaimOptions) -> About:
     chosen_level = workload.levels[-1] if options.level is None else options.level
     check.choice(chosen_level, "level", workload.levels)
     keys = [(chosen_level, name) for name in workload.at(chosen_level)]
-    assumed = assumed_true(tables, keys, taken_as_true=options.taken_as_true)
+    assumed = assumed_true(tables.laws, keys, taken_as_true=options.taken_as_true)
     chosen = about.names if options.columns is None else _columns(options.columns, about)
     if len(chosen) > _MOST_COLUMNS:
         raise ArgumentError(f"columns must be at most {_MOST_COLUMNS}, got {len(chosen)}")

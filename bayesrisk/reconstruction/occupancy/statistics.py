@@ -301,7 +301,7 @@ def occupancy_statistics(
         raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")
     check.choice(hud, "hud", _READINGS)
     keys = [(check.text(level, "level"), table) for table in _TABLES.values()]
-    assumed_true(tables, keys, taken_as_true=taken_as_true)
+    assumed_true(tables.laws, keys, taken_as_true=taken_as_true)
     counts = {name: _counts(tables, level, table) for name, table in _TABLES.items()}
     for name in _TABLES:
         if name not in _WIDTH:

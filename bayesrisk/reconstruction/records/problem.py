@@ -165,7 +165,7 @@ def instance(tables: PublishedTables, *, scope: str, taken_as_true: bool = False
     check.choice(scope, "scope", workload.levels)
     larger = _between(workload, level, scope)
     keys = [key for key in workload.tables if key[0] in (level, *larger)]
-    assumed = assumed_true(tables, keys, taken_as_true=taken_as_true)
+    assumed = assumed_true(tables.laws, keys, taken_as_true=taken_as_true)
     own = tuple(workload.at(level).values())
     above = {name: tuple(workload.at(name).values()) for name in larger}
     published = _stacked(tables, level)
