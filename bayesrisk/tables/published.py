@@ -272,7 +272,7 @@ def assumed_true(laws: Mapping[Key, str], keys: Iterable[Key], *, taken_as_true:
         better = "microdata_posterior concludes from this law; "
         raise ArgumentError(
             f"tables must hold true counts, got {found} of a release under the law {laws[found]!r}"
-            f": {better * (laws[found] in ('noise', 'rounding'))}taken_as_true=True (on the "
+            f": {better * (laws[found] != 'simulation')}taken_as_true=True (on the "
             "command line --taken-as-true) reads its counts as if they were true"
         )
     return found is not None

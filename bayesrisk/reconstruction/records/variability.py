@@ -85,13 +85,14 @@ class SolutionVariability:
         most = people.sum() or 1.0
         low, high = (float((bound * people).sum() / most) for bound in (self.lower, self.upper))
         fixed = int(people[self.upper == 0.0].sum())
-        said = "if the published counts were true" if self.taken_as_true else "proved"
+        true = "if the published counts were true"
+        said = (true, f"decided {true}") if self.taken_as_true else ("proved", "proved")
         return [
             f"At most {high:.1%} of the records could be others, averaged over "
             f"{int(people.sum()):,} people in {len(self.status):,} places"
             + (f" (at least {low:.1%})." if low < high else "."),
-            f"{fixed:,} people live where the tables leave no choice: variability 0, {said}.",
-            f"Bounds meet in {self.status.count('proved'):,} places, {said}; scope {self.scope}.",
+            f"{fixed:,} people live where the tables leave no choice: variability 0, {said[0]}.",
+            f"{self.status.count('proved'):,} places {said[1]}, scope {self.scope}.",
         ]
 
     def _shown_frame(self) -> pd.DataFrame:
