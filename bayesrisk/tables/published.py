@@ -269,11 +269,12 @@ def assumed_true(laws: Mapping[Key, str], keys: Iterable[Key], *, taken_as_true:
     told = check.flag(taken_as_true, "taken_as_true")
     found = next((key for key in keys if key in laws), None)
     if found is not None and not told:
-        better = "microdata_posterior concludes from this law; "
+        closed = laws[found] != "simulation"
+        better = "microdata_posterior concludes from this law; " if closed else ""
         raise ArgumentError(
-            f"tables must hold true counts, got {found} of a release under the law {laws[found]!r}"
-            f": {better * (laws[found] != 'simulation')}taken_as_true=True (on the "
-            "command line --taken-as-true) reads its counts as if they were true"
+            f"tables must hold true counts, got {shown(found)} of a release under the law "
+            f"{shown(laws[found])}: {better}taken_as_true=True (on the command line "
+            "--taken-as-true) reads its counts as if they were true"
         )
     return found is not None
 

@@ -298,7 +298,7 @@ def _digest(path: str | Path) -> str:
 
 @functools.lru_cache(maxsize=1)
 def _statistics(
-    path: str, digest: str, level: str, hud: str, taken_as_true: bool
+    path: str, digest: str, level: str, hud: str, taken_as_true: bool = False
 ) -> OccupancyStatistics:
     """Return the statistics, once for each process; refuse them when they have changed."""
     source = Path(path)
