@@ -61,7 +61,10 @@ def people():
 
 def released(name):
     mechanism, parameters = (INEXACT | EXACT)[name]
-    return br.make_mechanism(mechanism, **parameters).release(people(), workload=WORK, rng=2)
+    records = people()
+    blocks = pd.DataFrame({"block": np.unique(records.geoids), "x": 0.0, "y": 0.0})
+    microdata = br.Microdata(records, None, blocks)
+    return br.make_mechanism(mechanism, **parameters).release(microdata, workload=WORK, rng=2)
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +156,9 @@ def test_a_spec_that_says_nothing_promises_nothing():
 
 def homes(mechanism):
     area = br.population.population_spec("county", n_blocks=20, subsidised_blocks=1.0)
-    units = br.simulate_population(area, rng=4).for_schema(Schema.named("household-occupancy"))
+    county = br.simulate_population(area, rng=4)
+    units = county.for_schema(Schema.named("household-occupancy"))
+    units = br.Microdata(None, units, county.blocks)
     return mechanism.release(units, workload=Workload.named("household-occupancy"), rng=1)
 
 
