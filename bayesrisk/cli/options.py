@@ -21,6 +21,7 @@ __all__ = [
     "SeedOption",
     "SensitivityOption",
     "SolverOption",
+    "TakenOption",
     "called",
     "flattened",
     "names",
@@ -41,6 +42,12 @@ QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progr
 SEED = typer.Option(help="Seed: the same one gives the same bytes.")
 SeedOption = Annotated[int, SEED]
 SolverOption = Annotated[str, typer.Option(help="highs, pulp:highs, pulp:cbc, ...")]
+TakenOption = Annotated[
+    bool,
+    typer.Option(
+        "--taken-as-true", help="Read counts of a release that need not be true as if they were."
+    ),
+]
 SensitivityOption = Annotated[
     str,
     typer.Option(

@@ -51,6 +51,8 @@ def print_shards(summary: Any) -> None:
         f"{summary.computed + summary.resumed} of {summary.shards} parts done "
         f"({summary.resumed} were already there), in {summary.folder}"
     )
+    if getattr(summary, "taken_as_true", False):
+        typer.echo("the published counts were taken as true: what is said holds if they were")
     if not summary.complete:
         typer.echo("shards of other runs are missing: results are written with the last of them")
 

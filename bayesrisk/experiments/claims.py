@@ -38,7 +38,15 @@ __all__ = ["ClaimsConfig", "ClaimsStudy", "ClaimsSummary"]
 STORED = {Status.INFEASIBLE: "contradictory"}
 _SHOWN = 5  # conflicts, and sentences, that a summary quotes
 #: Options of :func:`find_claims`.
-_OPTIONS = ("columns", "max_columns", "structural_rules", "tenure", "solver", "time_limit")
+_OPTIONS = (
+    "columns",
+    "max_columns",
+    "structural_rules",
+    "tenure",
+    "solver",
+    "time_limit",
+    "taken_as_true",
+)
 _RESULTS = "summary.json"  # without how the run came to it
 
 
@@ -68,6 +76,8 @@ class ClaimsConfig(RunSettings):
         Number of shards.
     version : str
         Version of bayesrisk.
+    taken_as_true : bool
+        Whether counts are taken as true that need not be.
     """
 
     tables: str
@@ -80,6 +90,7 @@ class ClaimsConfig(RunSettings):
     blocks_per_shard: Count
     shards: Count
     version: str = __version__
+    taken_as_true: bool = False
 
     def options(self) -> dict[str, Any]:
         """Return the options of :func:`find_claims`."""
@@ -109,6 +120,8 @@ class ClaimsSummary:
         A few claims about one record, those with most columns, in words.
     conflicts : tuple of str
         Published cells that contradict, of the first blocks without a data set.
+    taken_as_true : bool
+        Whether counts are taken as true that need not be.
     """
 
     folder: str
@@ -122,6 +135,7 @@ class ClaimsSummary:
     coverage: list[dict[str, int]]
     examples: tuple[str, ...]
     conflicts: tuple[str, ...]
+    taken_as_true: bool
 
 
 class ClaimsFolder(PartFolder):
@@ -168,7 +182,7 @@ class ClaimsStudy(Study[ClaimsSummary]):
     tables : path-like
         Folder of tables, as ``PublishedTables.write`` and ``Release.write`` make it, or by place,
         as :class:`TabulationStudy` does.
-    columns, max_columns, structural_rules, tenure, solver, time_limit : object
+    columns, max_columns, structural_rules, tenure, solver, time_limit, taken_as_true : object
         As for :func:`find_claims`; the time limit is for each block.
     blocks_per_shard : int, optional
         Blocks of a shard; by default enough for about 64 shards, and at most 250.
@@ -176,7 +190,7 @@ class ClaimsStudy(Study[ClaimsSummary]):
     Raises
     ------
     ArgumentError
-        When it runs: if a setting is out of range, or a column unknown.
+        When it runs: if a setting is out of range, a column unknown, or counts need not be true.
     DataError
         When it runs: if the folder of tables is damaged: file, row and column are named.
     """
@@ -190,6 +204,7 @@ class ClaimsStudy(Study[ClaimsSummary]):
     solver: str = "highs"
     time_limit: float | None = None
     blocks_per_shard: int | None = None
+    taken_as_true: bool = False
 
     merged = ("claims", "blocks")
 
@@ -203,7 +218,8 @@ class ClaimsStudy(Study[ClaimsSummary]):
         source = open_tables(self.tables)
         options: dict[str, Any] = {name: getattr(self, name) for name in _OPTIONS}
         options["columns"] = None if self.columns is None else tuple(self.columns)
-        about_claims(source.sample(), ClaimOptions(**options))
+        about = about_claims(source.sample(), ClaimOptions(**options))
+        options["taken_as_true"] = about.taken_as_true
         if not source.blocks:
             raise DataError(f"{self.tables}: must have tables of at least one place")
         size = self.blocks_per_shard or shard_size(source.blocks)
@@ -284,4 +300,5 @@ def _counted(store: PartFolder, config: ClaimsConfig) -> dict[str, Any]:
         "coverage": coverage,
         "examples": shown,
         "conflicts": conflicts[:_SHOWN],
+        "taken_as_true": config.taken_as_true,
     }

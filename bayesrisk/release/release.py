@@ -18,7 +18,7 @@ from bayesrisk.release._folder import RELEASE_FILE, write_release
 from bayesrisk.release.by_place import ReleaseIndex, read_document, release_document
 from bayesrisk.release.spec import MechanismSpec
 from bayesrisk.tables.exchange.partitions import Partitions
-from bayesrisk.tables.published import PublishedTables
+from bayesrisk.tables.published import PublishedTables, under_laws
 
 __all__ = ["Release"]
 
@@ -34,7 +34,7 @@ class Release:
         What was done, with the likelihood of every published table: a table that the given spec
         does not name has that of its ``others``.
     tables : PublishedTables
-        The counts.
+        The counts, with the laws that the spec gives them.
     diagnostics : mapping of str to float
         Public facts about the run, such as the realised swap rate where it is published.
     simulation : bool, default True
@@ -57,6 +57,8 @@ class Release:
             if key not in self.tables.counts:
                 raise ArgumentError(f"spec.tables names {key!r}, which is not released")
         object.__setattr__(self, "spec", self.spec.for_tables(self.tables.counts))
+        laws = {key: law.kind for key, law in self.spec.tables.items() if not law.exact}
+        object.__setattr__(self, "tables", under_laws(self.tables, laws))
         if not isinstance(self.simulation, bool):
             raise ArgumentTypeError(
                 f"simulation must be True or False, got {shown(self.simulation)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,16 +46,21 @@ class PublishedTables:
         By level and table, shape (places, cells).  Noisy counts may be negative.
     suppressed : mapping of (str, str) to scipy.sparse.csr_array of bool
         Cells that are withheld, same keys (or fewer) and shapes; their count is stored as 0.
+    laws : mapping of (str, str) to str
+        For tables of a release whose published counts need not be the true ones, the kind of
+        likelihood that they have: ``noise``, ``rounding`` or ``simulation``.  Tables are equal
+        where their counts are, whatever the laws.
     """
 
     workload: Workload
     geoids: Mapping[str, TextArray]
     counts: Mapping[Key, sparse.csr_array]
     suppressed: Mapping[Key, sparse.csr_array] = field(default_factory=dict)
+    laws: Mapping[Key, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         levels = check.instance(self.workload, Workload, "workload").levels
-        for name in ("geoids", "counts", "suppressed"):
+        for name in ("geoids", "counts", "suppressed", "laws"):
             check.mapping(getattr(self, name), name)
         if set(self.geoids) != set(levels):
             raise ArgumentError(
@@ -77,13 +83,15 @@ class PublishedTables:
                 suppressed[key] = hidden
                 if abs(counts[key]).multiply(hidden).nnz:
                     raise ArgumentError(f"counts of {key} must be 0 where suppressed")
-        if not set(self.suppressed) <= set(counts):
-            raise ArgumentError(
-                f"suppressed must be of known tables, got {shown(list(self.suppressed))}"
-            )
+        for name in ("suppressed", "laws"):
+            if not set(getattr(self, name)) <= set(counts):
+                other = shown(list(getattr(self, name)))
+                raise ArgumentError(f"{name} must be of known tables, got {other}")
+        laws = {key: check.text(law, f"laws[{key!r}]") for key, law in self.laws.items()}
         object.__setattr__(self, "geoids", MappingProxyType(geoids))
         object.__setattr__(self, "counts", MappingProxyType(counts))
         object.__setattr__(self, "suppressed", MappingProxyType(suppressed))
+        object.__setattr__(self, "laws", MappingProxyType(laws))
 
     def _places(self, level: str) -> TextArray:
         width = self.workload.schema.geography.width(level)
@@ -115,7 +123,7 @@ class PublishedTables:
     def content(self) -> Content:
         """What the tables state, as the exchange form writes it."""
         hidden = {key: self.hidden(*key) for key in self.workload.tables}
-        return Content(self.workload, self.geoids, self.counts, hidden, self.signed)
+        return Content(self.workload, self.geoids, self.counts, hidden, self.signed, self.laws)
 
     def hidden(self, level: str, table: str) -> sparse.csr_array:
         """Return which cells of a table are suppressed, (places, cells) of bool."""
@@ -228,7 +236,47 @@ def joined(parts: Sequence[PublishedTables]) -> PublishedTables:
         if any(key in p.suppressed for p in having):
             hidden = sparse.vstack([p.hidden(*key) for p in having])
             suppressed[key] = sparse.csr_array(hidden)
-    return PublishedTables(workload, geoids, counts, suppressed)
+    laws = {key: law for part in parts for key, law in part.laws.items()}
+    return PublishedTables(workload, geoids, counts, suppressed, laws)
+
+
+def under_laws(tables: PublishedTables, laws: Mapping[Key, str]) -> PublishedTables:
+    """Return the tables with other laws; their counts, which were checked, are shared."""
+    if laws == tables.laws:
+        return tables
+    made = copy.copy(tables)
+    object.__setattr__(made, "laws", MappingProxyType(dict(laws)))
+    return made
+
+
+def assumed_true(laws: Mapping[Key, str], keys: Iterable[Key], *, taken_as_true: bool) -> bool:
+    """Return whether reading some tables as true counts assumes what their laws do not say.
+
+    Parameters
+    ----------
+    laws : mapping of (str, str) to str
+        Those of :class:`PublishedTables`.
+    keys : iterable of (str, str)
+        Those that are read as true.
+    taken_as_true : bool
+        Whether the caller was told that they may be.
+
+    Raises
+    ------
+    ArgumentError
+        If a law says that counts need not be true, and the caller was not told.
+    """
+    told = check.flag(taken_as_true, "taken_as_true")
+    found = next((key for key in keys if key in laws), None)
+    if found is not None and not told:
+        closed = laws[found] != "simulation"
+        better = "microdata_posterior concludes from this law; " if closed else ""
+        raise ArgumentError(
+            f"tables must hold true counts, got {shown(found)} of a release under the law "
+            f"{shown(laws[found])}: {better}taken_as_true=True (on the command line "
+            "--taken-as-true) reads its counts as if they were true"
+        )
+    return found is not None
 
 
 def _same(a: sparse.csr_array, b: sparse.csr_array) -> bool:

@@ -39,7 +39,8 @@ def tract_of(seed):
     noisy = noise.release(tract, workload=workload, rng=1)
 
     def attack(release, scope):
-        return br.reconstruction.make_attack("reconstruction", scope=scope).run(release)
+        naive = br.reconstruction.make_attack("reconstruction", scope=scope, taken_as_true=True)
+        return naive.run(release)
 
     joint = attack(plain, "tract")
     sources = {

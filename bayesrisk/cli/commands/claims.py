@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from bayesrisk.cli.data import TABLES, data_path
-from bayesrisk.cli.options import RunOptions, SolverOption, names, optional_number
+from bayesrisk.cli.options import RunOptions, SolverOption, TakenOption, names, optional_number
 from bayesrisk.cli.output import print_json, print_shards
 
 __all__ = ["claims"]
@@ -30,6 +30,7 @@ def claims(
     ] = "merged",
     solver: SolverOption = "highs",
     time_limit: Annotated[str | None, typer.Option(help="Seconds for each block [none].")] = None,
+    taken_as_true: TakenOption = False,
 ) -> None:
     """Say what must be true of the records behind published tables, and prove it."""
     from bayesrisk.experiments import ClaimsStudy
@@ -42,6 +43,7 @@ def claims(
         tenure=tenure,
         solver=solver,
         time_limit=optional_number(time_limit, "time_limit"),
+        taken_as_true=taken_as_true,
     )
     summary = how.run(study, output, "claims")
     if how.as_json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk.cli.data import MICRODATA, data_path
-from bayesrisk.cli.options import RunOptions, SeedOption, optional_number
+from bayesrisk.cli.options import RunOptions, SeedOption, TakenOption, optional_number
 from bayesrisk.cli.output import print_json, print_shards
 from bayesrisk.exceptions import ArgumentError
 
@@ -136,6 +136,7 @@ class AttackOptions:
     solutions: SolutionsOption = 100
     seed: SeedOption = 1
     time_limit: LimitOption = None
+    taken_as_true: TakenOption = False
 
 
 def attack(
@@ -164,6 +165,7 @@ def attack(
         solutions=what.solutions,
         seed=what.seed,
         time_limit=optional_number(what.time_limit, "time_limit"),
+        taken_as_true=what.taken_as_true,
     )
     summary = how.run(study, output, "occupancy")
     if how.as_json:

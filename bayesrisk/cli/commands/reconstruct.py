@@ -8,7 +8,7 @@ import typer
 
 from bayesrisk._files.parse import shown
 from bayesrisk.cli.data import TABLES, data_path
-from bayesrisk.cli.options import RunOptions, SolverOption, number
+from bayesrisk.cli.options import RunOptions, SolverOption, TakenOption, number
 from bayesrisk.cli.output import print_json, print_shards
 from bayesrisk.exceptions import ArgumentError
 
@@ -48,6 +48,7 @@ def reconstruct(
     nearest: Annotated[
         bool, typer.Option("--nearest", help="Least deviation where no records fit.")
     ] = False,
+    taken_as_true: TakenOption = False,
 ) -> None:
     """Reconstruct the records behind published tables, and say what is proved about them."""
     from bayesrisk.experiments import ReconstructionStudy
@@ -61,6 +62,7 @@ def reconstruct(
         time_limit=_seconds(time_limit, joint=joint),
         node_limit=_nodes(node_limit, joint=joint and solver == "highs"),
         nearest=nearest,
+        taken_as_true=taken_as_true,
     )
     summary = how.run(study, output, "reconstruct")
     if how.as_json:

@@ -36,6 +36,7 @@ def at_levels(tables: PublishedTables, levels: Sequence[str]) -> PublishedTables
         {level: tables.geoids[level] for level in levels},
         {key: tables.counts[key] for key in workload.tables},
         {key: hidden for key, hidden in tables.suppressed.items() if key in workload.tables},
+        {key: law for key, law in tables.laws.items() if key in workload.tables},
     )
 
 

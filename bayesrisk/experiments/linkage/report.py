@@ -232,6 +232,7 @@ def _write(results: Results, config: ReconstructionConfig, folder: Path, seed: i
         confidence=f"{links.confidence:.0%}",
         records=results.records,
         statuses=results.statuses,
+        taken_as_true=config.taken_as_true,
         attackers=[_attacker(rates, name, folder / "figures", links) for name in links.attackers],
         figures=_more_figures(results, folder / "figures"),
         tables=[html.table(shown(table), caption) for caption, table in tables.values()],

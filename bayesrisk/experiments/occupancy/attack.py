@@ -83,6 +83,8 @@ class OccupancyAttackConfig(RunSettings):
         Number of shards.
     version : str
         Version of bayesrisk.
+    taken_as_true : bool
+        Whether counts of tables are taken as true, whether or not they are.
     """
 
     blocks: str
@@ -98,6 +100,7 @@ class OccupancyAttackConfig(RunSettings):
     blocks_per_shard: Count
     shards: Count
     version: str = __version__
+    taken_as_true: bool = False
 
 
 class OccupancyAttackSummary(NamedTuple):
@@ -115,6 +118,7 @@ class OccupancyAttackSummary(NamedTuple):
     complete: bool
     statuses: dict[str, int]
     conflicts: tuple[tuple[str, str], ...]
+    taken_as_true: bool
 
 
 class _AttackFolder(PartFolder):
@@ -144,7 +148,7 @@ class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
     sample : path-like, optional
         Parquet file of a public sample with ``size``, ``race_ethnicity``, ``children`` and perhaps
         ``weight``: also reconstruct the households of blocks with a violation.
-    level, hud : object
+    level, hud, taken_as_true : object
         As for :func:`~bayesrisk.reconstruction.occupancy_statistics`, for tables.
     open_end : bool, default True
         As for :func:`~bayesrisk.reconstruction.detect_occupancy`.
@@ -166,7 +170,7 @@ class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
     Raises
     ------
     ArgumentError
-        When it runs: if a setting is out of range.
+        When it runs: if a setting is out of range, or counts of tables need not be true.
     DataError
         When it runs: if the input is damaged, or a table is missing.
     """
@@ -183,6 +187,7 @@ class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
     seed: int = 1
     time_limit: float | None = None
     blocks_per_shard: int = 250
+    taken_as_true: bool = False
 
     @functools.cached_property
     def config(self) -> OccupancyAttackConfig:
@@ -190,6 +195,7 @@ class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
         check.integer(self.blocks_per_shard, "blocks_per_shard", lower=1)
         check.integer(self.solutions, "solutions", lower=1, upper=10**6)
         check.choice(self.error, "error", ERRORS)
+        check.flag(self.taken_as_true, "taken_as_true")
         limit = self.time_limit
         if limit is not None:
             limit = check.scalar(limit, "time_limit", lower=0.0, bounds="(]")
@@ -209,7 +215,13 @@ class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
             limit,
             self.blocks_per_shard,
             shards,
+            taken_as_true=self.taken_as_true,
         )
+
+    @property
+    def _reading(self) -> tuple[str, str, bool]:
+        """How tables are read."""
+        return self.level, self.hud, self.taken_as_true
 
     @property
     def _by_place(self) -> bool:
@@ -219,14 +231,14 @@ class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
         """Return the digest of the statistics, and the number of shards."""
         if not self._by_place:
             digest = _digest(self.blocks)
-            statistics = _statistics(str(self.blocks), digest, self.level, self.hud)
+            statistics = _statistics(str(self.blocks), digest, *self._reading)
             return digest, -(-len(statistics) // self.blocks_per_shard)
         source = open_tables(self.blocks)
         check.choice(self.level, "level", source.workload.levels)
         shards = len(source.starts(self.level, self.blocks_per_shard))
         if shards:  # whether all tables are there is said before a folder is made
             first = source.shard(0, self.level, self.blocks_per_shard)
-            _of_tables(first, str(self.blocks), self.level, self.hud)
+            _of_tables(first, str(self.blocks), *self._reading)
         return source.digest, shards
 
     def _some(self, shard: int) -> OccupancyStatistics:
@@ -234,8 +246,8 @@ class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
         config, size = self.config, self.config.blocks_per_shard
         if self._by_place:
             tables = open_tables(self.blocks, config.blocks).shard(shard, config.level, size)
-            return _of_tables(tables, str(self.blocks), config.level, config.hud)
-        everything = _statistics(str(self.blocks), config.blocks, config.level, config.hud)
+            return _of_tables(tables, str(self.blocks), *self._reading)
+        everything = _statistics(str(self.blocks), config.blocks, *self._reading)
         return everything.take(np.arange(len(everything))[shard * size : (shard + 1) * size])
 
     @functools.cached_property
@@ -285,13 +297,15 @@ def _digest(path: str | Path) -> str:
 
 
 @functools.lru_cache(maxsize=1)
-def _statistics(path: str, digest: str, level: str, hud: str) -> OccupancyStatistics:
+def _statistics(
+    path: str, digest: str, level: str, hud: str, taken_as_true: bool = False
+) -> OccupancyStatistics:
     """Return the statistics, once for each process; refuse them when they have changed."""
     source = Path(path)
     if source.is_dir():
         tables = published(source)
         check.choice(level, "level", tables.workload.levels)
-        found = _of_tables(tables, path, level, hud)
+        found = _of_tables(tables, path, level, hud, taken_as_true)
     elif hud != "counts":
         raise ArgumentError(
             f"hud must be 'counts' for a file of statistics, which has intervals, got {shown(hud)}"
@@ -303,12 +317,14 @@ def _statistics(path: str, digest: str, level: str, hud: str) -> OccupancyStatis
     return found
 
 
-def _of_tables(tables: PublishedTables, path: str, level: str, hud: str) -> OccupancyStatistics:
+def _of_tables(
+    tables: PublishedTables, path: str, level: str, hud: str, taken_as_true: bool
+) -> OccupancyStatistics:
     """Return the statistics of tables; one that is missing is a fault of the folder."""
     try:
-        return occupancy_statistics(tables, level=level, hud=hud)
+        return occupancy_statistics(tables, level=level, hud=hud, taken_as_true=taken_as_true)
     except ArgumentError as error:
-        if not str(error).startswith("table"):
+        if not str(error).startswith(("table ", "tables must have ")):
             raise
         raise DataError(f"{path}: {error}") from error  # of the folder, not of the call
 
@@ -389,4 +405,5 @@ def _summary(
         *outcome,
         dict(sorted(statuses.items())),
         tuple(conflicts),
+        config.taken_as_true,
     )

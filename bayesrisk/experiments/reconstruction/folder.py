@@ -64,6 +64,8 @@ class ReconstructionConfig(RunSettings):
         Number of shards.
     version : str
         Version of bayesrisk.
+    taken_as_true : bool
+        Whether counts are taken as true that need not be.
     """
 
     tables: str
@@ -77,6 +79,7 @@ class ReconstructionConfig(RunSettings):
     blocks_per_shard: Count
     shards: Count
     version: str = __version__
+    taken_as_true: bool = False
 
 
 class ReconstructionFolder(PartFolder):

@@ -31,6 +31,7 @@ from bayesrisk.experiments.runs.folder import PartFolder
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.reconstruction import make_solver
 from bayesrisk.reconstruction.records.variability import checked_nodes
+from bayesrisk.tables.published import assumed_true
 
 __all__ = ["ReconstructionStudy", "ReconstructionSummary"]
 
@@ -57,6 +58,8 @@ class ReconstructionSummary:
         Blocks of each status.
     conflicts : tuple of str
         Of the first blocks without a solution the published cells that contradict.
+    taken_as_true : bool
+        Whether counts are taken as true that need not be.
     """
 
     folder: str
@@ -67,6 +70,7 @@ class ReconstructionSummary:
     records: int
     statuses: dict[str, int]
     conflicts: tuple[str, ...]
+    taken_as_true: bool
 
 
 @dataclass(frozen=True)
@@ -99,12 +103,14 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
     blocks_per_shard : int, optional
         Blocks after which a shard ends; places that are solved together stay together.  By
         default enough for about 64 shards, and at most 250.
+    taken_as_true : bool, default False
+        Whether counts of a release that need not be true are read as if they were.
 
     Raises
     ------
     ArgumentError
-        When it runs: if a setting is out of range, or there are no tables at a level that is
-        needed.
+        When it runs: if a setting is out of range, there are no tables at a level that is
+        needed, or their counts need not be true.
     DataError
         When it runs: if the folder of tables is damaged: file, row and column are named.
     MissingDependencyError
@@ -120,6 +126,7 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
     node_limit: int | None = None
     nearest: bool = False
     blocks_per_shard: int | None = None
+    taken_as_true: bool = False
 
     @functools.cached_property
     def config(self) -> ReconstructionConfig:
@@ -142,6 +149,9 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
         if not source.blocks:
             raise DataError(f"{self.tables}: must have tables of at least one {levels[-1]}")
         unit, size = self._unit(levels), self.blocks_per_shard or shard_size(source.blocks)
+        used = levels[levels.index(unit) :]
+        keys = [key for key in source.workload.tables if key[0] in used]
+        assumed = assumed_true(source.laws, keys, taken_as_true=self.taken_as_true)
         return ReconstructionConfig(
             source.digest,
             self.scope,
@@ -153,6 +163,7 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
             bool(self.nearest),
             size,
             len(source.starts(unit, size)),
+            taken_as_true=assumed,
         )
 
     def _unit(self, levels: tuple[str, ...]) -> str:
@@ -185,7 +196,11 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
         if outcome.complete:
             records = pq.read_metadata(folder.path / "records.parquet").num_rows
         return ReconstructionSummary(
-            str(folder.path), *outcome, records, *_outcome(folder, self.config)
+            str(folder.path),
+            *outcome,
+            records,
+            *_outcome(folder, self.config),
+            self.config.taken_as_true,
         )
 
     def close(self) -> None:

@@ -43,6 +43,7 @@ def _compute(tables: PublishedTables, config: ReconstructionConfig) -> dict[str,
         solver=config.solver,
         time_limit=config.time_limit,
         nearest=config.nearest,
+        taken_as_true=config.taken_as_true,
     )
     parts = {"records": _records(found), "blocks": arrow_table(found.blocks())}
     if config.variability is not None:
@@ -56,6 +57,7 @@ def _compute(tables: PublishedTables, config: ReconstructionConfig) -> dict[str,
             solver=config.solver,
             time_limit=config.time_limit,
             node_limit=config.node_limit,
+            taken_as_true=config.taken_as_true,
         )
         parts["variability"] = arrow_table(bounds.to_frame())
     return parts

@@ -80,6 +80,12 @@ class TableSource:
         return part.workload if above is None else above.workload.union(part.workload)
 
     @property
+    def laws(self) -> dict[tuple[str, str], str]:
+        """Laws of tables of a release whose counts need not be true, as its first part has them."""
+        above = self._above()
+        return {**({} if above is None else above.laws), **self._part(0).laws}
+
+    @property
     def blocks(self) -> int:
         """Number of places of the finest level."""
         return int(self._ends[-1]) if len(self._ends) else 0
@@ -152,6 +158,7 @@ def _rows(tables: PublishedTables, rows: dict[str, IntArray]) -> PublishedTables
             for key, hidden in tables.suppressed.items()
             if key in workload.tables
         },
+        {key: law for key, law in tables.laws.items() if key in workload.tables},
     )
 
 

@@ -11,7 +11,7 @@ __all__ = ["ClaimsAttack"]
 
 
 class ClaimsAttack:
-    """Claims about records that must be true of the tables of a release.
+    """Claims about records that hold in whatever has the published counts of a release.
 
     Parameters
     ----------
@@ -52,7 +52,8 @@ class ClaimsAttack:
         Raises
         ------
         ArgumentError
-            If an option is out of range for these tables.
+            If an option is out of range for these tables, or their counts need not be true and
+            ``taken_as_true`` is not set.
         ArgumentTypeError
             If ``release`` is not a release.
         """

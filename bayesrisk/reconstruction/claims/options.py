@@ -21,7 +21,7 @@ from bayesrisk.reconstruction.claims.search.lattice import subsets
 from bayesrisk.reconstruction.claims.search.space import ClaimSpace, claim_space
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
-from bayesrisk.tables.published import PublishedTables
+from bayesrisk.tables.published import PublishedTables, assumed_true
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Table
 
@@ -80,6 +80,9 @@ class ClaimOptions:
         Seconds for a place, in all stages together; claims left open are ``undecided``, never
         verified.  It is kept to within the stage that runs when the time is over: well under a
         second with HiGHS.
+    taken_as_true : bool, default False
+        Whether counts of a release that need not be true (``tables.laws``) are read as if they
+        were, as somebody naive reads them.  Without it they are refused.
     rng : int, default 0
         Seed of the objectives near whose optima data sets are looked for; no decision depends on
         it.
@@ -108,12 +111,14 @@ class ClaimOptions:
     n_solutions: int = 1
     solver: str | SolverBackend = "highs"
     time_limit: float | None = None
+    taken_as_true: bool = False
     rng: int = 0
 
     def __post_init__(self) -> None:
         found: dict[str, Any] = {
             "structural_rules": check.flag(self.structural_rules, "structural_rules"),
             "refuted": check.flag(self.refuted, "refuted"),
+            "taken_as_true": check.flag(self.taken_as_true, "taken_as_true"),
             "n_solutions": check.integer(self.n_solutions, "n_solutions", lower=1, upper=10_000),
             "rng": check.integer(self.rng, "rng", lower=0),
         }
@@ -155,12 +160,15 @@ class About:
         Codes of the records that claims are about.
     study : Study
         How places are studied.
+    taken_as_true : bool
+        Whether some counts are of a release that does not say that they are true.
     """
 
     level: str
     columns: tuple[str, ...]
     among: Mapping[str, tuple[int, ...]]
     study: Study
+    taken_as_true: bool
 
     @property
     def grouped(self) -> dict[str, tuple[tuple[int, ...], ...]]:
@@ -238,6 +246,8 @@ def about_claims(tables: PublishedTables, options: ClaimOptions) -> About:
     about = workload.schema
     chosen_level = workload.levels[-1] if options.level is None else options.level
     check.choice(chosen_level, "level", workload.levels)
+    keys = [(chosen_level, name) for name in workload.at(chosen_level)]
+    assumed = assumed_true(tables.laws, keys, taken_as_true=options.taken_as_true)
     chosen = about.names if options.columns is None else _columns(options.columns, about)
     if len(chosen) > _MOST_COLUMNS:
         raise ArgumentError(f"columns must be at most {_MOST_COLUMNS}, got {len(chosen)}")
@@ -274,7 +284,7 @@ def about_claims(tables: PublishedTables, options: ClaimOptions) -> About:
         verify=True,
         refuted=options.refuted,
     )
-    return About(chosen_level, chosen, kept, how)
+    return About(chosen_level, chosen, kept, how, assumed)
 
 
 def _among(about: Schema, among: Mapping[str, Sequence[int]] | None) -> dict[str, tuple[int, ...]]:

@@ -61,6 +61,9 @@ class Claims:
         What the records have.
     version : str
         Version of bayesrisk.
+    taken_as_true : bool
+        Whether counts of a release were taken as true that need not be: what is ``verified`` holds
+        if they were.
     """
 
     claims: pd.DataFrame
@@ -72,13 +75,17 @@ class Claims:
     among: Mapping[str, tuple[int, ...]]
     schema: Schema
     version: str = __version__
+    taken_as_true: bool = False
 
     def _answer(self) -> list[str]:
         known = self.claims["status"].value_counts()
         verified = self.claims[self.claims["status"] == Status.VERIFIED]
         places = verified[self.level].nunique()
+        said = "must be true whatever the records are"
+        if self.taken_as_true:
+            said = "would be true if the published counts were"
         return [
-            f"{len(verified):,} claims must be true whatever the records are, in {places:,} of "
+            f"{len(verified):,} claims {said}, in {places:,} of "
             f"{len(self.blocks):,} places; {int((verified['multiplicity'] == 1).sum()):,} of them "
             "are about exactly one record.",
             f"{int(known.get(Status.UNDECIDED, 0)):,} undecided, "
@@ -230,6 +237,7 @@ def collected(tables: PublishedTables, about: About, found: Sequence[BlockClaims
         about.grouped,
         about.among,
         tables.workload.schema,
+        taken_as_true=about.taken_as_true,
     )
 
 

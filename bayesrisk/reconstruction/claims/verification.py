@@ -21,7 +21,7 @@ __all__ = ["Claims", "find_claims", "generate_claims", "verify_claims"]
 
 
 def find_claims(tables: PublishedTables, **options: Any) -> Claims:
-    """Return every claim about records that must be true, given published tables.
+    """Return every claim about records that must be true, given tables of true counts.
 
     Candidates are all partial assignments of the records of one data set that fits the tables:
     what holds in every data set holds in that one.  Each is then decided exactly.
@@ -29,7 +29,7 @@ def find_claims(tables: PublishedTables, **options: Any) -> Claims:
     Parameters
     ----------
     tables : PublishedTables
-        Tables of any schema and workload.
+        Tables of true counts, of any schema and workload.
     **options : object
         Those of :class:`ClaimOptions`, by name.
 
@@ -41,7 +41,8 @@ def find_claims(tables: PublishedTables, **options: Any) -> Claims:
     Raises
     ------
     ArgumentError
-        If an argument is out of range, a column is unknown, or there are too many cells.
+        If an argument is out of range, a column is unknown, there are too many cells, or counts
+        of a release need not be true and ``taken_as_true`` is not set.
     ArgumentTypeError
         If ``tables`` are not published tables, or there is no such option.
 
@@ -77,7 +78,7 @@ def generate_claims(tables: PublishedTables, **options: Any) -> Claims:
     Parameters
     ----------
     tables : PublishedTables
-        Tables of any schema and workload.
+        Tables of true counts, of any schema and workload.
     **options : object
         Those of :class:`ClaimOptions`, by name.
 
@@ -119,7 +120,7 @@ def verify_claims(
     Parameters
     ----------
     tables : PublishedTables
-        Tables of any schema and workload.
+        Tables of true counts, of any schema and workload.
     candidates : Claims or pandas.DataFrame
         Place, code of each column (missing for any) and ``multiplicity`` of each claim, which may
         be 0.

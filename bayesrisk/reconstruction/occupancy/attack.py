@@ -20,6 +20,8 @@ class OccupancyAttack:
         Level of the tables.
     hud : {"counts", "percentages"}, default "counts"
         How HUD's tables are read; see :func:`occupancy_statistics`.
+    taken_as_true : bool, default False
+        Whether counts that need not be true are read as if they were.
     **options : object
         Options of :func:`detect_occupancy`.
 
@@ -36,7 +38,14 @@ class OccupancyAttack:
 
     name = "occupancy"
 
-    def __init__(self, *, level: str = "block", hud: str = "counts", **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        level: str = "block",
+        hud: str = "counts",
+        taken_as_true: bool = False,
+        **options: Any,
+    ) -> None:
         known = tuple(detect_occupancy.__kwdefaults__ or ())
         for option in options:
             if option not in known:
@@ -45,6 +54,7 @@ class OccupancyAttack:
                     f"got {shown(option)}"
                 )
         self.level, self.hud, self.options = level, hud, options
+        self.taken_as_true = taken_as_true
 
     def run(self, release: Release) -> OccupancyDetection:
         """Return what the tables of a release say of every block.
@@ -63,7 +73,7 @@ class OccupancyAttack:
         Raises
         ------
         ArgumentError
-            If an option is out of range, or a table is missing.
+            If an option is out of range, a table is missing, or counts need not be true.
         ArgumentTypeError
             If ``release`` is not a release.
         DataError
@@ -71,5 +81,7 @@ class OccupancyAttack:
         """
         if not isinstance(release, Release):
             raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")
-        blocks = occupancy_statistics(release.tables, level=self.level, hud=self.hud)
+        blocks = occupancy_statistics(
+            release.tables, level=self.level, hud=self.hud, taken_as_true=self.taken_as_true
+        )
         return detect_occupancy(blocks, **self.options)

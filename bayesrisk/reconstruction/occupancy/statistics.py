@@ -13,7 +13,7 @@ from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
-from bayesrisk.tables import PublishedTables
+from bayesrisk.tables.published import PublishedTables, assumed_true
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -245,7 +245,11 @@ def _whole_column(frame: pd.DataFrame, column: str, source: str) -> IntArray:
 
 
 def occupancy_statistics(
-    tables: PublishedTables, *, level: str = "block", hud: str = "counts"
+    tables: PublishedTables,
+    *,
+    level: str = "block",
+    hud: str = "counts",
+    taken_as_true: bool = False,
 ) -> OccupancyStatistics:
     """Return the statistics of blocks that the occupancy attack uses.
 
@@ -259,6 +263,10 @@ def occupancy_statistics(
         How HUD's tables are read.  HUD publishes whole percentages of the households with
         children, of each race and of each number of bedrooms; with ``percentages`` counts are
         known only as far as those tell: between the least and the largest number that rounds so.
+    taken_as_true : bool, default False
+        Whether counts of a release that need not be true (``tables.laws``) are read as if they
+        were, as somebody naive reads them, or because :func:`reconstruct_occupancy` is told of
+        their error.  Without it they are refused.
 
     Returns
     -------
@@ -268,7 +276,7 @@ def occupancy_statistics(
     Raises
     ------
     ArgumentError
-        If a table or the level is missing.
+        If a table or the level is missing, or counts need not be true.
     ArgumentTypeError
         If ``tables`` are no tables.
     DataError
@@ -292,6 +300,8 @@ def occupancy_statistics(
     if not isinstance(tables, PublishedTables):
         raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")
     check.choice(hud, "hud", _READINGS)
+    keys = [(check.text(level, "level"), table) for table in _TABLES.values()]
+    assumed_true(tables.laws, keys, taken_as_true=taken_as_true)
     counts = {name: _counts(tables, level, table) for name, table in _TABLES.items()}
     for name in _TABLES:
         if name not in _WIDTH:
@@ -309,7 +319,6 @@ def occupancy_statistics(
 
 def _counts(tables: PublishedTables, level: str, table: str) -> IntArray:
     """Return a table as an array, blocks by cells."""
-    check.text(level, "level")
     if (level, table) not in tables.counts:
         raise ArgumentError(f"tables must have table {table!r} of level {level!r}, got none")
     values: IntArray = tables.counts[level, table].toarray()

@@ -30,6 +30,8 @@ class ReconstructionAttack:
         Seconds that the solver may take for a component; none by default.
     nearest : bool, default False
         Whether blocks that no records fit get those of the least total deviation.
+    taken_as_true : bool, default False
+        Whether counts that need not be true are read as if they were (:func:`reconstruct`).
 
     Raises
     ------
@@ -53,6 +55,7 @@ class ReconstructionAttack:
         solver: str | SolverBackend = "highs",
         time_limit: float | None = None,
         nearest: bool = False,
+        taken_as_true: bool = False,
     ) -> None:
         if not isinstance(scope, str) or not scope:
             raise ArgumentError(f"scope must be a level of the tables, got {shown(scope)}")
@@ -64,6 +67,7 @@ class ReconstructionAttack:
             check.flag(nearest, "nearest"),
         )
         self.solver = make_solver(solver)
+        self.taken_as_true = check.flag(taken_as_true, "taken_as_true")
 
     def run(self, release: Release) -> Reconstruction:
         """Return the reconstruction of a release.
@@ -81,7 +85,7 @@ class ReconstructionAttack:
         Raises
         ------
         ArgumentError
-            If the release has no tables at the scope.
+            If the release has no tables at the scope, or counts that need not be true.
         ArgumentTypeError
             If ``release`` is not a release.
         """
@@ -93,6 +97,7 @@ class ReconstructionAttack:
             solver=self.solver,
             time_limit=self.time_limit,
             nearest=self.nearest,
+            taken_as_true=self.taken_as_true,
         )
 
 

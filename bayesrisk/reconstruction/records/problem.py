@@ -19,7 +19,7 @@ from bayesrisk.reconstruction.constraints.coupling import Coupling, coarse_coupl
 from bayesrisk.reconstruction.constraints.kernels import HIDDEN, LOOSE, UNBOUNDED
 from bayesrisk.reconstruction.constraints.system import CellSystem, raw_system, reduced_system
 from bayesrisk.reconstruction.records.program import RowSource
-from bayesrisk.tables.published import PublishedTables
+from bayesrisk.tables.published import PublishedTables, assumed_true
 from bayesrisk.tables.workload import Table, Workload
 
 __all__ = ["BlockBounds", "Instance", "block_bounds", "instance"]
@@ -60,6 +60,8 @@ class Instance:
         For every larger level the place of each block.
     places : Mapping of str to ndarray of str
         For every larger level its places.
+    taken_as_true : bool
+        Whether some counts are of a release that does not say that they are true.
     """
 
     level: str
@@ -71,6 +73,7 @@ class Instance:
     coupled: Mapping[str, sp.csr_array]
     group: Mapping[str, IntArray]
     places: Mapping[str, TextArray]
+    taken_as_true: bool
 
     @property
     def space(self) -> CellSpace:
@@ -130,7 +133,7 @@ def _between(workload: Workload, level: str, scope: str) -> list[str]:
     return [n for n in workload.levels if rank(scope) <= rank(n) < rank(level)]
 
 
-def instance(tables: PublishedTables, *, scope: str) -> Instance:
+def instance(tables: PublishedTables, *, scope: str, taken_as_true: bool = False) -> Instance:
     """Return the problem that tables pose.
 
     Parameters
@@ -140,6 +143,8 @@ def instance(tables: PublishedTables, *, scope: str) -> Instance:
     scope : str
         The finest level for every block on its own; a larger level for all blocks of such a
         place together, with the tables of every level in between.
+    taken_as_true : bool, default False
+        Whether counts of a release that need not be true may be read as if they were.
 
     Returns
     -------
@@ -149,7 +154,7 @@ def instance(tables: PublishedTables, *, scope: str) -> Instance:
     Raises
     ------
     ArgumentError
-        If there are no tables at ``scope``, or too many cells.
+        If there are no tables at ``scope``, too many cells, or counts that need not be true.
     ArgumentTypeError
         If ``tables`` are not published tables.
     """
@@ -159,6 +164,8 @@ def instance(tables: PublishedTables, *, scope: str) -> Instance:
     level = workload.levels[-1]
     check.choice(scope, "scope", workload.levels)
     larger = _between(workload, level, scope)
+    keys = [key for key in workload.tables if key[0] in (level, *larger)]
+    assumed = assumed_true(tables.laws, keys, taken_as_true=taken_as_true)
     own = tuple(workload.at(level).values())
     above = {name: tuple(workload.at(name).values()) for name in larger}
     published = _stacked(tables, level)
@@ -188,6 +195,7 @@ def instance(tables: PublishedTables, *, scope: str) -> Instance:
         coupled,
         group,
         places,
+        assumed,
     )
 
 

@@ -36,7 +36,8 @@ class Reconstruction:
     Attributes
     ----------
     problem : Instance
-        The tables as an integer system.
+        The tables as an integer system; where its ``taken_as_true`` is set, all that is said to be
+        proved is so only if the published counts were true.
     scope : str
         The level whose tables were solved together.
     status : tuple of str
@@ -77,10 +78,16 @@ class Reconstruction:
         found = ", ".join(f"{n:,} {status}" for status, n in known.most_common())
         return [
             f"{int(self.count.sum()):,} records in {len(self.status):,} places: {found}.",
-            f"Unique means proved: no other records fit the tables ({self.scope}); what is merely "
+            f"Unique means {self._meaning} ({self.scope}); what is merely "
             "feasible is one of several answers.",
             "See to_frame() for the records and blocks() for the places.",
         ]
+
+    @property
+    def _meaning(self) -> str:
+        if self.problem.taken_as_true:
+            return "that no other records would fit if the published counts were true"
+        return "proved: no other records fit the tables"
 
     def _shown_frame(self) -> pd.DataFrame:
         return self.blocks()
@@ -159,6 +166,7 @@ def reconstruct(
     solver: str | SolverBackend = "highs",
     time_limit: float | None = None,
     nearest: bool = False,
+    taken_as_true: bool = False,
 ) -> Reconstruction:
     """Return records that reproduce published tables, with proof of uniqueness where there is one.
 
@@ -170,7 +178,7 @@ def reconstruct(
     Parameters
     ----------
     tables : PublishedTables
-        Exact tables; suppressed cells say nothing.
+        Tables of true counts; suppressed cells say nothing.
     scope : str
         The finest level of the tables (``"block"``) for every block by itself, or a larger one
         (``"tract"``) for all blocks of such a place together with its tables.
@@ -181,6 +189,9 @@ def reconstruct(
     nearest : bool, default False
         Whether blocks without a solution get the records of the least total absolute deviation
         from the published counts of the block; rows of larger places are given up for them.
+    taken_as_true : bool, default False
+        Whether counts of a release that need not be true (``tables.laws``) are read as if they
+        were, as somebody naive reads them.  Without it they are refused.
 
     Returns
     -------
@@ -190,7 +201,8 @@ def reconstruct(
     Raises
     ------
     ArgumentError
-        If ``scope`` has no tables, the solver is unknown, or there are too many cells.
+        If ``scope`` has no tables, the solver is unknown, there are too many cells, or counts
+        that are used need not be true.
     ArgumentTypeError
         If ``tables`` are not published tables.
     MissingDependencyError
@@ -231,7 +243,7 @@ def reconstruct(
     if time_limit is not None:
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
     backend = make_solver(solver)
-    problem = instance(tables, scope=scope)
+    problem = instance(tables, scope=scope, taken_as_true=taken_as_true)
     solution = solve(problem, solver=backend, seconds=time_limit)
     extra = complete(problem, solution)
     deviation = np.zeros(problem.geoids.size, np.int64)

@@ -63,6 +63,9 @@ class SolutionVariability:
         Its name.
     version : str
         Version of bayesrisk.
+    taken_as_true : bool
+        Whether counts of a release were taken as true that need not be: bounds, and what is
+        ``proved``, hold if they were.
     """
 
     scope: str
@@ -75,18 +78,21 @@ class SolutionVariability:
     seconds: NDArray[np.float64]
     solver: str
     version: str = __version__
+    taken_as_true: bool = False
 
     def _answer(self) -> list[str]:
         people = self.population.astype(float)
         most = people.sum() or 1.0
         low, high = (float((bound * people).sum() / most) for bound in (self.lower, self.upper))
         fixed = int(people[self.upper == 0.0].sum())
+        true = "if the published counts were true"
+        said = (true, f"decided {true}") if self.taken_as_true else ("proved", "proved")
         return [
             f"At most {high:.1%} of the records could be others, averaged over "
             f"{int(people.sum()):,} people in {len(self.status):,} places"
             + (f" (at least {low:.1%})." if low < high else "."),
-            f"{fixed:,} people live where the tables leave no choice: variability 0, proved.",
-            f"{self.status.count('proved'):,} places proved, scope {self.scope}.",
+            f"{fixed:,} people live where the tables leave no choice: variability 0, {said[0]}.",
+            f"{self.status.count('proved'):,} places {said[1]}, scope {self.scope}.",
         ]
 
     def _shown_frame(self) -> pd.DataFrame:
@@ -123,6 +129,7 @@ def solution_variability(
     solver: str | SolverBackend = "highs",
     time_limit: float | None = None,
     node_limit: int | None = None,
+    taken_as_true: bool = False,
 ) -> SolutionVariability:
     """Return how far from a solution other solutions can be, proved or as an interval.
 
@@ -136,7 +143,7 @@ def solution_variability(
     Parameters
     ----------
     tables : PublishedTables
-        Exact tables.
+        Tables of true counts.
     scope : str
         ``block``: tables of the finest level only; ``tract-bounds``: also the larger place's
         counts as upper bounds for every block (equation 8); ``tract-joint``: all blocks of the
@@ -154,6 +161,9 @@ def solution_variability(
         Nodes of branch and bound that the solver may look at for the distance of a component; none
         by default.  What it leaves open is the same on a slow machine.
         Not for solvers of PuLP.
+    taken_as_true : bool, default False
+        Whether counts of a release that need not be true (``tables.laws``) are read as if they
+        were, as somebody naive reads them.  Without it they are refused.
 
     Returns
     -------
@@ -163,7 +173,8 @@ def solution_variability(
     Raises
     ------
     ArgumentError
-        If an argument is out of range, or ``solution`` does not fit the tables.
+        If an argument is out of range, ``solution`` does not fit the tables, or counts that are
+        used need not be true.
     ArgumentTypeError
         If ``tables`` are not published tables.
     MissingDependencyError
@@ -196,10 +207,16 @@ def solution_variability(
     backend = make_solver(solver)
     node_limit = checked_nodes(node_limit, backend.name)
     level = tables.workload.levels[-1] if isinstance(tables, PublishedTables) else scope
-    problem = instance(tables, scope=level if scope == "block" else larger)
+    known = level if scope == "block" else larger
+    problem = instance(tables, scope=known, taken_as_true=taken_as_true)
     if solution is None:
-        known = level if scope == "block" else larger
-        solution = reconstruct(tables, scope=known, solver=backend, time_limit=time_limit)
+        solution = reconstruct(
+            tables,
+            scope=known,
+            solver=backend,
+            time_limit=time_limit,
+            taken_as_true=taken_as_true,
+        )
     star = _on(problem, solution)
     solved = np.array([s in (Status.UNIQUE, Status.FEASIBLE) for s in solution.status])
     bounds = block_bounds(problem)
@@ -323,7 +340,7 @@ def _result(
     lower, upper = np.where(open_, 0.0, low / below), np.where(open_, 1.0, high / above)
     return SolutionVariability(
         scope, level, geoids, population, lower, upper, tuple(status.tolist()), seconds,
-        backend.name,
+        backend.name, taken_as_true=problem.taken_as_true,
     )  # fmt: skip
 
 

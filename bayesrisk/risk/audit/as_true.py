@@ -58,14 +58,16 @@ def tables_of(tables: PublishedTables, level: str, code: str, off: IntArray) -> 
         hidden[key] = sparse.csr_array(tables.hidden(*key)[[row]])
         left = np.where(hidden[key].toarray(), 0, tables.count(*key, code) - own)
         counts[key] = sparse.csr_array(left)
-    return PublishedTables(workload, {level: np.array([code])}, counts, hidden)
+    laws = {key: law for key, law in tables.laws.items() if key in counts}
+    return PublishedTables(workload, {level: np.array([code])}, counts, hidden, laws)
 
 
 class Reconstructed:
     """Records that fit the tables, or deviate least where none fit, taken at their word."""
 
     def __init__(self, tables: PublishedTables) -> None:
-        found = reconstruct(tables, scope=tables.workload.levels[-1], nearest=True)
+        level = tables.workload.levels[-1]
+        found = reconstruct(tables, scope=level, nearest=True, taken_as_true=True)
         space = found.problem.space
         self.engine = str(found.status[0])
         self.proof = found.status[0] == Status.UNIQUE
@@ -139,7 +141,7 @@ class Claimed:
             frame[name] = codes
         values = np.unique(asked.value[asked.possible])
         claims = pd.DataFrame(frame, index=np.arange(asked.values)).loc[values]
-        found = verify_claims(self._tables, claims, among={})
+        found = verify_claims(self._tables, claims, among={}, taken_as_true=True)
         if found.blocks["status"].iloc[0] in (Status.INFEASIBLE, Status.UNKNOWN):
             return None
         refuted = np.ones(asked.values, np.bool_)

@@ -16,7 +16,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._types import FloatArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.release import MechanismSpec, NoiseSpec
+from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.risk.audit.question import AuditQuestion
 from bayesrisk.risk.audit.readings import READINGS, is_readable
 from bayesrisk.risk.audit.summary import (
@@ -283,8 +283,9 @@ def _pairs(specs: Mapping[str, MechanismSpec], workload: Workload) -> list[tuple
     """Return the pairs of protections the second of which can be made from the first.
 
     From true counts that is whatever has a likelihood given these, and from noise the same noise
-    with larger scales, where it is that of the first and more.  Of a row of such pairs only
-    neighbours are held against each other.
+    with larger scales, where it is that of the first and more.  From counts some of which are
+    withheld nothing can be made.  Of a row of such pairs only neighbours are held against each
+    other.
     """
     more: set[tuple[str, str]] = set()
     for clear, faint in itertools.permutations(specs, 2):
@@ -293,7 +294,7 @@ def _pairs(specs: Mapping[str, MechanismSpec], workload: Workload) -> list[tuple
             for key in workload.tables
         ]
         noisier = all(
-            (a.exact and is_readable(b))
+            (isinstance(a, TrueCounts) and is_readable(b))
             or (isinstance(a, NoiseSpec) and isinstance(b, NoiseSpec) and _more_of_it(a, b))
             for a, b in laws
         )

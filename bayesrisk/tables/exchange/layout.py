@@ -28,13 +28,14 @@ Key = tuple[str, str]
 
 
 class Content(NamedTuple):
-    """What published tables state: counts by key, and which cells are suppressed."""
+    """What published tables state: counts by key, which are suppressed, and laws of the release."""
 
     workload: Workload
     geoids: Mapping[str, NDArray[Any]]
     counts: Mapping[Key, Any]
     hidden: Mapping[Key, Any]
     signed: bool
+    laws: Mapping[Key, str]
 
 
 def is_part(name: str) -> bool:

@@ -31,13 +31,18 @@ _KEYS = {"format", "negative", "parts", "places", "workload"}
 _ROW_BYTES = 24  # of a row that is read: its place, its cell and its count
 
 
-def read(folder: Path) -> tuple[Workload, dict[str, Any], dict[Key, Any], dict[Key, Any]]:
-    """Return workload, places, counts and suppressed cells of a folder, everything checked."""
+def read(
+    folder: Path,
+) -> tuple[Workload, dict[str, Any], dict[Key, Any], dict[Key, Any], dict[Key, str]]:
+    """Return workload, places, counts, suppressed cells and laws of a folder, all checked."""
     manifest = _manifest(folder)
     try:
         workload = Workload.from_dict(manifest["workload"])
     except ArgumentError as error:
         raise DataError(f"{folder / MANIFEST}: workload: {error}") from error
+    laws = {(level, name): law for level, name, law in manifest.get("laws", ())}
+    if not set(laws) <= set(workload.tables):
+        raise DataError(f"{folder / MANIFEST}: laws must be of tables of the workload")
     places = _places(folder, workload, manifest)
     listed = [part["file"] for part in manifest["parts"]]
     found = sorted(p.name for p in folder.glob("*.parquet") if not p.name.startswith(("_", ".")))
@@ -49,7 +54,7 @@ def read(folder: Path) -> tuple[Workload, dict[str, Any], dict[Key, Any], dict[K
     reader = _Reader(workload, places, negative=manifest["negative"])
     for part in manifest["parts"]:
         reader.add(folder / part["file"], part)
-    return workload, places, *reader.matrices()
+    return workload, places, *reader.matrices(), laws
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
@@ -59,7 +64,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     manifest = _files.read_document(file)
     try:
         plain = (
-            set(manifest) - {"geographies"} == _KEYS
+            set(manifest) - {"geographies", "laws"} == _KEYS
             and all(set(p) - {"sha256"} == {"file", "rows"} for p in manifest["parts"])
             and manifest["format"] == FORMAT
             and isinstance(manifest["negative"], bool)
@@ -67,12 +72,17 @@ def _manifest(folder: Path) -> dict[str, Any]:
             and all(_is_size(p["rows"]) for p in manifest["parts"])
             and isinstance(manifest["places"], dict)
             and isinstance(manifest["workload"], dict)
+            and all(len(r) == 3 and all(map(_is_text, r)) for r in manifest.get("laws", ()))
         )
     except (KeyError, TypeError) as error:
         raise DataError(f"{file}: is not the manifest of tables: {error!r}") from error
     if not plain:
         raise DataError(f"{file}: must have format {FORMAT!r}, negative, parts, places, workload")
     return manifest
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
 
 
 def _is_size(value: Any) -> bool:

@@ -110,6 +110,8 @@ def fill(tables: Content, folder: Path) -> None:
         "places": {level: len(g) for level, g in tables.geoids.items()},
         "workload": tables.workload.to_dict(),
     }
+    if tables.laws:  # tables that are of no release, or exact ones, have none
+        manifest["laws"] = [[*key, law] for key, law in sorted(tables.laws.items())]
     _files.write_bytes(folder / MANIFEST, _files.sealed(manifest))
 
 

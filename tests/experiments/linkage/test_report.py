@@ -19,6 +19,7 @@ from bayesrisk.experiments.linkage.counties import link_counties, proved_blocks
 from bayesrisk.experiments.linkage.persons import open_persons
 from bayesrisk.experiments.reconstruction.folder import RowsByPlace
 from bayesrisk.experiments.runs import html
+from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.risk import reidentify
 from bayesrisk.risk.linkage.agreement import agreement_rates
 from bayesrisk.tables import Records, Schema, Workload, tabulate
@@ -58,13 +59,14 @@ def made(tmp_path_factory):
 
 def write(made, target, **changes):
     options = {
+        "folder": made / "out",
         "attackers": {"all": made / "all.csv", "some": made / "some.parquet"},
         "truth": made / "truth.parquet",
         "seed": 3,
         "dialect": "schema",
         **changes,
     }
-    return write_reidentification(made / "out", target, **options)
+    return write_reidentification(output=target, **options)
 
 
 class Page(HTMLParser):
@@ -84,6 +86,15 @@ class Page(HTMLParser):
             self.cells.append(data)
         if self._tag == "th":
             self.heads.append(data)
+
+
+def test_the_page_says_where_counts_were_taken_as_true(made, tmp_path):
+    records = Records.from_frame(truth().drop(columns="person"), schema=Schema.named("sf1-person"))
+    Release(MechanismSpec("mine"), tabulate(records, BOTH)).write(tmp_path / "tables")
+    run_reconstruction(tmp_path / "tables", tmp_path / "out", scope="tract", taken_as_true=True)
+    for folder, said in ((made, 0), (tmp_path, 1)):
+        page = write(made, tmp_path / f"r{said}", folder=folder / "out").report.read_text()
+        assert page.count("were taken as true") == said
 
 
 def test_rates_are_those_of_the_library(made, tmp_path):

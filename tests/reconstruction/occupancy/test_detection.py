@@ -89,7 +89,7 @@ def test_detection_is_that_of_a_fresh_program_without_presolve():
         release = make_mechanism(name, **options).release(
             synthetic(seed, 650), workload=Workload.named(SCHEMA), rng=seed
         )
-        blocks = occupancy_statistics(release.tables)
+        blocks = occupancy_statistics(release.tables, taken_as_true=True)
         blocks = blocks.take(np.flatnonzero(blocks.hud_households > 0)[:250])
         found = detect_occupancy(blocks)
         assert len(blocks) == 250

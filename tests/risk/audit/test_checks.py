@@ -166,6 +166,22 @@ def test_more_noise_is_held_against_less_and_true_counts_against_all_that_is_mad
     assert reach > norm.ppf(1 - 0.05 / 8) * error  # of four pairs together
 
 
+def test_counts_that_are_withheld_are_made_from_true_ones_and_nothing_is_made_from_them():
+    p = np.random.default_rng(2).uniform(0.5, 0.9, 80)
+    specs = {
+        "withheld": make_mechanism("suppression", threshold=3).spec,
+        "more-withheld": make_mechanism("suppression", threshold=9).spec,
+        **{name: SPECS[name] for name in ("none", "weak", "rounded")},
+    }
+    # A valid audit: true counts tell most, and withheld ones less than noise here.
+    scores = dict(zip(specs, [p - 0.3, p - 0.35, p, p - 0.1, p - 0.2], strict=True))
+    checks = audit_checks(scored(scores), question=QUESTION, specs=specs)
+    found = checks[checks["check"] == "ordering"].set_index(["against", "protection"])
+    assert sorted(found.index) == [(name, "none") for name in sorted({*specs} - {"none"})]
+    assert not found["failed"].any()
+    assert found.loc["withheld", "value"].item() == pytest.approx(np.log(p / (p - 0.3)).mean())
+
+
 def test_an_order_that_is_reversed_is_found():
     p = np.random.default_rng(1).uniform(0.5, 0.9, 80)
     found = ordered({"weak": p - 0.1, "strong": p})

@@ -35,7 +35,8 @@ def attacked(seed):
         release = make_mechanism(name, **options).release(
             tract, workload=Workload.named("sf1-block"), rng=1
         )
-        found = make_attack("reconstruction", scope="block").run(release)
+        attack = make_attack("reconstruction", scope="block", taken_as_true=True)
+        found = attack.run(release)
         records[name] = found.to_frame()
         statements.append(
             Statements.of(found, spec=release.spec, prior_weight=1.0, truth=truth, rng=1)
