@@ -47,8 +47,8 @@ class Rounding:
 def controlled_rounding(task: Rounding, rng: np.random.Generator) -> IntArray:
     """Return the integers with the smallest total distance to the fractional counts.
 
-    Fractions that are equal to the solver's precision are ordered by chance: in the order of the
-    children the first would be favoured, as half-integers are common.
+    Fractions that are equal to the solver's precision are ordered by chance: its last digits lean
+    to the smaller child, and half-integers are common.
     """
     counts = task.fractional[: task.cells]
     base = np.floor(counts + SNAP)
