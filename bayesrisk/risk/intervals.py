@@ -7,6 +7,8 @@ blocks, and along a ranking.  Of blocks sampled from a frame whose sizes are pub
 size are strata (:func:`stratified_rates`).
 """
 
+from __future__ import annotations
+
 import warnings
 
 import numpy as np
