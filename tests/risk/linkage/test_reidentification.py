@@ -199,9 +199,9 @@ def test_rates_of_a_frame_are_those_of_its_blocks_by_size():
     plain = found.to_frame(panel="modal", by_size=False).query("source == 'r'")
     assert modal["hits"].item() == plain["confirmed"].item()
     assert modal["blocks"].item() == len(sizes)  # blocks without such targets are sampled too
-    with pytest.raises(ArgumentError, match=f"frame_sizes .* none of {sizes.index[-1]}"):
+    with pytest.raises(ArgumentError, match=rf"frame_sizes .* none of {sizes.index[-1]}"):
         found.frame_rates(frame[:-1])
-    with pytest.raises(ArgumentError, match="frame_sizes .* once"):
+    with pytest.raises(ArgumentError, match=r"frame_sizes .* once"):
         found.frame_rates(pd.concat([frame, sizes]))
 
 
