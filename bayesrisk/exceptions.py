@@ -17,7 +17,8 @@
     BayesRiskWarning (UserWarning)
     ├── CodebookWarning                     codes of a file taken from a table of our own
     ├── DataWarning                         a file with columns or values that are kept unchecked
-    └── IncompatibleConditionalsWarning     conditionals that belong to no joint distribution
+    ├── IncompatibleConditionalsWarning     conditionals that belong to no joint distribution
+    └── SampleWarning                       a sample without any block of a size of its frame
 
 Every message names the argument (or file, row and column), the bound it broke and the value
 it had.  Catch ``BayesRiskError`` to catch them all; the second base is there so that code
@@ -37,6 +38,7 @@ __all__ = [
     "MissingDependencyError",
     "OutputError",
     "PartFileError",
+    "SampleWarning",
     "ShapeError",
     "ShardError",
     "WorkerError",
@@ -104,3 +106,7 @@ class DataWarning(BayesRiskWarning):
 
 class IncompatibleConditionalsWarning(BayesRiskWarning):
     """Two conditionals that belong to no joint law are used, to reproduce published numbers."""
+
+
+class SampleWarning(BayesRiskWarning):
+    """A sample of blocks without any of a size that its frame has: nothing is known of these."""

@@ -36,6 +36,7 @@ from .count.scenarios import Scenario as Scenario
 from .count.several_levels import multilevel_decision_accuracy as multilevel_decision_accuracy
 from .count.several_levels import multilevel_marginal_posterior as multilevel_marginal_posterior
 from .count.unprocessed import before_postprocessing as before_postprocessing
+from .intervals import stratified_rates as stratified_rates
 from .linkage.agreement import Agreement as Agreement
 from .linkage.agreement import compare_with_truth as compare_with_truth
 from .linkage.majority import MajorityInference as MajorityInference

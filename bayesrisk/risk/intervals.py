@@ -3,14 +3,22 @@
 People of one block are guessed, linked and reconstructed together, so that blocks, not people, are
 the independent units of every rate over people.  The sums over blocks that an interval needs are
 polynomials in the trials and hits of each (:func:`block_moments`): they add up over groups of
-blocks, and along a ranking.
+blocks, and along a ranking.  Of blocks sampled from a frame whose sizes are published, classes of
+size are strata (:func:`stratified_rates`).
 """
 
+from __future__ import annotations
+
+import warnings
+
 import numpy as np
+import pandas as pd
 import scipy.special as special
 from numpy.typing import ArrayLike
 
-from bayesrisk._types import FloatArray
+from bayesrisk import _validation as check
+from bayesrisk._types import FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError, SampleWarning, ShapeError
 
 __all__ = [
     "binomial_interval",
@@ -21,8 +29,11 @@ __all__ = [
     "moment_intervals",
     "moment_ratio_intervals",
     "ratio_intervals",
+    "stratified_rates",
 ]
 
+#: Least people of a block of each class of size: from 8 on each class doubles.
+_STARTS = np.append(1, 2 ** np.arange(3, 51))
 _EQUAL = 1e-12  # shares of blocks that differ less do not differ, by rounding of the sums
 
 
@@ -195,3 +206,171 @@ def moment_ratio_intervals(
         most = moment_intervals(sums, confidence=confidence)[1] * size / xs
         lower, upper = np.where(ys > 0, ratio / factor, 0.0), np.where(ys > 0, ratio * factor, most)
     return np.where(xs > 0, lower, np.nan), np.where(xs > 0, upper, np.nan)
+
+
+def stratified_rates(
+    hits: ArrayLike,
+    trials: ArrayLike,
+    sizes: ArrayLike,
+    *,
+    frame_sizes: ArrayLike,
+    confidence: float = 0.95,
+) -> pd.DataFrame:
+    r"""Return the rate of hits in all blocks of a frame, from a sample of blocks of each size.
+
+    The sizes of all blocks are published.  Classes of size (1 to 7 people, 8 to 15, 16 to 31 and so
+    on) are strata: with :math:`X_h` people of the frame in class h, of whom :math:`x_h` are in
+    sampled blocks, which have :math:`y_h` hits in :math:`t_h` trials, the rate is
+
+    .. math:: R = \sum_h \frac{X_h}{x_h} y_h \Big/ \sum_h \frac{X_h}{x_h} t_h .
+
+    A class of which a single block or none was sampled, and not all, joins the next smaller one.
+
+    Parameters
+    ----------
+    hits, trials : array_like, (blocks,)
+        Of the sampled blocks; a block may have no trials.
+    sizes : array_like of int, (blocks,)
+        People of the sampled blocks, as published.
+    frame_sizes : array_like of int
+        People of every block of the frame that has any, the sampled ones too.
+    confidence : float, default 0.95
+        Confidence of the intervals, between 0 and 1.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each stratum, small to large, and ``All``: ``people`` of a block, ``frame_blocks,
+        frame_people``; of the sample ``blocks, trials, hits``; ``rate, lower, upper``.
+
+    Raises
+    ------
+    ArgumentError
+        If a value is out of range, or the sample does not fit into the frame.
+    ShapeError
+        If arrays of the sample differ in shape.
+
+    Warns
+    -----
+    SampleWarning
+        If a class of the frame has no block in the sample: nothing is known of its rate.
+
+    Notes
+    -----
+    Within a class blocks count as drawn at random.  The variance is that of the jackknife that
+    leaves out one block of a class at a time, R held in what is summed, times the part of the
+    class's blocks that was not sampled: classes that were sampled whole add none.  Degrees of
+    freedom are Satterthwaite's, for residuals proportional to the size of the block.  The interval
+    is Clopper and Pearson's for the effective number of trials, as everywhere.
+
+    References
+    ----------
+    Cochran (1977), Sampling Techniques, sections 6.10 to 6.12.
+
+    Examples
+    --------
+    >>> rates = stratified_rates(
+    ...     [4, 5, 3, 9], [5, 7, 6, 60], [5, 7, 6, 60], frame_sizes=[5, 7, 6, 4, 60]
+    ... )
+    >>> rates[["people", "frame_blocks", "blocks", "rate"]].round(3).values.tolist()
+    [['1-7', 4, 3, 0.667], ['32-63', 1, 1, 0.15], ['All', 5, 4, 0.289]]
+    """
+    share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+    x = check.count_array(sizes, "sizes", lower=1)
+    t = check.real_array(trials, "trials", lower=0.0)
+    y = check.real_array(hits, "hits", lower=0.0)
+    whole = check.count_array(frame_sizes, "frame_sizes", lower=1).reshape(-1)
+    if not x.ndim == 1 or not x.shape == t.shape == y.shape:
+        raise ShapeError(
+            "hits, trials and sizes must have one axis of equal length, got shapes "
+            f"{y.shape}, {t.shape}, {x.shape}"
+        )
+    if np.any(y > t):
+        block = int(np.argmax(y > t))
+        raise ArgumentError(f"hits must be at most trials, got {y[block]:g} of {t[block]:g}")
+    left = pd.Series(whole).value_counts().sub(pd.Series(x).value_counts(), fill_value=0)
+    if (left < 0).any():
+        raise ArgumentError(
+            f"frame_sizes must hold the sizes of the sample, got {int(-left.min())} too few of "
+            f"{left.idxmin()} people"
+        )
+    own, every = (np.searchsorted(_STARTS, sizes, side="right") - 1 for sizes in (x, whole))
+    stratum = _strata(np.bincount(own, minlength=_STARTS.size), np.bincount(every), whole, every)
+    rows = []
+    for group in [*np.unique(stratum[every]), None]:
+        a, b = (
+            np.full(k.size, True) if group is None else stratum[k] == group for k in (own, every)
+        )
+        rate = _stratified(y[a], t[a], x[a], stratum[own][a], whole[b], stratum[every][b], share)
+        first, last = every[b].min(), every[b].max()
+        name = "All" if group is None else f"{_STARTS[first]}-{_STARTS[last + 1] - 1}"
+        rows.append((name, b.sum(), whole[b].sum(), a.sum(), t[a].sum(), y[a].sum(), *rate))
+    names = ["people", "frame_blocks", "frame_people", "blocks", "trials", "hits"]
+    return pd.DataFrame(rows, columns=[*names, "rate", "lower", "upper"])
+
+
+def _strata(sampled: IntArray, held: IntArray, whole: IntArray, every: IntArray) -> IntArray:
+    """Return the stratum of every class, and warn of classes without a sampled block."""
+    sampled = sampled[: held.size]
+    missing = (held > 0) & (sampled == 0)
+    if missing.any():
+        lost = whole[missing[every]]
+        warnings.warn(
+            f"the sample has none of {lost.size} blocks of {lost.min()} to {lost.max()} people, "
+            f"where {lost.sum()} of {whole.sum()} people of the frame live: the interval takes "
+            "their rate for that of blocks of other sizes",
+            SampleWarning,
+            stacklevel=3,
+        )
+    stratum: IntArray = np.full(held.size, -1)
+    joined: list[int] = []
+    for kind in np.flatnonzero(held)[::-1]:
+        joined.append(int(kind))
+        if sampled[joined].sum() > 1 or sampled[joined].sum() == held[joined].sum():
+            stratum[joined], joined = kind, []
+    if joined:  # the smallest class has nothing below it
+        stratum[joined] = stratum[stratum >= 0].min(initial=held.size)
+    return stratum
+
+
+def _stratified(
+    y: FloatArray,
+    t: FloatArray,
+    x: IntArray,
+    own: IntArray,
+    whole: IntArray,
+    every: IntArray,
+    confidence: float,
+) -> tuple[float, float, float]:
+    """Return the rate and its interval; ``own`` and ``every`` are strata of sample and frame."""
+    parts = []
+    for group in np.unique(every):
+        a, b = own == group, every == group
+        people = x[a].astype(float)
+        parts.append(
+            (y[a], t[a], people, whole[b].sum() / max(people.sum(), 1), 1 - a.sum() / b.sum())
+        )
+    trials = sum(g * n.sum() for _, n, _, g, _ in parts)
+    if trials == 0:
+        return np.nan, 0.0, 1.0
+    rate = sum(g * k.sum() for k, _, _, g, _ in parts) / trials
+    if not any(rest for *_, rest in parts):
+        return rate, rate, rate
+    variance = spread = blocks = 0.0
+    for k, n, people, g, rest in parts:
+        if rest and people.size > 1:
+            residual, lever = k - rate * n, people / people.sum()
+            left_out = (residual - lever * residual.sum()) / (1 - lever)
+            part = rest * g**2 * (1 - 1 / people.size) * (left_out**2).sum() / trials**2
+            freedom = max((people**2).sum() ** 2 / (people**4).sum() - 1, 1.0)
+            variance, spread = variance + part, spread + part**2 / freedom
+        blocks += rest * (g * n**2).sum() * g / trials**2
+    effective = 1 / blocks if blocks else np.inf
+    if 0 < rate < 1 and variance > _EQUAL * blocks:
+        tail = (1 + confidence) / 2
+        few = (special.ndtri(tail) / special.stdtrit(variance**2 / spread, tail)) ** 2
+        effective = rate * (1 - rate) / variance * few
+    # Never more than as many trials drawn one by one, without replacement.
+    effective = min(effective, t.sum() / max(1 - t.sum() / trials, _EQUAL))
+    lower, upper = binomial_interval(rate * effective, effective, confidence=confidence)
+    return float(rate), float(lower), float(upper)

@@ -108,3 +108,38 @@ def clustered_interval(hits, trials, level):
     low = stats.beta.ppf(tail, k, rest + 1) if k > 0 else 0.0
     high = stats.beta.ppf(1 - tail, k + 1, rest) if rest > 0 else 1.0
     return low, high
+
+
+def stratified_rate(strata, level):
+    """Return rate and interval of ``(blocks, frame sizes)`` of strata, leaving out each block.
+
+    Blocks are triples of hits, trials and people; Cochran's separate ratio estimates with the
+    people of the frame, and the jackknife of their sum at the rate found.
+    """
+
+    def total(blocks, frame, rate=None):
+        people = sum(x for _, _, x in blocks)
+        hits, trials = (sum(row[k] for row in blocks) / people * sum(frame) for k in (0, 1))
+        return (hits, trials) if rate is None else hits - rate * trials
+
+    sums = [total(blocks, frame) for blocks, frame in strata]
+    trials = sum(t for _, t in sums)
+    rate = sum(y for y, _ in sums) / trials
+    variance = spread = 0.0
+    for blocks, frame in strata:
+        n = len(blocks)
+        if n == len(frame):
+            continue
+        whole = total(blocks, frame, rate)
+        without = [total(blocks[:i] + blocks[i + 1 :], frame, rate) for i in range(n)]
+        part = (1 - n / len(frame)) * (n - 1) / n * sum((w - whole) ** 2 for w in without)
+        squares = [x**2 for _, _, x in blocks]
+        freedom = max(sum(squares) ** 2 / sum(s**2 for s in squares) - 1, 1)
+        variance, spread = variance + part / trials**2, spread + (part / trials**2) ** 2 / freedom
+    tail = (1 + level) / 2
+    few = (stats.norm.ppf(tail) / stats.t.ppf(tail, variance**2 / spread)) ** 2
+    seen = sum(row[1] for blocks, _ in strata for row in blocks)
+    effective = min(rate * (1 - rate) / variance * few, seen / (1 - seen / trials))
+    k, n = rate * effective, effective
+    low = stats.beta.ppf(1 - tail, k, n - k + 1)
+    return rate, low, stats.beta.ppf(tail, k + 1, n - k)

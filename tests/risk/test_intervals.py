@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interval_coverage import at_random, by_class, coverage
 from oracles import linkage as oracle
 from scipy import stats
 
+from bayesrisk.exceptions import ArgumentError, SampleWarning, ShapeError
 from bayesrisk.risk.intervals import (
     binomial_interval,
     block_moments,
@@ -14,6 +16,7 @@ from bayesrisk.risk.intervals import (
     clustered_intervals,
     moment_intervals,
     ratio_intervals,
+    stratified_rates,
 )
 
 ROUNDS = 800
@@ -160,3 +163,69 @@ def test_one_cluster_says_little_and_none_nothing():
     low, high = clustered_interval([True, False] * 50, np.zeros(100), confidence=0.95)
     assert high - low > 0.9
     assert clustered_interval([], [], confidence=0.95) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("law", ["few large blocks", "more large blocks"])
+def test_a_rate_that_falls_with_the_size_is_held_by_strata(law):
+    """A random sample without large blocks, the negative control, misses on one side."""
+    rounds = 150
+    _, found, *_ = coverage(law, 1083, by_class, rounds)
+    assert found > 0.93 - 3 * np.sqrt(0.93 * 0.07 / rounds)
+    alone, *_ = coverage(law, 1083, at_random, rounds)
+    assert alone < 0.93 - (0.02 if law == "more large blocks" else 0.1)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.5, 0.95]))
+def test_strata_are_cochrans_by_leaving_out_blocks(seed, level):
+    rng = np.random.default_rng(seed)
+    strata = []
+    for first in (8, 32, 128):
+        frame = rng.integers(first, 2 * first, rng.integers(3, 9))
+        people = frame[: rng.integers(2, frame.size + bool(strata))]  # one class is not whole
+        trials = rng.integers(3, people + 1)
+        strata.append((list(zip(rng.integers(0, trials + 1), trials, people, strict=True)), frame))
+    blocks = strata[0][0]
+    blocks[:2] = [(1, 3, blocks[0][2]), (0, 2, blocks[1][2])]
+    sample = np.concatenate([blocks for blocks, _ in strata]).T
+    every = np.concatenate([frame for _, frame in strata])
+    found = stratified_rates(*sample, frame_sizes=every, confidence=level).iloc[-1]
+    expected = oracle.stratified_rate(strata, level)
+    np.testing.assert_allclose(found[["rate", "lower", "upper"]].astype(float), expected, rtol=1e-7)
+
+
+def test_classes_without_a_block_join_the_next_smaller_and_are_told():
+    with pytest.warns(SampleWarning, match=r"2 blocks of 500 to 900 people.*1400 of 1484"):
+        rates = stratified_rates(
+            [3, 5, 6, 20],
+            [8, 9, 10, 30],
+            [8, 9, 10, 30],
+            frame_sizes=[8, 9, 10, 12, 30, 15, 500, 900],
+        )
+    assert rates["people"].tolist() == ["8-1023", "All"]
+    assert rates.loc[1, "rate"] == pytest.approx(34 / 57)
+    sparse = stratified_rates([2, 9, 9], [4, 20, 20], [4, 20, 20], frame_sizes=[4, 5, 20, 20, 21])
+    assert sparse["people"].tolist() == ["1-31", "All"]  # the smallest join those above
+
+
+def test_a_frame_that_was_sampled_whole_leaves_nothing_open():
+    rates = stratified_rates([1, 2, 60], [4, 5, 90], [4, 5, 90], frame_sizes=[90, 4, 5])
+    assert rates.iloc[-1][["rate", "lower", "upper"]].tolist() == [63 / 99] * 3
+    assert rates["blocks"].tolist() == [2, 1, 3]
+    none = stratified_rates([0, 0], [0, 0], [4, 5], frame_sizes=[4, 5, 6]).iloc[-1]
+    assert np.isnan(none["rate"])
+    assert none[["lower", "upper"]].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("given_", "error", "said"),
+    [
+        (([2], [1], [5], [5]), ArgumentError, "hits must be at most trials, got 2 of 1"),
+        (([1], [1], [5], [6]), ArgumentError, "frame_sizes must hold .* 1 too few of 5 people"),
+        (([1], [1], [0], [5]), ArgumentError, "sizes must be >= 1"),
+        (([1, 1], [1], [5], [5]), ShapeError, r"\(2,\), \(1,\)"),
+    ],
+)
+def test_samples_that_cannot_be_are_refused(given_, error, said):
+    *sample, frame = given_
+    with pytest.raises(error, match=said):
+        stratified_rates(*sample, frame_sizes=frame)

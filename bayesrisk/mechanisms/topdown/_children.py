@@ -4,6 +4,8 @@ Unknowns are the cells that may hold somebody: a cell at zero in the parent is a
 child, so problems stay as sparse as the data.
 """
 
+import hashlib
+
 import numpy as np
 from scipy import sparse
 
@@ -165,34 +167,39 @@ def _forced(family: Family) -> IntArray | None:
     return None
 
 
-def fractional_counts(family: Family) -> FloatArray:
-    """Return an optimum of a family: counts of live cells, child by child, then auxiliary values.
-
-    It is the one optimum where the tables tell all cells apart and leave none of them open.
-    """
-    classes = classes_of(family)
-    return classes.spread(solve(least_squares(classes.family)[0]).x)
+def _chance(family: Family) -> np.random.Generator:
+    """Return random numbers for what the fit leaves open, seeded by the noisy answers alone."""
+    digest = hashlib.blake2b(digest_size=16)
+    for query in family.queries:
+        digest.update(np.ascontiguousarray(query.noisy).data)
+    return np.random.default_rng(int.from_bytes(digest.digest(), "little"))
 
 
 def solve_family(family: Family) -> IntArray:
-    """Return the integer counts of the children, (children, cells)."""
+    """Return the integer counts of the children, (children, cells).
+
+    The fit is rounded over classes of cells that nothing tells apart; these are split afterwards.
+    """
     forced = _forced(family)
     if forced is not None:
         return forced
-    counts = np.zeros(family.live.shape, dtype=np.int64)
     if not family.live.any():
-        return counts
-    fractional = fractional_counts(family)
-    equalities, totals = _equations(family, *_numbers(family.live))
+        return np.zeros(family.live.shape, dtype=np.int64)
+    classes, rng = classes_of(family), _chance(family)
+    few = classes.family
+    problem, totals = least_squares(few)
+    fractional = solve(problem).x
     rounded = controlled_rounding(
         Rounding(
             fractional,
-            equalities,
+            problem.equalities,
             totals,
-            _controlled_rows(family, fractional.size),
-            cells=int(family.live.sum()),
-            cell_sums_only=not family.sets.shape[0] and not family.lookahead,
-        )
+            _controlled_rows(few, fractional.size),
+            cells=int(few.live.sum()),
+            cell_sums_only=not few.sets.shape[0] and not few.lookahead,
+        ),
+        rng,
     )
-    counts[family.live] = rounded
-    return counts
+    sums = np.zeros(few.live.shape, dtype=np.int64)
+    sums[few.live] = rounded
+    return classes.split(sums, family.parent, rng)

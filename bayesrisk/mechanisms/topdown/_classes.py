@@ -1,11 +1,12 @@
-"""Cells that nothing tells apart are one unknown, and sums that are measured twice are one row.
+"""Cells that nothing tells apart are one count, and sums that are measured twice are one row.
 
 Cells are alike where every table, every set, every child's zeros and every lookahead treat them
 alike: the objective then depends on the sum of a child's counts over the class alone.  Counts of
 a parent's cells ``h_j`` ask of the sums ``X_c`` of a class no more than ``sum_c X_c = sum_j h_j``,
 for ``x_cj = X_c h_j / sum_j h_j`` then has every parent sum.  So the sums of an optimum over
-classes, split in proportion to the parent (evenly at the top), are an optimum over cells; which
-of the optima is taken is thereby settled within classes.
+classes are those of an optimum over cells.  The sums are rounded, for only they were fitted: cells
+rounded one by one would go up or down together, and favour sums that are multiples of their number.
+The rounded sums are then split in proportion to the parent, what is left over by lot.
 """
 
 from dataclasses import dataclass, replace
@@ -27,43 +28,58 @@ class Classes:
         With a cell for every class; its queries are one, whose rows differ.
     label : ndarray of int64
         Class of every cell.
-    share : ndarray of float64
-        Part of the count of its class that a cell gets.
     """
 
     family: Family
     label: IntArray
-    share: FloatArray
 
-    def spread(self, found: FloatArray) -> FloatArray:
-        """Return the counts of live cells, child by child, and what follows the counts."""
-        live = self.family.live
-        sums = np.zeros(live.shape)
-        count = int(live.sum())
-        sums[live] = found[:count]
-        cells = (sums[:, self.label] * self.share)[live[:, self.label]]
-        return np.concatenate([cells, found[count:]])
+    def split(self, sums: IntArray, parent: IntArray | None, rng: np.random.Generator) -> IntArray:
+        """Return whole counts of cells, (children, cells), from those of classes.
+
+        Every cell gets its share of the sum of its class, rounded down; who is left of a class is
+        dealt to the places left in its cells at random.  At the top all cells have equal shares.
+        """
+        label = self.label
+        if parent is None:
+            size = np.bincount(label)
+            order = np.lexsort((rng.random(label.size), label))
+            rank = np.empty(label.size, dtype=np.int64)
+            rank[order] = np.arange(label.size) - (np.cumsum(size) - size)[label[order]]
+            return np.asarray(sums[:, label] // size[label] + (rank < (sums % size)[:, label]))
+        people = np.maximum(_sums(parent, label), 1)
+        counts: IntArray = sums[:, label] * parent // people[label]
+        member = sparse.csr_array((np.ones_like(label), (np.arange(label.size), label)))
+        left = (sums - counts @ member).T
+        kind, child = np.nonzero(left)
+        kind, child = (np.repeat(own, left[kind, child]) for own in (kind, child))
+        dealt = child[np.lexsort((rng.random(kind.size), kind))]
+        cells = np.argsort(label, kind="stable")
+        np.add.at(counts, (dealt, np.repeat(cells, (parent - counts.sum(axis=0))[cells])), 1)
+        return counts
 
 
 def classes_of(family: Family) -> Classes:
     """Return the family of classes of a family whose parent counts are all above zero."""
     rows = sparse.csr_array(sparse.vstack([query.rows for query in family.queries], format="csr"))
     first, label = _alike_cells(family, rows)
-    totals = np.ones(label.size) if family.parent is None else family.parent.astype(np.float64)
-    sums = np.bincount(label, totals, minlength=first.size)
+    controlled = sparse.csr_array(family.controlled[:, first])
     merged = replace(
         family,
         live=family.live[:, first],
-        parent=None if family.parent is None else np.rint(sums).astype(np.int64),
+        parent=None if family.parent is None else _sums(family.parent, label),
         queries=(_one_query(family, sparse.csr_array(sparse.csc_array(rows)[:, first])),),
         sets=sparse.csr_array(family.sets[:, first]),
-        controlled=sparse.csr_array((0, first.size), dtype=np.int64),
+        controlled=sparse.csr_array(controlled[np.flatnonzero(np.diff(controlled.indptr) > 1)]),
         lookahead=tuple(
             (child, replace(ahead, classes=ahead.classes[first]))
             for child, ahead in family.lookahead
         ),
     )
-    return Classes(merged, label, totals / np.where(sums > 0, sums, 1.0)[label])
+    return Classes(merged, label)
+
+
+def _sums(counts: IntArray, label: IntArray) -> IntArray:
+    return np.bincount(label, counts).astype(np.int64)
 
 
 def _alike_cells(family: Family, rows: sparse.csr_array) -> tuple[IntArray, IntArray]:

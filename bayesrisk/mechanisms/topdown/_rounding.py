@@ -44,13 +44,18 @@ class Rounding:
     cell_sums_only: bool
 
 
-def controlled_rounding(task: Rounding) -> IntArray:
-    """Return the integers with the smallest total distance to the fractional counts."""
+def controlled_rounding(task: Rounding, rng: np.random.Generator) -> IntArray:
+    """Return the integers with the smallest total distance to the fractional counts.
+
+    Fractions that are equal to the solver's precision are ordered by chance: its last digits lean
+    to the smaller child, and half-integers are common.
+    """
     counts = task.fractional[: task.cells]
     base = np.floor(counts + SNAP)
     share = np.maximum(counts - base, 0.0)
     share[share <= SNAP] = 0.0
     free = np.flatnonzero(share)
+    share[free] += SNAP * (rng.random(free.size) - 0.5)
     if task.cell_sums_only and not task.controlled.shape[0]:
         step = _largest_remainder(task, base, share, free)
     else:

@@ -91,9 +91,9 @@ class TopDown(BaseMechanism):
     budget of every measured table.  Tables are published at the measured levels or coarser ones:
     non-negative, whole, and consistent with each other.
 
-    The fit of the tables is unique; the cells are so where tables tell all of them apart.  Else a
-    sum is split over cells that nothing tells apart in proportion to the parent's counts, and what
-    is open beyond that is the solver's choice.
+    The fit of the tables is unique; the cells are so where tables tell all of them apart.  Else the
+    rounded sum over cells that nothing tells apart is split in proportion to the parent's counts,
+    the rest at random, and what is open beyond that is the solver's choice.
 
     References
     ----------

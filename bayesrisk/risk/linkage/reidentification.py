@@ -27,6 +27,7 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction.linkage.guessers import Guesses
 from bayesrisk.reconstruction.linkage.matching import match_records
 from bayesrisk.reconstruction.linkage.persons import Persons, person_frame, race_ethnicity
+from bayesrisk.risk.intervals import stratified_rates
 from bayesrisk.risk.linkage.baselines import (
     LEFT_OUT,
     MODAL,
@@ -100,6 +101,58 @@ class Reidentification(Rates):
         rows = self._rows(panel, zero_variability)
         counts = self._counts(rows)
         return PanelSums(counts, self._moments(rows, counts))
+
+    def frame_rates(
+        self, frame_sizes: pd.Series, *, panel: str = "all", zero_variability: bool = False
+    ) -> pd.DataFrame:
+        """Return the precision in all blocks of a frame of which those linked are a sample.
+
+        Parameters
+        ----------
+        frame_sizes : pandas.Series
+            Published population of every block of the frame that has any, by block; those of the
+            attackers' files too.
+        panel, zero_variability : str, bool
+            Targets that count, as for :meth:`to_frame`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Rows of :func:`stratified_rates` for each ``attacker`` and ``source``: ``trials`` are
+            putative and ``hits`` confirmed re-identifications, ``rate`` is the precision.
+
+        Raises
+        ------
+        ArgumentError
+            If a size is out of range, a block occurs twice, or one of a file is missing.
+        """
+        check.instance(frame_sizes, pd.Series, "frame_sizes")
+        sizes = pd.Series(frame_sizes.to_numpy(), index=frame_sizes.index.astype(str))
+        if not sizes.index.is_unique:
+            again = sizes.index[sizes.index.duplicated()][0]
+            raise ArgumentError(f"frame_sizes must have every block once, got {shown(again)} again")
+        rows, parts = self._rows(panel, zero_variability), []
+        for attacker in self.attackers:
+            blocks = self.tally.loc[self.tally["attacker"] == attacker, "block"].unique()
+            lost = ~np.isin(blocks, sizes.index)
+            if lost.any():
+                raise ArgumentError(
+                    f"frame_sizes must have every block of the files, got none of {blocks[lost][0]}"
+                )
+            for source in self.sources:
+                own = rows[(rows["attacker"] == attacker) & (rows["source"] == source)]
+                sums = own.groupby("block")[["confirmed", "putative"]].sum().reindex(blocks)
+                hits, trials = sums.fillna(0.0).to_numpy(float).T
+                found = stratified_rates(
+                    hits,
+                    trials,
+                    sizes.loc[blocks],
+                    frame_sizes=sizes,
+                    confidence=self.confidence,
+                )
+                parts.append(found.assign(attacker=attacker, source=source))
+        table = pd.concat(parts, ignore_index=True)
+        return table[["attacker", "source", *table.columns[:-2]]]
 
     def _rows(self, panel: str, zero_variability: bool) -> pd.DataFrame:
         """Return the rows of the tally that belong to a panel."""
