@@ -13,7 +13,7 @@ from bayesrisk._types import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.risk.mechanism.question import Alternative, MechanismQuestion
 from bayesrisk.tables import Microdata, Records, Workload, tabulate
-from bayesrisk.tables.microdata import read_microdata
+from bayesrisk.tables.microdata import OCCUPIED, read_microdata
 
 #: Level, table, cell, geographic code.
 Cell = tuple[str, str, str, str]
@@ -127,6 +127,10 @@ def ask(population: Microdata | Records, target: Target, question: MechanismQues
     near = _near(observed, workload, own, places)
     cells, counts = _observe(records, part, observed, near, own[0])
     _public_places(cells, workload, places)
+    if data.blocks is None:  # the places of all hypotheses are taken as the public list
+        listed = [dataset.with_places(OCCUPIED).geoids() for dataset in datasets]
+        known = np.concatenate([codes for codes in listed if codes is not None])
+        datasets = tuple(dataset.with_places(known) for dataset in datasets)
     return Question(datasets, question.prior_pmf(), cells, counts)
 
 

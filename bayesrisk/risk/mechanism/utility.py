@@ -22,7 +22,7 @@ from bayesrisk.tables import (
     Workload,
     tabulate,
 )
-from bayesrisk.tables.microdata import read_microdata
+from bayesrisk.tables.microdata import OCCUPIED, read_microdata
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +52,8 @@ def release_utility(
     Parameters
     ----------
     population : Microdata or Records
-        The truth.
+        The truth; where it has no ``blocks``, the places of its records are taken as a public
+        list.
     mechanism : Mechanism
         What protects it.
     workload : Workload
@@ -120,6 +121,8 @@ def utility_and_spec(
     check.function(progress, "progress")
     seed = int(generator(rng).integers(2**63))
     data = read_microdata(population, "population")
+    if data.blocks is None:
+        data = data.with_places(OCCUPIED)
     truth = tabulate(data, workload)
     drawing = Drawing(mechanism, data, workload)
     rows: dict[Key, list[tuple[float, float, float]]] = {key: [] for key in truth.counts}

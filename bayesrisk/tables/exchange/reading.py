@@ -59,7 +59,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     manifest = _files.read_document(file)
     try:
         plain = (
-            set(manifest) - {"geographies"} == _KEYS
+            set(manifest) - {"geographies", "release"} == _KEYS
             and all(set(p) - {"sha256"} == {"file", "rows"} for p in manifest["parts"])
             and manifest["format"] == FORMAT
             and isinstance(manifest["negative"], bool)
