@@ -124,9 +124,9 @@ def commands(at):
         "release-by": Command(
             ("release", at / "people.parquet", "--mechanism", "rounding", "--set", "base=3",
              "--set", "method=random", "--tables", "sf1-block", "--by", "tract",
-             "--simulation-seed", "5", "-q"),
+             "--places", at / "people.parquet", "--simulation-seed", "5", "-q"),
             resume=True,
-            listing="_confidential/run.json",
+            listing="../out.confidential/run.json",
         ),
         "audit-by": Command(
             ("audit", at / "nation", "--protection", "identity", "--method", "majority",

@@ -16,7 +16,14 @@ from bayesrisk.release import MechanismSpec, Release, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, as_microdata
 from bayesrisk.tables.microdata import OCCUPIED
 
-__all__ = ["BaseMechanism", "BasePrepared", "Dial", "PreparingMechanism", "Protected"]
+__all__ = [
+    "BaseMechanism",
+    "BasePrepared",
+    "Dial",
+    "PreparingMechanism",
+    "Protected",
+    "check_unlisted",
+]
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,18 @@ class Protected:
     tables: PublishedTables
     spec: MechanismSpec | None = None
     diagnostics: Mapping[str, float] = field(default_factory=dict)
+
+
+def check_unlisted(spec: MechanismSpec) -> None:
+    """Refuse records without a public list of places, unless everything is published as it is."""
+    if all(isinstance(part, TrueCounts) for part in (spec.others, *spec.tables.values())):
+        return
+    raise ArgumentError(
+        "places must be given where records come without a public list of them, got none: the "
+        f"tables of {spec.mechanism!r} would list a place because somebody lives there; give the "
+        f"codes of all places, microdata with their blocks, or {OCCUPIED!r} to publish which "
+        "places have a record"
+    )
 
 
 class BaseMechanism(ABC):
@@ -221,15 +240,9 @@ class BaseMechanism(ABC):
             places = blocks
         elif workload.schema.geography.width(workload.levels[-1]) == 0:
             places = [""]  # the one place, whoever lives there
-        elif all(isinstance(x, TrueCounts) for x in (self.spec.others, *self.spec.tables.values())):
-            return data, OCCUPIED
         else:
-            raise ArgumentError(
-                f"places must be given where records come without a public list of them, got none: "
-                f"the tables of {self.spec.mechanism!r} would list a place because somebody lives "
-                f"there; give the codes of all places, microdata with their blocks, or {OCCUPIED!r}"
-                " to publish which places have a record"
-            )
+            check_unlisted(self.spec)
+            return data, OCCUPIED
         return data.with_places(places), listed
 
     @abstractmethod

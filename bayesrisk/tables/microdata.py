@@ -288,16 +288,17 @@ def read_microdata(data: Any, name: str) -> Microdata:
 
 
 def _checked_blocks(blocks: Any, source: str) -> pd.DataFrame:
-    if not isinstance(blocks, pd.DataFrame) or "block" not in blocks.columns:
-        raise DataError(f"{source}: must be a table with a column block")
-    coordinates = [name for name in ("x", "y") if name in blocks.columns]
-    if len(coordinates) == 1:
-        raise DataError(f"{source}: must have columns x and y or neither, got {coordinates[0]!r}")
+    named = {"block", "x", "y"} & set(blocks.columns if isinstance(blocks, pd.DataFrame) else ())
+    if named not in ({"block"}, {"block", "x", "y"}):
+        raise DataError(f"{source}: must be a table with columns block, x, y, or block alone")
+    coordinates = [name for name in ("x", "y") if name in named]
     absent = blocks["block"].isna().to_numpy()
     if absent.any():
         row = int(absent.argmax())
         raise DataError(f"{source}: row {row + 1}, column 'block': must be a place, got none")
-    frame = blocks.reset_index(drop=True).assign(block=blocks["block"].to_numpy(dtype="U"))
+    frame: pd.DataFrame = blocks.reset_index(drop=True).assign(
+        block=blocks["block"].to_numpy(dtype="U")
+    )
     twice = frame["block"].duplicated()
     if twice.any():
         row = int(twice.to_numpy().argmax())

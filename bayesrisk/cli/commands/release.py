@@ -27,6 +27,7 @@ from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     from bayesrisk.interfaces import Mechanism
+    from bayesrisk.release import Release
     from bayesrisk.tables import Microdata, Records, Workload
 
 __all__ = ["release"]
@@ -209,6 +210,16 @@ def _whole(asked: _Asked, source: Path) -> None:
     _print(made.diagnostics)
 
 
+def _made(asked: _Asked, people: "Microdata | Records") -> "Release":
+    """Return the release of all records."""
+    from bayesrisk.tables import as_microdata
+
+    said = {"places": _OCCUPIED} if asked.places == _OCCUPIED else {}
+    if asked.places is not None and not said:
+        people = as_microdata(people).with_places(asked.places)
+    return asked.protection.release(people, workload=asked.workload, rng=asked.seed, **said)
+
+
 def _split(asked: _Asked, source: Path, level: str) -> None:
     """Put records down by place beside the output, and release them place by place."""
     from bayesrisk.experiments import split_by_place
@@ -226,7 +237,7 @@ def _by_place(asked: _Asked, source: Path) -> None:
     from bayesrisk.experiments import ReleaseStudy
 
     workload, output, how = asked.workload, asked.output, asked.how
-    said = _OCCUPIED if asked.places == _OCCUPIED else None
+    said: Any = _OCCUPIED if asked.places == _OCCUPIED else None
     study = ReleaseStudy(source, workload, asked.protection, asked.seed, said)
     with called("places", "--places"):
         done = how.run(study, output, "release")
@@ -322,7 +333,7 @@ def _workload(document: Mapping[str, Any]) -> "Workload":
 
 
 def _listed(given: str | None, workload: "Workload") -> Any:
-    """Return the public list of places that ``--places`` names; text where it says there is none."""
+    """Return the public list of places that ``--places`` names; ``occupied`` as it is."""
     if given is None or given == _OCCUPIED:
         return given
     from bayesrisk.tables import Geography, Microdata, Schema, iter_records

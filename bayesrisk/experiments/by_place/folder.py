@@ -39,11 +39,7 @@ class PlacePart(NamedTuple):
 
 
 class PlaceFolder(PartFolder):
-    """The folder of a run that makes a data set by place; further kinds are files of each part.
-
-    Tables may be published.  What belongs to whoever holds the records, a digest of them, the seed
-    and how far the run came, is then in a folder of its own beside, ``NAME.confidential``.
-    """
+    """The folder of a run that makes a data set by place; further kinds are files of each part."""
 
     what: ClassVar[str] = "data set by place"
     #: Readers of Parquet folders pass over names that start with an underscore.
@@ -55,12 +51,6 @@ class PlaceFolder(PartFolder):
     def __init__(self, path: str | Path, holds: str, *others: str) -> None:
         super().__init__(path)
         self.holds, self.kinds = holds, (*others, "index")
-        if holds == "tables":
-            whole = self.path.resolve()
-            self.state = whole.parent / f"{whole.name}.confidential"
-
-    def _private(self, file: Path) -> bool:
-        return self.state != self.path and file.is_relative_to(self.state)
 
     def write_parts(self, config: RunConfig, shard: int, tables: Mapping[str, Any]) -> None:
         """Write the folder of a part, under ``part`` a :class:`PlacePart`, and its small files."""

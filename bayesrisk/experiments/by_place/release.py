@@ -43,6 +43,7 @@ from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.interfaces import Mechanism
+from bayesrisk.mechanisms.base import check_unlisted
 from bayesrisk.release import (
     RELEASE_FILE,
     MechanismSpec,
@@ -125,9 +126,21 @@ class ReleaseSummary:
 
 
 class _ReleaseFolder(PlaceFolder):
-    """A release by place."""
+    """A release by place; what was read, from which seed, and how far it came stands beside it."""
 
     what: ClassVar[str] = "release by place"
+    parts: ClassVar[str] = "parts"
+    settings: ClassVar[str] = "config.json"
+    listing: ClassVar[str] = "run.json"
+    aside: ClassVar[str] = "failed"
+
+    def __init__(self, path: str | Path, *kinds: str) -> None:
+        super().__init__(path, "tables", *kinds)
+        whole = self.path.resolve()
+        self.state = whole.parent / f"{whole.name}.confidential"
+
+    def _private(self, file: Path) -> bool:
+        return file.is_relative_to(self.state)
 
 
 @dataclass(frozen=True)
@@ -196,6 +209,9 @@ class ReleaseStudy(Study[ReleaseSummary]):
         index = open_index(self.records)
         level = level_of_parts(index, self.workload)
         check_reach(self.mechanism, self.workload, level, whole=_WHOLE)
+        parts = (index.folder / part_name(code) for code in index.codes)
+        if self.places is None and not all((part / "blocks.parquet").exists() for part in parts):
+            check_unlisted(self.mechanism.spec)
         return ReleaseConfig(
             index.digest,
             workload_digest(self.workload),
@@ -213,7 +229,7 @@ class ReleaseStudy(Study[ReleaseSummary]):
 
     def open(self, folder: str | Path) -> _ReleaseFolder:
         """Return the folder of the release."""
-        return _ReleaseFolder(folder, "tables", *(["above"] if self._above else []), "release")
+        return _ReleaseFolder(folder, *(["above"] if self._above else []), "release")
 
     def compute(self, shard: int) -> dict[str, PlacePart | pa.Table]:
         """Return the release of a part, and what it adds to the tables of coarser levels."""

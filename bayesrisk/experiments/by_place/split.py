@@ -176,9 +176,9 @@ def _write_part(code: str, put_down: Path, schemas: dict[str, Schema], made: Pat
     blocks = spilled(put_down / f"{code}-{_BLOCKS}")
     frame = None if blocks is None else blocks.to_pandas()
     folder = made / part_name(code)
-    data = Microdata(**units)
+    data = Microdata(**units, blocks=frame)
     if frame is not None:
-        data = Microdata(**units, blocks=frame).with_places(frame["block"])
+        data = data.with_places(frame["block"])
     data.write(folder)
     finest = np.unique(np.array(places if frame is None else frame["block"], dtype=np.str_))
     return index_rows(code, finest, len(code), manifest_digest(folder, "microdata"))

@@ -395,5 +395,6 @@ class PartFolder(SettledFolder):
             **({} if files is None else {"files": files}),
             **({"failed": failed} if failed else {}),
         }
-        _files.write_bytes(self.state / self.listing, _files.sealed(manifest))
+        listing = self.state / self.listing
+        _files.write_bytes(listing, _files.sealed(manifest), private=self._private(listing))
         return manifest
