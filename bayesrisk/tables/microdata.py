@@ -129,6 +129,8 @@ class Microdata:
         lived = np.unique(np.concatenate([unit.places()[0] for unit in units]))
         codes = lived
         if not (isinstance(places, str) and places == OCCUPIED):
+            if not (isinstance(places, str) or hasattr(places, "__array__")):
+                places = check.items(places, "places")  # a set, say
             codes = np.unique(check.text_array(places, "places"))
             geography = units[0].schema.geography
             widths = np.unique(np.strings.str_len(codes)).tolist()
@@ -137,7 +139,7 @@ class Microdata:
                 raise ArgumentError(
                     f"places must be codes of one level of {geography.name} "
                     f"({', '.join(map(str, geography.widths))} digits) or {OCCUPIED!r}, got "
-                    f"{f'{widths} digits' if widths else 'none'}"
+                    f"{shown(codes.tolist()) if widths else 'none'}"
                 )
             outside = ~np.isin(lived.astype(f"<U{max(widths[0], 1)}"), codes)
             if widths[0] and outside.any():
