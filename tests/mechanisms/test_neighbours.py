@@ -190,7 +190,7 @@ def test_records_without_a_list_of_places_are_refused(name):
             mechanism.prepare(people, workload=ASKED)
         assert mechanism.prepare(people, workload=ASKED, places=BLOCKS).draw(1) == listed
     lived = sorted(set(people.geoids.tolist()))
-    with pytest.raises(ArgumentError, match=f"places must hold every place .* {lived[0]}"):
+    with pytest.raises(ArgumentError, match=f"places must hold every place .*'{lived[0]}'"):
         mechanism.release(people, workload=ASKED, rng=1, places=lived[1:] or ["999"])
 
 
