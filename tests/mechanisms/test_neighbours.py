@@ -82,9 +82,7 @@ def differing(one, other, folder):
     one.write(folder / "one", replace=True)
     stated = {name: one.diagnostics[name] for name in STATED.values() if name in one.diagnostics}
     try:
-        tables = replace(
-            other.tables, counts=one.tables.counts, suppressed=one.tables.suppressed
-        )
+        tables = replace(other.tables, counts=one.tables.counts, suppressed=one.tables.suppressed)
     except ShapeError:  # counts of other places
         return {"_geographies.parquet"}
     alike = replace(other, tables=tables, diagnostics={**other.diagnostics, **stated})
@@ -165,9 +163,7 @@ def test_what_tells_neighbours_apart_is_noticed(tmp_path):
     one, other = (Telling().release(data, workload=ASKED, rng=1) for data in pair)
     assert differing(one, other, tmp_path) == {"_manifest.json", "_release.json"}
     gaussian = make_mechanism("discrete-gaussian", **OPTIONS["discrete-gaussian"])
-    one, other = (
-        gaussian.release(data, workload=ASKED, rng=1, places="occupied") for data in pair
-    )
+    one, other = (gaussian.release(data, workload=ASKED, rng=1, places="occupied") for data in pair)
     assert one.spec.places == "occupied"
     assert len(one.tables.geoids["block"]) == len(other.tables.geoids["block"]) + 1
     assert differing(one, other, tmp_path) == {"_geographies.parquet"}

@@ -168,7 +168,9 @@ def test_three_two_way_margins_give_nothing_back(seed):
     bare = Suppression(threshold=4, complementary=False)
     bare = bare.release(records, workload=TWO_WAY, places="occupied").tables
     assert recovered(bare)  # there is something to protect
-    protected = Suppression(threshold=4).release(records, workload=TWO_WAY, places="occupied").tables
+    protected = (
+        Suppression(threshold=4).release(records, workload=TWO_WAY, places="occupied").tables
+    )
     assert recovered(protected) == []
     assert recovered(protected, least=1) == []
     ranges = audit_suppression(bare)
