@@ -1,7 +1,7 @@
 """``bayesrisk verify-release``: what a release is, in words, and whether its folder is whole."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +9,8 @@ import typer
 
 from bayesrisk import _files
 from bayesrisk._files.parse import shown
-from bayesrisk.cli.output import print_json
+from bayesrisk.cli.options import JsonOption, QuietOption
+from bayesrisk.cli.output import print_json, progress, rows_done
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ _PLACES = {
 
 def verify_release(
     folder: Annotated[Path, typer.Argument(help="Folder of a release, whole or by place.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Check that a release is whole, and say what it publishes exactly and what is random.
 
@@ -35,7 +37,9 @@ def verify_release(
     """
     if not folder.is_dir():
         raise ArgumentError(f"no such folder: {folder}")
-    about = _about(folder)
+    title, unit = "verify-release", "parts"
+    with progress(quiet=quiet or as_json, title=title, unit=unit, patient=True) as advance:
+        about = _about(folder, rows_done(advance))
     if as_json:
         print_json(about)
         return
@@ -63,7 +67,7 @@ def verify_release(
         typer.echo(f"Not part of the release: {name}", err=True)
 
 
-def _about(folder: Path) -> dict[str, Any]:
+def _about(folder: Path, done: Callable[[int], None]) -> dict[str, Any]:
     """Return what a release says of itself and what it holds, every file checked."""
     from bayesrisk.release import MechanismSpec, ReleaseIndex
 
@@ -78,6 +82,7 @@ def _about(folder: Path) -> dict[str, Any]:
             laws[key] = spec.likelihood(*key)
             cells[key] += counts.shape[0] * counts.shape[1]
             withheld[key] += part.tables.hidden(*key).nnz
+        done(1)
     if ReleaseIndex.there(folder):
         said = ReleaseIndex.read(folder).document
         spec = MechanismSpec.from_dict(said["spec"])

@@ -22,7 +22,7 @@ from bayesrisk.tables import (
     Workload,
     tabulate,
 )
-from bayesrisk.tables.microdata import OCCUPIED, read_microdata
+from bayesrisk.tables.microdata import read_microdata
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,8 +121,6 @@ def utility_and_spec(
     check.function(progress, "progress")
     seed = int(generator(rng).integers(2**63))
     data = read_microdata(population, "population")
-    if data.blocks is None:
-        data = data.with_places(OCCUPIED)
     truth = tabulate(data, workload)
     drawing = Drawing(mechanism, data, workload)
     rows: dict[Key, list[tuple[float, float, float]]] = {key: [] for key in truth.counts}
