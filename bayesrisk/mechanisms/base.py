@@ -233,11 +233,11 @@ class BaseMechanism(ABC):
         if not isinstance(workload, Workload):
             raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
         data, listed = as_microdata(microdata), "public"
-        blocks = data.geoids()
         if places is not None:
             listed = OCCUPIED if isinstance(places, str) and places == OCCUPIED else listed
-        elif blocks is not None:
-            places = blocks
+        elif data.blocks is not None:
+            data.check_places()
+            return data, listed
         elif workload.schema.geography.width(workload.levels[-1]) == 0:
             places = [""]  # the one place, whoever lives there
         else:

@@ -125,14 +125,13 @@ class Microdata:
         >>> units.with_places(["500010101001000", "500010101001001"]).geoids().tolist()
         ['500010101001000', '500010101001001']
         """
-        units = [unit for unit in (self.persons, self.households) if unit is not None]
-        lived = np.unique(np.concatenate([unit.places()[0] for unit in units]))
-        codes = lived
+        codes = lived = self._lived()
         if not (isinstance(places, str) and places == OCCUPIED):
             if not (isinstance(places, str) or hasattr(places, "__array__")):
                 places = check.items(places, "places")  # a set, say
             codes = np.unique(check.text_array(places, "places"))
-            geography = units[0].schema.geography
+            unit = self.households if self.persons is None else self.persons
+            geography = unit.schema.geography  # type: ignore[union-attr]
             widths = np.unique(np.strings.str_len(codes)).tolist()
             digits = np.strings.isdigit(codes).all() or widths == [0]
             if len(widths) != 1 or widths[0] not in geography.widths or not digits:
@@ -141,17 +140,30 @@ class Microdata:
                     f"({', '.join(map(str, geography.widths))} digits) or {OCCUPIED!r}, got "
                     f"{shown(codes.tolist()) if widths else 'none'}"
                 )
-            outside = ~np.isin(lived.astype(f"<U{max(widths[0], 1)}"), codes)
-            if widths[0] and outside.any():
-                raise ArgumentError(
-                    f"places must hold every place with a record, got none for "
-                    f"{shown(str(lived[int(outside.argmax())]))}"
-                )
+            _check_inside(lived, codes)
         frame = pd.DataFrame({"block": codes.tolist()})
         if self.blocks is not None:
             known = self.blocks[self.blocks["block"].isin(frame["block"])]
             frame = known if len(known) == len(frame) else frame
         return replace(self, blocks=frame)
+
+    def check_places(self) -> None:
+        """Refuse records outside of the list of places, which must be there.
+
+        Raises
+        ------
+        ArgumentError
+            If a record lies in none of the places.
+        """
+        codes = self.geoids()
+        if codes is None:
+            raise ArgumentError("blocks must be given, got none")
+        _check_inside(self._lived(), codes)
+
+    def _lived(self) -> np.ndarray[Any, np.dtype[np.str_]]:
+        """Return the places with a record, sorted."""
+        units = [unit for unit in (self.persons, self.households) if unit is not None]
+        return np.unique(np.concatenate([unit.places()[0] for unit in units]))
 
     def write(self, folder: str | Path, *, replace: bool = True) -> None:
         """Write ``persons.parquet``, ``households.parquet``, ``blocks.parquet``, and a manifest.
@@ -287,6 +299,17 @@ def read_microdata(data: Any, name: str) -> Microdata:
     if data.schema.name in _HOUSEHOLD:
         return Microdata(households=data)
     return Microdata(persons=data)
+
+
+def _check_inside(lived: Any, codes: Any) -> None:
+    """Refuse places with a record that are in none of those listed, all of one width."""
+    width = len(str(codes[0])) if len(codes) else 1
+    outside = ~np.isin(lived.astype(f"<U{max(width, 1)}"), codes)
+    if width and outside.any():
+        raise ArgumentError(
+            f"places must hold every place with a record, got none for "
+            f"{shown(str(lived[int(outside.argmax())]))}"
+        )
 
 
 def _checked_blocks(blocks: Any, source: str) -> pd.DataFrame:

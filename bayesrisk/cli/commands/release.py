@@ -200,6 +200,7 @@ def _whole(asked: _Asked, source: Path) -> None:
         "simulation": made.simulation,
         "tables": len(made.tables.counts),
         "places": {name: len(geoids) for name, geoids in made.tables.geoids.items()},
+        "list_of_places": made.spec.places,
         "diagnostics": dict(made.diagnostics),
     }
     if how.as_json:
@@ -207,6 +208,8 @@ def _whole(asked: _Asked, source: Path) -> None:
         return
     places = ", ".join(f"{count} at {name}" for name, count in summary["places"].items())
     typer.echo(f"{summary['tables']} tables ({places}) in {output}")
+    if made.spec.places == _OCCUPIED:
+        typer.echo("Published exactly: which places have a record")
     _print(made.diagnostics)
 
 

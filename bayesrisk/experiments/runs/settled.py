@@ -48,7 +48,8 @@ class SettledFolder:
                     f"{self.state}: belongs to {self.path}, which is gone; remove it to begin again"
                 )
             return
-        found = [p.name for p in self.path.iterdir()] if self.path.exists() else []
+        within = (folder for folder in {self.path, self.state} if folder.exists())
+        found = [path.name for folder in within for path in folder.iterdir()]
         # Leftovers of a run killed before its configuration was in place do not count.
         others = sorted(n for n in found if not _files.is_leftover(n))
         if others:

@@ -113,7 +113,8 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
     households without persons do where persons are given.  Where no partner is left the next
     household of the tier is tried, then those of the next tiers, so the realised rate is below
     the stated one only when too few households have a partner at all; it is always reported:
-    ``diagnostics["realised_rate"]`` of a release.  Its spec names the tables that swapping cannot
+    ``diagnostics["realised_rate"]`` of a release: a fact about the records that is published
+    besides the counts, the only one.  Its spec names the tables that swapping cannot
     change; the likelihood of the others has no closed form.
 
     References
