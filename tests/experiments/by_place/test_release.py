@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -351,6 +352,31 @@ class TestFolder:
         assert one != two
         config = json.loads((tmp_path / "one.confidential/config.json").read_text())
         assert config["seed"] is None
+
+    def test_what_stands_beside_is_of_this_release_and_no_other(self, people, tmp_path):
+        beside = tmp_path / "out.confidential"
+        beside.mkdir()
+        (beside / "thesis").write_text("mine")
+        with pytest.raises(OutputError, match="holds 'thesis'"):
+            run(study(people, "gaussian"), tmp_path / "out")
+        assert [path.name for path in tmp_path.rglob("*")] == ["out.confidential", "thesis"]
+        run(study(people, "gaussian"), tmp_path / "kept")
+        (tmp_path / "kept").rename(tmp_path / "published")
+        assert Release.read(tmp_path / "published").simulation
+        with pytest.raises(OutputError, match=r"kept\.confidential: belongs to .* which is gone"):
+            run(study(people, "gaussian"), tmp_path / "kept", resume=True)
+
+    def test_people_without_a_list_of_places(self, people, tmp_path):
+        persons = Microdata.read(people).persons
+        split_by_place(persons, tmp_path / "bare")
+        with pytest.raises(ArgumentError, match="places must be given"):
+            run(study(tmp_path / "bare", "gaussian"), tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+        said = replace(study(tmp_path / "bare", "gaussian"), places="occupied")
+        run(said, tmp_path / "out")
+        made = Release.read(tmp_path / "out")
+        assert made.spec.places == "occupied"
+        assert made.tables.geoids["block"].tolist() == np.unique(persons.geoids).tolist()
 
     def test_another_release_does_not_go_on_with_it(self, people, tmp_path):
         run(study(people, "gaussian"), tmp_path / "out", shard=(1, 2))
