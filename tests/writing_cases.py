@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import os
+import posixpath
 import shutil
 import sys
 import unittest.mock
@@ -306,9 +307,11 @@ class Case:
 
     def _results(self):
         """Return what the manifest of a complete run promises."""
-        listed = json.loads(self.new[f"{self.command.name}/{self.command.listing}"])
-        names = [*listed["files"], *(part["file"] for part in listed["parts"])]
-        return {f"{self.command.name}/{n}": self.new[f"{self.command.name}/{n}"] for n in names}
+        listing = posixpath.normpath(f"{self.command.name}/{self.command.listing}")
+        listed, beside = json.loads(self.new[listing]), posixpath.dirname(listing)
+        names = [f"{self.command.name}/{name}" for name in listed["files"]]
+        names += [f"{beside}/{part['file']}" for part in listed["parts"]]
+        return {name: self.new[name] for name in names}
 
 
 STOP = Stopped()
