@@ -45,6 +45,9 @@ class Mechanism(Protocol):
         Without ``rng`` the draws come from entropy of the operating system that is kept nowhere,
         and the release is made with ``simulation=False``. A seed or a generator is for simulation:
         the same seed gives the same tables, and the release says ``simulation=True``.
+
+        The places that are published are the ``blocks`` of microdata.  One that also takes
+        ``places`` is given it, as ``"occupied"``, only where its user says so.
         """
 
 

@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import os
+import posixpath
 import shutil
 import sys
 import unittest.mock
@@ -124,9 +125,9 @@ def commands(at):
         "release-by": Command(
             ("release", at / "people.parquet", "--mechanism", "rounding", "--set", "base=3",
              "--set", "method=random", "--tables", "sf1-block", "--by", "tract",
-             "--simulation-seed", "5", "-q"),
+             "--places", at / "people.parquet", "--simulation-seed", "5", "-q"),
             resume=True,
-            listing="_confidential/run.json",
+            listing="../out.confidential/run.json",
         ),
         "audit-by": Command(
             ("audit", at / "nation", "--protection", "identity", "--method", "majority",
@@ -306,9 +307,11 @@ class Case:
 
     def _results(self):
         """Return what the manifest of a complete run promises."""
-        listed = json.loads(self.new[f"{self.command.name}/{self.command.listing}"])
-        names = [*listed["files"], *(part["file"] for part in listed["parts"])]
-        return {f"{self.command.name}/{n}": self.new[f"{self.command.name}/{n}"] for n in names}
+        listing = posixpath.normpath(f"{self.command.name}/{self.command.listing}")
+        listed, beside = json.loads(self.new[listing]), posixpath.dirname(listing)
+        names = [f"{self.command.name}/{name}" for name in listed["files"]]
+        names += [f"{beside}/{part['file']}" for part in listed["parts"]]
+        return {name: self.new[name] for name in names}
 
 
 STOP = Stopped()

@@ -8,7 +8,14 @@ removes it, unless a living process still holds its lock.  Every failure is an
 """
 
 from bayesrisk._files.leftovers import clear, is_leftover
-from bayesrisk._files.seal import check_digest, digest, read_document, sealed, unsealed
+from bayesrisk._files.seal import (
+    check_digest,
+    digest,
+    document_digest,
+    read_document,
+    sealed,
+    unsealed,
+)
 from bayesrisk._files.writing import (
     explained,
     make_folder,
@@ -24,6 +31,7 @@ __all__ = [
     "check_digest",
     "clear",
     "digest",
+    "document_digest",
     "explained",
     "is_leftover",
     "make_folder",

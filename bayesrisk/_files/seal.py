@@ -9,7 +9,7 @@ from typing import Any
 from bayesrisk._files.parse import Fault, named, read_json
 from bayesrisk.exceptions import DataError
 
-__all__ = ["check_digest", "digest", "read_document", "sealed", "unsealed"]
+__all__ = ["check_digest", "digest", "document_digest", "read_document", "sealed", "unsealed"]
 
 _SEAL = "seal"
 
@@ -40,7 +40,7 @@ def read_document(file: Path, fault: Fault = DataError) -> dict[str, Any]:
 def sealed(document: Mapping[str, Any]) -> bytes:
     """Return a document as JSON with its own digest in it, under ``seal``."""
     plain = json.loads(json.dumps(document, allow_nan=False))
-    return (json.dumps({**plain, _SEAL: _digest_of(plain)}, indent=1) + "\n").encode()
+    return (json.dumps({**plain, _SEAL: document_digest(plain)}, indent=1) + "\n").encode()
 
 
 def unsealed(document: Any) -> dict[str, Any]:
@@ -58,11 +58,12 @@ def unsealed(document: Any) -> dict[str, Any]:
         what = type(document).__name__
         raise ValueError(f"must be an object, got {what}")  # noqa: TRY004 - a fault of the file
     plain = dict(document)
-    if _SEAL in plain and plain.pop(_SEAL) != _digest_of(plain):
+    if _SEAL in plain and plain.pop(_SEAL) != document_digest(plain):
         raise ValueError("was changed after it was written: its seal does not fit")
     return plain
 
 
-def _digest_of(document: Mapping[str, Any]) -> str:
+def document_digest(document: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of what a JSON document says, however it is laid out."""
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -27,6 +27,7 @@ from bayesrisk.cli.commands.risk import risk
 from bayesrisk.cli.commands.simulate import simulate
 from bayesrisk.cli.commands.sweep import report, sweep
 from bayesrisk.cli.commands.tables import tabulate
+from bayesrisk.cli.commands.verify_release import verify_release
 from bayesrisk.cli.commands.warmup import warmup
 from bayesrisk.cli.options import flattened
 from bayesrisk.exceptions import (
@@ -109,6 +110,7 @@ _add(
     "bayesrisk release population -o release --mechanism rounding --set base=3 "
     "--set method=random --tables sf1-block",
 )
+_add(app, "Protect", verify_release, "bayesrisk verify-release release")
 _add(
     app,
     "Attack",

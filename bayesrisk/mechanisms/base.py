@@ -2,19 +2,28 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Generic, Self, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._random import generator
-from bayesrisk.exceptions import ArgumentTypeError
-from bayesrisk.release import MechanismSpec, Release
-from bayesrisk.tables import Microdata, PublishedTables, Records, Workload
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.release import MechanismSpec, Release, TrueCounts
+from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, as_microdata
+from bayesrisk.tables.microdata import OCCUPIED
 
-__all__ = ["BaseMechanism", "BasePrepared", "Dial", "Protected"]
+__all__ = [
+    "BaseMechanism",
+    "BasePrepared",
+    "Dial",
+    "PreparingMechanism",
+    "Protected",
+    "check_unlisted",
+]
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,18 @@ class Protected:
     tables: PublishedTables
     spec: MechanismSpec | None = None
     diagnostics: Mapping[str, float] = field(default_factory=dict)
+
+
+def check_unlisted(spec: MechanismSpec) -> None:
+    """Refuse records without a public list of places, unless everything is published as it is."""
+    if all(isinstance(part, TrueCounts) for part in (spec.others, *spec.tables.values())):
+        return
+    raise ArgumentError(
+        "places must be given where records come without a public list of them, got none: the "
+        f"tables of {spec.mechanism!r} would list a place because somebody lives there; give the "
+        f"codes of all places, microdata with their blocks, or {OCCUPIED!r} to publish which "
+        "places have a record"
+    )
 
 
 class BaseMechanism(ABC):
@@ -166,6 +187,7 @@ class BaseMechanism(ABC):
         *,
         workload: Workload,
         rng: np.random.Generator | int | None = None,
+        places: ArrayLike | None = None,
     ) -> Release:
         """Return the tables of the workload, protected as the class describes.
 
@@ -178,6 +200,10 @@ class BaseMechanism(ABC):
         rng : Generator or int, optional
             By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
             for simulation, and the release says so (``simulation``): a seed can be guessed.
+        places : array_like of str, optional
+            The public list of places, codes of one level that is no coarser than the tables', by
+            default the ``blocks`` of microdata.  ``"occupied"`` publishes the places where a record
+            is, and the spec says so: a lone resident then shows, whatever the mechanism.
 
         Returns
         -------
@@ -187,18 +213,37 @@ class BaseMechanism(ABC):
         Raises
         ------
         ArgumentError
-            If ``rng`` is no seed, the records lack what a table needs, or the parameters of the
-            mechanism do not fit the workload.
+            If ``rng`` is no seed, the records lack what a table needs or lie outside of
+            ``places``, or the parameters of the mechanism do not fit the workload; or if there is
+            no public list of places, unless everything is published as it is.
         ArgumentTypeError
             If an argument has the wrong type.
         DataError
             If the records contradict each other, or what is public.
         """
         random = generator(rng, optional=True)  # a bad seed is refused before the work
+        data, listed = self._placed(microdata, workload, places)
+        made = self._protect(data, workload, random)
+        return _released(made, replace(self.spec, places=listed), simulation=rng is not None)
+
+    def _placed(
+        self, microdata: Microdata | Records, workload: Workload, places: ArrayLike | None
+    ) -> tuple[Microdata, str]:
+        """Return the records with the places that are published, and where that list is from."""
         if not isinstance(workload, Workload):
             raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
-        made = self._protect(microdata, workload, random)
-        return _released(made, self.spec, simulation=rng is not None)
+        data, listed = as_microdata(microdata), "public"
+        if places is not None:
+            listed = OCCUPIED if isinstance(places, str) and places == OCCUPIED else listed
+        elif data.blocks is not None:
+            data.check_places()
+            return data, listed
+        elif workload.schema.geography.width(workload.levels[-1]) == 0:
+            places = [""]  # the one place, whoever lives there
+        else:
+            check_unlisted(self.spec)
+            return data, OCCUPIED
+        return data.with_places(places), listed
 
     @abstractmethod
     def _protect(
@@ -239,7 +284,59 @@ class BasePrepared(ABC):
         """Return the protected tables, drawing from ``rng`` alone."""
 
 
+P = TypeVar("P", bound=BasePrepared)
+
+
+class PreparingMechanism(BaseMechanism, Generic[P]):
+    """A mechanism that does once what many releases of one truth share: write ``_prepare``."""
+
+    def prepare(
+        self,
+        microdata: Microdata | Records,
+        *,
+        workload: Workload,
+        places: ArrayLike | None = None,
+    ) -> P:
+        """Return everything that does not depend on chance, for many releases of one truth.
+
+        Parameters
+        ----------
+        microdata : Microdata or Records
+            The records.
+        workload : Workload
+            Tables to publish.
+        places : array_like of str, optional
+            As ``release`` takes it.
+
+        Returns
+        -------
+        BasePrepared
+            Its ``draw(rng)`` is ``release(microdata, workload=workload, rng=rng, places=places)``.
+
+        Raises
+        ------
+        ArgumentError
+            If the records lack what a table needs or lie outside of ``places``, the parameters of
+            the mechanism do not fit the workload, or there is no public list of places.
+        DataError
+            If the records contradict each other, or what is public.
+        """
+        data, listed = self._placed(microdata, workload, places)
+        made = self._prepare(data, workload)
+        return replace(made, spec=replace(made.spec, places=listed))  # type: ignore[type-var]
+
+    @abstractmethod
+    def _prepare(self, microdata: Microdata, workload: Workload) -> P:
+        """Return what releases of records with a list of places share."""
+
+    def _protect(
+        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
+    ) -> Protected:
+        return self._prepare(as_microdata(microdata), workload)._draw(rng)
+
+
 def _released(made: Protected, usual: MechanismSpec, *, simulation: bool) -> Release:
     """Return the release, whose spec names the published tables and no others."""
     spec = (usual if made.spec is None else made.spec).for_tables(made.tables.counts)
+    spec = replace(spec, places=usual.places)
     return Release(spec, made.tables, made.diagnostics, simulation=simulation)

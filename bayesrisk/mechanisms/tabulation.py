@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.mechanisms.base import BaseMechanism, BasePrepared, Protected
+from bayesrisk.mechanisms.base import BasePrepared, PreparingMechanism, Protected
 from bayesrisk.release import MechanismSpec
 from bayesrisk.tables import (
     Microdata,
@@ -42,29 +42,10 @@ def true_tables(microdata: Microdata | Records, workload: Workload) -> Published
     return tabulate(as_microdata(microdata), workload)
 
 
-class TableMechanism(BaseMechanism):
+class TableMechanism(PreparingMechanism["PreparedTables"]):
     """A mechanism that looks at the true tables alone: derive from it and write ``_changed``."""
 
-    def prepare(self, microdata: Microdata | Records, *, workload: Workload) -> "PreparedTables":
-        """Return the true tables, made once for many releases of one truth.
-
-        Parameters
-        ----------
-        microdata : Microdata or Records
-            The records.
-        workload : Workload
-            Tables to publish.
-
-        Returns
-        -------
-        PreparedTables
-            Its ``draw(rng)`` is ``release(microdata, workload=workload, rng=rng)``.
-
-        Raises
-        ------
-        ArgumentError
-            If the records lack what a table needs, or the parameters do not fit the workload.
-        """
+    def _prepare(self, microdata: Microdata, workload: Workload) -> "PreparedTables":
         self._check(workload)
         return PreparedTables(self.spec, self, true_tables(microdata, workload))
 
@@ -74,11 +55,6 @@ class TableMechanism(BaseMechanism):
     @abstractmethod
     def _changed(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
         """Return the protected tables, drawing from ``rng`` alone."""
-
-    def _protect(
-        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
-    ) -> Protected:
-        return self.prepare(microdata, workload=workload)._draw(rng)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentTypeError, DataError
 from bayesrisk.tables.exchange import writing
+from bayesrisk.tables.exchange.layout import MANIFEST
 from bayesrisk.tables.published import PublishedTables
 
 __all__ = ["RELEASE_FILE", "plain", "same_keys", "write_release"]
@@ -24,7 +25,7 @@ RELEASE_FILE = "_release.json"
 def write_release(
     folder: Path, tables: PublishedTables, document: Mapping[str, Any], *, replace: bool
 ) -> Path:
-    """Write tables and document as one folder, whole or as before."""
+    """Write tables and document as one folder, whole or as before; each names the other."""
 
     def check_folder(target: Path) -> None:
         if replace:
@@ -33,8 +34,9 @@ def write_release(
             _files.new_folder(target)
 
     with _files.whole_folder(folder, check_folder) as made:
-        writing.fill(tables.content, made)
-        _files.write_bytes(made / RELEASE_FILE, _files.sealed(document))
+        writing.fill(tables.content, made, release=_files.document_digest(document))
+        bound = {**document, "tables": _files.digest(made / MANIFEST)}
+        _files.write_bytes(made / RELEASE_FILE, _files.sealed(bound))
     return folder
 
 

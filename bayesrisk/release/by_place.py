@@ -1,8 +1,10 @@
 """What ``_release.json`` says: of a release in one folder, and of one by place.
 
-By place, each part is an ordinary folder of a release.  ``_release.json`` beside them says the same
-of all, and names the index of the parts and the ``_release.json`` of each by their digests: so a
-reader of one part can tell that it is whole, and what protects it.
+In one folder, it names the manifest of the tables by its digest, and the manifest names what it
+says: neither is read beside another.  By place, each part is an ordinary folder of a release.
+``_release.json`` beside them says the same of all, and names the index of the parts and the
+``_release.json`` of each by their digests: so a reader of one part can tell that it is whole, and
+what protects it.
 """
 
 from collections.abc import Mapping
@@ -16,12 +18,20 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import DataError
 from bayesrisk.release._folder import RELEASE_FILE, same_keys
 from bayesrisk.release.spec import MechanismSpec
+from bayesrisk.tables.exchange.layout import MANIFEST
 from bayesrisk.tables.exchange.partitions import ABOVE, PARTITIONS, Partitions
 
-__all__ = ["ReleaseIndex", "place_document", "read_document", "release_document"]
+__all__ = [
+    "ReleaseIndex",
+    "check_bound",
+    "place_document",
+    "read_document",
+    "release_document",
+]
 
-_FORMAT = 3
+_FORMAT = 4
 _KEYS = {"format", "version", "simulation", "spec", "diagnostics"}
+_TABLES = {"tables"}
 _MORE = {"partitions", "releases"}
 
 
@@ -55,13 +65,31 @@ def place_document(
     return _files.sealed({**document, "partitions": partitions, "releases": dict(releases)})
 
 
-def read_document(file: Path, more: set[str] | None = None) -> dict[str, Any]:
-    """Return the description of a release, its seal, keys and format checked."""
+def read_document(file: Path, more: set[str] = _TABLES) -> dict[str, Any]:
+    """Return the description of a release, its seal, format and keys checked."""
     document: dict[str, Any] = _files.read_document(file)
-    same_keys(document, _KEYS | (more or set()), str(file))
-    if document["format"] != _FORMAT:
-        raise DataError(f"{file}: format must be {_FORMAT}, got {shown(document['format'])}")
+    if document.get("format", _FORMAT) != _FORMAT:
+        raise DataError(
+            f"{file}: format must be {_FORMAT}, got {shown(document['format'])}, which another "
+            "version of bayesrisk wrote: release the records again"
+        )
+    same_keys(document, _KEYS | more, str(file))
     return document
+
+
+def check_bound(file: Path, document: Mapping[str, Any]) -> None:
+    """Refuse a description that is not that of the tables beside it, whichever was changed.
+
+    Raises
+    ------
+    DataError
+        If one does not name the other.
+    """
+    manifest = file.parent / MANIFEST
+    _files.check_digest(manifest, str(document["tables"]), RELEASE_FILE)
+    named = _files.read_document(manifest).get("release")
+    if named != _files.document_digest({key: document[key] for key in _KEYS}):
+        raise DataError(f"{file}: is not the description that {MANIFEST} names")
 
 
 @dataclass(frozen=True, eq=False)

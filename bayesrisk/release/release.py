@@ -15,7 +15,12 @@ from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.release._folder import RELEASE_FILE, write_release
-from bayesrisk.release.by_place import ReleaseIndex, read_document, release_document
+from bayesrisk.release.by_place import (
+    ReleaseIndex,
+    check_bound,
+    read_document,
+    release_document,
+)
 from bayesrisk.release.spec import MechanismSpec
 from bayesrisk.tables.exchange.partitions import Partitions
 from bayesrisk.tables.published import PublishedTables, under_laws
@@ -110,7 +115,8 @@ class Release:
         Raises
         ------
         DataError
-            If a file is missing, truncated or breaks its format.
+            If a file is missing, truncated or breaks its format, or the description is of other
+            tables.
         """
         source = check.path(folder, "folder")
         file = source / RELEASE_FILE
@@ -124,8 +130,11 @@ class Release:
         spec = MechanismSpec.from_dict(document["spec"], source=f"{file}: spec")
         try:
             tables, found = PublishedTables.read(source), document["diagnostics"]
-            return cls(spec, tables, found, simulation=document["simulation"])
+            made = cls(spec, tables, found, simulation=document["simulation"])
         except (ArgumentError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, DataError):
                 raise
             raise DataError(f"{file}: {error}") from error
+        if "tables" in document:
+            check_bound(file, document)
+        return made

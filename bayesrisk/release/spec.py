@@ -24,7 +24,8 @@ from bayesrisk.release.likelihoods import (
 
 __all__ = ["MechanismSpec"]
 
-_KEYS = {"mechanism", "parameters", "tables", "others"}
+_KEYS = {"mechanism", "parameters", "tables", "others", "places"}
+_PLACES = ("public", "occupied")
 
 #: A table at a level of the geography: ``(level, table)``.
 Key = tuple[str, str]
@@ -48,6 +49,9 @@ class MechanismSpec:
         :class:`SimulationOnly`.  The spec of a release names every published table.
     others : Likelihood, default SimulationOnly()
         The same, for every table that is not named.
+    places : {"public", "occupied"}, optional
+        Where the list of the published places comes from, of the spec of a release: a public list,
+        or who lives where.  The second is a fact about the records that is published exactly.
 
     Examples
     --------
@@ -68,9 +72,12 @@ class MechanismSpec:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     tables: Mapping[Key, Likelihood] = field(default_factory=dict)
     others: Likelihood = field(default_factory=SimulationOnly)
+    places: str | None = None
 
     def __post_init__(self) -> None:
         check.text(self.mechanism, "mechanism")
+        if self.places is not None:
+            check.choice(self.places, "places", _PLACES)
         check.mapping(self.parameters, "parameters")
         tables = {
             _key(key, "tables"): _likelihood(entry, f"tables[{key!r}]")
@@ -191,6 +198,7 @@ class MechanismSpec:
             "parameters": plain(self.parameters, "parameters"),
             "tables": tables,
             "others": self.others.to_dict(),
+            "places": self.places,
         }
 
     @classmethod
@@ -227,7 +235,8 @@ class MechanismSpec:
                     raise DataError(f"{source}.tables: {key!r} is there twice")
                 tables[key] = read_likelihood(part, source=f"{source}.tables")
             others = read_likelihood(document["others"], source=f"{source}.others")
-            return cls(document["mechanism"], document["parameters"], tables, others)
+            about = document["mechanism"], document["parameters"]
+            return cls(*about, tables, others, document["places"])
         except (ArgumentError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, DataError):
                 raise

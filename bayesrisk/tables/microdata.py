@@ -1,7 +1,7 @@
 """Microdata: persons, households and blocks of one population, kept together."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import ArrayLike
 
 from bayesrisk import _files
+from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_frame, read_table
 from bayesrisk._files.parse import all_of, json_document, named, shown
 from bayesrisk._show import displayed
@@ -20,7 +22,10 @@ from bayesrisk.tables.recode import recoded
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Schema
 
-__all__ = ["Microdata", "as_microdata"]
+__all__ = ["OCCUPIED", "Microdata", "as_microdata"]
+
+#: The list of places of those who publish the places where somebody lives, and say so.
+OCCUPIED = "occupied"
 
 _HOUSEHOLD = ("household-dhc", "household-occupancy", "pl94-units")
 _FILES = ("persons", "households")
@@ -42,8 +47,9 @@ class Microdata:
     persons, households : Records or None
         Records of either unit; where both are there, a column ``household`` (int64) joins them.
     blocks : pandas.DataFrame or None
-        Columns ``block`` (text), ``x`` and ``y`` (planar coordinates of the centre); one row for
-        each place of the finest level, also those without a record.
+        The public list of places: a column ``block`` (text), and ``x`` and ``y`` (planar
+        coordinates of the centre) or neither; one row for each place of the finest level, also
+        those without a record.
     """
 
     persons: Records | None = None
@@ -91,6 +97,73 @@ class Microdata:
     def geoids(self) -> np.ndarray[Any, np.dtype[np.str_]] | None:
         """Return all places of the finest level, sorted; None where blocks are not given."""
         return None if self.blocks is None else np.sort(self.blocks["block"].to_numpy(dtype="U"))
+
+    def with_places(self, places: ArrayLike) -> "Microdata":
+        """Return the same records with a list of places.
+
+        Parameters
+        ----------
+        places : array_like of str
+            Codes of places, all of one level; ``"occupied"`` lists those where a record is, which
+            depends on who lives where.
+
+        Returns
+        -------
+        Microdata
+            With ``blocks`` of these places, and their coordinates where all of them are known.
+
+        Raises
+        ------
+        ArgumentError
+            If the codes are not of one level, or a record lies in none of these places.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> unit = pd.DataFrame({"block": ["500010101001000"], "h1": [1]})
+        >>> units = as_microdata(Records.from_frame(unit, schema=Schema.named("pl94-units")))
+        >>> units.with_places(["500010101001000", "500010101001001"]).geoids().tolist()
+        ['500010101001000', '500010101001001']
+        """
+        codes = lived = self._lived()
+        if not (isinstance(places, str) and places == OCCUPIED):
+            if not (isinstance(places, str) or hasattr(places, "__array__")):
+                places = check.items(places, "places")  # a set, say
+            codes = np.unique(check.text_array(places, "places"))
+            unit = self.households if self.persons is None else self.persons
+            geography = unit.schema.geography  # type: ignore[union-attr]
+            widths = np.unique(np.strings.str_len(codes)).tolist()
+            digits = np.strings.isdigit(codes).all() or widths == [0]
+            if len(widths) != 1 or widths[0] not in geography.widths or not digits:
+                raise ArgumentError(
+                    f"places must be codes of one level of {geography.name} "
+                    f"({', '.join(map(str, geography.widths))} digits) or {OCCUPIED!r}, got "
+                    f"{shown(codes.tolist()) if widths else 'none'}"
+                )
+            _check_inside(lived, codes)
+        frame = pd.DataFrame({"block": codes.tolist()})
+        if self.blocks is not None:
+            known = self.blocks[self.blocks["block"].isin(frame["block"])]
+            frame = known if len(known) == len(frame) else frame
+        return replace(self, blocks=frame)
+
+    def check_places(self) -> None:
+        """Refuse records outside of the list of places, which must be there.
+
+        Raises
+        ------
+        ArgumentError
+            If a record lies in none of the places.
+        """
+        codes = self.geoids()
+        if codes is None:
+            raise ArgumentError("blocks must be given, got none")
+        _check_inside(self._lived(), codes)
+
+    def _lived(self) -> np.ndarray[Any, np.dtype[np.str_]]:
+        """Return the places with a record, sorted."""
+        units = [unit for unit in (self.persons, self.households) if unit is not None]
+        return np.unique(np.concatenate([unit.places()[0] for unit in units]))
 
     def write(self, folder: str | Path, *, replace: bool = True) -> None:
         """Write ``persons.parquet``, ``households.parquet``, ``blocks.parquet``, and a manifest.
@@ -228,14 +301,29 @@ def read_microdata(data: Any, name: str) -> Microdata:
     return Microdata(persons=data)
 
 
+def _check_inside(lived: Any, codes: Any) -> None:
+    """Refuse places with a record that are in none of those listed, all of one width."""
+    width = len(str(codes[0])) if len(codes) else 1
+    outside = ~np.isin(lived.astype(f"<U{max(width, 1)}"), codes)
+    if width and outside.any():
+        raise ArgumentError(
+            f"places must hold every place with a record, got none for "
+            f"{shown(str(lived[int(outside.argmax())]))}"
+        )
+
+
 def _checked_blocks(blocks: Any, source: str) -> pd.DataFrame:
-    if not isinstance(blocks, pd.DataFrame) or not {"block", "x", "y"} <= set(blocks.columns):
-        raise DataError(f"{source}: must be a table with columns block, x, y")
+    named = {"block", "x", "y"} & set(blocks.columns if isinstance(blocks, pd.DataFrame) else ())
+    if named not in ({"block"}, {"block", "x", "y"}):
+        raise DataError(f"{source}: must be a table with columns block, x, y, or block alone")
+    coordinates = [name for name in ("x", "y") if name in named]
     absent = blocks["block"].isna().to_numpy()
     if absent.any():
         row = int(absent.argmax())
         raise DataError(f"{source}: row {row + 1}, column 'block': must be a place, got none")
-    frame = blocks.reset_index(drop=True).assign(block=blocks["block"].to_numpy(dtype="U"))
+    frame: pd.DataFrame = blocks.reset_index(drop=True).assign(
+        block=blocks["block"].to_numpy(dtype="U")
+    )
     twice = frame["block"].duplicated()
     if twice.any():
         row = int(twice.to_numpy().argmax())
@@ -243,7 +331,7 @@ def _checked_blocks(blocks: Any, source: str) -> pd.DataFrame:
             f"{source}: row {row + 1}, column 'block': must be each place once, "
             f"got {shown(frame['block'].iloc[row])} again"
         )
-    for name in ("x", "y"):
+    for name in coordinates:
         try:
             bad = ~np.isfinite(frame[name].to_numpy(dtype=float))
         except (TypeError, ValueError) as error:

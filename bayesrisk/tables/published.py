@@ -304,8 +304,9 @@ def tabulate(
     workload : Workload
         What to count.
     geoids : array_like of str, optional
-        All places of the finest level, also those without a record; by default those of the
-        blocks of microdata, else those with a record.
+        All places of the finest level, or of another that is no coarser than the tables', also
+        those without a record; by default those of the blocks of microdata, else those with a
+        record.
 
     Returns
     -------
@@ -342,8 +343,8 @@ def tabulate(
     histogram = Histogram.from_records(pieces, level=finest)
     places = {}
     known = None if geoids is None else np.unique(check.text_array(geoids, "geoids"))
-    if known is not None and np.any(np.strings.str_len(known) != place.widths[-1]):
-        raise ArgumentError(f"geoids must have {place.widths[-1]} digits")
+    if known is not None and np.any(np.strings.str_len(known) < place.width(finest)):
+        raise ArgumentError(f"geoids must have {place.width(finest)} digits or more")
     for level in workload.levels:
         source = histogram.geoids if known is None else known
         places[level] = np.unique(place.ancestors(source, level))

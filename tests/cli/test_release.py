@@ -342,7 +342,7 @@ class TestByPlace:
     ):
         status, out, err = run(parts, *self.ROUNDED, "-o", tmp_path / "parts", "--quiet")
         assert (status, err) == (0, "")
-        assert "_confidential in it is not for publication" in out
+        assert "parts.confidential beside it is not for publication" in out
         persons = microdata / "persons.parquet"
         assert run(microdata, *self.ROUNDED, "--by", "tract", "-o", tmp_path / "split")[0] == 0
         assert run(parts, *self.ROUNDED, "--whole", "-o", tmp_path / "whole")[0] == 0
@@ -352,9 +352,13 @@ class TestByPlace:
             assert (tmp_path / name / "_partitions.json").exists()
             assert Release.read(tmp_path / name).tables == whole.tables
         options = (*self.ROUNDED, "--by", "tract", "--json", "-o", tmp_path / "file")
-        status, out, _ = run(persons, *options)
+        status, out, err = run(persons, *options)
+        assert (status, "--places must be given" in err) == (2, True)
+        assert not (tmp_path / "file").exists()
+        status, out, _ = run(persons, *options, "--places", microdata)
         summary = json.loads(out)
         assert (status, summary["complete"], summary["simulation"]) == (0, True, False)
+        assert Release.read(tmp_path / "file").tables == whole.tables
 
     def test_a_seed_is_a_simulation_and_a_run_goes_on(self, run, parts, tmp_path):
         options = (*self.ROUNDED, "--simulation-seed", 3, "-q", "-o", tmp_path / "out")

@@ -378,7 +378,8 @@ def release(folder):
         level_shares={"block": 1},
         table_shares={"P1": 1},
     )
-    mechanism.release(people(), workload=P1.select(tables=["P1"]), rng=1).write(place)
+    asked = P1.select(tables=["P1"])
+    mechanism.release(people(), workload=asked, rng=1, places="occupied").write(place)
     return Example([place / "_release.json"], lambda: Release.read(place))
 
 

@@ -63,7 +63,7 @@ def take_off(folder, guesses):
     places = published.tables.geoids["block"]
     dummy = Microdata(
         Records.from_frame(pd.DataFrame({"block": places, "sex": 0, "age": 0}), schema=PEOPLE)
-    )
+    ).with_places(places)
     blank = dense(tabulate(dummy, ASKED))
     found = []
     for seed in guesses:

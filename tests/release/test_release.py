@@ -1,6 +1,7 @@
 """Specs and releases: complete, exact through JSON, and without anything confidential."""
 
 import json
+import shutil
 from fractions import Fraction
 
 import numpy as np
@@ -223,7 +224,9 @@ def test_a_release_survives_the_disk(released, tmp_path):
 def test_the_folder_holds_no_seed_and_no_truth(released, tmp_path):
     released.write(tmp_path / "out")
     document = json.loads((tmp_path / "out" / "_release.json").read_text())
-    assert set(document) == {"format", "version", "simulation", "spec", "diagnostics", "seal"}
+    assert set(document) == {
+        *("format", "version", "simulation", "spec", "diagnostics", "tables", "seal")
+    }
     assert "seed" not in json.dumps(document)
     rebuilt = make_mechanism(document["spec"]["mechanism"], **document["spec"]["parameters"])
     assert rebuilt.spec.noise == released.spec.noise
@@ -239,7 +242,7 @@ def test_nothing_is_written_over(released, tmp_path):
 
 
 def test_a_failed_write_leaves_nothing(released, tmp_path, monkeypatch):
-    def fail(tables, folder):
+    def fail(tables, folder, **how):
         raise OSError("disk full")
 
     monkeypatch.setattr(writing, "fill", fail)
@@ -255,7 +258,7 @@ def test_a_failed_write_leaves_nothing(released, tmp_path, monkeypatch):
         (lambda d: d.pop("simulation"), "'simulation' is missing"),
         (lambda d: d.update(simulation="no"), "simulation must be True or False"),
         (lambda d: d.update(seed=1), "'seed' is unknown"),
-        (lambda d: d.update(format=99), "format must be 3"),
+        (lambda d: d.update(format=99), "format must be 4"),
         (lambda d: d["spec"].pop("tables"), "'tables' is missing"),
         (lambda d: d["spec"]["tables"][0].update(scale="0"), "scale must be > 0"),
         (lambda d: d["spec"]["tables"].append(d["spec"]["tables"][0]), "there twice"),
@@ -278,6 +281,49 @@ def test_bad_documents_are_refused(released, tmp_path, change, match):
     change(document)
     file.write_text(json.dumps(document))
     with pytest.raises(DataError, match=match):
+        Release.read(tmp_path / "out")
+
+
+def rounded(seed, base):
+    workload = people_workload(TOTAL, levels=("county", "block"))
+    mechanism = make_mechanism("rounding", base=base, method="random")
+    return mechanism.release(population(seed), workload=workload, rng=seed)
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [
+        ("_release.json",),
+        ("_manifest.json",),
+        ("part-00000.parquet",),
+        ("part-00000.parquet", "_manifest.json"),
+        ("part-00000.parquet", "_manifest.json", "_geographies.parquet"),
+        ("_release.json", "_manifest.json"),
+    ],
+)
+def test_files_of_two_releases_are_no_release(tmp_path, copied):
+    """Of a weaker protection, or the same one of other records."""
+    rounded(0, 2).write(tmp_path / "out")
+    for other in (rounded(0, 50), rounded(1, 2)):
+        other.write(tmp_path / "other", replace=True)
+        rounded(0, 2).write(tmp_path / "out", replace=True)
+        for name in copied:
+            shutil.copy(tmp_path / "other" / name, tmp_path / "out" / name)
+        with pytest.raises(DataError, match=r"_release\.json|part-00000\.parquet"):
+            Release.read(tmp_path / "out")
+
+
+def test_a_description_written_for_these_tables_is_not_theirs(tmp_path):
+    """Its digest of the tables is put right; the tables name another description."""
+    rounded(0, 2).write(tmp_path / "out")
+    rounded(0, 50).write(tmp_path / "other")
+    mine, theirs = (
+        json.loads((tmp_path / name / "_release.json").read_text()) for name in ("out", "other")
+    )
+    theirs["tables"] = mine["tables"]
+    del theirs["seal"]
+    (tmp_path / "out" / "_release.json").write_text(json.dumps(theirs))
+    with pytest.raises(DataError, match=r"is not the description that _manifest\.json names"):
         Release.read(tmp_path / "out")
 
 

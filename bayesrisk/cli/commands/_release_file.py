@@ -36,6 +36,9 @@ class ReleaseFile(Section):
     dialect: Annotated[str, TEXT] | None = Field(
         None, description="Coding of a file of persons, where it is not that of the schema."
     )
+    places: Annotated[str, TEXT] | None = Field(
+        None, description="Public list of places, FILE[:COLUMN], or occupied."
+    )
 
 
 def read_release_file(file: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from bayesrisk._files.parse import shown, toml_document
 from bayesrisk.cli.data import (
     FILE_BY_PLACE,
     FOLDER_BY_PLACE,
+    MICRODATA,
     check_folder_names_its_own,
     data_path,
     held_whole,
@@ -26,10 +27,12 @@ from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     from bayesrisk.interfaces import Mechanism
+    from bayesrisk.release import Release
     from bayesrisk.tables import Microdata, Records, Workload
 
 __all__ = ["release"]
 
+_OCCUPIED = "occupied"
 #: A name on the way to a setting, and what comes after it.
 _STEP = re.compile(r'\s*(?:"([^"]+)"|([^".=\s](?:[^".=]*[^".=\s])?))\s*([.=])')
 
@@ -68,6 +71,14 @@ class WhatOptions:
         typer.Option(help="Schema of a file of records, a name or a .toml file [the tables' own]."),
     ] = None
     dialect: DialectOption = None
+    places: Annotated[
+        str | None,
+        typer.Option(
+            help="Public list of places: FILE[:COLUMN] (CSV or Parquet; default the column of "
+            "the finest level) or a folder of microdata; 'occupied' publishes the places with a "
+            "record, and the release says so. Default: the blocks of the microdata."
+        ),
+    ] = None
     config: Annotated[
         Path | None,
         typer.Option(help="TOML file with any of these, which options override."),
@@ -87,6 +98,7 @@ class WhatOptions:
             "geography": self.geography,
             "schema": self.schema,
             "dialect": self.dialect,
+            "places": self.places,
         }
         document |= given | {key: value for key, value in one.items() if value is not None}
         for key in ("mechanism", "tables"):
@@ -134,7 +146,8 @@ def release(
     with called("name of the mechanism", named_by):
         protection = _mechanism(document["mechanism"], parameters)
     workload = _workload(document)
-    asked = _Asked(document, workload, protection, simulation_seed, output, how)
+    places = _listed(document.get("places"), workload)
+    asked = _Asked(document, workload, protection, simulation_seed, places, output, how)
     source = record_path(records)
     there = Partitions.there(source)
     if whole and not there:
@@ -146,6 +159,8 @@ def release(
         _whole(asked, source)
     elif there:
         check_folder_names_its_own(document.get("schema"), document.get("dialect"))
+        if asked.places not in (None, _OCCUPIED):
+            raise ArgumentError("--places FILE goes with records that are not by place")
         _by_place(asked, source)
     else:
         _split(asked, source, str(by))
@@ -159,6 +174,7 @@ class _Asked:
     workload: "Workload"
     protection: "Mechanism"
     seed: int | None
+    places: Any
     output: Path
     how: RunOptions
 
@@ -171,7 +187,9 @@ def _whole(asked: _Asked, source: Path) -> None:
         done = steps_done(advance, 3)
         people = _read(source, asked.document, asked.workload)
         done()
-        made = asked.protection.release(people, workload=asked.workload, rng=asked.seed)
+        said = {} if asked.places is None else {"places": asked.places}
+        with called("places", "--places"):
+            made = asked.protection.release(people, workload=asked.workload, rng=asked.seed, **said)
         done()
         made.write(output)
         done()
@@ -182,6 +200,7 @@ def _whole(asked: _Asked, source: Path) -> None:
         "simulation": made.simulation,
         "tables": len(made.tables.counts),
         "places": {name: len(geoids) for name, geoids in made.tables.geoids.items()},
+        "list_of_places": made.spec.places,
         "diagnostics": dict(made.diagnostics),
     }
     if how.as_json:
@@ -189,7 +208,19 @@ def _whole(asked: _Asked, source: Path) -> None:
         return
     places = ", ".join(f"{count} at {name}" for name, count in summary["places"].items())
     typer.echo(f"{summary['tables']} tables ({places}) in {output}")
+    if made.spec.places == _OCCUPIED:
+        typer.echo("Published exactly: which places have a record")
     _print(made.diagnostics)
+
+
+def _made(asked: _Asked, people: "Microdata | Records") -> "Release":
+    """Return the release of all records."""
+    from bayesrisk.tables import as_microdata
+
+    said = {"places": _OCCUPIED} if asked.places == _OCCUPIED else {}
+    if asked.places is not None and not said:
+        people = as_microdata(people).with_places(asked.places)
+    return asked.protection.release(people, workload=asked.workload, rng=asked.seed, **said)
 
 
 def _split(asked: _Asked, source: Path, level: str) -> None:
@@ -198,8 +229,9 @@ def _split(asked: _Asked, source: Path, level: str) -> None:
 
     with _files.scratch_folder(asked.output) as folder:
         pieces = _pieces(source, asked.document, asked.workload)
-        with called("level", "--by"):
-            split_by_place(pieces, folder / "records", level=level)
+        listed = None if asked.places == _OCCUPIED else asked.places
+        with called("level", "--by"), called("places", "--places"):
+            split_by_place(pieces, folder / "records", level=level, places=listed)
         _by_place(asked, folder / "records")
 
 
@@ -208,8 +240,10 @@ def _by_place(asked: _Asked, source: Path) -> None:
     from bayesrisk.experiments import ReleaseStudy
 
     workload, output, how = asked.workload, asked.output, asked.how
-    study = ReleaseStudy(source, workload, asked.protection, asked.seed)
-    done = how.run(study, output, "release")
+    said: Any = _OCCUPIED if asked.places == _OCCUPIED else None
+    study = ReleaseStudy(source, workload, asked.protection, asked.seed, said)
+    with called("places", "--places"):
+        done = how.run(study, output, "release")
     _warn(simulation=done.simulation)
     if how.as_json:
         print_json(vars(done))
@@ -218,7 +252,7 @@ def _by_place(asked: _Asked, source: Path) -> None:
         finest = workload.levels[-1]
         typer.echo(
             f"{len(workload.tables)} tables ({done.places} at {finest}, in {done.shards} parts) in "
-            f"{output}; _confidential in it is not for publication"
+            f"{output}; {output.resolve().name}.confidential beside it is not for publication"
         )
     _print(done.diagnostics)
     print_shards(done)
@@ -299,6 +333,26 @@ def _workload(document: Mapping[str, Any]) -> "Workload":
     whole = parts[0].union(*parts[1:])
     with called("tables", "--only"):
         return whole.select(tables=document["only"]) if document.get("only") else whole
+
+
+def _listed(given: str | None, workload: "Workload") -> Any:
+    """Return the public list of places that ``--places`` names; ``occupied`` as it is."""
+    if given is None or given == _OCCUPIED:
+        return given
+    from bayesrisk.tables import Geography, Microdata, Schema, iter_records
+
+    name, _, column = given.rpartition(":")
+    path, column = (given, "") if not name or Path(given).exists() else (name, column)
+    file = data_path(Path(path), MICRODATA)
+    if file.is_dir():
+        codes = Microdata.read(file).geoids()
+        if codes is None:
+            raise ArgumentError(f"--places must be of microdata that list blocks, got {file}")
+        return codes.tolist()
+    about = workload.schema.geography
+    own = Geography(about.name, (*about.levels[:-1], column or about.finest), about.widths)
+    pieces = iter_records(file, schema=Schema("places", (), own))
+    return sorted(set().union(*(piece.places()[0].tolist() for piece in pieces)))
 
 
 def _read(path: Path, document: Mapping[str, Any], workload: "Workload") -> "Microdata | Records":

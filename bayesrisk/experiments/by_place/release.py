@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -43,6 +43,7 @@ from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.interfaces import Mechanism
+from bayesrisk.mechanisms.base import check_unlisted
 from bayesrisk.release import (
     RELEASE_FILE,
     MechanismSpec,
@@ -52,11 +53,10 @@ from bayesrisk.release import (
 )
 from bayesrisk.tables import Workload
 from bayesrisk.tables.exchange.partitions import ABOVE, PARTITIONS, Partitions, part_name
+from bayesrisk.tables.microdata import OCCUPIED
 
 __all__ = ["ReleaseConfig", "ReleaseStudy", "ReleaseSummary"]
 
-#: What only the custodian may see: what was read, from which seed, and how far it came.
-_PRIVATE = "_confidential"
 _WHOLE = "release all records in one piece (--whole)"
 
 
@@ -78,6 +78,8 @@ class ReleaseConfig(RunSettings):
         Level of the parts.
     shards : int
         Number of parts.
+    places : str or None
+        ``"occupied"`` where the places with a record are published.
     version : str
         Version of bayesrisk.
     """
@@ -88,6 +90,7 @@ class ReleaseConfig(RunSettings):
     seed: Seed | None
     level: str
     shards: Count
+    places: Literal["occupied"] | None = None
     version: str = __version__
 
 
@@ -123,16 +126,21 @@ class ReleaseSummary:
 
 
 class _ReleaseFolder(PlaceFolder):
-    """A release by place; what was read, and from which seed, is its owner's alone."""
+    """A release by place; what was read, from which seed, and how far it came stands beside it."""
 
     what: ClassVar[str] = "release by place"
-    parts: ClassVar[str] = f"{_PRIVATE}/parts"
-    settings: ClassVar[str] = f"{_PRIVATE}/config.json"
-    listing: ClassVar[str] = f"{_PRIVATE}/run.json"
-    aside: ClassVar[str] = f"{_PRIVATE}/failed"
+    parts: ClassVar[str] = "parts"
+    settings: ClassVar[str] = "config.json"
+    listing: ClassVar[str] = "run.json"
+    aside: ClassVar[str] = "failed"
+
+    def __init__(self, path: str | Path, *kinds: str) -> None:
+        super().__init__(path, "tables", *kinds)
+        whole = self.path.resolve()
+        self.state = whole.parent / f"{whole.name}.confidential"
 
     def _private(self, file: Path) -> bool:
-        return _PRIVATE in file.relative_to(self.path).parts
+        return file.is_relative_to(self.state)
 
 
 @dataclass(frozen=True)
@@ -153,6 +161,10 @@ class ReleaseStudy(Study[ReleaseSummary]):
     seed : int, optional
         By default fresh entropy of the operating system for each part, kept nowhere.  A seed is for
         simulation, and the release says so.
+    places : "occupied", optional
+        For microdata without a public list of places (``blocks``): publish those where a record is,
+        as :meth:`~bayesrisk.mechanisms.BaseMechanism.release` does.  A list goes to
+        :func:`split_by_place`.
 
     Raises
     ------
@@ -172,16 +184,18 @@ class ReleaseStudy(Study[ReleaseSummary]):
     Parts hold different records, and what is drawn for one depends on no other.  So the budget of a
     release is that of each of its parts, not their sum: whoever comes, goes or changes is in one
     part, or leaves one for another, and a mechanism whose neighbours change one record is made for
-    both.  Which parts there are is public.
+    both.  Which parts there are is public where the places are.
 
-    ``_confidential``, which only its owner may read, holds what is needed to go on with a run: a
-    digest of the records, and the seed of a simulation.  It is not for publication.
+    The folder ``NAME.confidential`` beside the release ``NAME``, which only its owner may read,
+    holds what is needed to go on with a run: a digest of the records, and the seed of a simulation.
+    It is not for publication; nothing in it is needed to read the release.
     """
 
     records: str | Path
     workload: Workload
     mechanism: Mechanism
     seed: int | None = None
+    places: Literal["occupied"] | None = None
 
     @functools.cached_property
     def config(self) -> ReleaseConfig:
@@ -190,9 +204,14 @@ class ReleaseStudy(Study[ReleaseSummary]):
         if not isinstance(self.mechanism, Mechanism):
             raise ArgumentTypeError(f"mechanism must be a Mechanism, got {shown(self.mechanism)}")
         seed = None if self.seed is None else check.integer(self.seed, "seed", lower=0)
+        if self.places is not None:
+            check.choice(self.places, "places", (OCCUPIED,))
         index = open_index(self.records)
         level = level_of_parts(index, self.workload)
         check_reach(self.mechanism, self.workload, level, whole=_WHOLE)
+        parts = (index.folder / part_name(code) for code in index.codes)
+        if self.places is None and not all((part / "blocks.parquet").exists() for part in parts):
+            check_unlisted(self.mechanism.spec)
         return ReleaseConfig(
             index.digest,
             workload_digest(self.workload),
@@ -200,6 +219,7 @@ class ReleaseStudy(Study[ReleaseSummary]):
             seed,
             level,
             len(index.codes),
+            self.places,
         )
 
     @property
@@ -209,14 +229,15 @@ class ReleaseStudy(Study[ReleaseSummary]):
 
     def open(self, folder: str | Path) -> _ReleaseFolder:
         """Return the folder of the release."""
-        return _ReleaseFolder(folder, "tables", *(["above"] if self._above else []), "release")
+        return _ReleaseFolder(folder, *(["above"] if self._above else []), "release")
 
     def compute(self, shard: int) -> dict[str, PlacePart | pa.Table]:
         """Return the release of a part, and what it adds to the tables of coarser levels."""
         code, data = read_place(self.records, shard, self.config.records)
         seed = self.config.seed
         rng = None if seed is None else named_stream(seed, code)
-        made = self.mechanism.release(data, workload=self.workload, rng=rng)
+        said = {} if self.places is None else {"places": self.places}
+        made = self.mechanism.release(data, workload=self.workload, rng=rng, **said)
         finest = made.tables.geoids[self.workload.levels[-1]]
         _check_inside(finest, code, self.records)
         coarse = self._above

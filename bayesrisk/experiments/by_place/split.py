@@ -1,19 +1,20 @@
 """Records in any order into microdata by place, without holding them."""
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import ArrayLike
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._files.spill import spill, spilled
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.tables import Microdata, Records, Schema, as_microdata
+from bayesrisk.tables import Geography, Microdata, Records, Schema, as_microdata
 from bayesrisk.tables.exchange.partitions import (
     index_files,
     index_rows,
@@ -28,7 +29,11 @@ _BLOCKS = "blocks"
 
 
 def split_by_place(
-    records: Records | Microdata | Iterable[Records], folder: str | Path, *, level: str = "county"
+    records: Records | Microdata | Iterable[Records],
+    folder: str | Path,
+    *,
+    level: str = "county",
+    places: ArrayLike | None = None,
 ) -> None:
     """Write records as microdata by place, each part an ordinary folder of microdata.
 
@@ -40,11 +45,16 @@ def split_by_place(
         A new or empty folder; it appears whole or not at all.
     level : str, default "county"
         Level of the parts, coarser than the finest.
+    places : array_like of str, optional
+        Public list of places of the finest level, for records that have none: then parts and places
+        are those of the list, and do not depend on who lives where.
 
     Raises
     ------
     ArgumentError
-        If the level is none of the geography, or the finest; or if there are no records.
+        If the level is none of the geography, or the finest; if there are no records; or if
+        ``places`` are not of the finest level, are given to microdata that have ``blocks``, or lack
+        a place with a record.
     OutputError
         If the folder holds something, or cannot be written.
 
@@ -77,6 +87,16 @@ def split_by_place(
             found |= _spill(table, place, width, put_down, unit)
         if not found:
             raise ArgumentError("records must be at least one, got none")
+        if places is not None:
+            geography = next(iter(known.values())).geography
+            listed = _listed(places, geography, known)
+            parts = _spill(listed, "block", width, put_down, _BLOCKS)
+            if found - parts:
+                raise ArgumentError(
+                    f"places must hold every place with a record, got none in {level} "
+                    f"{shown(min(found - parts))}"
+                )
+            found = parts
         rows = [_write_part(code, put_down, known, made) for code in sorted(found)]
         shutil.rmtree(put_down)
         for name, data in index_files("microdata", level, rows, None).items():
@@ -95,6 +115,16 @@ def _tables(
         if data.blocks is not None:
             about = next(iter(units.values())).schema
             yield _BLOCKS, about, pa.Table.from_pandas(data.blocks, preserve_index=False)
+
+
+def _listed(places: ArrayLike, geography: Geography, known: Mapping[str, Schema]) -> pa.Table:
+    """Return a public list of places as a table of blocks."""
+    if _BLOCKS in known:
+        raise ArgumentError("places must not be given where microdata have blocks")
+    codes = np.unique(check.text_array(places, "places"))
+    if not codes.size or (np.strings.str_len(codes) != geography.widths[-1]).any():
+        raise ArgumentError(f"places must be codes of {geography.widths[-1]} digits each")
+    return pa.table({"block": codes.tolist()})
 
 
 def _width(known: Schema, schema: Schema, level: str) -> int:
@@ -146,6 +176,9 @@ def _write_part(code: str, put_down: Path, schemas: dict[str, Schema], made: Pat
     blocks = spilled(put_down / f"{code}-{_BLOCKS}")
     frame = None if blocks is None else blocks.to_pandas()
     folder = made / part_name(code)
-    Microdata(**units, blocks=frame).write(folder)
+    data = Microdata(**units, blocks=frame)
+    if frame is not None:
+        data = data.with_places(frame["block"])
+    data.write(folder)
     finest = np.unique(np.array(places if frame is None else frame["block"], dtype=np.str_))
     return index_rows(code, finest, len(code), manifest_digest(folder, "microdata"))

@@ -92,7 +92,9 @@ class TabulationStudy(Study[TabulationSummary]):
     """Exact tables of microdata by place, for :func:`~bayesrisk.run`: tables by the same places.
 
     A complete run is read by :meth:`PublishedTables.read`, as a whole, and by the commands that
-    attack tables, place by place.  Memory: one part in every worker.
+    attack tables, place by place.  Memory: one part in every worker.  The tables are the
+    custodian's: beside exact counts the folder holds a digest of the microdata.  What is to be
+    published is made by :class:`ReleaseStudy`.
 
     Parameters
     ----------

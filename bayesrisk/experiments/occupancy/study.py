@@ -21,6 +21,7 @@ from bayesrisk.reconstruction import (
 )
 from bayesrisk.risk import MATCH_KEYS, occupancy_ranking, sampling_ranking
 from bayesrisk.tables import Microdata, Records, Schema, Workload
+from bayesrisk.tables.microdata import OCCUPIED
 
 __all__ = [
     "SCHEMA",
@@ -128,8 +129,9 @@ def study_part(
         law = _sample_law(config, seed)
     own = [int(place)] if place else []
     stream = PROTECTIONS.index(protection)
+    listed = data if data.blocks is not None else data.with_places(OCCUPIED)
     release = config.mechanism(protection).release(
-        data, workload=Workload.named(SCHEMA), rng=config.rng(seed, _RELEASE, stream, *own)
+        listed, workload=Workload.named(SCHEMA), rng=config.rng(seed, _RELEASE, stream, *own)
     )
     # The attack takes what is published as true: how often that misleads is what is measured.
     statistics = occupancy_statistics(release.tables, hud=config.hud, taken_as_true=True)

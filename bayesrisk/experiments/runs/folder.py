@@ -80,7 +80,7 @@ class PartFolder(SettledFolder):
 
     def part(self, shard: int, kind: str | None = None) -> Path:
         """Return the path of a part, by default of the one that is written last."""
-        return self.path / self.parts / f"{kind or self.kinds[-1]}-{shard:06d}.parquet"
+        return self.state / self.parts / f"{kind or self.kinds[-1]}-{shard:06d}.parquet"
 
     def prepare(self, config: RunConfig, mine: range, *, resume: bool) -> set[int]:
         """Make the folder ready for a run and return the shards that are already there.
@@ -116,9 +116,9 @@ class PartFolder(SettledFolder):
                 f"{self.path}: holds {len(done.intersection(mine))} shards of this run; "
                 "add --resume to go on, or choose another folder; nothing was changed"
             )
-        self._make_folder(self.path / self.parts)
+        self._make_folder(self.state / self.parts)
         self._tidy(mine)
-        SetAside(self.path / self.aside).forget(mine)
+        SetAside(self.state / self.aside).forget(mine)
         return done
 
     def _tidy(self, shards: Sequence[int]) -> None:
@@ -152,7 +152,7 @@ class PartFolder(SettledFolder):
         PartFileError
             If a part is truncated, altered or foreign.
         """
-        folder, last = self.path / self.parts, self.kinds[-1]
+        folder, last = self.state / self.parts, self.kinds[-1]
         if not folder.is_dir():
             return set()
         found = {
@@ -256,7 +256,7 @@ class PartFolder(SettledFolder):
         ShardError
             If shards were set aside.
         """
-        aside = SetAside(self.path / self.aside, begun=bool(self.finished(config)))
+        aside = SetAside(self.state / self.aside, begun=bool(self.finished(config)))
         try:
             staged = self._staged(config, work, runner, todo, stages, aside.add)
             for count, _ in enumerate(staged, start=1):
@@ -380,7 +380,7 @@ class PartFolder(SettledFolder):
         """
         parts = []
         done = self.finished(config)
-        failed = SetAside(self.path / self.aside).known()
+        failed = SetAside(self.state / self.aside).known()
         for shard, kind in ((shard, kind) for shard in sorted(done) for kind in self.kinds):
             file = self.part(shard, kind)
             about = self._about(file)
@@ -395,5 +395,6 @@ class PartFolder(SettledFolder):
             **({} if files is None else {"files": files}),
             **({"failed": failed} if failed else {}),
         }
-        _files.write_bytes(self.path / self.listing, _files.sealed(manifest))
+        listing = self.state / self.listing
+        _files.write_bytes(listing, _files.sealed(manifest), private=self._private(listing))
         return manifest

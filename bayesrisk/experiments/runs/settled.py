@@ -35,18 +35,23 @@ class SettledFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = check.path(path, "folder")
+        self.state = self.path  # where the configuration, the parts and their list are
 
     def _settle(self, config: RunConfig) -> None:
         """Write the configuration into a folder that is new or empty; refuse any other."""
         if self.path.exists() and not self.path.is_dir():
             raise OutputError(f"{self.path}: must be a folder, but is a file")
-        settings = self.path / self.settings
+        settings = self.state / self.settings
         if settings.exists():
+            if not self.path.exists():
+                raise OutputError(
+                    f"{self.state}: belongs to {self.path}, which is gone; remove it to begin again"
+                )
             return
-        found = [p.name for p in self.path.iterdir()] if self.path.exists() else []
+        within = (folder for folder in {self.path, self.state} if folder.exists())
+        found = [path.name for folder in within for path in folder.iterdir()]
         # Leftovers of a run killed before its configuration was in place do not count.
-        own = settings.parent.name if settings.parent != self.path else None
-        others = sorted(n for n in found if not _files.is_leftover(n) and n != own)
+        others = sorted(n for n in found if not _files.is_leftover(n))
         if others:
             raise OutputError(
                 f"{self.path}: must be empty or hold a {self.what}, but holds {others[0]!r}; "
@@ -62,13 +67,14 @@ class SettledFolder:
         return CONFIDENTIAL in file.relative_to(self.path).parts
 
     def _make_folder(self, folder: Path) -> None:
-        """Make a folder in this one; one for confidential files is its owner's alone."""
-        inside = folder.relative_to(self.path)
-        for below in (*reversed(inside.parents[:-1]), inside):
-            _files.make_folder(self.path / below, private=self._private(self.path / below))
+        """Make a folder in or beside this one; one for confidential files is its owner's alone."""
+        within = self.state if folder.is_relative_to(self.state) else self.path
+        inside = folder.relative_to(within)
+        for below in (*reversed(inside.parents), inside):
+            _files.make_folder(within / below, private=self._private(within / below))
 
     def _check_owner(self, config: RunConfig) -> None:
-        file = self.path / self.settings
+        file = self.state / self.settings
         theirs = read_json(file, OutputError)
         ours = json.loads(json.dumps(config.to_dict()))
         if theirs != ours:
@@ -98,7 +104,7 @@ class SettledFolder:
             If the folder holds no run of this kind, or a damaged one: the message names the file,
             the key, the bound and the value.
         """
-        file = self.path / self.settings
+        file = self.state / self.settings
         with named(str(file), OutputError):
             if not file.exists():
                 raise OutputError(f"{self.path}: holds no {self.what} (no {self.settings})")
@@ -120,7 +126,7 @@ class SettledFolder:
         PartFileError
             If the manifest is damaged, or belongs to another configuration.
         """
-        file = self.path / self.listing
+        file = self.state / self.listing
         manifest = _files.read_document(file, PartFileError) if file.exists() else {}
         if manifest and manifest.get("config") != config.digest:
             raise PartFileError(f"{file}: belongs to another configuration than {self.settings}")

@@ -15,7 +15,7 @@ from bayesrisk.accounting import exact_number
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.mechanisms.base import BaseMechanism, BasePrepared, Dial, Protected
+from bayesrisk.mechanisms.base import BasePrepared, Dial, PreparingMechanism, Protected
 from bayesrisk.mechanisms.noise._bottom_up_tables import (
     Roles,
     check_plan,
@@ -25,7 +25,7 @@ from bayesrisk.mechanisms.noise._bottom_up_tables import (
 )
 from bayesrisk.mechanisms.tabulation import replace_counts, true_tables
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
-from bayesrisk.tables import Microdata, PublishedTables, Records, Workload
+from bayesrisk.tables import Microdata, PublishedTables, Workload
 
 __all__ = ["BottomUp", "PreparedBottomUp"]
 
@@ -49,7 +49,7 @@ _PAPER = "steed-2024"
 _MAX_SIGMA2 = 10**15
 
 
-class BottomUp(BaseMechanism):
+class BottomUp(PreparingMechanism["PreparedBottomUp"]):
     r"""Noise on tables of the smallest places, with a simple post-processing from the bottom up.
 
     Every cell of a measured table gets discrete Gaussian noise of scale
@@ -242,26 +242,7 @@ class BottomUp(BaseMechanism):
             for name, scale in self._plan(workload).scales.items()
         }
 
-    def prepare(self, microdata: Microdata | Records, *, workload: Workload) -> "PreparedBottomUp":
-        """Return everything that does not depend on the noise, for many releases of one truth.
-
-        Parameters
-        ----------
-        microdata : Microdata or Records
-            The records.
-        workload : Workload
-            Tables to publish; those of coarser levels must be at the finest one too.
-
-        Returns
-        -------
-        PreparedBottomUp
-            Its ``draw(rng)`` is ``release(microdata, workload=workload, rng=rng)``.
-
-        Raises
-        ------
-        ArgumentError
-            If the parameters do not fit the workload.
-        """
+    def _prepare(self, microdata: Microdata, workload: Workload) -> "PreparedBottomUp":
         plan = self._plan(workload)
         parameters = {
             "sensitivity": self._sensitivity,
@@ -277,11 +258,6 @@ class BottomUp(BaseMechanism):
     def acts_within(self, workload: Workload) -> str | None:
         """Return the finest level: all tables are sums over its places."""
         return check.instance(workload, Workload, "workload").levels[-1]
-
-    def _protect(
-        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
-    ) -> Protected:
-        return self.prepare(microdata, workload=workload)._draw(rng)
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,8 @@ class Suppression(BaseMechanism):
     moves is withheld.  A direction counts if it is whole, which is checked.  If neither is, one
     more record like a true one is, which is always a direction.  The cells are sufficient, not the
     fewest possible.  The choice is deterministic:
-    nothing is drawn.  ``diagnostics["suppressed_cells"]`` of a release is their number.
+    nothing is drawn.  Which cells are withheld depends on the records and is published;
+    ``diagnostics["suppressed_cells"]`` of a release is their number.
     Tables may tell at most 4,194,304 kinds of records apart, and counts are below 2**31.
 
     Places are protected one by one where tables have one level, and together below each place of

@@ -31,7 +31,7 @@ def geography_of(data: Microdata) -> Geography:
 
 def points(places: NDArray[np.str_], data: Microdata) -> NDArray[np.float64]:
     """Return the coordinates of places; without any, their positions in sorted order."""
-    if data.blocks is None:
+    if data.blocks is None or "x" not in data.blocks:
         return np.arange(len(places), dtype=float)[:, None]
     known = data.blocks.sort_values("block")
     codes = known["block"].to_numpy(dtype=str)

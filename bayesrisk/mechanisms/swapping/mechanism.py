@@ -14,7 +14,7 @@ from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
+from bayesrisk.mechanisms.base import Dial, PreparingMechanism, Protected
 from bayesrisk.mechanisms.swapping._pairs import PartnerSearch
 from bayesrisk.mechanisms.swapping._places import geography_of, moved, points
 from bayesrisk.mechanisms.swapping._risk_tiers import (
@@ -65,7 +65,7 @@ class SwappedMicrodata:
     tier_rates: tuple[float, ...]
 
 
-class Swapping(BaseMechanism):
+class Swapping(PreparingMechanism[PreparedSwapping]):
     """Exchange the places of risky households and of others like them nearby.
 
     Households are ranked by risk within each region: those whose characteristics are rarest in
@@ -113,7 +113,8 @@ class Swapping(BaseMechanism):
     households without persons do where persons are given.  Where no partner is left the next
     household of the tier is tried, then those of the next tiers, so the realised rate is below
     the stated one only when too few households have a partner at all; it is always reported:
-    ``diagnostics["realised_rate"]`` of a release.  Its spec names the tables that swapping cannot
+    ``diagnostics["realised_rate"]`` of a release: a fact about the records that is published
+    besides the counts, the only one.  Its spec names the tables that swapping cannot
     change; the likelihood of the others has no closed form.
 
     References
@@ -200,29 +201,8 @@ class Swapping(BaseMechanism):
         random = generator(rng, optional=True)
         return self._swapped(self._plan(as_microdata(microdata)), random)
 
-    def prepare(self, microdata: Microdata | Records, *, workload: Workload) -> PreparedSwapping:
-        """Return everything that does not depend on chance, for many releases of one truth.
-
-        Parameters
-        ----------
-        microdata : Microdata or Records
-            The records.
-        workload : Workload
-            Tables to publish.
-
-        Returns
-        -------
-        PreparedSwapping
-            Its ``draw(rng)`` is ``release(microdata, workload=workload, rng=rng)``.
-
-        Raises
-        ------
-        ArgumentError
-            If a column or level is absent.
-        DataError
-            If persons and households do not fit together.
-        """
-        plan = self._plan(as_microdata(microdata))
+    def _prepare(self, microdata: Microdata, workload: Workload) -> PreparedSwapping:
+        plan = self._plan(microdata)
         return PreparedSwapping(
             plan=plan,
             spec=self.spec,
@@ -293,11 +273,6 @@ class Swapping(BaseMechanism):
         """
         levels = check.instance(workload, Workload, "workload").schema.geography.levels
         return check.choice(self._within, "within", levels)
-
-    def _protect(
-        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
-    ) -> Protected:
-        return self._tables(self._plan(as_microdata(microdata)), workload, rng)
 
     def _tables(self, plan: Plan, workload: Workload, rng: np.random.Generator) -> Protected:
         swapped = self._swapped(plan, rng)

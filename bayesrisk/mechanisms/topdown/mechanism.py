@@ -6,12 +6,11 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-import numpy as np
 from scipy import sparse
 
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
+from bayesrisk.mechanisms.base import Dial, PreparingMechanism
 from bayesrisk.mechanisms.topdown import _budget as strategy
 from bayesrisk.mechanisms.topdown import _parameters as parameters
 from bayesrisk.mechanisms.topdown._build import Settings, build, noise_scales, settings_documents
@@ -20,13 +19,7 @@ from bayesrisk.mechanisms.topdown._solved import SolvedFamilies
 from bayesrisk.mechanisms.topdown._tree import Solve
 from bayesrisk.mechanisms.topdown.prepared import PreparedTopDown
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
-from bayesrisk.tables import (
-    Histogram,
-    Microdata,
-    Records,
-    Workload,
-    as_microdata,
-)
+from bayesrisk.tables import Histogram, Microdata, Workload
 
 __all__ = ["TopDown"]
 
@@ -36,7 +29,7 @@ MAX_CELLS = 100_000
 Key = tuple[str, str]
 
 
-class TopDown(BaseMechanism):
+class TopDown(PreparingMechanism[PreparedTopDown]):
     r"""Noisy counts at every level, made consistent from the top of the geography down.
 
     Every measured table :math:`q` of every node gets discrete Gaussian noise of scale
@@ -250,33 +243,11 @@ class TopDown(BaseMechanism):
         scales = noise_scales(self._settings(workload))
         return {key: NoiseSpec("discrete-gaussian", scale) for key, scale in scales.items()}
 
-    def prepare(self, microdata: Microdata | Records, *, workload: Workload) -> PreparedTopDown:
-        """Return everything that does not depend on the noise, for many releases of one truth.
-
-        Parameters
-        ----------
-        microdata : Microdata or Records
-            The records.
-        workload : Workload
-            Tables to publish.
-
-        Returns
-        -------
-        PreparedTopDown
-            Its ``draw(rng)`` is ``release(microdata, workload=workload, rng=rng)``.
-
-        Raises
-        ------
-        ArgumentError
-            If the parameters do not fit the workload, or the schema has too many cells.
-        DataError
-            If records contradict the public facilities.
-        """
+    def _prepare(self, microdata: Microdata, workload: Workload) -> PreparedTopDown:
         settings = self._settings(workload)
-        data = as_microdata(microdata)
-        records = data.for_schema(workload.schema)
+        records = microdata.for_schema(workload.schema)
         finest = settings.levels[-1]
-        known = data.geoids()
+        known = microdata.geoids()
         histogram = Histogram.from_records(records, level=finest)
         geography = workload.schema.geography
         geoids = histogram.geoids if known is None else geography.ancestors(known, finest)
@@ -312,11 +283,6 @@ class TopDown(BaseMechanism):
     def acts_within(self, workload: Workload) -> str | None:
         """Return the coarsest measured level, each of whose places is a tree of its own."""
         return self._settings(workload).levels[0]
-
-    def _protect(
-        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
-    ) -> Protected:
-        return self.prepare(microdata, workload=workload)._draw(rng)
 
 
 def _pl94(workload: Workload) -> Workload:

@@ -54,7 +54,8 @@ class AuditedPopulation:
     Parameters
     ----------
     population : Microdata or Records
-        The confidential records.
+        The confidential records.  Where they have no ``blocks``, the places of the records are
+        taken as a public list.
     question : AuditQuestion
         What is asked.
     seed : int

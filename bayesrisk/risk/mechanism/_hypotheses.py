@@ -13,7 +13,7 @@ from bayesrisk._types import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.risk.mechanism.question import Alternative, MechanismQuestion
 from bayesrisk.tables import Microdata, Records, Workload, tabulate
-from bayesrisk.tables.microdata import read_microdata
+from bayesrisk.tables.microdata import OCCUPIED, read_microdata
 
 #: Level, table, cell, geographic code.
 Cell = tuple[str, str, str, str]
@@ -133,6 +133,10 @@ def ask(population: Microdata | Records, target: Target, question: MechanismQues
             f"observed must have a cell that a hypothesis changes, got {shown(question.observed)}"
         )
     _public_places(tuple(found), workload, places)
+    if data.blocks is None:  # the places of all hypotheses are taken as the public list
+        listed = [dataset.with_places(OCCUPIED).geoids() for dataset in datasets]
+        known = np.concatenate([codes for codes in listed if codes is not None])
+        datasets = tuple(dataset.with_places(known) for dataset in datasets)
     counts = np.array(list(found.values()), dtype=np.int64).T
     return Question(datasets, question.prior_pmf(), tuple(found), counts)
 

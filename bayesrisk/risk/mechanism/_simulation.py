@@ -11,6 +11,7 @@ from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import Release
 from bayesrisk.risk.mechanism._hypotheses import Cell
 from bayesrisk.tables import Microdata, PublishedTables, Workload
+from bayesrisk.tables.microdata import OCCUPIED
 
 
 class Drawing:
@@ -21,6 +22,8 @@ class Drawing:
     """
 
     def __init__(self, mechanism: Mechanism, microdata: Microdata, workload: Workload) -> None:
+        if microdata.blocks is None:  # the places of the records are taken as a public list
+            microdata = microdata.with_places(OCCUPIED)
         self._mechanism, self._microdata, self._workload = mechanism, microdata, workload
         prepare = getattr(mechanism, "prepare", None)
         self._prepared: Any = None

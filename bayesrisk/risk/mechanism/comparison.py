@@ -52,7 +52,8 @@ def compare_mechanisms(
     Parameters
     ----------
     population : Microdata or Records
-        The truth.
+        The truth; where it has no ``blocks``, the places of its records are taken as a public
+        list.
     mechanisms : mapping of str to Mechanism
         Protections by the name they get in the frame.
     targets : mapping of str to target

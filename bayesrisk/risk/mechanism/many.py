@@ -63,7 +63,8 @@ def mechanism_risk_of_many(
     Parameters
     ----------
     population : Microdata or Records
-        The truth; ``blocks`` should list every place, also those without records.
+        The truth; ``blocks`` should list every place, also those without records.  Where there are
+        none, the places of the records, under any of the hypotheses, are taken as a public list.
     mechanism : Mechanism
         As for :func:`mechanism_risk`.
     question : MechanismQuestion

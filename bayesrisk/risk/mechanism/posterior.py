@@ -196,7 +196,8 @@ def mechanism_risk(
     Parameters
     ----------
     population : Microdata or Records
-        The truth; ``blocks`` should list every place, also those without records.
+        The truth; ``blocks`` should list every place, also those without records.  Where there are
+        none, the places of the records, under any of the hypotheses, are taken as a public list.
     mechanism : Mechanism
         Anything with ``spec`` and ``release``; ``prepare(microdata, workload=...)`` with ``draw``
         is used where it is there.

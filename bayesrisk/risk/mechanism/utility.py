@@ -52,7 +52,8 @@ def release_utility(
     Parameters
     ----------
     population : Microdata or Records
-        The truth.
+        The truth; where it has no ``blocks``, the places of its records are taken as a public
+        list.
     mechanism : Mechanism
         What protects it.
     workload : Workload

@@ -64,7 +64,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     manifest = _files.read_document(file)
     try:
         plain = (
-            set(manifest) - {"geographies", "laws"} == _KEYS
+            set(manifest) - {"geographies", "laws", "release"} == _KEYS
             and all(set(p) - {"sha256"} == {"file", "rows"} for p in manifest["parts"])
             and manifest["format"] == FORMAT
             and isinstance(manifest["negative"], bool)

@@ -83,8 +83,8 @@ def write(tables: Content, folder: Path, *, replace: bool) -> None:
         fill(tables, made)
 
 
-def fill(tables: Content, folder: Path) -> None:
-    """Write tables into a folder that is being made."""
+def fill(tables: Content, folder: Path, *, release: str | None = None) -> None:
+    """Write tables into a folder that is being made; those of a release name its description."""
     parts: list[dict[str, Any]] = []
     waiting: list[pa.Table] = []
     size = 0
@@ -109,6 +109,7 @@ def fill(tables: Content, folder: Path) -> None:
         "parts": parts,
         "places": {level: len(g) for level, g in tables.geoids.items()},
         "workload": tables.workload.to_dict(),
+        **({} if release is None else {"release": release}),
     }
     if tables.laws:  # tables that are of no release, or exact ones, have none
         manifest["laws"] = [[*key, law] for key, law in sorted(tables.laws.items())]

@@ -29,5 +29,4 @@ class Subsampling(BaseMechanism):
         records = data.for_schema(workload.schema)
         kept = rng.random(len(records)) < self._share
         # All places, so that one without a kept record is a published zero.
-        places = records.places()[0] if data.geoids() is None else data.geoids()
-        return Protected(tabulate(records.take(kept), workload, geoids=places))
+        return Protected(tabulate(records.take(kept), workload, geoids=data.geoids()))

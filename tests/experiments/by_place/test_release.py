@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -71,10 +72,9 @@ def study(people, case, seed=7):
 
 
 def public(folder):
-    """Return what is for publication, by name."""
+    """Return what is for publication, by name: everything in the folder."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    found = {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
-    return {name: data for name, data in found.items() if not name.startswith("_confidential")}
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -289,17 +289,20 @@ class TestFolder:
 
     def test_nothing_confidential_is_published(self, people, tmp_path):
         run(study(people, "gaussian", seed=424242), tmp_path / "out")
-        digest = json.loads((tmp_path / "out/_confidential/config.json").read_text())["records"]
+        digest = json.loads((tmp_path / "out.confidential/config.json").read_text())["records"]
         files = public(tmp_path / "out")
         assert set(files) >= {"_release.json", "_partitions.json", "part-80003/_release.json"}
         for data in files.values():
             assert digest.encode() not in data
             assert b"424242" not in data
-        inside = [tmp_path / "out/_confidential", *(tmp_path / "out/_confidential").rglob("*")]
+        beside = tmp_path / "out.confidential"
+        inside = [beside, *beside.rglob("*")]
         assert len(inside) > 8
-        assert (inside[0].stat().st_mode & 0o777) == 0o700
+        assert {(p.is_dir(), p.stat().st_mode & 0o777) for p in inside} == {
+            (True, 0o700), (False, 0o600)
+        }  # fmt: skip
         # What is published is read without it.
-        shutil.rmtree(tmp_path / "out" / "_confidential")
+        shutil.rmtree(beside)
         assert Release.read(tmp_path / "out").tables.workload.levels == INNER.levels
 
     def test_it_is_read_as_tables_by_place(self, people, tmp_path):
@@ -347,8 +350,33 @@ class TestFolder:
             assert not Release.read(tmp_path / name).simulation
         one, two = (Release.read(tmp_path / name).tables for name in ("one", "two"))
         assert one != two
-        config = json.loads((tmp_path / "one/_confidential/config.json").read_text())
+        config = json.loads((tmp_path / "one.confidential/config.json").read_text())
         assert config["seed"] is None
+
+    def test_what_stands_beside_is_of_this_release_and_no_other(self, people, tmp_path):
+        beside = tmp_path / "out.confidential"
+        beside.mkdir()
+        (beside / "thesis").write_text("mine")
+        with pytest.raises(OutputError, match="holds 'thesis'"):
+            run(study(people, "gaussian"), tmp_path / "out")
+        assert [path.name for path in tmp_path.rglob("*")] == ["out.confidential", "thesis"]
+        run(study(people, "gaussian"), tmp_path / "kept")
+        (tmp_path / "kept").rename(tmp_path / "published")
+        assert Release.read(tmp_path / "published").simulation
+        with pytest.raises(OutputError, match=r"kept\.confidential: belongs to .* which is gone"):
+            run(study(people, "gaussian"), tmp_path / "kept", resume=True)
+
+    def test_people_without_a_list_of_places(self, people, tmp_path):
+        persons = Microdata.read(people).persons
+        split_by_place(persons, tmp_path / "bare")
+        with pytest.raises(ArgumentError, match="places must be given"):
+            run(study(tmp_path / "bare", "gaussian"), tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+        said = replace(study(tmp_path / "bare", "gaussian"), places="occupied")
+        run(said, tmp_path / "out")
+        made = Release.read(tmp_path / "out")
+        assert made.spec.places == "occupied"
+        assert made.tables.geoids["block"].tolist() == np.unique(persons.geoids).tolist()
 
     def test_another_release_does_not_go_on_with_it(self, people, tmp_path):
         run(study(people, "gaussian"), tmp_path / "out", shard=(1, 2))

@@ -344,7 +344,9 @@ def test_other_refusals():
 def test_nobody_anywhere_is_refused():
     empty = pl94_people(BLOCKS).persons.take(np.zeros(0, dtype=np.int64))
     with pytest.raises(ArgumentError, match=r"at least|must have a record"):
-        TopDown().release(empty, workload=Workload.named("pl94", levels=["block"]), rng=0)
+        TopDown().release(
+            empty, workload=Workload.named("pl94", levels=["block"]), rng=0, places="occupied"
+        )
 
 
 @pytest.mark.slow

@@ -366,7 +366,11 @@ def test_the_tables_of_the_tract_only_add_to_withheld_ones(how):
     else:
         records = Records.from_frame(pd.DataFrame(columns), schema=Schema.named("sf1-person"))
         # Of the blocks only: what the mechanism withholds of both levels settles less.
-        own = Suppression(threshold=3).release(records, workload=Workload.named("sf1-block")).tables
+        own = (
+            Suppression(threshold=3)
+            .release(records, workload=Workload.named("sf1-block"), places="occupied")
+            .tables
+        )
         whole = tabulate(records, Workload.named("sf1-tract"))
         secret = PublishedTables(
             Workload.named("sf1-block").union(Workload.named("sf1-tract")),

@@ -58,7 +58,9 @@ def scores(mechanism, told, seed):
     rng = np.random.default_rng(seed)
     found = []
     for data in (WITH, WITHOUT):
-        release = mechanism.release(data, workload=WORKLOAD, rng=int(rng.integers(2**62)))
+        release = mechanism.release(
+            data, workload=WORKLOAD, rng=int(rng.integers(2**62)), places=WITH.geoids
+        )
         total = np.zeros(PLACES)
         for (_, name), counts in release.tables.counts.items():
             law = told.spec.law("block", name)

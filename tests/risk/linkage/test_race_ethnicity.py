@@ -66,7 +66,12 @@ def test_larger_places_and_noise():
         table_shares={"P8": "1/2", "P9": "1/2"},
         sensitivity="change-one",
         overlap={"P8": 1, "P9": 1},
-    ).release(records(), workload=Workload.named("sf1-block").select(tables=["P8", "P9"]), rng=1)
+    ).release(
+        records(),
+        workload=Workload.named("sf1-block").select(tables=["P8", "P9"]),
+        rng=1,
+        places=BLOCKS,
+    )
     counts = race_ethnicity_counts(noisy.tables)
     assert (counts.to_numpy() < 0).any()
     truth = race_ethnicity_counts(people())

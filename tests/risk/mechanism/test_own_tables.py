@@ -124,7 +124,8 @@ def test_swapping_needs_places(work, patients):
     schema = br.Schema.from_frame(frame, columns=["age", "diagnosis"], geography=places)
     wards = br.Workload.of(schema, [("age", "diagnosis")])
     mechanism = br.Swapping(within="hospital", unique_within="hospital", **settings)
-    release = mechanism.release(br.Records.from_frame(frame, schema=schema), workload=wards, rng=1)
+    people = br.Records.from_frame(frame, schema=schema)
+    release = mechanism.release(people, workload=wards, rng=1, places=["1", "2", "3"])
     assert release.diagnostics["realised_rate"] > 0
 
 
