@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["release"]
 
 _OCCUPIED = "occupied"
+_EXACTLY = "Published exactly: which places have a record"
 #: A name on the way to a setting, and what comes after it.
 _STEP = re.compile(r'\s*(?:"([^"]+)"|([^".=\s](?:[^".=]*[^".=\s])?))\s*([.=])')
 
@@ -209,7 +210,7 @@ def _whole(asked: _Asked, source: Path) -> None:
     places = ", ".join(f"{count} at {name}" for name, count in summary["places"].items())
     typer.echo(f"{summary['tables']} tables ({places}) in {output}")
     if made.spec.places == _OCCUPIED:
-        typer.echo("Published exactly: which places have a record")
+        typer.echo(_EXACTLY)
     _print(made.diagnostics)
 
 
@@ -254,6 +255,8 @@ def _by_place(asked: _Asked, source: Path) -> None:
             f"{len(workload.tables)} tables ({done.places} at {finest}, in {done.shards} parts) in "
             f"{output}; {output.resolve().name}.confidential beside it is not for publication"
         )
+        if said:
+            typer.echo(_EXACTLY)
     _print(done.diagnostics)
     print_shards(done)
 

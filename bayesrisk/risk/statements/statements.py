@@ -28,6 +28,7 @@ from bayesrisk.risk.statements._reconstruction import statements_of_reconstructi
 from bayesrisk.risk.statements.claims import statements_of_claims
 from bayesrisk.risk.statements.columns import checked, ratio_of
 from bayesrisk.risk.statements.summary import comparable_statements, summarised
+from bayesrisk.tables.microdata import OCCUPIED
 
 if TYPE_CHECKING:
     from bayesrisk.plotting import Panels, Where
@@ -138,7 +139,9 @@ class Statements:
         Statements
             With columns of the attack's own: ``block, sex, agebin, race, hisp, baseline``
             (reconstructions; ``baseline`` says that the prior leaves the target's own record
-            out); ``n_columns, baseline`` (claims); ``finding`` (occupancy).
+            out); ``n_columns, baseline`` (claims); ``finding`` (occupancy).  Of a release that
+            lists places because they have a record also ``places``, ``"occupied"``: beside its
+            counts it publishes that somebody is there.
 
         Raises
         ------
@@ -209,7 +212,9 @@ class Statements:
             known = ", ".join(list(signature(maker).parameters)[2:])
             text = f"options must be those of the attack ({known}): {error}"
             raise ArgumentTypeError(text) from error
-        return cls(maker(result, spec=spec, **options))
+        rows = maker(result, spec=spec, **options)
+        # The places that the release lists because somebody lives there are known to everybody.
+        return cls(rows.assign(places=spec.places) if spec.places == OCCUPIED else rows)
 
     @classmethod
     def concat(cls, statements: "Iterable[Statements]") -> "Statements":

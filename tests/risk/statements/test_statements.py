@@ -1,5 +1,7 @@
 """Statements of a reconstruction: priors by removing records, posteriors by counting people."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -202,3 +204,13 @@ def test_intervals_of_estimated_statements_take_blocks_as_units(attacked, truth)
         naive = binomtest(int(part["hit"].sum()), len(part)).proportion_ci(0.9)
         wider += expected[1] - expected[0] > 1.001 * (naive.high - naive.low)
     assert wider >= 2
+
+
+def test_places_listed_because_somebody_lives_there_are_said(attacked, rows):
+    release, result = attacked
+    assert release.spec.places == "public"
+    assert "places" not in rows
+    spec = replace(release.spec, places="occupied")
+    said = Statements.of(result, spec=spec, prior_weight=1.0).frame
+    assert (said["places"] == "occupied").all()
+    pd.testing.assert_frame_equal(said[rows.columns], rows)
