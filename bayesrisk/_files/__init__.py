@@ -12,7 +12,6 @@ from bayesrisk._files.seal import check_digest, digest, read_document, sealed, u
 from bayesrisk._files.writing import (
     explained,
     make_folder,
-    new_files,
     new_folder,
     scratch_folder,
     whole_file,
@@ -27,7 +26,6 @@ __all__ = [
     "explained",
     "is_leftover",
     "make_folder",
-    "new_files",
     "new_folder",
     "read_document",
     "scratch_folder",
