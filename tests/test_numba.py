@@ -1,5 +1,6 @@
 """Compiled kernels where no folder for their cache can be written, or others can write in it."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -127,11 +128,10 @@ def checked(folder, source, explicit, monkeypatch):
     """Return whether a folder of compiled code is used."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder) if explicit else "")
     _numba._check_folder.cache_clear()
-    try:
+    with contextlib.suppress(ConfigError if explicit else PermissionError):
         _numba._check_folder(str(folder), str(source))
-    except ConfigError if explicit else PermissionError:
-        return False
-    return True
+        return True
+    return False
 
 
 @pytest.fixture
