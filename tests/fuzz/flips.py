@@ -152,7 +152,6 @@ RESUMED = (
     "simulate-nation",
     "audit-by",
     "occupancy-attack-by",
-    "nmf",
     "nmf-counts",
 )
 

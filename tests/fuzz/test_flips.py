@@ -18,7 +18,6 @@ _LONG = (
     "resume-occupancy-study",
     "resume-occupancy-attack-by",
     "resume-audit-by",
-    "resume-nmf",
     "resume-nmf-counts",
     "resume-simulate-nation",
     "report-sweep",
