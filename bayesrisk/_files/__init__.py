@@ -7,7 +7,7 @@ removes it, unless a living process still holds its lock.  Every failure is an
 :class:`~bayesrisk.OutputError` with the path and the reason.
 """
 
-from bayesrisk._files.leftovers import clear, is_leftover
+from bayesrisk._files.leftovers import clear, digest_folder, is_leftover
 from bayesrisk._files.seal import check_digest, digest, read_document, sealed, unsealed
 from bayesrisk._files.writing import (
     explained,
@@ -23,6 +23,7 @@ __all__ = [
     "check_digest",
     "clear",
     "digest",
+    "digest_folder",
     "explained",
     "is_leftover",
     "make_folder",

@@ -13,10 +13,13 @@ import stat
 import sys
 from pathlib import Path
 
+from bayesrisk._files.seal import digest
+from bayesrisk.exceptions import DataError
+
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["clear", "hidden", "is_leftover", "locked_file", "locked_folder"]
+__all__ = ["clear", "digest_folder", "hidden", "is_leftover", "locked_file", "locked_folder"]
 
 _OURS = re.compile(r"\.bayesrisk-([0-9a-f]{16})-[0-9a-f]{16}\.(tmp|old)")
 
@@ -24,6 +27,18 @@ _OURS = re.compile(r"\.bayesrisk-([0-9a-f]{16})-[0-9a-f]{16}\.(tmp|old)")
 def is_leftover(name: str) -> bool:
     """Return whether a file's name is one that only an unfinished output of ours has."""
     return _OURS.fullmatch(name) is not None
+
+
+def digest_folder(folder: Path) -> str:
+    """Return the SHA-256 of the names and contents of a folder's files, but for unfinished ones."""
+    total = hashlib.sha256()
+    try:
+        for file in sorted(p for p in folder.iterdir() if p.is_file()):
+            if not is_leftover(file.name):
+                total.update(f"{file.name} {digest(file)}\n".encode())
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be read: {error}") from error
+    return total.hexdigest()
 
 
 def hidden(target: Path, kind: str = "tmp") -> Path:

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from bayesrisk import _files
 from bayesrisk._types import TextArray
 from bayesrisk.exceptions import PartFileError
-from bayesrisk.experiments.reconstruction.source import digest_folder
 from bayesrisk.experiments.runs.config import RunConfig
 from bayesrisk.experiments.runs.folder import ADVICE, PartFolder
 from bayesrisk.release import Release
@@ -62,7 +62,7 @@ class PlaceFolder(PartFolder):
         part.content.write(folder, replace=True)
         digest = manifest_digest(folder, self.holds)
         rows = index_rows(part.code, np.sort(part.finest), part.width, digest)
-        rows = rows.append_column("content", pa.array([digest_folder(folder)] * len(rows)))
+        rows = rows.append_column("content", pa.array([_files.digest_folder(folder)] * len(rows)))
         super().write_parts(config, shard, {**tables, "index": rows})
 
     def _check_whole(self, shard: int) -> None:
@@ -70,7 +70,7 @@ class PlaceFolder(PartFolder):
         super()._check_whole(shard)
         about = self.read_part(shard, "index").slice(0, 1).to_pylist()[0]
         folder = self.path / part_name(about["part"])
-        if digest_folder(folder) != about["content"]:
+        if _files.digest_folder(folder) != about["content"]:
             raise PartFileError(f"{folder}: is not as it was written; {ADVICE}")
 
     def index(
