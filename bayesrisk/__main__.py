@@ -1,6 +1,17 @@
 """``python -m bayesrisk``: the same as the ``bayesrisk`` command."""
 
-from bayesrisk.cli.app import main
+from bayesrisk import _interrupts
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command, which may also be interrupted while its modules are being loaded."""
+    with _interrupts.heeded(last=True):
+        from bayesrisk.cli.app import main as run
+
+        run()
+
 
 if __name__ == "__main__":
     main()

@@ -4,11 +4,14 @@ Kernels get contiguous arrays and scalars, fill an ``out`` array, and check noth
 function that calls them has done so.  Compiled code is cached on disk beside the package (or in
 ``NUMBA_CACHE_DIR``), so the compile time is paid once per installation; where no folder for it
 can be written, or the disk is full, kernels are compiled anew in every process, with one warning.
+What is in such a folder runs when it is read: one in which others can write is not used, and a
+``NUMBA_CACHE_DIR`` of that kind is refused.
 ``fastmath`` stays off: the compensated arithmetic of the likelihoods relies on IEEE rounding.
 """
 
 import functools
 import os
+import stat
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +19,7 @@ from typing import Any, TypeVar
 
 import numba
 
-from bayesrisk.exceptions import BayesRiskWarning
+from bayesrisk.exceptions import BayesRiskWarning, ConfigError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -44,6 +47,8 @@ def _kernel(function: _F, **options: bool) -> _F:
         made = njit(cache=cache, nogil=True, fastmath=False, error_model="numpy", **options)
         compiled = made(function)
         if hasattr(compiled, "_cache"):  # not where Numba is switched off
+            if cache:
+                _check_folder(compiled._cache.cache_path, function.__code__.co_filename)
             _keep_if_possible(compiled)
         return compiled  # type: ignore[no-any-return]
 
@@ -74,10 +79,16 @@ class _Elementwise:
 
     @functools.cached_property
     def _ufunc(self) -> Any:
-        vectorize: Any = numba.vectorize
-        return _cached_if_possible(
-            lambda cache: vectorize(self._signatures, nopython=True, cache=cache)(self._function)
-        )
+        numba_: Any = numba
+
+        def compile_(cache: bool) -> Any:
+            known = numba_.njit(cache=cache)(self._function)  # compiles nothing, and says where
+            if cache and hasattr(known, "_cache"):
+                _check_folder(known._cache.cache_path, self._function.__code__.co_filename)
+            made = numba_.vectorize(self._signatures, nopython=True, cache=cache)
+            return made(self._function)
+
+        return _cached_if_possible(compile_)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         return self._ufunc(*args, **options)
@@ -134,13 +145,67 @@ def _cached_if_possible(compile_: Callable[[bool], Any]) -> Any:
     """Return what ``compile_(cache)`` makes, without a cache where none can be written."""
     try:
         return compile_(True)
-    except OSError:  # a full disk
+    except OSError:  # a full disk, or a folder that is not safe
         pass
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
     _warn_once()
     return compile_(False)
+
+
+@functools.cache
+def _check_folder(folder: str, source: str) -> None:
+    """Refuse a folder of compiled code that others can change, or put another one in place of.
+
+    Trusted are this user, root, and whoever owns the package or the root of the file system: their
+    code runs here anyway.  A folder beside the package may be as open as that.
+
+    Raises
+    ------
+    ConfigError
+        If it is in ``NUMBA_CACHE_DIR``: the message names what is not safe, its owner and its mode.
+    PermissionError
+        If it is the usual one.
+    """
+    if not hasattr(os, "geteuid"):
+        return  # no owners and modes as POSIX has them
+    inside, package = Path(os.path.realpath(folder)), Path(os.path.realpath(source)).parent
+    trusted = {0, os.geteuid(), package.stat().st_uid, Path("/").stat().st_uid}
+    beside = inside.parent == package
+    for place in (*inside.glob("*.nb[ic]"), inside, *(() if beside else inside.parents)):
+        about = place.lstat()
+        writers = about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if writers & stat.S_IWGRP and _is_of_one(about.st_gid):
+            writers &= ~stat.S_IWGRP
+        if beside:
+            writers &= ~package.stat().st_mode
+        elif place in inside.parents and about.st_mode & stat.S_ISVTX:
+            writers = 0  # nobody but its owner can rename what is inside
+        if writers or about.st_uid not in trusted:
+            what = (
+                f"{place} belongs to user {about.st_uid} and has mode "
+                f"{stat.S_IMODE(about.st_mode):04o}"
+            )
+            if numba.config.CACHE_DIR:  # type: ignore[attr-defined]
+                raise ConfigError(
+                    "NUMBA_CACHE_DIR must be a folder that nobody else can write in or rename, "
+                    f"since what it holds is run, got {numba.config.CACHE_DIR}: {what}; "  # type: ignore[attr-defined]
+                    "set it to a new folder of your own (mode 0700), or not at all"
+                )
+            raise PermissionError(what)
+
+
+def _is_of_one(group: int) -> bool:
+    """Return whether a group is this user's private one, as many systems have: of the same name."""
+    import grp
+    import pwd
+
+    try:
+        about, user = grp.getgrgid(group), pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return False
+    return about.gr_name == user and set(about.gr_mem) <= {user}
 
 
 def _keep_if_possible(compiled: Any) -> None:
@@ -160,8 +225,9 @@ def _keep_if_possible(compiled: Any) -> None:
 def _warn_once() -> None:
     """Say that there is no cache, and how to have one."""
     warnings.warn(
-        "compiled kernels cannot be written to disk: every process compiles them anew, which "
-        "takes seconds; set NUMBA_CACHE_DIR to a folder with room that can be written",
+        "compiled kernels cannot be written to disk, or only where others can write: every "
+        "process compiles them anew, which takes seconds; set NUMBA_CACHE_DIR to a folder of your "
+        "own, with room",
         BayesRiskWarning,
         stacklevel=2,
     )

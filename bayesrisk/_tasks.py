@@ -12,6 +12,7 @@ from concurrent.futures import (
 )
 from typing import Any, TypeVar
 
+from bayesrisk import _interrupts
 from bayesrisk.exceptions import WorkerError
 
 __all__ = ["as_finished"]
@@ -62,6 +63,7 @@ def as_finished(
             while room is not None and len(waiting) >= room():
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
                     yield from _result(future, waiting.pop(future), failed)
+            _interrupts.check()
             future = executor.submit(task, item)
             if future.done():
                 yield from _result(future, item, failed)
@@ -95,6 +97,7 @@ def _result(
     except (BrokenExecutor, CancelledError):
         raise
     except Exception as error:
+        _interrupts.check()  # an interrupt may have become another error
         if failed is None:
             raise
         failed(item, error)

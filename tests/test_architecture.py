@@ -17,6 +17,7 @@ ZONES = [
     {"exceptions", "_types", "_version"},
     {"_highs"},
     {"_files", "_numba", "_random", "_show"},
+    {"_interrupts"},
     {"_tasks", "_validation"},
     {"_plugins"},
     {"answers"},

@@ -1,11 +1,16 @@
-"""Compiled kernels where no folder for their cache can be written."""
+"""Compiled kernels where no folder for their cache can be written, or others can write in it."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 
+import numba
 import pytest
+
+from bayesrisk import _numba
+from bayesrisk.exceptions import ConfigError
 
 SCRIPT = """
 import json, warnings
@@ -70,3 +75,133 @@ print([str(w.message) for w in caught])
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("compiled kernels cannot be written to disk") == 1
+
+
+POSIX = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners and modes of POSIX systems")
+ROOT = pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away"
+)
+KERNELS = """
+from bayesrisk._numba import elementwise, kernel
+
+@kernel
+def twice(x):
+    return 2 * x
+
+@elementwise("float64(float64)")
+def half(x):
+    return x / 2
+
+print({})
+"""
+
+
+@POSIX
+@pytest.mark.parametrize("call", ["twice(3)", "half(3.0)"])
+def test_what_others_can_write_is_never_run(call, tmp_path):
+    """An index of compiled code is a pickle: here one that makes a folder when it is read."""
+    script, cache, made = tmp_path / "kernels.py", tmp_path / "cache", tmp_path / "made"
+    script.write_text(KERNELS.format(call), encoding="utf-8")
+
+    def run():
+        return subprocess.run(
+            [sys.executable, str(script)],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(cache)},
+            capture_output=True,
+            text=True,
+        )
+
+    assert run().returncode == 0
+    indices = list(cache.rglob("*.nbi"))
+    assert indices
+    for index in indices:
+        index.write_bytes(f"cos\nmkdir\n(V{made}\ntR.".encode())
+        index.parent.chmod(0o777)
+    done = run()
+    assert not made.exists()
+    assert done.returncode == 1
+    for said in ("ConfigError: NUMBA_CACHE_DIR", f"user {os.geteuid()} ", "mode 0777"):
+        assert said in done.stderr
+
+
+def checked(folder, source, explicit, monkeypatch):
+    """Return whether a folder of compiled code is used."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder) if explicit else "")
+    _numba._check_folder.cache_clear()
+    with contextlib.suppress(ConfigError if explicit else PermissionError):
+        _numba._check_folder(str(folder), str(source))
+        return True
+    return False
+
+
+@pytest.fixture
+def places(tmp_path):
+    """A package with a folder beside its code, and a folder elsewhere, each with a kernel."""
+    for folder in ("package/__pycache__", "above/cache"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "kernel.nbi").touch()
+    (tmp_path / "package" / "code.py").touch()
+    return tmp_path
+
+
+@POSIX
+@pytest.mark.parametrize(
+    ("name", "mode", "used"),
+    [
+        ("above/cache", 0o700, True),
+        ("above/cache", 0o755, True),
+        ("above/cache", 0o757, False),
+        ("above/cache", 0o1777, False),  # others can still put files there
+        ("above/cache/kernel.nbi", 0o646, False),
+        ("above", 0o777, False),  # others can rename what is in it
+        ("above", 0o1777, True),
+    ],
+)
+def test_folders_that_others_can_write_in(name, mode, used, places, monkeypatch):
+    (places / name).chmod(mode)
+    for explicit in (True, False):
+        source = places / "package" / "code.py"
+        assert checked(places / "above" / "cache", source, explicit, monkeypatch) is used
+
+
+@POSIX
+def test_a_folder_beside_the_code_may_be_as_open_as_the_code(places, monkeypatch):
+    inside, source = places / "package" / "__pycache__", places / "package" / "code.py"
+    assert checked(inside, source, False, monkeypatch)
+    inside.chmod(0o777)
+    assert not checked(inside, source, False, monkeypatch)
+    (places / "package").chmod(0o777)
+    assert checked(inside, source, False, monkeypatch)
+
+
+@POSIX
+@pytest.mark.parametrize("members", [[], ["other"]])
+def test_a_private_group_may_write(members, places, monkeypatch):
+    """Where every user has a group of the same name, folders are made with mode 0775."""
+    import grp
+    import pwd
+
+    inside, source = places / "above" / "cache", places / "package" / "code.py"
+    inside.chmod(0o775)
+    names = {"gr_name": "me", "gr_mem": members}
+    monkeypatch.setattr(grp, "getgrgid", lambda _: type("Group", (), names))
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: type("User", (), {"pw_name": "me"}))
+    assert checked(inside, source, True, monkeypatch) is (not members)
+
+
+@ROOT
+@pytest.mark.parametrize("name", ["above", "above/cache", "above/cache/kernel.nbi"])
+def test_folders_of_other_users(name, places, monkeypatch):
+    inside, source = places / "above" / "cache", places / "package" / "code.py"
+    os.chown(places / name, 12345, 12345)
+    assert not checked(inside, source, True, monkeypatch)
+    assert not checked(inside, source, False, monkeypatch)
+    os.chown(source.parent, 12345, 12345)  # whoever owns the code is trusted anyway
+    assert checked(inside, source, True, monkeypatch)
+
+
+def test_systems_without_owners(places, monkeypatch):
+    (places / "above" / "cache").chmod(0o777)
+    monkeypatch.delattr(os, "geteuid", raising=False)
+    source = places / "package" / "code.py"
+    assert checked(places / "above" / "cache", source, True, monkeypatch)

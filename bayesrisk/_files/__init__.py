@@ -7,7 +7,7 @@ removes it, unless a living process still holds its lock.  Every failure is an
 :class:`~bayesrisk.OutputError` with the path and the reason.
 """
 
-from bayesrisk._files.leftovers import clear, is_leftover
+from bayesrisk._files.leftovers import clear, digest_folder, is_leftover
 from bayesrisk._files.seal import (
     check_digest,
     digest,
@@ -19,7 +19,6 @@ from bayesrisk._files.seal import (
 from bayesrisk._files.writing import (
     explained,
     make_folder,
-    new_files,
     new_folder,
     scratch_folder,
     whole_file,
@@ -31,11 +30,11 @@ __all__ = [
     "check_digest",
     "clear",
     "digest",
+    "digest_folder",
     "document_digest",
     "explained",
     "is_leftover",
     "make_folder",
-    "new_files",
     "new_folder",
     "read_document",
     "scratch_folder",

@@ -1,7 +1,6 @@
 """Names of what is being made, locks on them, and what killed processes leave behind.
 
-Three kinds: ``tmp`` is being filled, ``old`` was moved out of the way, ``new`` lists files that
-are being put in place together.
+Two kinds: ``tmp`` is being filled, ``old`` was moved out of the way.
 """
 
 import contextlib
@@ -14,21 +13,32 @@ import stat
 import sys
 from pathlib import Path
 
-from bayesrisk._files.parse import read_json
 from bayesrisk._files.seal import digest
 from bayesrisk.exceptions import DataError
 
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["clear", "hidden", "is_leftover", "locked_file", "locked_folder"]
+__all__ = ["clear", "digest_folder", "hidden", "is_leftover", "locked_file", "locked_folder"]
 
-_OURS = re.compile(r"\.bayesrisk-([0-9a-f]{16})-[0-9a-f]{16}\.(tmp|old|new)")
+_OURS = re.compile(r"\.bayesrisk-([0-9a-f]{16})-[0-9a-f]{16}\.(tmp|old)")
 
 
 def is_leftover(name: str) -> bool:
     """Return whether a file's name is one that only an unfinished output of ours has."""
     return _OURS.fullmatch(name) is not None
+
+
+def digest_folder(folder: Path) -> str:
+    """Return the SHA-256 of the names and contents of a folder's files, but for unfinished ones."""
+    total = hashlib.sha256()
+    try:
+        for file in sorted(p for p in folder.iterdir() if p.is_file()):
+            if not is_leftover(file.name):
+                total.update(f"{file.name} {digest(file)}\n".encode())
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be read: {error}") from error
+    return total.hexdigest()
 
 
 def hidden(target: Path, kind: str = "tmp") -> Path:
@@ -41,7 +51,7 @@ def _key(target: Path) -> str:
     return hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]
 
 
-def locked_file(target: Path, mode: int, kind: str = "tmp") -> tuple[Path, int, int | None]:
+def locked_file(target: Path, mode: int) -> tuple[Path, int, int | None]:
     """Make a file beside an output; return its path, a handle, and a second one that locks it.
 
     There is no second one on systems that lock by keeping a file open.
@@ -49,7 +59,7 @@ def locked_file(target: Path, mode: int, kind: str = "tmp") -> tuple[Path, int, 
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     while True:
-        path = hidden(target, kind)
+        path = hidden(target)
         handle = os.open(path, flags, mode)
         if _locked(handle):
             return path, handle, None if sys.platform == "win32" else os.dup(handle)
@@ -123,19 +133,4 @@ def _undo(path: Path, target: Path, kind: str) -> None:
     elif path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:
-        if kind == "new":
-            _take_back(path)
         path.unlink()
-
-
-def _take_back(listing: Path) -> None:
-    """Remove the files of a listing that are there already: their digests say that we made them."""
-    try:
-        listed = read_json(listing).items()
-    except (DataError, AttributeError):
-        return  # killed while it was written: nothing was put in place
-    for name, known in listed:
-        file = Path(name)
-        with contextlib.suppress(OSError):
-            if not file.is_symlink() and digest(file) == known:
-                file.unlink()

@@ -3,23 +3,20 @@
 import contextlib
 import ctypes
 import errno
-import json
 import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from bayesrisk._files.leftovers import clear, hidden, is_leftover, locked_file, locked_folder
-from bayesrisk._files.seal import digest
 from bayesrisk.exceptions import BayesRiskError, OutputError
 
 __all__ = [
     "explained",
     "make_folder",
-    "new_files",
     "new_folder",
     "scratch_folder",
     "whole_file",
@@ -79,8 +76,8 @@ def whole_file(
     if tidy:
         clear(target)
     with explained(target):
-        if new:
-            _free(target)
+        if new and os.path.lexists(target):
+            raise OutputError(f"{target}: exists already; choose another name")
         if target.is_dir():
             raise OutputError(f"{target}: must be a file, but is a folder")
         _check_name(target)
@@ -214,79 +211,6 @@ def scratch_folder(path: str | Path) -> Iterator[Path]:
             os.close(hold)
 
 
-@contextlib.contextmanager
-def new_files(*targets: Path) -> Iterator[Path]:
-    """Make several new files that appear together or, once the next start has tidied up, not.
-
-    Parameters
-    ----------
-    *targets : Path
-        The files, of different names; none may exist.  Leftovers go by the first one's name.
-
-    Yields
-    ------
-    Path
-        A folder in which to make files of these names.
-
-    Raises
-    ------
-    OutputError
-        If one exists, or cannot be written; none is left then.
-    """
-    first = Path(targets[0])
-    clear(first)
-    with explained(first):
-        for target in targets:
-            _free(target)
-            _check_name(target)
-        temporary, hold = locked_folder(first, _FOLDER)
-    try:
-        with _told_as(first.parent, temporary), explained(first):
-            yield temporary
-            _put_in_place({temporary / target.name: target for target in targets})
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        os.close(hold)
-
-
-def _put_in_place(moves: Mapping[Path, Path]) -> None:
-    """Move files to free places.  A listing beside them lets the next start undo half of it."""
-    known = {str(target.absolute()): digest(made) for made, target in moves.items()}
-    first = next(iter(moves.values()))
-    listing, handle, hold = locked_file(first, _PRIVATE_FILE, "new")
-    done: list[Path] = []
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(json.dumps(known).encode())
-            _close(stream)
-        for made, target in moves.items():
-            _free(target)
-            _move(made, target)
-            done.append(target)
-    except BaseException:
-        for target in done:
-            with contextlib.suppress(OSError):
-                target.unlink()
-        raise
-    finally:
-        with contextlib.suppress(OSError):
-            listing.unlink()
-        if hold is not None:
-            os.close(hold)
-    for folder in {target.parent for target in done}:
-        _settle(folder)
-
-
-def _move(made: Path, target: Path) -> None:
-    try:
-        made.rename(target)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        with whole_file(target, new=True) as stream, made.open("rb") as source:  # another disk
-            shutil.copyfileobj(source, stream)
-
-
 def new_folder(path: Path) -> None:
     """Refuse a path unless it is free or an empty folder: a check for :func:`whole_folder`."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -300,11 +224,6 @@ def make_folder(path: str | Path, *, private: bool = False) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         if private:
             folder.chmod(_PRIVATE_FOLDER)
-
-
-def _free(target: Path) -> None:
-    if os.path.lexists(target):
-        raise OutputError(f"{target}: exists already; choose another name")
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from bayesrisk import _interrupts
 from bayesrisk.exceptions import ArgumentError
 
 __all__ = ["Command", "Commands"]
@@ -85,8 +86,7 @@ class Command(TyperCommand):
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
             kept = f"; {stop}" if stop.args else ""  # a run says what becomes of it
-            typer.echo(f"bayesrisk: interrupted{kept}", err=True)
-            raise typer.Exit(130) from None
+            raise typer.Exit(_interrupts.tell(kept)) from None
         except ArgumentError as error:
             told = self._told(str(error))
             if told == str(error):

@@ -1,15 +1,13 @@
 """The ``bayesrisk`` command: thin wrappers, no mathematics of their own."""
 
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from bayesrisk import _interrupts
 from bayesrisk._version import __version__
 from bayesrisk.cli._app import Command, Commands
 from bayesrisk.cli.commands.audit import audit
@@ -40,7 +38,7 @@ from bayesrisk.exceptions import (
 
 __all__ = ["app", "main"]
 
-#: Exit statuses besides 0, 2 (wrong use) and 130 (interrupted).
+#: Exit statuses besides 0, 2 (wrong use), 130 and 143 (interrupted).
 DATA, CRASH = 3, 1
 
 
@@ -153,23 +151,6 @@ def _common(
     """Bayesian disclosure risk of published statistics."""
 
 
-@contextmanager
-def _stop_on_request() -> Iterator[None]:
-    """Handle a request to end (SIGTERM) like Ctrl-C: what is finished is kept, workers end."""
-
-    def stop(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may handle signals
-        return
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def _status(error: BayesRiskError) -> int:
     """Return the exit status of an error of ours."""
     if isinstance(error, (DataError, PartFileError)):
@@ -194,7 +175,7 @@ def _place(error: Exception) -> str:
 def main() -> None:
     """Run the command: 2 for wrong use, 3 for data that cannot be used, 1 for a crash."""
     try:
-        with _stop_on_request():
+        with _interrupts.heeded():
             app()
     except BayesRiskError as error:
         typer.echo(f"bayesrisk: {error}", err=True)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from bayesrisk import _interrupts
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 
@@ -75,12 +76,13 @@ class RunOptions:
 
     def run(self, study: Any, folder: Any, title: str) -> Any:
         """Run a study into a folder with these options, showing its progress."""
-        from bayesrisk.cli.output import progress
+        from bayesrisk.cli.output import progress, warnings_as_lines
         from bayesrisk.experiments import run
 
         share = _share(self.shard)
         with (
             self._executor() as executor,
+            warnings_as_lines(),
             progress(quiet=self.quiet or self.as_json, title=title) as advance,
         ):
             try:
@@ -93,7 +95,9 @@ class RunOptions:
                     resume=self.resume,
                     progress=advance,
                 )
-            except KeyboardInterrupt as stop:
+            except (KeyboardInterrupt, Exception) as stop:
+                if not _interrupts.ended(stop):
+                    raise
                 kept = "finished shards are kept, go on with --resume"
                 raise KeyboardInterrupt(kept) from stop
 

@@ -144,7 +144,9 @@ def warnings_as_lines() -> Iterator[None]:
     """Say each of our warnings once, in one line on standard error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", BayesRiskWarning)
-        yield
-    ours = (w for w in caught if issubclass(w.category, BayesRiskWarning))
-    for text in dict.fromkeys(str(w.message) for w in ours):
-        typer.echo(f"bayesrisk: warning: {text}", err=True)
+        try:
+            yield
+        finally:
+            ours = (w for w in caught if issubclass(w.category, BayesRiskWarning))
+            for text in dict.fromkeys(str(w.message) for w in ours):
+                typer.echo(f"bayesrisk: warning: {text}", err=True)

@@ -1,5 +1,6 @@
 """Files and folders that are whole or as before, whoever else is there and wherever it stops."""
 
+import json
 import os
 import stat
 import subprocess
@@ -226,60 +227,23 @@ def test_permissions(tmp_path):
     assert [mode(p) for p in (inside.parent, inside, inside / "file")] == [0o700, 0o700, 0o600]
 
 
-class TestSeveralNewFiles:
-    """They appear together; after a kill in between the next start takes them back."""
-
-    def make(self, folder, names=("one", "two")):
-        targets = [folder / name for name in names]
-        with _files.new_files(*targets) as made:
-            for name in names:
-                (made / name).write_text(name)
-
-    def test_together(self, tmp_path):
-        self.make(tmp_path)
-        assert listing(tmp_path) == ["one", "two"]
-        with pytest.raises(OutputError, match="one: exists already"):
-            self.make(tmp_path)
-
-    def test_none_after_a_failure(self, tmp_path, monkeypatch):
-        steps = iter([writing._move, lambda *_: (_ for _ in ()).throw(OSError(5, "broken"))])
-        monkeypatch.setattr(writing, "_move", lambda *paths: next(steps)(*paths))
-        with pytest.raises(OutputError, match="broken"):
-            self.make(tmp_path)
-        assert listing(tmp_path) == []
-
-    def test_taken_back_after_a_kill(self, tmp_path):
-        code = (
-            "import os, sys, pathlib\n"
-            "from bayesrisk import _files\n"
-            "from bayesrisk._files import writing\n"
-            "move = writing._move\n"
-            "def killed(made, target):\n"
-            "    if target.name == 'two': os._exit(9)\n"
-            "    move(made, target)\n"
-            "writing._move = killed\n"
-            "folder = pathlib.Path(sys.argv[1])\n"
-            "with _files.new_files(folder / 'one', folder / 'two') as made:\n"
-            "    (made / 'one').write_text('one'), (made / 'two').write_text('two')\n"
-        )
-        subprocess.run([sys.executable, "-c", code, tmp_path], check=False)
-        assert "one" in listing(tmp_path)
-        assert "two" not in listing(tmp_path)
-        _files.clear(tmp_path / "one")
-        assert listing(tmp_path) == []
-
-    def test_what_the_user_put_there_is_not_taken_back(self, tmp_path):
-        listed = leftovers.hidden(tmp_path / "one", "new")
-        listed.write_text(f'{{"{tmp_path}/one": "{"0" * 64}"}}')
-        (tmp_path / "one").write_text("mine")
-        _files.clear(tmp_path / "one")
-        assert listing(tmp_path) == ["one"]
-
-    def test_on_another_disk(self, tmp_path, monkeypatch):
-        def elsewhere(path, target):
-            raise OSError(18, "Invalid cross-device link")
-
-        with monkeypatch.context() as patched:
-            patched.setattr(Path, "rename", elsewhere)
-            self.make(tmp_path)
-        assert [(tmp_path / name).read_text() for name in listing(tmp_path)] == ["one", "two"]
+@pytest.mark.parametrize("where", ["here", "absolute", "above", "linked"])
+def test_a_planted_listing_removes_nothing(tmp_path, where):
+    """One that names files whose digest everybody knows, as earlier versions removed them."""
+    here, file = tmp_path / "unpacked", tmp_path / "licence"
+    here.mkdir()
+    file.write_bytes(b"known to all")
+    (here / "linked").symlink_to(tmp_path)
+    (here / "licence").write_bytes(b"known to all")
+    name = {
+        "here": str(here / "licence"),
+        "absolute": str(file),
+        "above": "../licence",
+        "linked": str(here / "linked" / "licence"),
+    }[where]
+    target = here / "out"
+    listed = here / f".bayesrisk-{leftovers._key(target)}-{'0' * 16}.new"
+    listed.write_text(json.dumps({name: _files.digest(file)}))
+    _files.write_bytes(target, b"new")
+    assert (file.read_bytes(), (here / "licence").read_bytes()) == (b"known to all",) * 2
+    assert target.read_bytes() == b"new"

@@ -1,7 +1,8 @@
 """What reads or goes on from stored files, for flipping bits of these.
 
 A subject is a folder, and what is made of it: all that a reader returns, or all files that a
-command makes.  One that goes on from its own folder makes it as it was, or says what is damaged.
+command makes.  One that goes on from its own folder makes it as it was; only where its
+configuration is damaged, it says so.
 """
 
 import itertools
@@ -30,6 +31,7 @@ class Subject:
     folder: Path
     answer: Callable[[], object]
     names: str = "*"  # of the files that are flipped
+    heals: bool = False  # whether it goes on from its own folder
     counts: Counter = field(default_factory=Counter)
 
     def __post_init__(self):
@@ -66,6 +68,8 @@ class Subject:
         except BayesRiskError as error:
             self.counts["errors"] += 1
             told = str(error)
+            if self.heals and file.name.lstrip("_") != "config.json":
+                return f"the folder is not made as it was: {told}"
             return None if _is_named(file, told) else f"the error does not name the file: {told}"
         except Exception as error:
             self.counts["crashes"] += 1
@@ -137,7 +141,19 @@ CHAINS = {
     ),
 }
 #: Commands that go on from their own folder.
-RESUMED = ("sweep", "reconstruct", "claims", "occupancy-attack", "occupancy-study")
+RESUMED = (
+    "sweep",
+    "reconstruct",
+    "claims",
+    "occupancy-attack",
+    "occupancy-study",
+    "tabulate-by",
+    "release-by",
+    "simulate-nation",
+    "audit-by",
+    "occupancy-attack-by",
+    "nmf-counts",
+)
 
 
 def names():
@@ -168,7 +184,7 @@ def make(name, at, place):
         _checked(*run(*line))
         return {name: data for name, data in content(folder).items() if written in name}
 
-    return Subject(folder, goes_on)
+    return Subject(folder, goes_on, heals=way == "resume")
 
 
 def _chain(maker, words, at, place):

@@ -14,7 +14,6 @@ from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.experiments.audit.by_place import PopulationByPlace
 from bayesrisk.experiments.audit.protections import Protection, Usual
-from bayesrisk.experiments.reconstruction.source import digest_folder
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import BaseMechanism
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion
@@ -61,7 +60,7 @@ class State:
 
 def digest_of(path: Path) -> str:
     """Return a digest of a file, or of all files of a folder."""
-    return _files.digest(path) if path.is_file() else digest_folder(path)
+    return _files.digest(path) if path.is_file() else _files.digest_folder(path)
 
 
 def plain(value: dict[str, Any], name: str) -> dict[str, Any]:

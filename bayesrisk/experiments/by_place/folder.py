@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
+from bayesrisk import _files
 from bayesrisk._types import TextArray
+from bayesrisk.exceptions import PartFileError
 from bayesrisk.experiments.runs.config import RunConfig
-from bayesrisk.experiments.runs.folder import PartFolder
+from bayesrisk.experiments.runs.folder import ADVICE, PartFolder
 from bayesrisk.release import Release
 from bayesrisk.tables import Microdata, PublishedTables
 from bayesrisk.tables.exchange.partitions import (
@@ -59,7 +62,16 @@ class PlaceFolder(PartFolder):
         part.content.write(folder, replace=True)
         digest = manifest_digest(folder, self.holds)
         rows = index_rows(part.code, np.sort(part.finest), part.width, digest)
+        rows = rows.append_column("content", pa.array([_files.digest_folder(folder)] * len(rows)))
         super().write_parts(config, shard, {**tables, "index": rows})
+
+    def _check_whole(self, shard: int) -> None:
+        """Refuse a part whose small files or whose folder are not as they were written."""
+        super()._check_whole(shard)
+        about = self.read_part(shard, "index").slice(0, 1).to_pylist()[0]
+        folder = self.path / part_name(about["part"])
+        if _files.digest_folder(folder) != about["content"]:
+            raise PartFileError(f"{folder}: is not as it was written; {ADVICE}")
 
     def index(
         self, config: RunConfig, level: str, above: PublishedTables | Release | None

@@ -22,7 +22,12 @@ from bayesrisk._random import named_stream
 from bayesrisk._show import displayed
 from bayesrisk._types import TextArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentTypeError, DataError
+from bayesrisk.exceptions import (
+    ArgumentTypeError,
+    BayesRiskError,
+    DataError,
+    PartFileError,
+)
 from bayesrisk.experiments.by_place.above import (
     at_levels,
     coarse_levels,
@@ -39,8 +44,8 @@ from bayesrisk.experiments.by_place.records import (
     read_place,
     workload_digest,
 )
-from bayesrisk.experiments.runs.config import RunSettings
-from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
+from bayesrisk.experiments.runs.config import RunConfig, RunSettings
+from bayesrisk.experiments.runs.folder import ADVICE, PartFolder, arrow_table
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.base import check_unlisted
@@ -141,6 +146,16 @@ class _ReleaseFolder(PlaceFolder):
 
     def _private(self, file: Path) -> bool:
         return file.is_relative_to(self.state)
+
+    def _compute_again(self, config: RunConfig, error: BayesRiskError) -> None:
+        """Refuse to draw a part of a finished release again: the first draw may be known."""
+        if cast(ReleaseConfig, config).seed is None and Partitions.there(self.path):
+            what = str(error).replace(f"; {ADVICE}", "")
+            raise PartFileError(
+                f"{what}; this release is finished, and to draw a part of it again would be "
+                "another release of its records: bring the part back from a copy"
+            ) from error
+        super()._compute_again(config, error)
 
 
 @dataclass(frozen=True)

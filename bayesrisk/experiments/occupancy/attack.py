@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 
+from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.limits import Count, Positive, Seed, choice
 from bayesrisk._files.parquet import read_frame
@@ -22,7 +23,6 @@ from bayesrisk._files.parse import shown
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction.source import (
-    digest_folder,
     forget_tables,
     open_tables,
     published,
@@ -288,7 +288,7 @@ def _digest(path: str | Path) -> str:
     """Return the digest of a file, or of the files of a folder."""
     source = Path(path)
     if source.is_dir():
-        return digest_folder(source)
+        return _files.digest_folder(source)
     try:
         with source.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

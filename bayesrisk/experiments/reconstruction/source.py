@@ -5,7 +5,6 @@ keeps the places of a unit together; it is the same for either form, and so is w
 """
 
 import functools
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,19 +18,7 @@ from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.exchange.partitions import ABOVE, Partitions
 from bayesrisk.tables.published import joined
 
-__all__ = ["TableSource", "digest_folder", "forget_tables", "open_tables", "published"]
-
-
-def digest_folder(folder: Path) -> str:
-    """Return the SHA-256 of the names and contents of a folder's files."""
-    total = hashlib.sha256()
-    try:
-        for file in sorted(p for p in folder.iterdir() if p.is_file()):
-            if not _files.is_leftover(file.name):
-                total.update(f"{file.name} {_files.digest(file)}\n".encode())
-    except OSError as error:
-        raise DataError(f"{folder}: cannot be read: {error}") from error
-    return total.hexdigest()
+__all__ = ["TableSource", "forget_tables", "open_tables", "published"]
 
 
 def published(folder: Path) -> PublishedTables:
@@ -193,7 +180,7 @@ def _digest(folder: Path) -> str:
         return ReleaseIndex.read(folder).digest
     if Partitions.there(folder):
         return Partitions.read(folder, "tables").digest
-    return digest_folder(folder)
+    return _files.digest_folder(folder)
 
 
 @functools.lru_cache(maxsize=1)
@@ -202,7 +189,7 @@ def _open(source: str, digest: str) -> TableSource:
     folder = Path(source)
     by_place = Partitions.there(folder)
     made = _by_place(folder) if by_place else _whole(folder, digest)
-    if (made.digest if by_place else digest_folder(folder)) != digest:
+    if (made.digest if by_place else _files.digest_folder(folder)) != digest:
         raise DataError(f"{folder}: must not change while it is read")
     return made
 

@@ -21,6 +21,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeVar
 
+from bayesrisk import _interrupts
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._plugins import Registry
@@ -116,6 +117,8 @@ class ProcessExecutor(Executor):
                 self._own.pool = None
                 self._pools.discard(pool)
                 pool.shutdown()
+                if _interrupts.ended(error):
+                    break  # who asked this process to end may have asked all of its group
         raise WorkerError(
             f"a worker process ended before its work was done, {_TRIES} times at the same "
             "(killed, or out of memory)"
@@ -154,8 +157,14 @@ def _allow_files(number: int) -> None:
 
 
 def _leave_interrupts() -> None:
-    """Let no Ctrl-C reach processes that this thread starts: they take over what it blocks."""
+    """Let no Ctrl-C reach processes that this thread starts: they take over what it blocks.
+
+    Whoever starts the one that tracks resources has Ctrl-C no longer blocked: it starts first.
+    """
     if hasattr(signal, "pthread_sigmask"):
+        from multiprocessing import resource_tracker
+
+        resource_tracker.ensure_running()
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
 
 

@@ -1,6 +1,8 @@
 """Shards on a Dask cluster: the only module that imports Dask (extra ``bayesrisk[dask]``)."""
 
+import logging
 import os
+import signal
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import ExitStack
@@ -85,9 +87,12 @@ class DaskExecutor(Executor):
                     "threads_per_worker": 1,
                     "dashboard_address": None,
                     "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
+                    "silence_logs": logging.CRITICAL,  # what matters comes as an error
                 }
             self._open.enter_context(self._dask.config.set(_NO_PAGES))
             self._client = self._open.enter_context(self._connected(options))
+            if address is None:
+                self._client.run(_leave_interrupts)
             self._pool = self._client.get_executor(pure=False)
         future: Future[_R] = self._pool.submit(fn, *args, **kwargs)
         return future
@@ -105,3 +110,8 @@ class DaskExecutor(Executor):
             self._pool.shutdown(wait=wait)
             self._pool = self._client = None
         self._open.close()
+
+
+def _leave_interrupts() -> None:
+    """Leave Ctrl-C to the process that made this worker."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

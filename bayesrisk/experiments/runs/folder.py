@@ -7,6 +7,7 @@ every result that is made of the parts is in place.
 """
 
 import hashlib
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -19,18 +20,25 @@ import pyarrow.parquet as pq
 
 from bayesrisk import _files
 from bayesrisk._tasks import as_finished
-from bayesrisk.exceptions import OutputError, PartFileError
+from bayesrisk.exceptions import (
+    BayesRiskError,
+    BayesRiskWarning,
+    DataError,
+    OutputError,
+    PartFileError,
+)
 from bayesrisk.experiments.runs.config import RunConfig
 from bayesrisk.experiments.runs.failures import SetAside
 from bayesrisk.experiments.runs.part_file import PartFile, PartSummary, look_at, pack, unpack
 from bayesrisk.experiments.runs.settled import SettledFolder
 
-__all__ = ["PartFolder", "arrow_table"]
+__all__ = ["ADVICE", "PartFolder", "arrow_table"]
 
 #: Rows that a results file has together at least: its footer names every group of them, and grew
 #: beyond what a reader takes when each of many thousand parts was a group.
 _GROUP = 2**16
-_ADVICE = "delete this file and run with --resume to compute it again"
+#: What to do where a part is damaged.
+ADVICE = "run with --resume to compute it again"
 
 
 def arrow_table(frame: pd.DataFrame) -> pa.Table:
@@ -78,6 +86,10 @@ class PartFolder(SettledFolder):
         super().__init__(path)
         self._read: dict[Path, tuple[tuple[int, ...], PartSummary]] = {}
 
+    @property
+    def _foreign(self) -> str:
+        return f"is not a part of this {self.what}; delete it and {ADVICE}"
+
     def part(self, shard: int, kind: str | None = None) -> Path:
         """Return the path of a part, by default of the one that is written last."""
         return self.state / self.parts / f"{kind or self.kinds[-1]}-{shard:06d}.parquet"
@@ -97,7 +109,8 @@ class PartFolder(SettledFolder):
         Returns
         -------
         set of int
-            Finished shards, each read back and checked.
+            Finished shards, each read back and checked.  With ``resume`` those with a damaged part
+            are not among them, and a warning names it: they are to be computed again.
 
         Raises
         ------
@@ -105,11 +118,14 @@ class PartFolder(SettledFolder):
             If the folder belongs to another configuration, holds parts of this run and ``resume``
             is false, or holds other files.
         PartFileError
-            If a part is truncated, altered or foreign.
+            If a part is foreign; if one is truncated or altered and ``resume`` is false, or it is
+            another machine's.
         """
         with _files.explained(self.path):
             self._settle(config)
         self._check_owner(config)
+        if resume:
+            self._forget_damaged(config, mine)
         done = self.finished(config)
         if not resume and not done.isdisjoint(mine):
             raise OutputError(
@@ -120,6 +136,26 @@ class PartFolder(SettledFolder):
         self._tidy(mine)
         SetAside(self.state / self.aside).forget(mine)
         return done
+
+    def _forget_damaged(self, config: RunConfig, shards: Sequence[int]) -> None:
+        """Remove what stands for shards that are not as they were written."""
+        for shard in shards:
+            if self.part(shard).exists():
+                try:
+                    self._check_whole(shard)
+                except (PartFileError, DataError) as error:
+                    self._compute_again(config, error)
+                    self.part(shard).unlink()
+
+    def _check_whole(self, shard: int) -> None:
+        """Refuse a shard any byte of which is not as it was written."""
+        for kind in self.kinds:
+            self._about(self.part(shard, kind))
+
+    def _compute_again(self, config: RunConfig, error: BayesRiskError) -> None:
+        """Say that a damaged shard is computed again."""
+        text = f"{error}: computed again"
+        warnings.warn(text.replace(f"; {ADVICE}", ""), BayesRiskWarning, stacklevel=2)
 
     def _tidy(self, shards: Sequence[int]) -> None:
         """Remove what killed processes left of the parts of shards."""
@@ -169,7 +205,9 @@ class PartFolder(SettledFolder):
         shard = _number(file)
         known = 0 <= shard < config.shards and file == self.part(shard, kind)
         if not known or footer != _footer(config, shard, kind):
-            raise PartFileError(f"{file}: is not a part of this {self.what}; {_ADVICE}")
+            raise PartFileError(
+                f"{file}: is not a part of this {self.what}; delete it and {ADVICE}"
+            )
         return shard
 
     def _about(self, file: Path) -> PartSummary:
@@ -178,11 +216,11 @@ class PartFolder(SettledFolder):
             now = file.stat()
         except OSError as error:
             raise PartFileError(
-                f"{file}: is not a whole part ({error.strerror}); {_ADVICE}"
+                f"{file}: is not a whole part ({error.strerror}); {ADVICE}"
             ) from error
         state = (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
         if file not in self._read or self._read[file][0] != state:
-            self._read[file] = (state, look_at(file, _ADVICE))
+            self._read[file] = (state, look_at(file, ADVICE))
         return self._read[file][1]
 
     def write_parts(self, config: RunConfig, shard: int, tables: Mapping[str, Any]) -> None:
@@ -349,10 +387,12 @@ class PartFolder(SettledFolder):
             If it cannot be read.
         """
         file = self.part(shard, kind)
-        part: PartFile = unpack(file, _ADVICE)
+        part: PartFile = unpack(file, ADVICE)
         own = (part.footer.get("bayesrisk.kind"), part.footer.get("bayesrisk.shard"))
         if own != (kind or self.kinds[-1], str(shard)):
-            raise PartFileError(f"{file}: is not a part of this {self.what}; {_ADVICE}")
+            raise PartFileError(
+                f"{file}: is not a part of this {self.what}; delete it and {ADVICE}"
+            )
         return part.table
 
     def write_manifest(

@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from studies import run_occupancy_attack, run_reconstruction
-from writing_cases import commands, inputs, quick_figures, run
+from writing_cases import commands, content, inputs, quick_figures, run
 
 from bayesrisk.exceptions import DataError, PartFileError
 from bayesrisk.experiments import TabulationConfig, read_results
@@ -30,17 +30,61 @@ def made(at, tmp_path, request):
     return tmp_path / "out"
 
 
-@pytest.mark.parametrize("made", ["claims", "reconstruct"], indirect=True)
-def test_a_damaged_part_is_named_in_one_line(made, at, request):
-    name = request.node.callspec.params["made"]
-    for file in sorted((made / "parts").iterdir()):
-        sound = file.read_bytes()
-        file.write_bytes(sound[:-40] + bytes([sound[-40] ^ 1]) + sound[-39:])
-        status, told = run(*commands(at)[name].line(made, again=True))
-        assert status == 3
-        assert told.startswith(f"bayesrisk: {file}: is not a whole part (")
-        assert told.count("\n") == 1
-        file.write_bytes(sound)
+_BY_PLACE = ["tabulate-by", "release-by", "simulate-nation"]
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["claims", "reconstruct", "sweep", "occupancy-attack", "nmf", *_BY_PLACE]
+    + [
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("audit-by", "nmf-counts", "occupancy-attack-by", "occupancy-study")
+    ],
+    indirect=True,
+)
+def test_damaged_parts_are_computed_again(made, at, request):
+    """A file of each kind, those in the folders of places among them, with one bit changed."""
+    name, sound = request.node.callspec.params["made"], content(made)
+    files = [made / file for file in sound if "part" in file.rpartition("/")[0]]
+    kinds = {(file.parent.name[:5], file.stem.rstrip("0123456789")): file for file in files}
+    assert len(kinds) >= (4 if name in _BY_PLACE else 1)
+    for case, file in enumerate(kinds.values()):
+        data = bytearray(file.read_bytes())
+        data[len(data) * (case + 1) // (len(kinds) + 1)] ^= 1 << case % 8
+        file.write_bytes(data)
+        with quick_figures():
+            status, told = run(*commands(at)[name].line(made, again=True))
+        assert status == 0, told
+        (line,) = [line for line in told.splitlines() if "warning" in line]
+        assert line.endswith("computed again")
+        assert f" {file}: " in line or f" {file.parent}: " in line
+        assert content(made) == sound, file
+
+
+@pytest.mark.parametrize("made", ["tabulate-by"], indirect=True)
+def test_a_part_that_lost_its_folder_is_computed_again(made, at):
+    sound = content(made)
+    shutil.rmtree(next(made.glob("part-*")))
+    assert run(*commands(at)["tabulate-by"].line(made, again=True))[0] == 0
+    assert content(made) == sound
+
+
+def test_a_finished_release_is_never_drawn_again(at, tmp_path):
+    """Without a seed it would be another draw of the same records, and the first may be known."""
+    line = commands(at)["release-by"].line(tmp_path / "out", again=True)
+    place = line.index("--simulation-seed")
+    del line[place : place + 2]
+    assert run(*line)[0] == 0
+    file = next((tmp_path / "out").glob("part-*/part-*.parquet"))
+    file.write_bytes(file.read_bytes()[:-1])
+    before = content(tmp_path / "out")
+    status, told = run(*line)
+    assert (status, told.count("\n")) == (3, 1)
+    assert str(file.parent) in told
+    assert content(tmp_path / "out") == before
+    (tmp_path / "out" / "_partitions.json").unlink()  # as before it was finished
+    assert run(*line)[0] == 0
+    assert content(tmp_path / "out") != before
 
 
 @pytest.mark.parametrize("made", ["claims"], indirect=True)

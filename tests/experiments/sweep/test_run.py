@@ -10,7 +10,12 @@ import pandas as pd
 import pytest
 from studies import run_sweep
 
-from bayesrisk.exceptions import ArgumentError, OutputError, PartFileError
+from bayesrisk.exceptions import (
+    ArgumentError,
+    BayesRiskWarning,
+    OutputError,
+    PartFileError,
+)
 from bayesrisk.experiments import parse_config, read_results
 from bayesrisk.experiments.sweep.folder import SweepFolder
 
@@ -167,15 +172,16 @@ class TestRefusals:
 
     @pytest.mark.parametrize("keep", [0, 3, 100, -1])
     def test_truncated_part(self, config, done, keep):
-        part = SweepFolder(done).part(1)
+        part, sound = SweepFolder(done).part(1), contents(done)
         part.write_bytes(part.read_bytes()[:keep])
-        before = contents(done)
-        for action in (lambda: run_sweep(config, done, resume=True), lambda: read_results(done)):
+        damaged = contents(done)
+        for action in (lambda: run_sweep(config, done), lambda: read_results(done)):
             with pytest.raises(PartFileError, match=r"part-000001\.parquet: is not a whole part"):
                 action()
-        assert contents(done) == before
-        part.unlink()
-        assert run_sweep(config, done, resume=True).computed == 1
+        assert contents(done) == damaged
+        with pytest.warns(BayesRiskWarning, match=r"part-000001\.parquet: is not a whole part"):
+            assert run_sweep(config, done, resume=True).computed == 1
+        assert contents(done) == sound
 
     def test_altered_part(self, config, done):
         part = SweepFolder(done).part(1)

@@ -1,0 +1,114 @@
+"""Requests to end this process, Ctrl-C and SIGTERM: a flag that nothing below can swallow.
+
+The request comes as a KeyboardInterrupt in the middle of whatever runs.  Compilers, callbacks from
+C and modules that are being loaded make another exception of it, or drop it.  So whatever fails
+after a request has been interrupted, and a request that was dropped is repeated.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["Interruption", "check", "ended", "heeded", "tell"]
+
+#: Until a request that was dropped is repeated, and from when on a second one ends all at once.
+_SECONDS = 1.0
+_first: tuple[int, float] | None = None  # signal and time of the first request
+_told = False
+
+
+class Interruption(KeyboardInterrupt):
+    """A request to end; Python ends by SIGINT where one of its own class went through ``exec``."""
+
+
+def ended(error: BaseException | None) -> bool:
+    """Return whether an exception is a request to end, or came after one."""
+    return isinstance(error, KeyboardInterrupt) or _first is not None
+
+
+def check() -> None:
+    """Raise an Interruption if this process was asked to end."""
+    if _first is not None:
+        raise Interruption
+
+
+def tell(note: str = "") -> int:
+    """Say that the command was interrupted; return its exit status, 130 or after SIGTERM 143."""
+    global _told
+    _repeat_in(0.0)
+    if not _told:
+        sys.stderr.write(f"bayesrisk: interrupted{note}\n")
+        _told = _first is not None
+    return 128 + (signal.SIGINT if _first is None else _first[0])
+
+
+@contextmanager
+def heeded(*, last: bool = False) -> Iterator[None]:
+    """Heed requests to end: leave by a SystemExit after one, unless all was done.
+
+    A second request, a second later or more, ends the process at once: files are whole or as they
+    were, and workers end with it.  A signal that is ignored, as behind ``nohup``, stays so.
+
+    Parameters
+    ----------
+    last : bool, default False
+        Whether nothing follows but the end of the process, which a first request does not stop.
+    """
+    global _first, _told
+    hook, before = sys.unraisablehook, {}
+    if threading.current_thread() is threading.main_thread():  # no other may handle signals
+        asked = dict.fromkeys((signal.SIGINT, signal.SIGTERM), _ask)
+        if hasattr(signal, "SIGALRM"):
+            asked[signal.SIGALRM] = _repeat
+        before = {number: signal.getsignal(number) for number in asked}
+        for number, handler in before.items():
+            if handler not in (signal.SIG_IGN, None):
+                signal.signal(number, asked[number])
+    sys.unraisablehook = lambda found: None if ended(found.exc_value) else hook(found)
+    try:
+        yield
+    except BaseException as error:
+        if not ended(error) or (isinstance(error, SystemExit) and not error.code):
+            raise
+        raise SystemExit(tell()) from None
+    finally:
+        _repeat_in(0.0)
+        if last:
+            _first = _first or (signal.SIGINT, time.monotonic())
+        else:
+            for number, handler in before.items():
+                if handler is not None:
+                    signal.signal(number, handler)
+            sys.unraisablehook = hook
+            if before and _ask not in before.values():
+                _first, _told = None, False
+
+
+def _ask(number: int, frame: Any) -> None:
+    """Note a request, and stop what runs."""
+    global _first
+    now = time.monotonic()
+    if _first is None:
+        _first = (number, now)
+        _repeat_in(_SECONDS)
+        raise Interruption
+    if now - _first[1] >= _SECONDS:  # programs that start others often send the first one twice
+        os.write(2, b"bayesrisk: ended at once\n")
+        os._exit(128 + number)
+
+
+def _repeat(number: int, frame: Any) -> None:
+    """Stop what runs again, unless it is stopping: then an exception is being handled."""
+    _repeat_in(_SECONDS)
+    if sys.exc_info()[1] is None:
+        raise Interruption
+
+
+def _repeat_in(seconds: float) -> None:
+    if hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread():
+        signal.setitimer(signal.ITIMER_REAL, seconds)
