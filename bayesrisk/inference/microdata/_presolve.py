@@ -115,8 +115,8 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
                 )
             continue
         soft.append(_log_weights(rows, r, min(reach, int(bounds[r])), prior))
-        size = rows.laws[r] is None and prior.size is not None
-        law = prior.size[rows.known[r] :][: soft[r].size] if size else soft[r] > -np.inf
+        size = prior.size if rows.laws[r] is None else None
+        law = soft[r] > -np.inf if size is None else size[rows.known[r] :][: soft[r].size]
         runs.append(pieces(law.astype(float)))
     priors = tuple(
         log_prior(m, int(t), dirichlet=prior.concentration is not None)

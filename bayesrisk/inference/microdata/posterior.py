@@ -131,6 +131,10 @@ def microdata_posterior(
     a probability p of error s that is also at most p (1 - p) / s**2: draws in which nobody can
     be the target do not count.
 
+    Where the law of the number of people has gaps, chains start on every side of them, if there are
+    as many chains.  Those over people cross a gap by steps of many people; where no step of a
+    lattice chain does, the answers are undecided.
+
     A share that the chain over people leaves undecided is then asked of what one more person would
     change, which every draw tells, also one in which the group is empty: with n people of the
     place, the mean number of people of a class is that of (n + 1) P(n + 1) / P(n) times the share
