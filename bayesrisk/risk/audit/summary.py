@@ -325,9 +325,9 @@ def clustered_mean(
 ) -> tuple[float, float, float]:
     """Return the mean of values and its interval, places being the independent units.
 
-    Of so many places none may show what is true of some: a share of 1 - (alpha / 2)**(1 / places)
-    of the values may be as far off as can be, for places of one size, and fewer of different ones.
-    Where nothing bounds the values, equal ones have no interval.
+    Where places do not differ, a share of 1 - (alpha / 2)**(1 / places) of the values may be as far
+    off as can be: of so many places, none may show it.  Places of different sizes count as fewer.
+    Nothing is said where nothing bounds the values.
     """
     mean, number = float(values.mean()), int(places.max()) + 1
     if not np.isfinite(mean):
@@ -337,11 +337,10 @@ def clustered_mean(
     off = np.bincount(places, values - mean, minlength=number)
     error = float(np.sqrt((off**2).sum() * number / (number - 1))) / values.size
     reach = float(stdtrit(number - 1, 0.5 + confidence / 2.0)) * error
+    if error > _TIE * (1.0 + abs(mean)):
+        return mean, max(mean - reach, -bound), min(mean + reach, bound)
     if np.isinf(bound):
-        reach = reach if error > _TIE * (1.0 + abs(mean)) else np.inf
-        return mean, mean - reach, mean + reach
+        return mean, -bound, bound
     worth = values.size**2 / float((np.bincount(places) ** 2).sum())
     unseen = 1.0 - ((1.0 - confidence) / 2.0) ** (1.0 / worth)
-    low = min(mean - reach, mean - unseen * (mean + bound))
-    high = max(mean + reach, mean + unseen * (bound - mean))
-    return mean, max(low, -bound), min(high, bound)
+    return mean, mean - unseen * (mean + bound), mean + unseen * (bound - mean)
