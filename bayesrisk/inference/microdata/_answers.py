@@ -83,23 +83,23 @@ def answer_of(
     agree = r_hat <= MOST_R_HAT or error == 0.0  # of what is watched, if nothing changed
     if not (drawn.agreed and agree and ess >= LEAST_ESS):
         return np.nan, np.nan, np.nan, np.nan, "undecided", r_hat, ess
-    low, high = answer_interval(of.value, error, ess, share=of.share)
+    low, high = answer_interval(of.value, error, ess, share=of.share, leap=drawn.leap)
     return of.value, error, low, high, "sampled", r_hat, ess
 
 
 def answer_interval(
-    value: float, error: float, ess: float, *, share: bool, level: float = 0.95
+    value: float, error: float, ess: float, *, share: bool, level: float = 0.95, leap: int = 1
 ) -> tuple[float, float]:
     """Return the interval of an answer from ``ess`` effective draws with a standard error.
 
     That of a share is Clopper and Pearson's for the trials that would have this error, which
     are the effective draws where every draw says 0 or 1: a normal law is wrong for rare events.
     Draws that all say the same leave at most the share of a run of so many trials without one
-    event.
+    event, which changes a share by 1 and a number by ``leap``.
     """
     tail = 0.5 * (1.0 - level)
     if error == 0.0:
-        rest = float(-np.expm1(np.log(tail) / ess))
+        rest = float(-np.expm1(np.log(tail) / ess)) * (1 if share else leap)
         return max(value - rest, 0.0), min(value + rest, 1.0) if share else value + rest
     if not share:
         reach = float(-special.ndtri(tail)) * error

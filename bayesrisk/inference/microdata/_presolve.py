@@ -11,7 +11,7 @@ from scipy.special import gammaln
 
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.inference.microdata.prior import RecordPrior
+from bayesrisk.inference.microdata.prior import RecordPrior, pieces
 from bayesrisk.inference.microdata.system import MAX_SUM, TAIL, MicrodataSystem, Rows
 from bayesrisk.release import NoiseSpec, RoundingSpec
 
@@ -42,6 +42,9 @@ class SmallSystem:
         Which rows have a given sum, and the sum.
     soft : tuple of ndarray
         Log weight of the sums 0, 1, ... of every row; empty where it is hard.
+    runs : tuple of ndarray of int64, shape (runs, 2)
+        First and last sum of the runs of every row that most of its weight is on
+        (:func:`~bayesrisk.inference.microdata.prior.pieces`).
     priors : tuple of ndarray
         Log weight of the counts 0, 1, ... of every group, up to the largest that rows leave.
     mass : ndarray of float
@@ -56,6 +59,7 @@ class SmallSystem:
     hard: IntArray
     given: IntArray
     soft: tuple[FloatArray, ...]
+    runs: tuple[IntArray, ...]
     priors: tuple[FloatArray, ...]
     mass: FloatArray
     constant: float
@@ -97,12 +101,13 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
     rows, constant = _without_implied(rows, prior)
     bounds = _bounds(rows, prior)
     top = _tops(rows, bounds, first.size)
-    soft = []
+    soft, runs = [], []
     for r in range(len(rows.laws)):
         part = slice(rows.matrix.indptr[r], rows.matrix.indptr[r + 1])
         reach = int(np.sum(rows.matrix.data[part] * top[rows.matrix.indices[part]]))
         if rows.hard[r]:
             soft.append(np.zeros(0))
+            runs.append(np.full((1, 2), rows.given[r] - rows.known[r]))
             if reach < rows.given[r] - rows.known[r]:
                 raise DataError(
                     f"release contradicts itself or the prior: {rows.names[r]} is "
@@ -110,6 +115,9 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
                 )
             continue
         soft.append(_log_weights(rows, r, min(reach, int(bounds[r])), prior))
+        size = prior.size if rows.laws[r] is None else None
+        law = soft[r] > -np.inf if size is None else size[rows.known[r] :][: soft[r].size]
+        runs.append(pieces(law.astype(float)))
     priors = tuple(
         log_prior(m, int(t), dirichlet=prior.concentration is not None)
         for m, t in zip(total, top, strict=True)
@@ -121,6 +129,7 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
         rows.hard,
         rows.given - rows.known,
         tuple(soft),
+        tuple(runs),
         priors,
         total,
         constant,

@@ -104,7 +104,9 @@ def record_law(
     generators, _ = spawn(rng, chains + 1)
     if people:
         of = people_model(system)
-        begun: Sequence[Chain] = [PeopleChain.begin(of, own, _FEWEST) for own in generators[:-1]]
+        begun: Sequence[Chain] = [
+            PeopleChain.begin(of, own, _FEWEST, i / chains) for i, own in enumerate(generators[:-1])
+        ]
         shares = system.classes.mass(system.prior.shares)
         mass = np.tile(shares * (system.prior.concentration or 1.0), len(system.places))
         group, weight = np.arange(system.size, dtype=np.int64), np.ones(system.size)

@@ -131,6 +131,10 @@ def microdata_posterior(
     a probability p of error s that is also at most p (1 - p) / s**2: draws in which nobody can
     be the target do not count.
 
+    Where the law of the number of people has gaps, chains start on every side of them, if there are
+    as many chains.  Those over people cross a gap by steps of many people; where no step of a
+    lattice chain does, the answers are undecided.
+
     A share that the chain over people leaves undecided is then asked of what one more person would
     change, which every draw tells, also one in which the group is empty: with n people of the
     place, the mean number of people of a class is that of (n + 1) P(n + 1) / P(n) times the share
@@ -267,7 +271,9 @@ def _people_chains(
 ) -> MicrodataPosterior:
     of = people_model(system)
     generators, origin = spawn(how.rng, how.chains)
-    starts = [PeopleChain.begin(of, own, _FEWEST) for own in generators]
+    starts = [
+        PeopleChain.begin(of, own, _FEWEST, i / how.chains) for i, own in enumerate(generators)
+    ]
     of_state = sp.csr_array(functions.cells[:, of.cell_of])
     tallies: list[Tally] = []
     more = OneMore(system, of, of_state, asked, functions, starts, how.draws)
@@ -285,7 +291,8 @@ def _people_chains(
     def mend(frame: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
         return more.further(more.mend(frame, drawn), drawn)
 
-    drawn, frame = _drawn(starts, of_state, asked, functions, how, fresh, mend)
+    leap = int(of.model.leap.max(initial=1))
+    drawn, frame = _drawn(starts, of_state, asked, functions, how, fresh, mend, leap)
     reason = "counts are noisy"
     if more.used:
         reason += f"; {more.used:,} answers are from what one more person would change"
@@ -328,6 +335,7 @@ def _drawn(
     how: _Settings,
     fresh: Callable[[], Note] = silent,
     mend: Callable[[pd.DataFrame, Draws], pd.DataFrame] = lambda frame, _: frame,
+    leap: int = 1,
 ) -> tuple[Draws, pd.DataFrame]:
     """Return draws that answer all questions, or the last ones, and the answers."""
     frames: list[pd.DataFrame] = []
@@ -344,6 +352,7 @@ def _drawn(
         doublings=how.doublings,
         enough=enough,
         fresh=fresh,
+        leap=leap,
     )
     return drawn, frames[-1] if drawn.agreed else answers_of(asked, functions, drawn)
 

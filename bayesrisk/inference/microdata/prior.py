@@ -13,7 +13,7 @@ from scipy.special import gammaln
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._show import displayed
-from bayesrisk._types import FloatArray
+from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.tables.schema import Schema
 
@@ -21,6 +21,7 @@ __all__ = ["RecordPrior"]
 
 _MAX_CELLS = 2**24
 _MAX_SIZE = 2**24
+_SELDOM = 0.01  # of what is more probable on either side: a chain of small steps goes there rarely
 
 
 @displayed
@@ -231,6 +232,19 @@ def fit_concentration(counts: ArrayLike, shares: ArrayLike) -> float:
 
     found = minimize_scalar(loss, bounds=(np.log(1e-3), np.log(1e9)), method="bounded")
     return float(np.exp(found.x))
+
+
+def pieces(size: FloatArray) -> IntArray:
+    """Return first and last number of the runs that a law of numbers has most of its weight on.
+
+    Between two runs every number has less than a hundredth of the weight of some number below, and
+    of some number above: mostly none at all.
+    """
+    below = np.maximum.accumulate(size)
+    above = np.maximum.accumulate(size[::-1])[::-1]
+    inside = (size > 0.0) & (size >= _SELDOM * np.minimum(below, above))
+    edges = np.diff(np.concatenate([[0], inside.astype(np.int64), [0]]))
+    return np.stack([np.flatnonzero(edges > 0), np.flatnonzero(edges < 0) - 1], axis=1)
 
 
 def _composition(shares: ArrayLike, schema: Schema) -> FloatArray:

@@ -15,6 +15,7 @@ from bayesrisk.inference.microdata.law import RecordLaw
 __all__ = ["Asked", "Belief", "after", "before", "without", "without_by_weights"]
 
 _WORTH = 0.2  # of the draws, for weights to be used
+_FAR = 4.0  # standard deviations of how often a record is alone
 _BATCHES = 20  # of all chains together at least, for the Monte Carlo error
 
 
@@ -145,8 +146,9 @@ def without_by_weights(
     Returns
     -------
     Belief or None
-        None without draws, and where so few of them have such a record that their weights, worth
-        less than a fifth of the draws, say little: there the law of the others must be found.
+        None without draws, and where their weights are worth less than a fifth of the draws, or
+        would be with as many more or fewer draws of such a record alone as may well be by chance:
+        of a rare record these weigh most.  There the law of the others must be found.
     """
     if prior.concentration is None:
         return before(prior, asked)
@@ -157,10 +159,17 @@ def without_by_weights(
     x, mass = law.draws[..., group], law.mass[group]
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = np.where(x > 0, x / (mass + x - 1.0), 0.0)
-    if not weight.any() or weight.sum() ** 2 < _WORTH * weight.size * (weight**2).sum():
+    # Whether a record is often enough alone is not decided by how often it happens to be: else
+    # draws would be kept that by chance have it too rarely.
+    alone, rest = np.count_nonzero(x == 1), np.where(x > 1, weight, 0.0)
+    maybe = np.maximum(alone + np.linspace(-_FAR, _FAR, 33) * np.sqrt(alone + 1.0), 0.0)
+    square = (rest**2).sum() + maybe / mass**2
+    worth = (rest.sum() + maybe / mass) ** 2 / np.maximum(square, 1e-300)
+    if not worth.min() >= _WORTH * weight.size:
         return None
     base = prior.concentration * asked.sums(prior.shares_of_cells)
-    return _ratio(base + law.draws @ of - of[group], weight)
+    unseen = 0.0 if alone else 1.0 / mass
+    return _ratio(base + law.draws @ of - of[group], weight, float(unseen))
 
 
 def _by_group(law: RecordLaw, place: int, values: FloatArray) -> FloatArray:
@@ -174,8 +183,11 @@ def _by_group(law: RecordLaw, place: int, values: FloatArray) -> FloatArray:
     return found
 
 
-def _ratio(parts: FloatArray, weight: FloatArray) -> Belief:
-    """Return shares of weighted means of parts (chains, draws, values), with errors."""
+def _ratio(parts: FloatArray, weight: FloatArray, unseen: float = 0.0) -> Belief:
+    """Return shares of weighted means of parts (chains, draws, values), with errors.
+
+    ``unseen`` is a larger weight than that of any draw, which one in as many may have.
+    """
     mean = np.einsum("cd,cdv->v", weight, parts) / weight.size
     whole = mean.sum()
     if not whole > 0:
@@ -187,6 +199,8 @@ def _ratio(parts: FloatArray, weight: FloatArray) -> Belief:
     batches = min(draws, -(-_BATCHES // chains))
     size = draws // batches
     means = line[:, : size * batches].reshape(chains * batches, size, values).mean(axis=1)
-    error = means.std(axis=0, ddof=1) / np.sqrt(chains * batches)
+    # Of so few batches it is a Student law's scale, whose deviation is larger.
+    number = chains * batches
+    error = means.std(axis=0, ddof=1) * np.sqrt((number - 1) / max(number - 3, 1) / number)
     # Draws that all say the same say nothing about what one in as many would have said.
-    return Belief(value, np.hypot(error, 1.0 / weight.size))
+    return Belief(value, np.hypot(error, max(1.0 / weight.size, unseen / float(weight.sum()))))

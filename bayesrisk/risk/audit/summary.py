@@ -14,6 +14,7 @@ from bayesrisk import _validation as check
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.risk.audit.readings import READINGS
+from bayesrisk.risk.intervals import clustered_interval
 from bayesrisk.risk.statements.columns import OPEN, ratio_of
 
 __all__ = [
@@ -216,9 +217,8 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
         at = np.searchsorted(BINS[1:-1], value, side="right")
         for part in np.unique(at):
             some = rows[at == part]
-            places = place_numbers(some["place"])
             hit = some["correct"].to_numpy(np.float64)
-            share, low, high = clustered_mean(hit, places, level)
+            low, high = clustered_interval(hit, some["place"], confidence=level)
             lines.append(
                 dict(zip(KEYS, key, strict=True))
                 | {
@@ -226,9 +226,9 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
                     "to": BINS[part + 1],
                     "statements": len(some),
                     "posterior": float(some["posterior"].mean()),
-                    "correct": share,
-                    "correct_lower": max(low, 0.0),
-                    "correct_upper": min(high, 1.0),
+                    "correct": float(hit.mean()),
+                    "correct_lower": low,
+                    "correct_upper": high,
                 }
             )
     return pd.DataFrame(lines) if lines else empty_frame(_BINNED)
@@ -323,7 +323,12 @@ def log_score(rows: pd.DataFrame) -> FloatArray:
 def clustered_mean(
     values: FloatArray, places: IntArray, confidence: float, *, bound: float = 1.0
 ) -> tuple[float, float, float]:
-    """Return the mean of values and its interval, places being the independent units."""
+    """Return the mean of values and its interval, places being the independent units.
+
+    Where places do not differ, a share of 1 - (alpha / 2)**(1 / places) of the values may be as far
+    off as can be: of so many places, none may show it.  Places of different sizes count as fewer.
+    Nothing is said where nothing bounds the values.
+    """
     mean, number = float(values.mean()), int(places.max()) + 1
     if not np.isfinite(mean):
         return mean, mean, bound
@@ -332,4 +337,10 @@ def clustered_mean(
     off = np.bincount(places, values - mean, minlength=number)
     error = float(np.sqrt((off**2).sum() * number / (number - 1))) / values.size
     reach = float(stdtrit(number - 1, 0.5 + confidence / 2.0)) * error
-    return mean, max(mean - reach, -bound), min(mean + reach, bound)
+    if error > _TIE * (1.0 + abs(mean)):
+        return mean, max(mean - reach, -bound), min(mean + reach, bound)
+    if np.isinf(bound):
+        return mean, -bound, bound
+    worth = values.size**2 / float((np.bincount(places) ** 2).sum())
+    unseen = 1.0 - ((1.0 - confidence) / 2.0) ** (1.0 / worth)
+    return mean, mean - unseen * (mean + bound), mean + unseen * (bound - mean)

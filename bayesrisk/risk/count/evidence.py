@@ -7,6 +7,7 @@ thousand values each, and a tail is one passage over both.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -26,6 +27,9 @@ MAX_VALUES = 2**22
 _CHUNK = 2**16
 # Evidence beyond this is certainty in double precision.
 _CERTAIN = 745.0
+# Variance from which discrete Gaussians add up to one, relative error 2 exp(-2 pi**2 s t / (s + t))
+# of variances s and t (Poisson summation): 1e-17 where both are so large.
+_SMOOTH = 4.0
 _Term = tuple[FloatArray, FloatArray]
 
 
@@ -128,11 +132,12 @@ def _level_terms(precision: FloatArray, *, there: bool, cut: float) -> list[_Ter
     terms: list[_Term] = []
     levels, times = np.unique(precision, return_counts=True)
     for rho, m in zip(levels.tolist(), times.tolist(), strict=True):
-        reach, one = _window(rho, cut)
-        pmf = one
-        for _ in range(m - 1):
-            pmf = np.convolve(pmf, one)
-        total = np.arange(-m * reach, m * reach + 1)
+        if 0.5 / rho >= _SMOOTH:
+            reach, pmf = _window(rho / m, m * cut)
+        else:
+            reach, one = _window(rho, cut)
+            reach, pmf = m * reach, functools.reduce(np.convolve, [one] * m)
+        total = np.arange(-reach, reach + 1)
         terms.append((rho * (2.0 * total + (m if there else -m)), pmf))
     return terms
 

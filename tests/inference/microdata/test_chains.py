@@ -3,15 +3,19 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from oracles import record_law as oracle
 from random_places import one_block, place, questions, three_levels, town
 from scipy.stats import binom, binomtest
 
 from bayesrisk import MechanismSpec, PublishedTables, Release, Schema, Workload
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
+from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.inference.microdata._answers import answer_interval, answers_of
 from bayesrisk.inference.microdata._asked import Asked
+from bayesrisk.inference.microdata._presolve import presolve
+from bayesrisk.inference.microdata.chains import people_model as module
 from bayesrisk.inference.microdata.chains import people_rows as kernels
+from bayesrisk.inference.microdata.chains.lattice import LatticeChains
 from bayesrisk.inference.microdata.chains.people import PeopleChain
 from bayesrisk.inference.microdata.chains.people_model import people_model, put
 from bayesrisk.inference.microdata.chains.people_moves import stay
@@ -259,6 +263,164 @@ def imbalance(before, after):
     assert often.sum() >= 40  # pairs of states
     worst: float = np.abs((forth - back)[often] / np.sqrt((forth + back)[often])).max()
     return worst
+
+
+GAPS = {
+    "two": [2, 9],
+    "even": range(0, 13, 2),
+    "nobody, or many": [0, 12],
+    "three": [1, 6, 11],
+    "runs": [0, 1, 2, 9, 10, 11],
+    "nearly": [3, 10],
+}
+
+
+def gaps(seed, kind):
+    """Return a noisy block whose number of people has gaps, with its law by enumeration."""
+    rng = np.random.default_rng([seed, list(GAPS).index(kind)])
+    size = np.full(13, 1e-9 if kind == "nearly" else 0.0)
+    size[list(GAPS[kind])] = rng.dirichlet(np.full(len(GAPS[kind]), 9.0))
+    size /= size.sum()
+    released = rng.integers(0, 5, 3).tolist()
+    variance = [4, 9][int(rng.integers(2))]
+    law = NoiseSpec("discrete-gaussian", variance)
+    release, prior = one_block(law, released, np.eye(3, dtype=np.int64), 12)
+    shares = np.array([0.5, 0.3, 0.2])
+    prior = RecordPrior(prior.schema, shares, [None, 2.0][int(rng.integers(2))], size)
+    terms = [
+        ([0], row, lambda s, r=r: -((s - r) ** 2) / (2.0 * variance))
+        for row, r in zip(np.eye(3, dtype=int).tolist(), released, strict=True)
+    ]
+    return release, prior, oracle.posterior(1, 3, shares, prior.concentration, size, terms)
+
+
+COUNTED = (
+    (RecordQuestion({}), lambda x: sum(x)),
+    (RecordQuestion({"kind": [0]}), lambda x: x[0]),
+    (RecordQuestion({}, at_least=7), lambda x: sum(x) >= 7),
+)
+
+
+@pytest.mark.parametrize("kind", GAPS)
+def test_numbers_of_people_with_gaps(kind, monkeypatch):
+    """Chains leap over numbers that are impossible; those that cannot are not believed."""
+    z = []
+    asked = [question for question, _ in COUNTED]
+    for seed in range(3):
+        release, prior, law = gaps(seed, kind)
+        common = {"level": "block", "place": "1", "prior": prior}
+        truth = [sum(w * count(x) for w, (x,) in law) for _, count in COUNTED]
+        exact = microdata_posterior(release, asked, **common, engine="exact").answers
+        np.testing.assert_allclose(exact["posterior"], truth, rtol=1e-9)
+        common |= {"engine": "people", "draws": 250}
+        found = microdata_posterior(release, asked, **common, rng=seed).answers
+        assert found["status"].eq("sampled").all()
+        z += ((found["posterior"] - truth) / found["error"]).tolist()
+    assert np.abs(z).max() < 4.5
+    assert np.mean(np.square(z)) < 3.0
+    monkeypatch.setattr(module, "_leaps", lambda runs: (np.zeros(0, np.int64), np.zeros(0)))
+    shut_in = microdata_posterior(release, asked, **common, rng=1, doublings=0).answers
+    assert shut_in["status"].eq("undecided").all() or kind == "nearly"
+
+
+def test_a_rare_number_of_people_that_no_draw_has_is_within_the_interval():
+    """All draws have 3 people; 12 have a probability of 1e-4, which moves the mean by 9 of it."""
+    size = np.zeros(13)
+    size[[3, 12]] = 0.5
+    law = NoiseSpec("discrete-gaussian", 1)
+    weights = np.array([[1, 1, 1], [1, 0, 0]])
+    release, prior = one_block(law, [6, 2], weights, 12)
+    prior = RecordPrior(prior.schema, np.array([0.4, 0.3, 0.3]), None, size)
+    common = {"level": "block", "place": "1", "prior": prior}
+    asked = [RecordQuestion({})]
+    exact = microdata_posterior(release, asked, **common, engine="exact").answers["posterior"][0]
+    assert 3.0 < exact < 3.01
+    found = microdata_posterior(
+        release, asked, **common, engine="people", rng=1, draws=250
+    ).answers.iloc[0]
+    assert found["posterior"] == 3.0
+    assert found["upper"] - 3.0 == pytest.approx(9.0 * (1.0 - 0.025 ** (1.0 / found["ess"])))
+    assert exact < found["upper"]
+
+
+@pytest.mark.parametrize("known", ["nobody", "somebody", "how many"])
+def test_gaps_in_several_places(known):
+    """Blocks of no or three people, tables of their groups and their tract, and what is known."""
+    release, prior = three_levels(3, 3)
+    prior = RecordPrior(prior.schema, prior.shares, 5.0, np.array([0.5, 0.0, 0.0, 0.5]))
+    what = {
+        "nobody": [],
+        "somebody": [KnownRecords({"sex": [1]}, place="1101")],
+        "how many": [KnownRecords({"sex": [0]}, 2, place="1200", relation="exactly")],
+    }[known]
+    blocks = ["1100", "1101", "1200", "1201"]
+    asked = [RecordQuestion(w, place=b) for b in blocks for w in ({}, {"sex": [0]})]
+    common = {"level": "tract", "place": "1", "prior": prior, "known": what}
+    exact = microdata_posterior(release, asked, **common, engine="exact").answers
+    common |= {"engine": "people", "draws": 500}
+    pairs = [
+        (microdata_posterior(release, asked, **common, rng=seed), exact.assign(share=False))
+        for seed in range(2)
+    ]
+    z = surprises(pairs)
+    assert z.size >= 8
+    assert np.abs(z).max() < 4.5
+
+
+def test_leaps_go_back_as_often_as_forth():
+    release, prior = three_levels(1, 3)
+    prior = RecordPrior(prior.schema, prior.shares, 2.0, np.array([0.5, 0.0, 0.0, 0.5]))
+    of = people_model(system_of(release, level="tract", place="1", prior=prior))
+    of.model.chance[:] = np.cumsum([0.2, 0.0, 0.0, 0.0, 0.0, 0.8])
+    chain = PeopleChain.begin(of, np.random.default_rng(1), 1000)
+    chain.go(20)
+    chain.sweep, steps = 1, 40_000
+    states = np.empty((steps, chain.state.x.size), np.int64)
+    for row in states:
+        chain.go(1)
+        row[:] = chain.now()[0]
+    assert imbalance(states[:-1], states[1:]) < 4.5
+    spot = of.spot.copy()
+    put(of.model, spot, chain.state.x)
+    assert np.array_equal(spot, chain.state.spot)
+    assert chain.now()[1] == pytest.approx(float(of.model.table[spot].sum()), abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", GAPS)
+def test_chains_start_in_every_run_of_possible_numbers(kind):
+    release, prior, _ = gaps(1, kind)
+    system = system_of(release, level="block", place="1", prior=prior)
+    of = people_model(system)
+    runs = len(of.runs)
+    starts = [int(of.sizes(i / 8)[0]) for i in range(8)]
+    assert set(starts) <= set(GAPS[kind])
+    assert len(set(starts)) == runs == {"even": 7, "three": 3}.get(kind, 2)
+    number = sp.csr_array(np.ones((1, system.size), np.int64))
+    small, over_groups = presolve(system, number)
+    begun = LatticeChains(small, 8, np.random.default_rng(1)).starts
+    seen = {int((over_groups @ x)[0]) for x in begun}
+    assert all(any(low <= n <= high for low, high in of.runs) for n in seen)
+    assert len({int(np.searchsorted(of.runs[:, 1], n)) for n in seen}) == runs
+
+
+def test_lattice_chains_that_no_move_leads_over_a_gap_are_not_believed():
+    """Twelve counts with noise of variance 30: none of the moves adds 60 people as they are."""
+    schema = Schema("people", (Attribute("kind", 12),), Geography("towns", ("block",), (1,)))
+    kinds = Table("T", tuple(map(str, range(12))), {"kind": np.eye(12, dtype=np.int64)})
+    tables = PublishedTables(
+        Workload(schema, {("block", "T"): kinds}),
+        {"block": np.array(["1"])},
+        {("block", "T"): sp.csr_array([[4, 3, 1, 2, 4, 1, 0, 3, 2, 3, 2, 4]])},
+    )
+    law = NoiseSpec("discrete-gaussian", 30)
+    size = np.zeros(61)
+    size[[0, 60]] = 0.5
+    found = microdata_posterior(
+        Release(MechanismSpec("one", {}, {}, others=law), tables), [RecordQuestion({})],
+        level="block", place="1", prior=RecordPrior.uniform_data_sets(schema, size=size),
+        engine="lattice", rng=1, draws=400, doublings=0,
+    )  # fmt: skip
+    assert found.answers["status"].tolist() == ["undecided"]
 
 
 def test_draws_in_which_nobody_can_be_the_target_do_not_count():

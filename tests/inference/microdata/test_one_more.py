@@ -59,7 +59,8 @@ def changed(of, x, what):
     spot = of.spot.copy()
     put(model, spot, x)
     people = x.sum(axis=1)
-    state = State(np.zeros(1, int), people, x, spot, np.zeros((5, 2), int), np.zeros(1))
+    room = np.zeros((5, 2), int), np.zeros(1), np.zeros(x.shape[1])
+    state = State(np.zeros(1, int), people, x, spot, *room)
     if what == "likelihood":
         model = model._replace(table=np.zeros_like(model.table))
     if what == "size":

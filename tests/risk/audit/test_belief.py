@@ -12,6 +12,7 @@ from scipy.stats import chi2
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion
 from bayesrisk.inference.microdata._asked import asked_of
+from bayesrisk.inference.microdata.law import RecordLaw
 from bayesrisk.inference.microdata.law import record_law as find_law
 from bayesrisk.inference.microdata.posterior import _exact
 from bayesrisk.inference.microdata.system import system_of
@@ -163,6 +164,59 @@ def by_weights(seeds):
 def test_weights_give_what_the_law_of_the_others_gives():
     scores, _ = by_weights(range(14))
     assert agree(scores).size > 2
+
+
+def independent(mass, released, seeds, draws=1000):
+    """Return errors in standard errors of what weights say, of independent draws of the law.
+
+    And the shares of beliefs that are given up, and of draws of which none has the record alone.
+    """
+    shares = np.array([0.6, 0.4 - mass / 2.0, mass / 2.0])  # concentration 2
+    size, eye = np.full(19, 1 / 19), np.eye(3, dtype=int)
+    terms = [
+        ([0], row, lambda s, r=r: -((s - r) ** 2) / 4.0)
+        for row, r in zip(eye.tolist(), released, strict=True)
+    ]
+    law = record_law.posterior(1, 3, shares, 2.0, size, terms)
+    others = record_law.posterior(
+        1, 3, shares, 2.0, oracle.size_of_others(size), oracle.less(terms, 2)
+    )
+    exact = oracle.without(others, shares, 2.0, [True] * 3, [0, 1, 2], 3)
+    weight, x = np.array([w for w, _ in law]), np.array([x for _, (x,) in law])
+    schema = Schema("people", (Attribute("race", 3),), Geography("towns", ("block",), (3,)))
+    prior = RecordPrior(schema, shares, 2.0, size)
+    asked = Asked(np.ones(3, bool), np.arange(3), 3)
+    z, given_up, unseen = [], 0, 0
+    for seed in range(seeds):
+        drawn = x[np.random.default_rng(seed).choice(weight.size, (4, draws // 4), p=weight)]
+        unseen += not (drawn[..., 2] == 1).any()
+        found = without_by_weights(
+            RecordLaw(
+                np.arange(3), np.ones(3), 2.0 * shares, drawn.mean(axis=(0, 1)), drawn, "people"
+            ), 0, np.eye(3), prior, asked, 2,
+        )  # fmt: skip
+        if found is None:
+            given_up += 1
+        else:
+            z.append((found.probability - exact) / found.error)
+    return np.array(z), given_up / seeds, unseen / seeds
+
+
+@pytest.mark.parametrize(("mass", "released"), [(0.002, [5, 4, 7]), (0.02, [5, 4, 6])])
+def test_samples_that_miss_large_weights_by_chance_are_not_kept(mass, released):
+    """A record alone weighs 500 or 50 times as much as among others, and few draws have one so."""
+    z, given_up, unseen = independent(mass, released, 40)
+    assert unseen > 0.3 or mass > 0.002
+    assert given_up == 1.0
+    assert not z.size
+
+
+@pytest.mark.parametrize("mass", [0.05, 0.2, 0.6])
+def test_errors_of_weights_are_those_of_independent_draws(mass):
+    z, given_up, _ = independent(mass, [5, 4, 5], 200)
+    assert given_up < 0.5
+    assert 0.9 < np.sqrt(np.mean(z**2)) < 1.1
+    assert np.abs(z).max() < 4.5  # of 600, with 19 degrees of freedom
 
 
 def test_weights_of_another_record_give_another_answer():

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import ttest_1samp
+from scipy.stats import beta, binom, ttest_1samp
 
 from bayesrisk.risk.audit import audit_calibration, audit_summary, audit_targets
 from bayesrisk.risk.audit.summary import GROUPS, clustered_mean
@@ -74,7 +74,10 @@ def test_summary_by_hand():
     assert found.loc[list(GROUPS), "targets"].tolist() == [5, 1, 3, 1, 2, 1, 1]
     one = found.loc["everybody"]
     assert (one["right_prior"], one["right_without"], one["right_posterior"]) == (0.5, 0.0, 1.0)
-    assert (one["own"], one["own_lower"], one["own_upper"]) == (1.0, 1.0, 1.0)
+    # Equal in five places: in a sixth it may be -1, with a probability of 1 - 0.025**(1 / 5).
+    assert (one["own"], one["own_upper"]) == (1.0, 1.0)
+    assert one["own_lower"] == pytest.approx(1.0 - 2.0 * (1.0 - 0.025**0.2))
+    assert one["log_score_lower"] == -np.inf
     assert one["learned_50"] == one["learned_99"] == 2.0
     assert one["own_50"] == one["own_99"] == 4.0
     single = found.loc["unlike their place"]  # one place says nothing of the spread
@@ -141,8 +144,38 @@ def test_calibration_by_hand():
     low = found.iloc[0]
     assert low["posterior"] == pytest.approx(0.1)
     assert low["correct"] == pytest.approx(0.1)
-    assert 0.0 <= low["correct_lower"] < 0.1 < low["correct_upper"] < 0.5
-    assert (found.iloc[2]["correct"], found.iloc[2]["correct_upper"]) == (0.0, 1.0)
+    assert 0.0 <= low["correct_lower"] < 0.1 < low["correct_upper"] < 0.55
+    assert (found.iloc[2]["correct"], found.iloc[2]["correct_lower"]) == (0.0, 0.0)
+    assert found.iloc[2]["correct_upper"] == pytest.approx(0.975)
+
+
+def test_statements_that_are_true_as_often_in_every_place_are_no_certainty():
+    """Three of five in each of three places: the interval of 1.8 of 3 trials, not of no width."""
+    frame = pd.concat(
+        [
+            rows(f"{p} {i}", str(p), ([0.5, 0.5], [0.5, 0.5], [0.6, 0.4]), int(i > 2))
+            for p in range(3)
+            for i in range(5)
+        ]
+    )
+    found = audit_calibration(frame).iloc[1]
+    assert (found["statements"], found["correct"]) == (15, pytest.approx(0.6))
+    ends = beta.ppf([0.025, 0.975], [1.8, 2.8], [2.2, 1.2])
+    assert [found["correct_lower"], found["correct_upper"]] == pytest.approx(ends.tolist())
+
+
+@pytest.mark.parametrize("p", [0.003, 0.01, 0.02, 0.05, 0.1, 0.3, 0.5])
+@pytest.mark.parametrize("places", [20, 100])
+def test_intervals_of_rare_gains_cover(places, p):
+    """Every number of places with a gain, weighed; Student's interval alone would be [0, 0] mostly.
+
+    Between none and some five places with a gain it is still too short, as a normal law is.
+    """
+    at = np.arange(places)
+    ends = np.array([clustered_mean((at < k) * 1.0, at, 0.95)[1:] for k in range(places + 1)])
+    weight = binom.pmf(np.arange(places + 1), places, p)
+    assert weight @ ((ends[:, 0] <= p) & (p <= ends[:, 1])) > 0.87
+    assert np.all(ends[:, 1] - ends[:, 0] > 0.025)
 
 
 def easy_and_hard(protection, attack, adversary, *, decided):

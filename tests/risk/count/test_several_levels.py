@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import laws as oracles
 from refusals import NOT_PRIORS, refuses
+from scipy.stats import norm
 
 from bayesrisk import DiscreteGaussian, Noise, decision_accuracy, marginal_risk
 from bayesrisk.exceptions import ShapeError
 from bayesrisk.inference import multilevel_posterior
 from bayesrisk.risk import multilevel_decision_accuracy, multilevel_marginal_posterior
+from bayesrisk.risk.count.evidence import levels_law
 
 EPS = 2**-52
 rhos = st.lists(st.floats(-4, 1.5).map(lambda t: 10.0**t), min_size=1, max_size=6)
@@ -202,6 +204,29 @@ def test_equal_levels_tie_at_one_half_and_a_coin_decides():
     assert tie > 0.1
     above = listed[listed[:, 0] > 1.0 + 1e-12, 1].sum()
     assert result.found == pytest.approx(above + 0.5 * tie, abs=1e-12)
+
+
+@pytest.mark.parametrize("variance", [3.9, 4.0, 25.0])
+@pytest.mark.parametrize("levels", [2, 6])
+def test_equal_levels_add_up_to_the_sum_of_their_noise(variance, levels):
+    rho = 0.5 / variance
+    law = levels_law(np.full(levels, rho), there=True, left_out=1e-15)
+    total = np.rint(0.5 * (law.first / rho - levels)).astype(int)
+    pmf = np.array(oracles.gaussian_sum_pmf(variance, levels, 12), dtype=float)
+    near = np.abs(total) <= 12
+    assert near.sum() == 25
+    np.testing.assert_allclose(law.weights[near], pmf[np.abs(total[near])], rtol=4e-14)
+    assert law.weights.sum() == pytest.approx(1.0, abs=2e-15)
+
+
+def test_many_levels_of_tiny_budgets_need_no_more_values_than_their_sum():
+    """Six levels of variance 500,000 are one of six times that: 16 standard deviations of it."""
+    law = levels_law(np.full(6, 1e-6), there=False, left_out=1e-15)
+    deviation = np.sqrt(6 * 5e5)
+    assert law.first.size < 17 * deviation
+    total = np.array([-5200, 0, 3500])
+    found = [law.reached(2e-6 * t - 6e-6, there=True) for t in total]
+    np.testing.assert_allclose(found, norm.sf(total / deviation), rtol=1e-6)
 
 
 @given(st.lists(st.floats(-2, 0.7).map(lambda t: 10.0**t), min_size=1, max_size=3), priors)

@@ -348,37 +348,71 @@ class LatticeChain:
 
 
 def _far_apart(system: SmallSystem, count: int, rng: np.random.Generator) -> list[IntArray]:
-    """Return solutions at the ends of random directions, checked in whole numbers."""
-    low, high = _row_bounds(system)
-    rows = LinearConstraint(system.matrix.astype(float), low, high)
+    """Return solutions at the ends of random directions, checked in whole numbers.
+
+    Where sums have several runs, the first of them is in the first ones if that can be, and so on.
+    """
+    if not all(map(len, system.runs)):
+        raise DataError("release contradicts itself or the prior: a count cannot be as it is")
     found = []
-    for _ in range(count):
-        answer: Any = milp(
-            rng.normal(size=system.matrix.shape[1]),
-            constraints=rows,
-            integrality=np.ones(system.matrix.shape[1], np.int64),
-            bounds=Bounds(0, system.top),
-            options={"time_limit": _SOLVER_SECONDS},
-        )
-        if answer.x is None:
+    for i in range(count):
+        direction = rng.normal(size=system.matrix.shape[1])
+        wanted = [i * len(runs) // count for runs in system.runs]
+        x = _solution(system, direction, wanted)
+        if x is None and any(len(runs) > 1 for runs in system.runs):
+            x = _solution(system, direction, [])
+        if x is None:
             raise DataError(
                 "release contradicts itself or the prior, or no counts that agree with all of it "
                 f"were found in {_SOLVER_SECONDS:g} s"
             )
-        x = np.rint(answer.x).astype(np.int64)
-        sums = system.matrix @ x
-        if np.any(x < 0) or np.any(x > system.top) or np.any((sums < low) | (sums > high)):
-            raise DataError("the solver's counts do not agree with the release")
         found.append(x)
     return found
 
 
-def _row_bounds(system: SmallSystem) -> tuple[FloatArray, FloatArray]:
-    """Return the smallest and largest sum of every row that has a weight."""
-    low, high = system.given.astype(float), system.given.astype(float)
-    for r in np.flatnonzero(~system.hard):
-        finite = np.flatnonzero(system.soft[r] > -np.inf)
-        if not finite.size:
-            raise DataError("release contradicts itself or the prior: a count cannot be as it is")
-        low[r], high[r] = finite[0], finite[-1]
-    return low, high
+def _solution(system: SmallSystem, direction: FloatArray, wanted: Sequence[int]) -> IntArray | None:
+    """Return a solution at the end of a direction, with sums in the wanted runs, or in any.
+
+    Where a sum has several runs, a variable of 0 or 1 says of each whether the sum is in it.
+    """
+    low, high = np.array([(runs[0, 0], runs[-1, 1]) for runs in system.runs], float).T
+    broken = [r for r, runs in enumerate(system.runs) if len(runs) > 1]
+    width = np.array([len(system.runs[r]) for r in broken], np.int64)
+    ends = np.concatenate([np.zeros((0, 2), np.int64), *(system.runs[r] for r in broken)])
+    chosen = sp.csr_array(np.repeat(np.eye(width.size), width, axis=1))
+    sums = system.matrix[broken, :]
+    rows = sp.block_array(
+        [
+            [system.matrix.astype(float), sp.csr_array((low.size, len(ends)))],
+            [sums, -chosen * ends[:, 0]],  # at least the first of the run
+            [sums, -chosen * ends[:, 1]],  # at most the last
+            [sp.csr_array(sums.shape), chosen],  # one run
+        ],
+        format="csr",
+    )
+    least = np.concatenate([low, np.repeat([0.0, -np.inf, 1.0], width.size)])
+    most = np.concatenate([high, np.repeat([np.inf, 0.0, 1.0], width.size)])
+    there = np.zeros(len(ends))
+    if wanted:
+        there[np.cumsum(width) - width + np.array(wanted, np.int64)[broken]] = 1.0
+    answer: Any = milp(
+        np.concatenate([direction, np.zeros(len(ends))]),
+        constraints=LinearConstraint(rows, least, most),
+        integrality=np.ones(rows.shape[1], np.int64),
+        bounds=Bounds(
+            np.concatenate([np.zeros(direction.size), there]),
+            np.concatenate([system.top, np.ones(len(ends))]),
+        ),
+        options={"time_limit": _SOLVER_SECONDS},
+    )
+    if answer.x is None:
+        return None
+    x: IntArray = np.rint(answer.x[: direction.size]).astype(np.int64)
+    found = system.matrix @ x
+    inside = [
+        np.any((runs[:, 0] <= n) & (n <= runs[:, 1]))
+        for n, runs in zip(found, system.runs, strict=True)
+    ]
+    if np.any(x < 0) or np.any(x > system.top) or not all(inside):
+        raise DataError("the solver's counts do not agree with the release")
+    return x

@@ -17,11 +17,11 @@ __all__ = ["PeopleChain", "first_state"]
 _COUNTS = 8  # that are looked at in the time of a proposal
 
 
-def first_state(of: PeopleModel, rng: np.random.Generator) -> State:
-    """Return a state drawn from the prior, with about the published numbers of people."""
+def first_state(of: PeopleModel, rng: np.random.Generator, share: float = 0.0) -> State:
+    """Return a state drawn from the prior, with numbers of people as ``PeopleModel.sizes``."""
     model = of.model
     who = np.zeros(int(model.first[-1]), np.int64)
-    count = of.likely.copy()
+    count = of.sizes(share)
     x = np.zeros((len(of.strata), of.classes), np.int64)
     spot = of.spot.copy()
     for part, n in enumerate(count):
@@ -32,7 +32,8 @@ def first_state(of: PeopleModel, rng: np.random.Generator) -> State:
             x[part] = np.bincount(drawn, minlength=of.classes)
     put(model, spot, x)
     density = np.array([float(model.table[spot].sum())])
-    return State(who, count, x, spot, np.zeros((len(KINDS), 2), np.int64), density)
+    tally = np.zeros((len(KINDS), 2), np.int64)
+    return State(who, count, x, spot, tally, density, np.zeros(of.classes))
 
 
 @dataclass
@@ -60,9 +61,14 @@ class PeopleChain:
     rng: np.random.Generator
 
     @classmethod
-    def begin(cls, of: PeopleModel, rng: np.random.Generator, fewest: int) -> Self:
-        """Return a chain at a state of the prior, with at least ``fewest`` proposals a sweep."""
-        state = first_state(of, rng)
+    def begin(
+        cls, of: PeopleModel, rng: np.random.Generator, fewest: int, share: float = 0.0
+    ) -> Self:
+        """Return a chain at a state of the prior, with at least ``fewest`` proposals a sweep.
+
+        Chains of different ``share``, from 0 up to 1, start far apart (``PeopleModel.sizes``).
+        """
+        state = first_state(of, rng, share)
         sweep = max(fewest, int(of.likely.sum()), state.x.size // _COUNTS)
         return cls(of, state, sweep, rng)
 

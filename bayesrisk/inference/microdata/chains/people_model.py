@@ -12,6 +12,7 @@ from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.microdata._strata import Stratum, strata_of
 from bayesrisk.inference.microdata.chains import people_rows as kernels
+from bayesrisk.inference.microdata.prior import pieces
 from bayesrisk.inference.microdata.system import MAX_SUM, MAX_UNKNOWNS, Layer, MicrodataSystem
 from bayesrisk.release import Likelihood, NoiseSpec
 
@@ -20,7 +21,8 @@ __all__ = ["PeopleModel", "people_model", "put", "suits"]
 _SAME = 1e-12  # difference that rounding explains
 _ROOM, _MORE = 1.5, 8  # slots for every person that a place is thought to have, and some more
 _FAR = 8.0  # or so many standard deviations of what is thought: a normal error has 1e-15 beyond
-_CHANCES = (0.25, 0.4, 0.1, 0.2, 0.05)  # of the kinds of move
+_CHANCES = (0.25, 0.4, 0.1, 0.2, 0.05, 0.0)  # of the kinds of move
+_LEAST_LEAPS, _MOST_LEAPS = 1e-3, 0.1  # chance of a leap, which costs as much as all other moves
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,9 @@ class PeopleModel:
     spot : ndarray of int64
         Where the log likelihood of every row stands if there is nobody but those whose class is
         known.
+    runs : ndarray of int64, shape (runs, 2)
+        First and last number of people of a place, those who are known with them, of the runs of
+        numbers that its law has nothing between.
     """
 
     model: kernels.Model
@@ -47,12 +52,30 @@ class PeopleModel:
     classes: int
     likely: IntArray
     spot: IntArray
+    runs: IntArray
 
     @property
     def cell_of(self) -> IntArray:
         """Place and class of every number of a state, as ``p * classes + c``."""
         places = np.array([s.place for s in self.strata], np.int64)
         return np.add.outer(places * self.classes, np.arange(self.classes)).ravel()
+
+    def sizes(self, share: float) -> IntArray:
+        """Return possible numbers of people of every part: of the nearest run for share 0.
+
+        Those of shares up to 1 are of runs further and further from what is likely.
+        """
+        found = self.likely.copy()
+        for part in np.flatnonzero(self.model.open):
+            stratum, n = self.strata[part], self.likely[part]
+            low, high = np.maximum(self.runs.T - stratum.known, 0)
+            near = np.clip(n, low, high)[self.runs[:, 1] >= stratum.known]
+            if not stratum.mass.any():
+                found[part] = 0
+            elif near.size:
+                order = np.argsort(np.abs(near - n), kind="stable")
+                found[part] = near[order[int(share * near.size)]]
+        return found
 
 
 def suits(system: MicrodataSystem) -> bool:
@@ -116,7 +139,12 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
     keep, alias = zip(*(_alias(m) for m in mass), strict=True)
     size_ptr, log_n = _log_sizes(system, strata, fixed, capacity)
     shape = system.classes.shape
+    runs = np.zeros((0, 2), np.int64) if system.prior.size is None else pieces(system.prior.size)
+    leap, leaps = _leaps(runs[runs[:, 1] >= known.min()])
     chance = np.array(_CHANCES)
+    if leap.size and np.any(fixed < 0):
+        work = float(leap @ leaps) * system.classes.size
+        chance[kernels.LEAP] = min(max(1.0 / work, _LEAST_LEAPS), _MOST_LEAPS)
     if np.all(fixed >= 0):
         chance[[kernels.MOVE, kernels.BIRTH]] = 0.0
     if len(of_places) == 1:
@@ -144,9 +172,28 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
         stride=np.array([int(np.prod(shape[m + 1 :])) for m in range(len(shape))], np.int64),
         bins=np.array(shape, np.int64),
         chance=np.cumsum(chance / chance.sum()),
+        leap=leap,
+        leap_chance=np.cumsum(leaps),
     )
     put(model, spot, _settled(system, others, len(strata)))
-    return PeopleModel(model, tuple(strata), system.classes.size, likely, spot)
+    return PeopleModel(model, tuple(strata), system.classes.size, likely, spot, runs)
+
+
+def _leaps(runs: IntArray) -> tuple[IntArray, FloatArray]:
+    """Return differences of numbers of people that lead over what is between two runs of these.
+
+    And their probabilities, proportional to 1 / difference; none of a single run.
+    """
+    if len(runs) < 2:
+        return np.zeros(0, np.int64), np.zeros(0)
+    inside = np.zeros(int(runs[-1, 1]) + 1)
+    for low, high in runs:
+        inside[low : high + 1] = 1.0
+    square = np.abs(np.fft.rfft(inside, 2 * inside.size)) ** 2
+    pairs = np.fft.irfft(square)[: inside.size]  # of possible numbers, by their difference
+    pairs[: np.min(runs[1:, 0] - runs[:-1, 1])] = 0.0
+    leap = np.flatnonzero(pairs > 0.5)
+    return leap, 1.0 / leap / np.sum(1.0 / leap)
 
 
 def _near(system: MicrodataSystem, place: IntArray, first: IntArray) -> IntArray:

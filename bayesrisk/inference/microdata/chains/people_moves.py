@@ -13,6 +13,7 @@ from bayesrisk._numba import lean_kernel
 from bayesrisk.inference.microdata.chains.people_rows import (
     BIRTH,
     EXCHANGE,
+    LEAP,
     MOVE,
     REDRAW,
     Model,
@@ -186,6 +187,116 @@ def _death(rng: Any, of: Any, at: Any, slot: Any) -> bool:
 
 
 @lean_kernel
+def _tilted(of: Any, at: Any, part: Any, by: Any) -> float:
+    """Fill ``work`` with cumulative weights of who comes (by 1) or goes (by -1); return a log sum.
+
+    A class that comes weighs what its place predicts, one that goes the number of its people, each
+    times the square root of the ratio of the likelihoods.  ``work`` ends with the sum relative to
+    the largest weight, the logarithm that is returned with the sum itself.
+    """
+    best = -math.inf
+    a = of.concentration[of.law[part]]
+    for cls in range(at.work.size):
+        weight = float(at.x[part, cls])
+        if by > 0:
+            weight = _weight(of, of.law[part], cls, at.x[part, cls])
+            weight = weight / (a + at.people[part]) if a > 0.0 else weight
+        if weight > 0.0:
+            change = 0.0
+            for level in range(of.base.shape[0]):
+                base = of.base[level, part]
+                for k in range(of.cell.shape[2]):
+                    c = of.cell[level, cls, k]
+                    if c >= 0:
+                        old = at.spot[base + c]
+                        change += of.table[old + by * of.coef[level, cls, k]] - of.table[old]
+            weight = math.log(weight) + 0.5 * change
+            best = max(best, weight)
+        else:
+            weight = -math.inf
+        at.work[cls] = weight
+    total = 0.0
+    for cls in range(at.work.size):
+        total += math.exp(at.work[cls] - best)
+        at.work[cls] = total
+    return best + math.log(total)
+
+
+@lean_kernel
+def _put_in(of: Any, at: Any, part: Any, cls: Any) -> float:
+    """Let a person of a class come; return the change of the likelihood."""
+    change = 0.0
+    for level in range(of.base.shape[0]):
+        change += add(of, at, level, part, cls, 1)
+    _join(of, at, part, cls)
+    return change
+
+
+@lean_kernel
+def _take_out(of: Any, at: Any, part: Any, cls: Any) -> float:
+    """Let a person of a class go, whose class is kept behind the others; return the change."""
+    change = 0.0
+    for level in range(of.base.shape[0]):
+        change += add(of, at, level, part, cls, -1)
+    slot = of.first[part] + at.people[part] - 1
+    while at.who[slot] != cls:
+        slot -= 1
+    _leave(of, at, slot)
+    at.who[of.first[part] + at.people[part]] = cls
+    return change
+
+
+@lean_kernel
+def _leap(rng: Any, of: Any, at: Any, part: Any) -> bool:
+    """Let many people come or go, one after another: over numbers that are impossible.
+
+    Of m people with the counts y, class c comes with probability b_c(y) / B(y) and goes with
+    d_c(y) / D(y), where B and D are the sums of b_c = s_c(y) (L(y + e_c) / L(y))**(1/2) and
+    d_c = y_c (L(y - e_c) / L(y))**(1/2), with the share s_c that is predicted.  Since
+
+        pi(y + e_c) / pi(y) = P(m + 1) / P(m) * (m + 1) / (y_c + 1) * s_c(y) * L(y + e_c) / L(y),
+
+    a path from y_0 to y_k, of n and n + k people, is as probable as the way back times
+
+        P(n + k) / P(n) * prod_i (n + i) B(y_{i-1}) / D(y_i),    i = 1 ... k,
+
+    in which nothing of P between the ends is left.  Paths up are taken by this, paths down by its
+    inverse; as many people come as go, so that nothing else enters.
+    """
+    u, k = rng.random(), 0
+    while k < of.leap.size - 1 and u >= of.leap_chance[k]:
+        k += 1
+    by = 1 if rng.random() < 0.5 else -1
+    n, steps = at.people[part], of.leap[k]
+    to = n + by * steps
+    if to < 0 or to > of.first[part + 1] - of.first[part]:
+        return False
+    ratio = of.log_size[of.size_ptr[part] + to] - of.log_size[of.size_ptr[part] + n]
+    if ratio == -math.inf:
+        return False
+    change = 0.0
+    for _ in range(steps):
+        ratio += by * math.log(max(at.people[part], at.people[part] + by))
+        ratio += _tilted(of, at, part, by)
+        u = rng.random() * at.work[-1]
+        cls = 0
+        while at.work[cls] <= u:
+            cls += 1
+        change += _put_in(of, at, part, cls) if by > 0 else _take_out(of, at, part, cls)
+        ratio -= _tilted(of, at, part, -by)
+    if ratio < 0.0 and rng.random() >= math.exp(ratio):
+        for _ in range(steps):
+            end = of.first[part] + at.people[part]
+            if by > 0:
+                _take_out(of, at, part, at.who[end - 1])
+            else:
+                _put_in(of, at, part, at.who[end])
+        return False
+    at.density[0] += change
+    return True
+
+
+@lean_kernel
 def _prior_step(of: Any, at: Any, part: Any, cls: Any, by: Any) -> float:
     """Take a person of a class out of a part's counts, or put one in; return the log factor."""
     law = of.law[part]
@@ -328,13 +439,15 @@ def go(rng: Any, of: Model, at: State, proposals: int) -> None:
         while u >= of.chance[kind]:
             kind += 1
         accepted = False
-        if kind in (MOVE, BIRTH):  # into a slot or out of it, all as likely
+        if kind in (MOVE, BIRTH, LEAP):  # into a slot or out of it, all as likely
             one = np.int64(rng.random() * slots)
             part = of.part_of[one]
             taken = one - of.first[part] < at.people[part]
             if kind == BIRTH:
                 if of.open[part]:
                     accepted = _death(rng, of, at, one) if taken else _birth(rng, of, at, part)
+            elif kind == LEAP:
+                accepted = of.open[part] and _leap(rng, of, at, part)
             elif taken:
                 two = _elsewhere(rng, of, part)
                 to = of.part_of[two]
@@ -361,7 +474,7 @@ def stay(rng: Any, of: Model, at: State, slots: Any, proposals: int) -> None:
         one = slots[np.int64(rng.random() * slots.size)]
         part = of.part_of[one]
         taken = one - of.first[part] < at.people[part]
-        if kind in (MOVE, BIRTH):
+        if kind in (MOVE, BIRTH, LEAP):
             if of.open[part]:
                 _ = _death(rng, of, at, one) if taken else _birth(rng, of, at, part)
         elif taken:

@@ -19,8 +19,8 @@ from bayesrisk._types import FloatArray, IntArray
 
 __all__ = ["KINDS", "Model", "State", "add", "apply", "turn", "turned"]
 
-REDRAW, MOVE, BIRTH, SWAP, EXCHANGE = range(5)
-KINDS = ("redraw", "move", "birth or death", "swap", "exchange")
+REDRAW, MOVE, BIRTH, SWAP, EXCHANGE, LEAP = range(6)
+KINDS = ("redraw", "move", "birth or death", "swap", "exchange", "leap")
 
 
 class Model(NamedTuple):
@@ -46,6 +46,8 @@ class Model(NamedTuple):
     stride: IntArray  # classes are C-ordered bins of attributes
     bins: IntArray
     chance: FloatArray  # cumulative probabilities of the kinds of move
+    leap: IntArray  # by how many people a leap changes their number
+    leap_chance: FloatArray  # cumulative probabilities of these
 
 
 class State(NamedTuple):
@@ -57,6 +59,7 @@ class State(NamedTuple):
     spot: IntArray  # of every row, in the table
     tally: IntArray  # (kinds, 2): proposed, accepted
     density: FloatArray  # log likelihood, so far
+    work: FloatArray  # (classes,)
 
 
 @lean_kernel

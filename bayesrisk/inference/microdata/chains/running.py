@@ -67,11 +67,14 @@ class Draws:
         Of the log density and of two random projections of the state, where they move.
     thin : int
         Sweeps between two draws.
+    leap : int
+        By how many people a number may differ from that of all draws, if these are equal.
     """
 
     counts: IntArray
     watched: list[ChainNumbers]
     thin: int
+    leap: int = 1
 
     @property
     def agreed(self) -> bool:
@@ -88,6 +91,7 @@ def draw(
     doublings: int,
     enough: Callable[[Draws], bool] = lambda _: True,
     fresh: Callable[[], Note] = silent,
+    leap: int = 1,
 ) -> Draws:
     """Return draws of chains that agree, or the last ones.
 
@@ -107,13 +111,16 @@ def draw(
         Whether draws of chains that agree are enough.
     fresh : callable
         Returns what is told of every kept state: called anew whenever what was kept is discarded.
+    leap : int
+        As in :class:`Draws`.
     """
     directions = np.random.default_rng(0).normal(size=(2, functions.shape[1]))
     for again in range(doublings + 1):
         counts = room_for(draws, len(chains), functions.shape[0])
         begin = _Begin(chains, functions, thin << again, directions, draws, fresh())
         run_chains(begin, counts, 0 if again else draws, None)
-        found = Draws(counts, [chain_numbers(v) for v in moving(begin.seen)], thin << again)
+        watched = [chain_numbers(v) for v in moving(begin.seen)]
+        found = Draws(counts, watched, thin << again, leap)
         if found.agreed and enough(found):
             break
     return found
