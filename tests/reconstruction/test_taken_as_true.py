@@ -216,7 +216,9 @@ def test_tables_say_where_they_are_from_wherever_they_go(releases, tmp_path, nam
 
 def test_releases_by_place_say_it_too(tmp_path):
     units = br.Microdata(people(), None, None)
-    br.experiments.split_by_place(units, tmp_path / "people", level="county")
+    br.experiments.split_by_place(
+        units.with_places("occupied"), tmp_path / "people", level="county"
+    )
     county = Workload.named("sf1-block", levels=["state", "county", "block"]).select(tables=["P8"])
     swapping = br.make_mechanism("swapping", **{**SWAP, "within": "county"})
     for name, mechanism in (("simulation", swapping), ("identity", br.Identity())):
