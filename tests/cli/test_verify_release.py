@@ -63,6 +63,7 @@ def test_what_a_release_is(tmp_path):
     [
         ("identity", {}, "true counts"),
         ("rounding", {"base": 5, "method": "random"}, "multiple of 5, at random"),
+        ("rounding", {"base": 5, "method": "nearest"}, "multiple of 5, the nearest"),
         (
             "discrete-laplace",
             {"budgets": {level: {"total": 1, "ages": "1/2"} for level in ("tract", "block")},
@@ -79,6 +80,7 @@ def test_what_a_count_says(name, options, is_, tmp_path):
     found = json.loads(verify(tmp_path / "out", "--json").stdout)
     assert is_ in found["tables"][1]["is"]
     assert found["tables"][1]["exact"] is (name == "identity")
+    assert found["random"] is (name != "identity" and options.get("method") != "nearest")
     assert found["places"]["block"] == len(np.unique(people.geoids))
     assert (found["list_of_places"], found["simulation"]) == ("occupied", False)
     done = verify(tmp_path / "out")

@@ -46,23 +46,26 @@ def verify_release(
     typer.echo(f"{folder} is whole: a release by {about['mechanism']}, {about['parameters']}")
     if about["simulation"]:
         typer.echo("It is a simulation: whoever guesses the seed takes the protection off")
-    else:
+    elif about["random"]:
         typer.echo("What is random came from entropy of the operating system, kept nowhere")
+    else:
+        typer.echo("Nothing in it is random: the same records would give the same release")
     for name, value in about["diagnostics"].items():
         typer.echo(f"  {name.replace('_', ' ')} {value:.6g}")
     places = ", ".join(f"{count} at {level}" for level, count in about["places"].items())
     typer.echo("Published exactly:")
     typer.echo(f"  the list of places ({places}): {_PLACES[about['list_of_places']]}")
-    told = [
-        (part["exact"], f"  {part['level']} {part['table']} ({part['cells']} counts): {part['is']}")
-        for part in about["tables"]
-    ]
-    for line in (line for exact, line in told if exact):
-        typer.echo(line)
-    if not all(exact for exact, _ in told):
-        typer.echo("Not exactly:")
-    for line in (line for exact, line in told if not exact):
-        typer.echo(line)
+    alike: dict[tuple[bool, str, str], list[Any]] = {}
+    for part in about["tables"]:
+        alike.setdefault((not part["exact"], part["level"], part["is"]), []).append(part)
+    # Tables that are exact come first; those of one level and one law share a line.
+    inexact = False
+    for (not_exact, level, law), tables in sorted(alike.items(), key=lambda item: item[0][0]):
+        if not_exact and not inexact:
+            typer.echo("Not exactly:")
+            inexact = True
+        names = ", ".join(part["table"] for part in tables)
+        typer.echo(f"  {level} {names} ({sum(part['cells'] for part in tables)} counts): {law}")
     for name in about["other_files"]:
         typer.echo(f"Not part of the release: {name}", err=True)
 
@@ -93,6 +96,7 @@ def _about(folder: Path, done: Callable[[int], None]) -> dict[str, Any]:
         "mechanism": spec.mechanism,
         "parameters": ", ".join(given) or "no parameters",
         "simulation": simulation,
+        "random": any(map(_is_random, laws.values())),
         "diagnostics": dict(diagnostics),
         "places": dict(places),
         "list_of_places": spec.places,
@@ -121,6 +125,15 @@ def _parts(folder: Path) -> Iterator["Release"]:
     index = ReleaseIndex.read(folder)
     for name in index.releases:
         yield Release.read(index.checked(name))
+
+
+def _is_random(law: "Likelihood") -> bool:
+    """Return whether the same records may give another release under a law."""
+    from bayesrisk.release import NoiseSpec, RoundingSpec, SimulationOnly
+
+    if isinstance(law, RoundingSpec):
+        return law.method == "random"
+    return isinstance(law, NoiseSpec | SimulationOnly)
 
 
 def _words(law: "Likelihood", withheld: int) -> str:
