@@ -33,7 +33,7 @@ def _look(i: int) -> dict[str, Any]:
 def _interval(rows: pd.DataFrame) -> list[Any]:
     """Return the lengths of the error bars below and above the value."""
     value, lower, upper = (rows[column].to_numpy(dtype=float) for column in _RISK)
-    return [np.maximum(value - lower, 0.0), np.maximum(upper - value, 0.0)]
+    return [np.maximum(value - lower, 0.0).tolist(), np.maximum(upper - value, 0.0).tolist()]
 
 
 def _certain(axes: Axes, priors: pd.Series) -> None:

@@ -91,16 +91,16 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
             at = np.array([float(position[size]) for size in rows["block_size"]])
             at += 0.08 * (sources.index(name) - len(sources) / 2)
             span = [
-                (rows["precision"] - rows["precision_lower"]).clip(lower=0.0),
-                (rows["precision_upper"] - rows["precision"]).clip(lower=0.0),
+                (rows["precision"] - rows["precision_lower"]).clip(lower=0.0).tolist(),
+                (rows["precision_upper"] - rows["precision"]).clip(lower=0.0).tolist(),
             ]
             left.errorbar(at, rows["precision"], yerr=span, capsize=2.0, label=name, **look)
             if not is_guess:
                 ratio = rows["left_out_ratio"]
-                span = [
-                    (ratio - rows["left_out_ratio_lower"]).clip(lower=0.0),
-                    # Few blocks: no upper end.
-                    (rows["left_out_ratio_upper"] - ratio).replace(np.inf, np.nan).clip(lower=0.0),
+                above = (rows["left_out_ratio_upper"] - ratio).replace(np.inf, np.nan)
+                span = [  # few blocks: no upper end
+                    (ratio - rows["left_out_ratio_lower"]).clip(lower=0.0).tolist(),
+                    above.clip(lower=0.0).tolist(),
                 ]
                 right.errorbar(at, ratio, yerr=span, capsize=2.0, label=name, **look)
         left.set(ylabel="precision", ylim=(0.0, 1.05))

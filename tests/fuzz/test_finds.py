@@ -363,7 +363,7 @@ def test_counts_of_half_width(example):
     table = parquet.read_table(file)
     counts = pa.array(np.full(len(table), 1.5, np.float16))
     parquet.write_table(table.set_column(4, "count", counts), file)
-    with pytest.raises(DataError, match=r"column 'count': must be of type int64, got 1.5"):
+    with pytest.raises(DataError, match=r"column 'count': must be of type int64, got .*1.5"):
         read()
 
 

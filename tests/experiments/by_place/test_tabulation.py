@@ -59,7 +59,7 @@ def test_records_of_a_schema_of_ones_own_by_place(tmp_path):
     assert Microdata.read(tmp_path / "parts" / "part-7").persons.schema == OWN
     again = Microdata.read(tmp_path / "parts")
     pd.testing.assert_frame_equal(again.blocks, places)
-    order = np.argsort(np.strings.slice(at.astype(str), 1), kind="stable")
+    order = np.argsort(at.astype("<U1"), kind="stable")
     pd.testing.assert_frame_equal(
         again.persons.to_frame(), data.persons.to_frame().iloc[order].reset_index(drop=True)
     )
