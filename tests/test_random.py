@@ -46,7 +46,7 @@ def test_none_only_where_entropy_is_wanted():
         np.random,
         np.random.RandomState(1),
         float("nan"),
-        np.datetime64("NaT"),
+        np.datetime64("NaT", "s"),
     ],
     ids=lambda seed: type(seed).__name__,
 )

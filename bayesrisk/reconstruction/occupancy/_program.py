@@ -161,9 +161,8 @@ def statistic_rows(
     subsidised = [np.ones_like(c_size), c_size, *(c_group == j for j in range(6)), c_child]
     every = np.tile(np.array(subsidised, dtype=np.int64), 3)
     rooms = np.kron(np.eye(3, dtype=np.int64), np.ones(code.size, dtype=np.int64))
-    matrix = sp.block_diag(
-        [np.array(homes, dtype=np.int64), np.vstack([every, rooms])], format="csr"
-    )
+    parts = np.array(homes, dtype=np.int64), np.vstack([every, rooms])
+    matrix = sp.block_diag([sp.coo_array(part) for part in parts], format="csr")
     counts = blocks.sizes[at]
     people, minors = int(blocks.population[at]), int(blocks.children[at])
     hud_people = int(blocks.hud_people[at])

@@ -87,7 +87,7 @@ def test_detection_is_that_of_a_fresh_program_without_presolve():
         if name == "bottom-up":
             options = {"sensitivity": "steed-2024", "allocation": "das-2020"}
         release = make_mechanism(name, **options).release(
-            synthetic(seed, 650), workload=Workload.named(SCHEMA), rng=seed
+            synthetic(seed, 650), workload=Workload.named(SCHEMA), rng=seed, places="occupied"
         )
         blocks = occupancy_statistics(release.tables, taken_as_true=True)
         blocks = blocks.take(np.flatnonzero(blocks.hud_households > 0)[:250])
