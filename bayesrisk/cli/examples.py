@@ -29,8 +29,10 @@ def _counts() -> None:
         block_risk,
         compare_postprocessing,
         multilevel_decision_accuracy,
+        rho_for_risk,
     )
 
+    rho_for_risk(1.5, prior=0.1)
     block_risk([[3], [-1]], rho=0.1, prior=[0.1, 0.2])
     noise = Noise(rho=0.1)
     postprocessed_posterior([0, 1, 2], group_count=2, n_siblings=1, noise=noise, prior=0.5)
