@@ -16,13 +16,15 @@
 
     BayesRiskWarning (UserWarning)
     ├── CodebookWarning                     codes of a file taken from a table of our own
-    ├── DataWarning                         a file with columns or values that are kept unchecked
+    ├── DataWarning                         a file with odd columns or values, kept or missing
     └── IncompatibleConditionalsWarning     conditionals that belong to no joint distribution
 
 Every message names the argument (or file, row and column), the bound it broke and the value
 it had.  Catch ``BayesRiskError`` to catch them all; the second base is there so that code
 which already catches ``ValueError`` or ``TypeError`` keeps working.
 """
+
+from collections.abc import Mapping
 
 __all__ = [
     "ArgumentError",
@@ -99,7 +101,19 @@ class CodebookWarning(BayesRiskWarning):
 
 
 class DataWarning(BayesRiskWarning):
-    """A file with columns that are not known, or values that cannot be right: kept as they are."""
+    """A file with columns that are not known, or values that cannot be right.
+
+    Parameters
+    ----------
+    text : str
+        The message.
+    missing : mapping of (str, str) to int, optional
+        How many values are missing because they cannot be, by column and reason.
+    """
+
+    def __init__(self, text: str, missing: Mapping[tuple[str, str], int] | None = None) -> None:
+        super().__init__(text)
+        self.missing = dict(missing or {})
 
 
 class IncompatibleConditionalsWarning(BayesRiskWarning):

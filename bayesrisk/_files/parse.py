@@ -18,6 +18,7 @@ from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError
 __all__ = [
     "IN_PIECES",
     "MAX_HELD",
+    "MISSING",
     "Fault",
     "all_of",
     "check_held",
@@ -37,6 +38,8 @@ Fault = Callable[[str], BayesRiskError]
 MAX_HELD = 2**32
 #: What to do about what is longer, unless who asks for it knows better.
 IN_PIECES = "read it a piece at a time, or a file for each state"
+#: What a caller may say, so that a file is read in spite of values that cannot be.
+MISSING = 'on_error="missing"'
 #: Bytes and values of a JSON document: a sweep of 2**20 budgets is one of 68 MB and 3 million.
 JSON_BYTES = 2**27
 JSON_VALUES = 2**22
