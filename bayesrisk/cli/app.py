@@ -4,7 +4,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -195,7 +195,8 @@ def main() -> None:
         with _stop_on_request():
             app()
     except BayesRiskError as error:
-        typer.echo(f"bayesrisk: {error}", err=True)
+        with suppress(OSError):
+            typer.echo(f"bayesrisk: {error}", err=True)
         sys.exit(_status(error))
     except Exception as error:  # the last resort: a defect, told in one line
         text = " ".join(str(error).split())[:200]

@@ -163,6 +163,9 @@ def test_files_of_schemas_are_refused(text, message, tmp_path):
             'schema = "ward.toml"\ntables = [{ cross = 3 }]',
             r"tables\[0\]\.cross must be a list of attributes, got 3",
         ),
+        ('schema = "ward.toml"\ntables = [{ cross = ["sex", 3] }]', "cross must hold .*, got 3"),
+        ('schema = "ward.toml"\ntables = [{ cross = [[]] }]', r"cross must hold .*, got \[\]"),
+        ('schema = "ward.toml"\ntables = [{ cross = [{ a = 1 }] }]', "cross must hold .*'a': 1"),
     ],
 )
 def test_files_of_tables_are_refused(text, message, folder):
