@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bayesrisk import _files
+from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_frame, read_table
 from bayesrisk._files.parse import all_of, json_document, named, shown
 from bayesrisk._show import displayed
@@ -79,6 +80,7 @@ class Microdata:
         DataError
             If a column that the recoding needs is missing.
         """
+        check.instance(target, Schema, "target")
         for records in (self.persons, self.households):
             if records is not None and records.schema == target:
                 return records
@@ -228,9 +230,8 @@ def read_microdata(data: Any, name: str) -> Microdata:
     return Microdata(persons=data)
 
 
-def _checked_blocks(blocks: Any, source: str) -> pd.DataFrame:
-    if not isinstance(blocks, pd.DataFrame) or not {"block", "x", "y"} <= set(blocks.columns):
-        raise DataError(f"{source}: must be a table with columns block, x, y")
+def _checked_blocks(blocks: pd.DataFrame, source: str) -> pd.DataFrame:
+    check.frame(blocks, source, ("block", "x", "y"))
     absent = blocks["block"].isna().to_numpy()
     if absent.any():
         row = int(absent.argmax())

@@ -215,7 +215,7 @@ def test_a_schema_from_a_frame():
         (FRAME, {"geography": "moon"}, ArgumentError, "geography must be one of census"),
         (FRAME, {"geography": 3}, ArgumentTypeError, "geography"),
         (FRAME, {"geography": np.zeros(2)}, ArgumentTypeError, "geography"),
-        (3, {}, ArgumentTypeError, "frame must be a DataFrame"),
+        (3, {}, ArgumentTypeError, "frame must be a pandas DataFrame"),
     ],
 )
 def test_frames_are_refused(frame, more, error, message):
