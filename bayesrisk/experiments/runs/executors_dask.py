@@ -1,9 +1,10 @@
 """Shards on a Dask cluster: the only module that imports Dask (extra ``bayesrisk[dask]``)."""
 
+import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 from bayesrisk.exceptions import MissingDependencyError, WorkerError
@@ -19,6 +20,25 @@ _NO_PAGES: dict[str, list[str]] = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
 }
+
+
+@contextmanager
+def _without_tracebacks() -> Iterator[None]:
+    """Keep what Dask logs on the way, but for tracebacks: a run says itself what became of it."""
+
+    def told(record: logging.LogRecord) -> bool:
+        return not record.exc_info
+
+    names = ("distributed", "distributed.client", "tornado.application")
+    handlers = {handler for name in names for handler in logging.getLogger(name).handlers}
+    places: list[logging.Filterer] = [*handlers, logging.getLogger("asyncio")]
+    for place in places:
+        place.addFilter(told)
+    try:
+        yield
+    finally:
+        for place in places:
+            place.removeFilter(told)
 
 
 class DaskExecutor(Executor):
@@ -87,6 +107,7 @@ class DaskExecutor(Executor):
                     "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
                 }
             self._open.enter_context(self._dask.config.set(_NO_PAGES))
+            self._open.enter_context(_without_tracebacks())
             self._client = self._open.enter_context(self._connected(options))
             self._pool = self._client.get_executor(pure=False)
         future: Future[_R] = self._pool.submit(fn, *args, **kwargs)
