@@ -24,8 +24,6 @@ it had.  Catch ``BayesRiskError`` to catch them all; the second base is there so
 which already catches ``ValueError`` or ``TypeError`` keeps working.
 """
 
-from collections.abc import Mapping
-
 __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
@@ -107,11 +105,11 @@ class DataWarning(BayesRiskWarning):
     ----------
     text : str
         The message.
-    missing : mapping of (str, str) to int, optional
+    missing : dict of (str, str) to int, optional
         How many values are missing because they cannot be, by column and reason.
     """
 
-    def __init__(self, text: str, missing: Mapping[tuple[str, str], int] | None = None) -> None:
+    def __init__(self, text: str, missing: dict[tuple[str, str], int] | None = None) -> None:
         super().__init__(text)
         self.missing = dict(missing or {})
 
