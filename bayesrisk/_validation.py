@@ -344,7 +344,10 @@ def frame(value: Any, name: str, columns: Iterable[str] = ()) -> Any:
     import pandas as pd  # slow to import
 
     if not isinstance(value, pd.DataFrame):
-        raise ArgumentTypeError(f"{name} must be a DataFrame, got {type(value).__name__}")
+        kind = type(value)
+        called = f"{kind.__module__.partition('.')[0]}.{kind.__name__}".removeprefix("builtins.")
+        advice = "; use .to_pandas()" if hasattr(value, "to_pandas") else ""
+        raise ArgumentTypeError(f"{name} must be a pandas DataFrame, got {called}{advice}")
     has = value.columns.tolist()
     for wrong, fault in ((0, "lacks"), (2, "repeats")):
         found = [column for column in columns if min(has.count(column), 2) == wrong]

@@ -293,6 +293,7 @@ class Estimate(NDArrayOperatorsMixin):
         dict of str to float or ndarray
             ``name``, ``name_error``, ``name_lower`` and ``name_upper``.
         """
+        check.text(name, "name")
         return {
             name: self.value,
             f"{name}_error": self.error,

@@ -16,7 +16,7 @@
 
     BayesRiskWarning (UserWarning)
     ├── CodebookWarning                     codes of a file taken from a table of our own
-    ├── DataWarning                         a file with columns or values that are kept unchecked
+    ├── DataWarning                         a file with odd columns or values, kept or missing
     ├── IncompatibleConditionalsWarning     conditionals that belong to no joint distribution
     └── SampleWarning                       a sample without any block of a size of its frame
 
@@ -101,7 +101,19 @@ class CodebookWarning(BayesRiskWarning):
 
 
 class DataWarning(BayesRiskWarning):
-    """A file with columns that are not known, or values that cannot be right: kept as they are."""
+    """A file with columns that are not known, or values that cannot be right.
+
+    Parameters
+    ----------
+    text : str
+        The message.
+    missing : dict of (str, str) to int, optional
+        How many values are missing because they cannot be, by column and reason.
+    """
+
+    def __init__(self, text: str, missing: dict[tuple[str, str], int] | None = None) -> None:
+        super().__init__(text)
+        self.missing = dict(missing or {})
 
 
 class IncompatibleConditionalsWarning(BayesRiskWarning):

@@ -25,6 +25,7 @@ SPEC = br.MechanismSpec("identity", {}, {("block", "sex"): br.release.TrueCounts
 TREE = br.Tree.from_frame(
     pd.DataFrame({"node": ["g"], "parent": [""], "noisy_count": [3], "rho": [0.1]})
 )
+HIERARCHY = br.TwoLevels(n_siblings=2, rho_block=0.5, rho_group=0.5, prior=0.1).posterior(2, 5, 3)
 COLUMNS = {"block": [1, 2]}
 STATEMENTS = pd.DataFrame(
     {
@@ -130,6 +131,41 @@ CALLS = {
         lambda v: br.sample_tree(
             TREE, leaf_prior="flat", nodes=v, rng=1, draws=4, warmup=1, chains=1
         ),
+    ),
+    "sample_tree leaf_prior": (
+        "leaf_prior",
+        lambda v: br.sample_tree(TREE, leaf_prior=v, rng=1, draws=4, warmup=1, chains=1),
+    ),
+    "sample_tree leaf_prior(counts)": (
+        "leaf_prior",
+        lambda v: br.sample_tree(
+            TREE, leaf_prior=lambda counts: v, rng=1, draws=4, warmup=1, chains=1
+        ),
+    ),
+    "group_pmf_of i": ("i must", lambda v: HIERARCHY.group_pmf_of(v)),
+    "Workload.select levels": ("levels", lambda v: WORKLOAD.select(levels=v)),
+    "Workload.select tables": ("tables", lambda v: WORKLOAD.select(tables=v)),
+    "Workload.select without": ("without", lambda v: WORKLOAD.select(without=v)),
+    "Workload.sensitivity norm": ("norm", lambda v: WORKLOAD.sensitivity("add-remove", norm=v)),
+    "Workload.from_dict values": ("workload", lambda v: br.Workload.from_dict(v)),
+    "Schema.from_dict values": ("schema", lambda v: br.Schema.from_dict(v)),
+    "Table.incidence schema": ("schema", lambda v: TABLE.incidence(v, [0])),
+    "Table.incidence cells": ("cells", lambda v: TABLE.incidence(SCHEMA, v)),
+    "Microdata.for_schema target": (
+        "target",
+        lambda v: br.tables.Microdata(persons=RECORDS).for_schema(v),
+    ),
+    "MechanismSpec.likelihood level": ("level", lambda v: SPEC.likelihood(v, "sex")),
+    "MechanismSpec.law table": ("table", lambda v: SPEC.law("block", v)),
+    "RecordQuestion name": ("name", lambda v: br.inference.RecordQuestion({}, name=v)),
+    "Estimate.columns name": (
+        "name",
+        lambda v: br.Estimate(0.5, 0.0, 0.5, 0.5, confidence=0.95, method="exact").columns(v),
+    ),
+    "split_by_place records": ("records", lambda v: br.experiments.split_by_place(v, "nowhere")),
+    "ClaimOptions.given options": (
+        "options",
+        lambda v: br.reconstruction.ClaimOptions.given(v),
     ),
 }
 #: Values that none of these arguments takes.

@@ -32,7 +32,7 @@ ROWS = {
     "counts that `path_posterior`": (path._MAX_ENTRIES,),
     "probabilities in the messages": (_tree_engine.MAX_ENTRIES,),
     "draws of all chains": (chains.MAX_VALUES,),
-    "a JSON document": (_parse.JSON_BYTES, _parse.JSON_VALUES),
+    "a JSON document": (_parse.JSON_BYTES, _parse.JSON_VALUES, _parse.JSON_KEYS),
     "a TOML document": (_parse.TOML_BYTES, _parse.TOML_POINTS),
 }
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -158,3 +159,13 @@ def test_precision_of_a_cell():
             check.cell_precision(*arguments)
     with pytest.raises(ShapeError, match="do not broadcast: rho"):
         check.cell_precision([1, 2], None, [1, 2, 3])
+
+
+def test_frames_of_other_libraries_are_named_with_what_to_do():
+    with pytest.raises(ArgumentTypeError, match=r"got pyarrow\.Table; use \.to_pandas\(\)"):
+        check.frame(pa.table({"a": [1]}), "frame")
+    foreign = type("DataFrame", (), {"__module__": "polars.frame", "to_pandas": lambda self: None})
+    with pytest.raises(ArgumentTypeError, match=r"frame must be .*, got polars\.DataFrame; use"):
+        check.frame(foreign(), "frame")
+    with pytest.raises(ArgumentTypeError, match="frame must be a pandas DataFrame, got int"):
+        check.frame(3, "frame")

@@ -8,15 +8,18 @@ thread never comes back from Python, and the process waits for it for ever.
 import csv
 import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-__all__ = ["csv_tables"]
+__all__ = ["csv_bytes", "csv_tables", "own_text"]
 
 _BLOCK = 2**22  # bytes that are parsed at a time, and at most one line more
 _ROW = re.compile(r"Row #(\d+)")
+# Texts that a spreadsheet computes when it opens a file, and numbers, which it may.
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?[0-9][0-9,]*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?%?", re.IGNORECASE)
 
 
 class _Stream(Protocol):
@@ -78,6 +81,31 @@ def csv_tables(
             _check_quotes(block, table.num_rows, done, delimiter)
         done += table.num_rows
         yield table
+
+
+def csv_bytes(frame: Any) -> bytes:
+    """Return a data frame as CSV, in which no text is a formula.
+
+    Names of protections and values of records come from others.  One that a spreadsheet would
+    compute stands after an apostrophe, by which it takes a cell for text; ``own_text`` removes it.
+    """
+    texts = frame.select_dtypes(["object", "string", "category"])
+    guarded = {name: texts[name].astype(object).map(_guarded) for name in texts}
+    text: str = frame.assign(**guarded).to_csv(index=False, lineterminator="\n")
+    return text.encode()
+
+
+def _guarded(value: Any) -> Any:
+    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+def own_text(value: Any) -> Any:
+    """Return a value of such a file as it was."""
+    if isinstance(value, str) and value.startswith("'") and _FORMULA.match(value):
+        return value[1:]
+    return value
 
 
 def _after(done: int, error: pa.ArrowInvalid) -> pa.ArrowInvalid:

@@ -5,6 +5,7 @@ documents are bounded in bytes, values and depth before and after they are read.
 """
 
 import json
+import re
 import tomllib
 import zipfile
 import zlib
@@ -18,6 +19,7 @@ from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError
 __all__ = [
     "IN_PIECES",
     "MAX_HELD",
+    "MISSING",
     "Fault",
     "all_of",
     "check_held",
@@ -37,9 +39,15 @@ Fault = Callable[[str], BayesRiskError]
 MAX_HELD = 2**32
 #: What to do about what is longer, unless who asks for it knows better.
 IN_PIECES = "read it a piece at a time, or a file for each state"
-#: Bytes and values of a JSON document: a sweep of 2**20 budgets is one of 68 MB and 3 million.
+#: What a caller may say, so that a file is read in spite of values that cannot be.
+MISSING = 'on_error="missing"'
+#: Bytes and values of a JSON document: a sweep of 2**20 budgets is one of 68 MB and 3 million.  A
+#: key that differs from all others takes about as much memory as two values.
 JSON_BYTES = 2**27
 JSON_VALUES = 2**22
+JSON_KEYS = 2**18
+_KEY_END = re.compile(rb'"\s*:')
+_KEY = 128  # bytes of a key, from its end, by which it is told from others
 #: Bytes of a TOML document, and points in a line of it: a key of n parts takes memory n**2.
 TOML_BYTES = 2**18
 TOML_POINTS = 2**8
@@ -122,6 +130,8 @@ def json_document(raw: bytes, name: str, fault: Fault = DataError) -> Any:
     values = raw.count(b",") + raw.count(b"[") + raw.count(b"{")
     if values > JSON_VALUES:
         raise fault(f"{name}: must hold at most {JSON_VALUES} values, got about {values}")
+    if raw.count(b":") > JSON_KEYS and _has_many_keys(raw):
+        raise fault(f"{name}: must hold at most {JSON_KEYS} different keys, got more")
     try:
         document = json.loads(raw.decode("utf-8"))
     except (ValueError, RecursionError) as error:
@@ -129,6 +139,17 @@ def json_document(raw: bytes, name: str, fault: Fault = DataError) -> Any:
     if problem := _problem(document):
         raise fault(f"{name}: cannot be read as JSON: {problem}")
     return document
+
+
+def _has_many_keys(raw: bytes) -> bool:
+    """Return whether the objects of a JSON text have more different keys than fit."""
+    keys = set()
+    for found in _KEY_END.finditer(raw):
+        end = found.start()
+        keys.add(raw[max(raw.rfind(b'"', 0, end), end - _KEY) : end])
+        if len(keys) > JSON_KEYS:
+            return True
+    return False
 
 
 def read_toml(file: Path, fault: Fault = ConfigError, *, name: str | None = None) -> dict[str, Any]:

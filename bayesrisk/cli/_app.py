@@ -1,6 +1,11 @@
 """What all commands have in common: groups in ``--help``, interrupts, names in messages."""
 
+import errno
+import os
 import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
@@ -44,6 +49,37 @@ _WORD_OF = {name: word for word, names in _WORDS.items() for name in names}
 _WORD_OF_TYPE = {"int": "N", "integer": "N", "float": "NUMBER", "path": "PATH"}
 #: An option as Typer shows it: its names, and what it takes, written in many ways by its versions.
 _SHOWN = re.compile(r"((?:--?[a-z][\w-]*(?:, | / )?)+) ?[<\[]?(?:list\[)?([^\]>]*)")
+
+
+#: Exit statuses where what is printed cannot be: the reader of a pipe went away, as shells say it.
+_UNWRITTEN, _READER_GONE = 1, 141
+
+
+@contextmanager
+def _printing() -> Iterator[None]:
+    """End a command whose output cannot be written: in one line, or silently with its reader."""
+    if sys.stdout is None:  # the next file that is opened would take its place
+        typer.echo("bayesrisk: standard output could not be written: it is closed", err=True)
+        raise typer.Exit(_UNWRITTEN)
+    try:
+        yield
+    except OSError as error:
+        last = error.__traceback__
+        while last is not None and last.tb_next is not None:
+            last = last.tb_next
+        if last is None or last.tb_frame.f_code.co_name != "echo":
+            raise
+        gone = error.errno == errno.EPIPE
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr) if gone else (sys.stdout,):
+            with suppress(OSError):  # what it still holds is written when the process ends
+                os.dup2(nowhere, stream.fileno())
+        if gone:
+            raise typer.Exit(_READER_GONE) from None
+        with suppress(OSError):
+            text = f"bayesrisk: standard output could not be written: {error.strerror}"
+            typer.echo(text, err=True)
+        raise typer.Exit(_UNWRITTEN) from None
 
 
 class Command(TyperCommand):
@@ -115,6 +151,16 @@ def _word(name: str, kind: str) -> str:
 
 class Commands(TyperGroup):
     """The commands, in groups by what they are for."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Read the words, which may ask for help."""
+        with _printing():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        with _printing():
+            return super().invoke(ctx)
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return the option of help, off if not given: reading "nothing" takes Typer a while."""

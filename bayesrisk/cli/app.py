@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -178,7 +179,8 @@ def main() -> None:
         with _interrupts.heeded():
             app()
     except BayesRiskError as error:
-        typer.echo(f"bayesrisk: {error}", err=True)
+        with suppress(OSError):
+            typer.echo(f"bayesrisk: {error}", err=True)
         sys.exit(_status(error))
     except Exception as error:  # the last resort: a defect, told in one line
         text = " ".join(str(error).split())[:200]

@@ -140,12 +140,12 @@ def steps_done(advance: Advance | None, steps: int) -> Callable[[], None]:
 
 
 @contextmanager
-def warnings_as_lines() -> Iterator[None]:
-    """Say each of our warnings once, in one line on standard error."""
+def warnings_as_lines() -> Iterator[list[warnings.WarningMessage]]:
+    """Say each of our warnings once, in one line on standard error; provide the list of all."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", BayesRiskWarning)
         try:
-            yield
+            yield caught
         finally:
             ours = (w for w in caught if issubclass(w.category, BayesRiskWarning))
             for text in dict.fromkeys(str(w.message) for w in ours):

@@ -117,7 +117,8 @@ class MechanismSpec:
         Likelihood
             That of the table, or ``others``.
         """
-        return self.tables.get((level, table), self.others)
+        key = check.text(level, "level"), check.text(table, "table")
+        return self.tables.get(key, self.others)
 
     def law(self, level: str, table: str) -> NoiseLaw | None:
         """Return the law of the noise in the cells of a table, if it has one.

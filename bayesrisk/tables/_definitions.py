@@ -18,7 +18,7 @@ def parsed(values: Mapping[str, Any]) -> tuple[Schema, dict[Key, Table]]:
     """Return the schema and the tables by level and name."""
     try:
         return _parsed(values)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
         if isinstance(error, ArgumentError):
             raise
         raise ArgumentError(

@@ -211,7 +211,8 @@ def completed(entry: Mapping[str, Any]) -> dict[str, Any]:
     made = dict(entry)
     if made.get("name") is None:
         cross = made.get("cross") or []
-        parts = [item if isinstance(item, str) else str(item[0]) for item in cross]
+        # What is no attribute gets a name too: the grammar refuses it.
+        parts = [str(item[0] if isinstance(item, list) and item else item) for item in cross]
         made["name"] = " * ".join(parts) or "total"
     if "parts" not in made:
         made.setdefault("cells", "labels")

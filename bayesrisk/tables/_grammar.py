@@ -186,6 +186,10 @@ def _every(attribute: Attribute) -> range:
 
 def _crossed(item: Any, schema: Schema, recodes: Mapping[str, Any]) -> tuple[str, Groups]:
     if not isinstance(item, str):
+        if not isinstance(item, Sequence) or len(item) != 2:
+            raise ArgumentError(
+                f"cross must hold attributes, or pairs of one and its groups, got {shown(item)}"
+            )
         name, texts = item
         return name, groups_of(texts, schema.attribute(name))
     name, _, recode = item.partition(":")

@@ -91,6 +91,7 @@ class Table:
 
     def check_schema(self, schema: Schema) -> None:
         """Refuse a schema whose attributes the factors do not fit."""
+        check.instance(schema, Schema, "schema")
         for name, values in self.factors.items():
             size = schema.attribute(name).size
             if values.shape[1] != size:
@@ -122,7 +123,7 @@ class Table:
             If the factors do not fit the schema.
         """
         self.check_schema(schema)
-        flat = np.asarray(cells)
+        flat = check.as_array(cells, "cells")
         if flat.size:
             flat = check.count_array(flat, "cells", lower=0, upper=schema.size - 1)
         if flat.ndim != 1:

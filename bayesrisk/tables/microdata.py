@@ -85,6 +85,7 @@ class Microdata:
         DataError
             If a column that the recoding needs is missing.
         """
+        check.instance(target, Schema, "target")
         for records in (self.persons, self.households):
             if records is not None and records.schema == target:
                 return records
@@ -313,7 +314,8 @@ def _check_inside(lived: Any, codes: Any) -> None:
 
 
 def _checked_blocks(blocks: Any, source: str) -> pd.DataFrame:
-    named = {"block", "x", "y"} & set(blocks.columns if isinstance(blocks, pd.DataFrame) else ())
+    check.frame(blocks, source)
+    named = {"block", "x", "y"} & set(blocks.columns)
     if named not in ({"block"}, {"block", "x", "y"}):
         raise DataError(f"{source}: must be a table with columns block, x, y, or block alone")
     coordinates = [name for name in ("x", "y") if name in named]

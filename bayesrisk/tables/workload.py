@@ -155,6 +155,9 @@ class Workload:
             If a level or table is unknown, or none is left.
         """
         names = tuple(dict.fromkeys(name for _, name in self.tables))
+        levels = None if levels is None else check.texts(levels, "levels")
+        tables = None if tables is None else check.texts(tables, "tables")
+        without = check.texts(without, "without")
         for level in levels or ():
             check.choice(level, "levels", self.levels)
         for name in (*(tables or ()), *without):
@@ -195,7 +198,7 @@ class Workload:
     def largest_change(self, kind: str, *, norm: int) -> int:
         """Return the L1 sensitivity (norm 1) or the square of the L2 one (norm 2), exactly."""
         check.choice(kind, "kind", _KINDS)
-        if norm not in (1, 2):
+        if not isinstance(norm, int) or norm not in (1, 2):
             raise ArgumentError(f"norm must be 1 or 2, got {shown(norm)}")
         return largest_change(self.schema, self.tables, kind, norm=norm)
 

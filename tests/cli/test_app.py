@@ -231,6 +231,33 @@ def test_a_defect_is_one_line_that_says_where_to_report(run, monkeypatch):
     assert err.count("\n") == 1
 
 
+PRINTING = ["risk --rho 0.1 --prior 1/10 -- 3 -1", "--help"]
+
+
+@pytest.mark.parametrize("arguments", PRINTING)
+def test_output_that_cannot_be_written_is_one_line(arguments):
+    """A full disk, and a standard output that is closed: status 1 and what happened."""
+    command = [sys.executable, "-m", "bayesrisk", *arguments.split()]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    told = "bayesrisk: standard output could not be written: "
+    assert done.stderr == f"{told}No space left on device\n"
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
+    done = subprocess.run(closed, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, f"{told}it is closed\n")
+
+
+@pytest.mark.parametrize("arguments", PRINTING)
+def test_a_reader_that_went_away_ends_the_command_silently(arguments):
+    """With the status that shells give to a program which a broken pipe ended."""
+    command = [sys.executable, "-m", "bayesrisk", *arguments.split()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

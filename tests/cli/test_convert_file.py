@@ -1,6 +1,7 @@
 """``bayesrisk convert-file``: every form, refusals, and nothing half-written."""
 
 import json
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -94,6 +95,45 @@ def test_hud(tmp_path):
     run(tmp_path / "a.csv", "--from", "hud", "--level", "tract", "-o", output)
     row = pq.read_table(output).to_pylist()[0]
     assert (row["code"], row["pct_bed1_low"], row["pct_bed1_high"]) == ("01003010100", 38, 38)
+
+
+def test_values_that_cannot_be_are_missing_where_the_option_says_so(tmp_path):
+    """One warning on standard error; the summary counts by column and reason."""
+    file, output = tmp_path / "COUNTY_2017.csv", tmp_path / "hud.parquet"
+    file.write_text("code,total_units,latitude\n1001,-13,-1\n1003,40,32.5\n1005,-7,32.5\n")
+    options = [file, "--from", "hud", "--level", "county", "-o", output]
+    run(*options, fails=(DataError, "row 1, column 'total_units': must be a number >= 0"))
+    run(*options, fails=(DataError, "got '-13'; --on-error missing keeps such values"))
+    run(*options, "--on-error", "keep", fails=(ArgumentError, "--on-error must be one of"))
+    assert not output.exists()
+    arguments = [*map(str, options), "--on-error", "missing", "--json"]
+    result = CliRunner().invoke(app, ["convert-file", *arguments])
+    assert json.loads(result.stdout)["missing"] == [
+        {"column": "total_units", "reason": "below 0", "values": 2},
+    ]
+    assert "column 'total_units': below 0 (2 rows)" in result.stderr
+    assert pq.read_table(output)["total_units"].to_pylist() == [None, 40, None]
+    assert pq.read_table(output)["latitude"].to_pylist() == [None, 32.5, 32.5]
+
+
+def test_counts_that_cannot_be_are_suppressed_where_the_option_says_so(tmp_path):
+    people = oracle.person_records(RNG, 9).replace(block=["500010001001000"] * 9)
+    write_nhgis(tabulate(people, Workload.named("sf1-block").select(tables=["P1"])),
+                tmp_path / "n.zip")  # fmt: skip
+    with zipfile.ZipFile(tmp_path / "n.zip") as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data.replace(b",9\n", b",-9\n"))
+    options = [tmp_path / "b.zip", "--from", "nhgis", "--workload", "sf1-block", "--table", "P1"]
+    run(*options, "-o", tmp_path / "no", fails=(DataError, "--on-error missing keeps such values"))
+    result = CliRunner().invoke(
+        app, ["convert-file", *map(str, options), "-o", str(tmp_path / "t"), "--on-error",
+              "missing", "--json"])  # fmt: skip
+    (missing,) = json.loads(result.stdout)["missing"]
+    assert (missing["column"], missing["values"]) == ("H7V001", 1)
+    tables = PublishedTables.read(tmp_path / "t")
+    assert tables.hidden("block", "P1").toarray().tolist() == [[True]]
 
 
 def test_refusals_leave_nothing(tmp_path):

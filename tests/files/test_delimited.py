@@ -4,13 +4,16 @@ import csv
 import io
 import threading
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesrisk._files import delimited
-from bayesrisk._files.delimited import csv_tables
+from bayesrisk._files.delimited import csv_bytes, csv_tables, own_text
+from bayesrisk.experiments.audit import folder
 
 TWO = pa.schema([("x", pa.string()), ("y", pa.string())])
 VALUES = st.text(st.sampled_from('ab ,"0é'), max_size=4)
@@ -96,3 +99,34 @@ def test_nobody_reads_ahead_in_a_thread(blocks_of):
     assert len(stream.threads) == 1
     assert sum(table.num_rows for table in tables) == 98
     assert set(stream.threads) == {threading.get_ident()}
+
+
+CELLS = st.one_of(
+    st.sampled_from(
+        ["=1+1", "+1", "-cmd|x", "@sum", "'=1", "''-a", "-1.5", "+3e-5", "'plain", "a=b"]
+    ),
+    st.text(st.characters(codec="ascii", exclude_characters="\r\n\0"), max_size=5),
+)
+
+
+@given(st.lists(CELLS, min_size=1, max_size=6), st.sampled_from(["object", "string", "category"]))
+def test_no_text_of_a_file_of_ours_is_a_formula(texts, kind):
+    """A spreadsheet computes none of them, numbers stay numbers, and the texts come back."""
+    numbers = np.linspace(-2.5, 3, len(texts))
+    frame = pd.DataFrame({"text": pd.Series(texts, dtype=object).astype(kind), "number": numbers})
+    written = csv_bytes(frame)
+    rows = list(csv.reader(io.StringIO(written.decode(), newline="")))[1:]
+    for (cell, number), text, value in zip(rows, texts, numbers, strict=True):
+        assert float(number) == value
+        assert cell[:1] not in tuple("=@\t")
+        if cell[:1] in tuple("+-"):
+            float(cell.replace(",", "").rstrip("%") or "x")
+        assert own_text(cell) == text
+
+
+def test_names_from_others_are_guarded_in_the_files_of_an_audit(tmp_path):
+    frame = pd.DataFrame({"setting": ["=HYPERLINK(1)", "0.05"], "own": [-1.5, 2.0]})
+    (tmp_path / "choice.csv").write_bytes(csv_bytes(frame))
+    text = (tmp_path / "choice.csv").read_text()
+    assert text == "setting,own\n'=HYPERLINK(1),-1.5\n0.05,2.0\n"
+    assert folder._csv(tmp_path / "choice.csv").to_dict("list") == frame.to_dict("list")

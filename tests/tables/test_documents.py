@@ -163,6 +163,9 @@ def test_files_of_schemas_are_refused(text, message, tmp_path):
             'schema = "ward.toml"\ntables = [{ cross = 3 }]',
             r"tables\[0\]\.cross must be a list of attributes, got 3",
         ),
+        ('schema = "ward.toml"\ntables = [{ cross = ["sex", 3] }]', "cross must hold .*, got 3"),
+        ('schema = "ward.toml"\ntables = [{ cross = [[]] }]', r"cross must hold .*, got \[\]"),
+        ('schema = "ward.toml"\ntables = [{ cross = [{ a = 1 }] }]', "cross must hold .*'a': 1"),
     ],
 )
 def test_files_of_tables_are_refused(text, message, folder):
@@ -212,7 +215,7 @@ def test_a_schema_from_a_frame():
         (FRAME, {"geography": "moon"}, ArgumentError, "geography must be one of census"),
         (FRAME, {"geography": 3}, ArgumentTypeError, "geography"),
         (FRAME, {"geography": np.zeros(2)}, ArgumentTypeError, "geography"),
-        (3, {}, ArgumentTypeError, "frame must be a DataFrame"),
+        (3, {}, ArgumentTypeError, "frame must be a pandas DataFrame"),
     ],
 )
 def test_frames_are_refused(frame, more, error, message):

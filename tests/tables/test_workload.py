@@ -246,7 +246,7 @@ def one_part(**entry):
         (one_part(parts=[], cross=["a"]), "must have parts or 'cross'"),
         (one_part(parts=[]), "cells of 'T' must be named"),
         (one_part(iterate="races"), "must follow the grammar"),
-        (one_part(cross=[3]), "must follow the grammar"),
+        (one_part(cross=[3]), "cross must hold attributes, .* got 3"),
         ({"schema": TOY.to_dict(), "tables": []}, "at least one table"),
         ({"tables": []}, "must follow the grammar"),
         ({"schema": {"name": "x"}, "tables": []}, "schema must hold name, attributes, geography"),

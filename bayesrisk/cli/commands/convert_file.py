@@ -1,6 +1,7 @@
 """``bayesrisk convert-file``: a file that users hold into the form that the commands exchange."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -9,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk import _files
-from bayesrisk._files.parse import shown
+from bayesrisk._files.parse import MISSING, shown
 from bayesrisk.cli.data import data_path
 from bayesrisk.cli.options import DialectOption, JsonOption, QuietOption, called
 from bayesrisk.cli.output import print_json, progress, rows_done, warnings_as_lines
-from bayesrisk.exceptions import ArgumentError, DataError, OutputError
+from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, OutputError
 
 if TYPE_CHECKING:
     from bayesrisk.tables import PublishedTables, Workload
@@ -64,6 +65,13 @@ def convert_file(
         list[str] | None, typer.Option(help="Level of the tables (may repeat) or HUD file.")
     ] = None,
     dialect: DialectOption = None,
+    on_error: Annotated[
+        str | None,
+        typer.Option(
+            help="A value that cannot be in a HUD file or a table: 'refuse' the file, or keep it "
+            "as 'missing' and count it [refuse]."
+        ),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -76,6 +84,7 @@ def convert_file(
         (level, "--level", (*_TABLES, Form.HUD)),
         (dialect, "--dialect", (Form.RECORDS,)),
         (dataset, "--dataset", (Form.NHGIS,)),
+        (on_error, "--on-error", (*_TABLES, Form.HUD)),
     ):
         if value and form not in forms:
             raise ArgumentError(f"{name} goes with --from {' or '.join(forms)}, got --from {form}")
@@ -84,19 +93,38 @@ def convert_file(
         if output.exists():
             raise OutputError(f"{output}: exists already; choose another name")
     silent = quiet or as_json
-    with progress(quiet=silent, title="convert-file", unit="rows") as bar, warnings_as_lines():
+    told = progress(quiet=silent, title="convert-file", unit="rows")
+    with _option_named(), told as bar, warnings_as_lines() as said:
         advance = rows_done(bar)
         if form in _TABLES:
             chosen = _workload(workload, table, level)
             options = {"codebook": codebook, "state": state, "dataset": dataset}
+            options |= {"on_error": on_error or "refuse"}
             rows = _write_tables(_tables(source, form, chosen, options, advance), output)
         else:
-            pieces = _frames(source, form, codebook, state, level, dialect)
+            pieces = _frames(source, form, codebook, state, level, dialect, on_error)
             rows = _write_parquet(pieces, output, advance)
     if as_json:
-        print_json({"output": str(output), "rows": rows})
+        missing = [
+            {"column": column, "reason": reason, "values": values}
+            for warning in said
+            if isinstance(warning.message, DataWarning)
+            for (column, reason), values in warning.message.missing.items()
+        ]
+        print_json({"output": str(output), "rows": rows, "missing": missing})
     else:
         typer.echo(f"{rows} {'places' if form in _TABLES else 'rows'} in {output}")
+
+
+@contextmanager
+def _option_named() -> Iterator[None]:
+    """Say the option that reads a file in spite of values that cannot be."""
+    try:
+        yield
+    except DataError as error:
+        if MISSING not in str(error):
+            raise
+        raise DataError(str(error).replace(MISSING, "--on-error missing")) from error
 
 
 def _workload(name: str | None, tables: list[str] | None, levels: list[str] | None) -> "Workload":
@@ -117,6 +145,7 @@ def _frames(
     state: str | None,
     level: list[str] | None,
     dialect: str | None,
+    on_error: str | None,
 ) -> Iterator[Any]:
     """Yield pieces of the input as Arrow tables; records say that their codes are the schema's."""
     import pyarrow as pa
@@ -127,7 +156,7 @@ def _frames(
     if form is Form.HUD:
         if not level or len(level) != 1:
             raise ArgumentError("--level must be given once for a HUD file: tract, county or state")
-        for frame in readers.iter_hud(source, level=level[0]):
+        for frame in readers.iter_hud(source, level=level[0], on_error=on_error or "refuse"):
             yield pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
         return
     if form is Form.IPUMS_1940:
@@ -160,7 +189,7 @@ def _tables(
             Form.PL94: readers.iter_pl94,
             Form.DHC: readers.iter_dhc,
         }
-        pieces = read[form](source, workload=chosen)
+        pieces = read[form](source, workload=chosen, on_error=options["on_error"])
 
     def counted() -> Iterator["PublishedTables"]:
         for piece in pieces:

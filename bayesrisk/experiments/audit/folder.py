@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
+from bayesrisk._files.delimited import own_text
 from bayesrisk._files.parse import named
 from bayesrisk._show import displayed
 from bayesrisk.exceptions import PartFileError
@@ -151,7 +152,7 @@ def _checked(path: Path, *names: str) -> dict[str, Path]:
 
 def _csv(file: Path) -> pd.DataFrame:
     """Return a table in which a protection may be called "None" or "1"."""
-    return pd.read_csv(file, keep_default_na=False, dtype={"setting": str})
+    return pd.read_csv(file, keep_default_na=False, dtype={"setting": str}).map(own_text)
 
 
 def _brief(chosen: list[str], told: list[str], everybody: pd.DataFrame) -> Iterator[str]:

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 
 from bayesrisk import plotting
+from bayesrisk._files.delimited import csv_bytes
 from bayesrisk.experiments.audit.config import AuditConfig
 from bayesrisk.experiments.audit.populations import (
     POPULATION,
@@ -100,7 +101,7 @@ def audit_files(
     }
     if choice is not None and settings is not None:
         found |= {"choice": choice, "settings": settings}
-    files = {f"{name}.csv": _csv(frame) for name, frame in found.items()}
+    files = {f"{name}.csv": csv_bytes(frame) for name, frame in found.items()}
     names = population_names(errors)
     with TemporaryDirectory() as folder:
         figures = [
@@ -282,8 +283,3 @@ def _readable(summary: pd.DataFrame) -> pd.DataFrame:
     if POPULATION in found:
         kept.insert(0, POPULATION)
     return found[kept].rename(columns=_HEADS)
-
-
-def _csv(frame: pd.DataFrame) -> bytes:
-    text: str = frame.to_csv(index=False, lineterminator="\n")
-    return text.encode()

@@ -13,7 +13,7 @@ from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._files.spill import spill, spilled
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.tables import Geography, Microdata, Records, Schema, as_microdata
 from bayesrisk.tables.exchange.partitions import (
     index_files,
@@ -107,7 +107,13 @@ def _tables(
     records: Records | Microdata | Iterable[Records],
 ) -> Iterator[tuple[str, Schema, pa.Table]]:
     """Yield tables of persons, households and blocks."""
-    for piece in [records] if isinstance(records, (Records, Microdata)) else records:
+    try:
+        pieces = iter([records] if isinstance(records, (Records, Microdata)) else records)
+    except TypeError as error:
+        raise ArgumentTypeError(f"records must be Records, got {shown(records)}") from error
+    for piece in pieces:
+        if not isinstance(piece, (Records, Microdata)):
+            raise ArgumentTypeError(f"records must be Records, got {type(piece).__name__}")
         data = as_microdata(piece)
         units = {unit: getattr(data, unit) for unit in _UNITS if getattr(data, unit) is not None}
         for unit, part in units.items():

@@ -12,6 +12,7 @@ import pandas as pd
 
 from bayesrisk import _files, plotting
 from bayesrisk import _validation as check
+from bayesrisk._files.delimited import csv_bytes
 from bayesrisk._files.parse import shown as quoted
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
@@ -222,10 +223,10 @@ def _write(results: Results, config: ReconstructionConfig, folder: Path, seed: i
             for panel in PANELS
         ]
     )
-    _csv(rates, folder / "rates.csv")
+    _files.write_bytes(folder / "rates.csv", csv_bytes(rates))
     tables = report_tables(results, rates)
     for name, (_, table) in tables.items():
-        _csv(table, folder / "tables" / f"{name}.csv")
+        _files.write_bytes(folder / "tables" / f"{name}.csv", csv_bytes(table))
     page = html.render(
         "reidentification.html",
         title="Re-identification of reconstructed records",
@@ -242,10 +243,6 @@ def _write(results: Results, config: ReconstructionConfig, folder: Path, seed: i
     )
     _files.write_bytes(folder / "report.html", page.encode())
     return rates
-
-
-def _csv(frame: pd.DataFrame, file: Path) -> None:
-    _files.write_bytes(file, frame.to_csv(index=False, lineterminator="\n").encode())
 
 
 class _Attacker(NamedTuple):

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _files
+from bayesrisk._files.delimited import csv_bytes
 from bayesrisk._show import displayed
 from bayesrisk.exceptions import OutputError
 from bayesrisk.experiments.occupancy.config import OccupancyConfig
@@ -73,10 +74,7 @@ class OccupancyResults:
         """
         names = {name: f"{name}.csv" for name in _TOTALS}
         names |= {name: f"{CONFIDENTIAL}/{name}.csv" for name in _SINGLE}
-        return {
-            file: getattr(self, name).to_csv(index=False, lineterminator="\n").encode()
-            for name, file in names.items()
-        }
+        return {file: csv_bytes(getattr(self, name)) for name, file in names.items()}
 
     def write(self, folder: str | Path) -> list[Path]:
         """Write the frames as CSV files (see :meth:`files`), and the configuration as JSON.

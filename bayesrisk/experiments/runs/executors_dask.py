@@ -3,9 +3,9 @@
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 from bayesrisk.exceptions import MissingDependencyError, WorkerError
@@ -21,6 +21,25 @@ _NO_PAGES: dict[str, list[str]] = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
 }
+
+
+@contextmanager
+def _without_tracebacks() -> Iterator[None]:
+    """Keep what Dask logs on the way, but for tracebacks: a run says itself what became of it."""
+
+    def told(record: logging.LogRecord) -> bool:
+        return not record.exc_info
+
+    names = ("distributed", "distributed.client", "tornado.application")
+    handlers = {handler for name in names for handler in logging.getLogger(name).handlers}
+    places: list[logging.Filterer] = [*handlers, logging.getLogger("asyncio")]
+    for place in places:
+        place.addFilter(told)
+    try:
+        yield
+    finally:
+        for place in places:
+            place.removeFilter(told)
 
 
 class DaskExecutor(Executor):
@@ -90,6 +109,7 @@ class DaskExecutor(Executor):
                     "silence_logs": logging.CRITICAL,  # what matters comes as an error
                 }
             self._open.enter_context(self._dask.config.set(_NO_PAGES))
+            self._open.enter_context(_without_tracebacks())
             self._client = self._open.enter_context(self._connected(options))
             if address is None:
                 self._client.run(_leave_interrupts)

@@ -30,7 +30,10 @@ function compare(a, b, numeric, down) {
 
 const cellsOf = (row) => Array.from(row.cells, (cell) => cell.textContent);
 
-// A field of CSV (RFC 4180): in quotes where it must be.
+// A field of CSV (RFC 4180): in quotes where it must be, and after an apostrophe where a spreadsheet
+// would compute what is no number and no interval.
+const computed = (text) => /^'*[=+\-@\t\r]/.test(text) && !/^([-+0-9.,% ]|to)+$/.test(text);
+const guarded = (text) => (computed(text) ? `'${text}` : text);
 const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
 
 // Buttons in the heads: up, down, and as it was.
@@ -82,7 +85,7 @@ function filterable(table, tools) {
 // The rows that are shown, in the order in which they are shown.
 function csvOf(table) {
   const rows = Array.from(table.tBodies[0].rows).filter((row) => !row.hidden);
-  const lines = [table.tHead.rows[0], ...rows].map((row) => cellsOf(row).map(quoted).join(","));
+  const lines = [table.tHead.rows[0], ...rows].map((row) => cellsOf(row).map(guarded).map(quoted).join(","));
   return lines.join("\r\n") + "\r\n";
 }
 

@@ -56,7 +56,8 @@ class RecordQuestion:
             object.__setattr__(self, "at_least", check.integer(self.at_least, "at_least", lower=1))
         if self.place is not None:
             check.text(self.place, "place")
-        check.text(self.name, "name") if self.name else None
+        if not isinstance(self.name, str) or self.name:
+            check.text(self.name, "name")
 
     def __str__(self) -> str:
         if self.name:

@@ -133,7 +133,7 @@ class Samples:
         ArgumentError
             If there is no such variable.
         """
-        if label not in self.labels:
+        if not isinstance(label, str) or label not in self.labels:
             some = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
             raise ArgumentError(f"label must be one of {some}, got {shown(label)}")
         return self.counts[:, :, self.labels.index(label)]

@@ -95,7 +95,7 @@ def _choices(tree: Tree, leaves: _Leaves, leaf_prior: Any) -> list[Any]:
     for prior in given:
         is_law = isinstance(prior, CountLaw)
         if not (isinstance(prior, LeafPrior) or (is_law and prior.shape == ())) and (
-            is_law or not callable(prior)
+            is_law or isinstance(prior, type) or not callable(prior)
         ):
             raise ArgumentTypeError(
                 "leaf_prior must be 'flat', a LeafPrior, one CountLaw, a function of counts, or "
@@ -134,7 +134,11 @@ def _log_table(prior: Any, largest: int) -> LogTable:
         ratios = prior.log_ratios(np.arange(max(largest, 1)))
         return LogTable(0, np.concatenate(([0.0], np.cumsum(ratios))))
     values = np.arange(largest + 1)
-    log_weight = np.array(prior(values), dtype=float)
+    found = prior(values)
+    log_weight = check.as_array(found, "leaf_prior")
+    if log_weight.dtype.kind not in "iuf":
+        raise ArgumentTypeError(f"leaf_prior must return numbers, got {shown(found)}")
+    log_weight = log_weight.astype(float)
     if log_weight.shape != values.shape:
         raise ArgumentError(
             f"leaf_prior must return one number for each of {values.size} counts, got shape "

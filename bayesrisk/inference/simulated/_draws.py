@@ -23,7 +23,7 @@ _CHUNKS = 64  # pieces of work handed to an executor
 
 def whole(value: ArrayLike, name: str) -> NDArray[np.int64]:
     """Return counts or symbols as int64."""
-    array = np.asarray(value)
+    array = check.as_array(value, name)
     if array.dtype.kind in "iu" and array.size:
         return array.astype(np.int64, copy=False)
     return check.count_array(value, name)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk._validation import Number
-from bayesrisk.exceptions import ArgumentTypeError, DataError
+from bayesrisk.exceptions import DataError
 from bayesrisk.inference.tree._release import frame_of_release
 from bayesrisk.release import Release
 
@@ -164,8 +164,7 @@ class Tree:
         ArgumentTypeError
             If ``frame`` is not a DataFrame.
         """
-        if not isinstance(frame, pd.DataFrame):
-            raise ArgumentTypeError(f"frame must be a pandas DataFrame, got {shown(frame)}")
+        check.frame(frame, "frame")
         _require_columns(frame)
         names = _node_names(frame)
         order, parent, depth = _breadth_first(names, _parents(frame, names))

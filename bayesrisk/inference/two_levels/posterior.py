@@ -118,6 +118,7 @@ class HierarchicalPosterior:
 
     def group_pmf_of(self, i: int) -> pd.Series:
         """Return the posterior of the group count of the i-th release, in the order of a frame."""
+        i = check.integer(i, "i", lower=0, upper=self.target_probability.size - 1)
         settings = self._settings(i)
         start, pmf = group_pmf(
             settings,

@@ -73,8 +73,9 @@ _OLD = (
 _BEFORE_2014 = frozenset(_OLD.split())
 _YEAR = re.compile(r"(?<!\d)20\d\d(?!\d)")
 _SHARES_SINCE = "2014"
-#: A column whose values are below 0 in some rows of 2010 and 2011.
-SIGNED = "rent_per_month"
+#: Amounts that are below 0 in some rows, and may be: rents where an allowance for utilities exceeds
+#: what households pay; of spending HUD does not say why.
+SIGNED = frozenset({"rent_per_month", "spending_per_month"})
 #: Why a value is missing, by its code.
 REASONS = MappingProxyType(
     {

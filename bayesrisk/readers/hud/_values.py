@@ -10,16 +10,27 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bayesrisk.readers.hud import _columns as known
-from bayesrisk.readers.text.columns import Piece, one_array
+from bayesrisk.readers.text.columns import Faults, Piece, one_array
 
-__all__ = ["NO_COUNT", "counts", "numbers", "reasons", "share_bounds", "texts"]
+__all__ = [
+    "NO_COUNT",
+    "NO_SHARE",
+    "TOO_LARGE",
+    "counts",
+    "missing",
+    "numbers",
+    "reasons",
+    "share_bounds",
+    "texts",
+]
 
 #: What is written for the code of a place that is not known.
 NO_PLACE = "X"
-# Why a value is missing, by position: not at all, blank, no whole count, then the codes.
-NO_COUNT = 2
+# Why a value is missing, by position: not at all, blank, what a value cannot be, then the codes.
+BLANK, NO_COUNT, NO_NUMBER, BELOW, NO_SHARE, TOO_LARGE = 1, 2, 3, 4, 5, 6
+_FAULTS = ("no number", "below 0", "no whole percentage up to 100", "too large")
 _TEXT_OF_REASON = pa.array(
-    [None, "blank", "no whole count", *known.REASONS.values()], pa.large_string()
+    [None, "blank", "no whole count", *_FAULTS, *known.REASONS.values()], pa.large_string()
 )
 _CODES = pa.array([str(code) for code in known.REASONS])
 # Numbers as spreadsheets show them: $1,234.50, and shares such as 45%.
@@ -32,12 +43,28 @@ def reasons(reason: NDArray[np.int8]) -> Any:
     return _as_text(_TEXT_OF_REASON.take(pa.array(reason)))
 
 
+def missing(
+    faults: Faults,
+    piece: Piece,
+    name: str,
+    found: tuple[NDArray[np.float64], NDArray[np.int8]],
+    good: NDArray[np.bool_],
+    rule: str,
+    why: int,
+) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    """Return numbers and reasons where those that are not good are missing, or refused."""
+    bad = faults.missing(piece, name, good, rule, _TEXT_OF_REASON[why].as_py())
+    if not bad.any():
+        return found
+    return np.where(bad, np.nan, found[0]), np.where(bad, np.int8(why), found[1])
+
+
 def _as_text(values: pa.Array) -> Any:
     """Return texts as pandas holds them, without an object for each."""
     return pd.arrays.ArrowStringArray(pa.chunked_array([values.cast(pa.large_string())]))
 
 
-def texts(piece: Piece, usual: str, name: str, width: int) -> Any:
+def texts(piece: Piece, usual: str, name: str, width: int, faults: Faults) -> Any:
     """Return a column of text; codes get their leading zeros back, missing ones are missing."""
     values = one_array(piece.table.column(name))
     missing = pc.equal(values, "")
@@ -56,33 +83,37 @@ def texts(piece: Piece, usual: str, name: str, width: int) -> Any:
             missing = pc.or_(pc.is_in(values, _CODES), place)
         rule = f"at most {digits} digits"
         rule += f", or such as {'01XXX'.ljust(digits, 'X')[:digits]}" if usual == "code" else ""
-        piece.check(name, pc.or_(good, missing).to_numpy(zero_copy_only=False), rule)
+        right = pc.or_(good, missing).to_numpy(zero_copy_only=False)
+        if usual == "code":  # without its place a row is nothing
+            piece.check(name, right, rule)
+        else:
+            missing = pc.or_(missing, pa.array(faults.missing(piece, name, right, rule)))
         values = pc.utf8_lpad(values, digits, "0")
     shown_values = pc.if_else(missing, pa.scalar(None, pa.string()), values)
     return _as_text(shown_values)
 
 
 def numbers(
-    piece: Piece, usual: str, name: str, odd: Counter[str], *, share: bool
+    piece: Piece, usual: str, name: str, odd: Counter[str], faults: Faults, *, share: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
     """Return numbers, NaN where missing, and why they are."""
     column = one_array(piece.table.column(name))
     blank = pc.is_in(column, _BLANKS)
     hidden = blank.to_numpy(zero_copy_only=False)
     values = _floats(pc.if_else(blank, pa.scalar(None, pa.string()), column), usual)
-    piece.check(name, np.isfinite(values) | hidden, "a number")
-    reason = hidden.astype(np.int8)
-    if usual in ("latitude", "longitude"):  # negative numbers of their own
-        return values, reason
-    for place, code in enumerate(known.REASONS, NO_COUNT + 1):
+    reason = np.where(hidden, np.int8(BLANK), np.int8(0))
+    good = np.isfinite(values) | hidden
+    values, reason = missing(faults, piece, name, (values, reason), good, "a number", NO_NUMBER)
+    for place, code in enumerate(known.REASONS, TOO_LARGE + 1):
         reason[values == code] = place
     values = np.where(reason == 0, values, np.nan)
     below = values < 0
-    if usual == known.SIGNED:
+    if usual in known.SIGNED:
         _count_odd(odd, f"column {name!r} below 0", below)
-    else:
+    elif usual not in ("latitude", "longitude"):
         codes = ", ".join(str(code) for code in known.REASONS)
-        piece.check(name, ~below, f"a number >= 0 or one of {codes}")
+        rule = f"a number >= 0 or one of {codes}"
+        values, reason = missing(faults, piece, name, (values, reason), ~below, rule, BELOW)
     if usual.startswith("pct_") and usual != "pct_median" and not share:
         _count_odd(odd, f"column {name!r} above 100", values > 100)
     return values, reason
@@ -107,12 +138,10 @@ def _floats(column: pa.Array, usual: str) -> NDArray[np.float64]:
 
 
 def counts(
-    piece: Piece, name: str, share: NDArray[np.float64], base: NDArray[np.float64]
+    share: NDArray[np.float64], base: NDArray[np.float64]
 ) -> tuple[Any, Any, NDArray[np.bool_]]:
     """Return the bounds of the count behind a rounded percentage, and where no count is."""
     there = np.isfinite(share) & np.isfinite(base)
-    whole = (np.rint(share) == share) | ~np.isfinite(share)
-    piece.check(name, whole & ~(share > 100), "a whole percentage up to 100")
     n = np.where(there, np.rint(base), 0).astype(np.int64)
     p = np.where(there, share, 0).astype(np.int64)
     low, high = share_bounds(n, p)

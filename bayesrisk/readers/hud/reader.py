@@ -18,7 +18,7 @@ from bayesrisk._files.text import header_fields, split_line
 from bayesrisk.exceptions import DataError, DataWarning
 from bayesrisk.readers.hud import _columns as known
 from bayesrisk.readers.hud import _values
-from bayesrisk.readers.text.columns import Piece, blank_columns, csv_pieces, header_of
+from bayesrisk.readers.text.columns import Faults, Piece, blank_columns, csv_pieces, header_of
 from bayesrisk.readers.text.source import Source, check_length, first_lines, one_source
 from bayesrisk.readers.text.xlsx import sheet_rows
 
@@ -30,7 +30,9 @@ CHUNK = 2**15  # rows in memory at a time, where the caller does not say
 _ABOVE = 20  # rows among which the header is
 
 
-def iter_hud(path: str | Path, *, level: str, chunk: int = CHUNK) -> Iterator[pd.DataFrame]:
+def iter_hud(
+    path: str | Path, *, level: str, on_error: str = "refuse", chunk: int = CHUNK
+) -> Iterator[pd.DataFrame]:
     r"""Read HUD's Picture of Subsidized Households, a piece at a time.
 
     Parameters
@@ -42,6 +44,10 @@ def iter_hud(path: str | Path, *, level: str, chunk: int = CHUNK) -> Iterator[pd
     level : str
         ``"tract"``, ``"county"`` or ``"state"``: what the file's ``code`` is of, 11, 5 or 2
         digits, whose leading zeros are put back.
+    on_error : str, optional
+        What becomes of a value that cannot be, such as -13 units: ``"refuse"`` raises for the first
+        of them, ``"missing"`` keeps it as missing, with its reason, and counts it.  A row without a
+        code of its place is refused always.
     chunk : int, optional
         Rows in memory at a time.
 
@@ -59,16 +65,19 @@ def iter_hud(path: str | Path, *, level: str, chunk: int = CHUNK) -> Iterator[pd
     Raises
     ------
     ArgumentError
-        If ``level`` is not one of these or ``chunk`` is not positive.
+        If ``level`` or ``on_error`` is not one of these or ``chunk`` is not positive.
     DataError
         If a column is there twice or takes a name that this reader gives, there is no column
-        ``code``, or a value is no number, out of range or of another level.
+        ``code``, a code is of another level, or a value is no number or out of range and
+        ``on_error`` is ``"refuse"``.
 
     Warns
     -----
     DataWarning
-        Once if there are columns of no known vintage, and once, at the end, if percentages without
-        an interval are above 100 or ``rent_per_month`` is below 0.
+        Once if there are columns of no known vintage, and at the end once if percentages without
+        an interval are above 100 or ``rent_per_month`` or ``spending_per_month`` is below 0, and
+        once if values are missing because they cannot be; it says how many, by column and reason,
+        and its ``missing`` holds these numbers.
 
     Notes
     -----
@@ -95,6 +104,7 @@ def iter_hud(path: str | Path, *, level: str, chunk: int = CHUNK) -> Iterator[pd
     """
     width = known.CODE_WIDTHS[check.choice(level, "level", tuple(known.CODE_WIDTHS))]
     rows = check.integer(chunk, "chunk", lower=1)
+    faults = Faults(on_error)
     source = one_source(path, ".csv", ".xlsx")
     if source.base.endswith(".xlsx"):
         pieces = _from_excel(source, rows)
@@ -118,16 +128,18 @@ def iter_hud(path: str | Path, *, level: str, chunk: int = CHUNK) -> Iterator[pd
             width,
             known.bases(names, source.base),
             odd,
+            faults,
         )
+    faults.warn(source.name)
     _warn_of_odd(odd, source.name)
 
 
-def read_hud(path: str | Path, *, level: str) -> pd.DataFrame:
+def read_hud(path: str | Path, *, level: str, on_error: str = "refuse") -> pd.DataFrame:
     r"""Read a whole file of HUD's Picture of Subsidized Households into memory.
 
     Parameters
     ----------
-    path, level
+    path, level, on_error
         As for :func:`iter_hud`.
 
     Returns
@@ -138,7 +150,7 @@ def read_hud(path: str | Path, *, level: str) -> pd.DataFrame:
     Raises
     ------
     ArgumentError
-        If ``level`` is not known.
+        As for :func:`iter_hud`.
     DataError
         As for :func:`iter_hud`.
 
@@ -157,7 +169,7 @@ def read_hud(path: str | Path, *, level: str) -> pd.DataFrame:
     ([245], [248])
     """
     check_length(path)
-    frames = all_of(iter_hud(path, level=level), _bytes, str(path))
+    frames = all_of(iter_hud(path, level=level, on_error=on_error), _bytes, str(path))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -277,39 +289,51 @@ def _warn_of_unknown(names: dict[str, str], source: str) -> None:
 
 
 def _warn_of_odd(odd: Counter[str], source: str) -> None:
-    """Say which values cannot be right."""
+    """Say which values are out of the usual range."""
     if odd:
         listed = "; ".join(f"{what} ({times} rows)" for what, times in odd.items())
         warnings.warn(
-            f"{source}: values that cannot be right are kept: {listed}", DataWarning, stacklevel=3
+            f"{source}: values out of the usual range are kept: {listed}", DataWarning, stacklevel=3
         )
 
 
 def _frame(
-    piece: Piece, names: dict[str, str], width: int, bases: dict[str, str], odd: Counter[str]
+    piece: Piece,
+    names: dict[str, str],
+    width: int,
+    bases: dict[str, str],
+    odd: Counter[str],
+    faults: Faults,
 ) -> pd.DataFrame:
     """Return a piece as a frame; what is odd in it is counted."""
     found = {
-        usual: _values.numbers(piece, usual, name, odd, share=usual in bases)
+        usual: _values.numbers(piece, usual, name, odd, faults, share=usual in bases)
         for usual, name in names.items()
         if not known.is_text(usual)
     }
     for usual in sorted(set(bases.values())):
         # Bounds of counts are computed in 64-bit integers.
         good = ~(found[usual][0] > MAX_BASE)
-        piece.check(names[usual], good, f"at most {MAX_BASE}")
+        found[usual] = _values.missing(
+            faults, piece, names[usual], found[usual], good, f"at most {MAX_BASE}",
+            _values.TOO_LARGE,
+        )  # fmt: skip
     columns: dict[str, Any] = {}
     for usual, name in names.items():
         if known.is_text(usual):
-            columns[usual] = _values.texts(piece, usual, name, width)
+            columns[usual] = _values.texts(piece, usual, name, width, faults)
             continue
         values, reason = found[usual]
-        columns[usual] = pd.arrays.FloatingArray(values.copy(), np.isnan(values))
+        bounds = {}
         if usual in bases:
-            low, high, none = _values.counts(piece, name, values, found[bases[usual]][0])
+            good = ((np.rint(values) == values) & (values <= 100)) | np.isnan(values)
+            values, reason = _values.missing(
+                faults, piece, name, (values, reason), good, "a whole percentage up to 100",
+                _values.NO_SHARE,
+            )  # fmt: skip
+            low, high, none = _values.counts(values, found[bases[usual]][0])
             reason = np.where(none, _values.NO_COUNT, reason)
-            columns[f"{usual}_reason"] = _values.reasons(reason)
-            columns[f"{usual}_low"], columns[f"{usual}_high"] = low, high
-        else:
-            columns[f"{usual}_reason"] = _values.reasons(reason)
+            bounds = {f"{usual}_low": low, f"{usual}_high": high}
+        columns[usual] = pd.arrays.FloatingArray(values.copy(), np.isnan(values))
+        columns |= {f"{usual}_reason": _values.reasons(reason), **bounds}
     return pd.DataFrame(columns)

@@ -17,6 +17,7 @@ _SOURCE = re.compile(r"\s*Source code:\s*(\S+)\s*$", re.IGNORECASE)
 _CODE = re.compile(r"\s*NHGIS code:\s*(\S+)\s*$", re.IGNORECASE)
 _DATASET = re.compile(r"\s*NHGIS ID:\s*(\S+)\s*$", re.IGNORECASE)
 _CODE_OF = re.compile(r"\s*NHGIS code:\s*(\d{4}_\S+)\s*$", re.IGNORECASE)
+_YEAR = re.compile(r"\s*Years?:\s*(\S.*?)\s*$", re.IGNORECASE)
 _SERIES = re.compile(r"\s*Time series", re.IGNORECASE)
 _BYTES = 2**24  # a codebook is text for people; a longer one is none
 
@@ -67,9 +68,15 @@ def codebook_of(source: Source) -> Source | None:
 
 @dataclass(frozen=True)
 class Codebook:
-    """What a codebook says: the code of each table, and the data set, where it does."""
+    """What a codebook says: the code of each table, its data set and year, where it does.
+
+    ``sources`` are all tables that it describes, those that are not read among them, by the names
+    of the agency.
+    """
 
     codes: dict[str, str]
+    sources: tuple[str, ...] = ()
+    year: str | None = None
     dataset: str | None = None  # such as ds172
     name: str | None = None  # such as 2010_SF1a
 
@@ -81,17 +88,22 @@ def read_codebook(source: Source) -> Codebook:
     table: str | None = None
     dataset: str | None = None
     name: str | None = None
+    year: str | None = None
+    sources: list[str] = []
     for line in raw.decode("latin-1").splitlines():
         if match := _DATASET.match(line):
             dataset = dataset or match[1]
         elif match := _CODE_OF.match(line):
             name = name or match[1]
+        elif match := _YEAR.match(line):
+            year = year or match[1]
         elif _SERIES.match(line) and not found:
             raise DataError(
                 f"{source.name}: describes time series, which are not read; ask NHGIS for the "
                 "source tables of one data set"
             )
         elif match := _SOURCE.match(line):
+            sources.append(match[1])
             table = usual_table(match[1])
         elif (match := _CODE.match(line)) and table is not None:
             if found.setdefault(table, match[1]) != match[1]:
@@ -101,11 +113,11 @@ def read_codebook(source: Source) -> Codebook:
                     f"and {match[1]!r}"
                 )
             table = None
-    if not found:
+    if not sources:
         raise DataError(
             f"{source.name}: must name tables (lines 'Source code:' and 'NHGIS code:'), got none"
         )
-    return Codebook(found, dataset, name)
+    return Codebook(found, tuple(sources), year, dataset, name)
 
 
 def describe(tables: dict[str, tuple[str, int]], data: str, about: Product) -> str:

@@ -11,17 +11,23 @@ from bayesrisk._files.text import split_line
 from bayesrisk.exceptions import CodebookWarning, DataError
 from bayesrisk.readers.summary_files import _nhgis_codebook as books
 from bayesrisk.readers.summary_files._products import DHC, PL94, SF1, Product
+from bayesrisk.readers.summary_files._sf1_cells import usual_table
 from bayesrisk.readers.text.columns import header_of
 from bayesrisk.readers.text.source import Source, list_sources
 from bayesrisk.tables import Workload
 
 __all__ = ["Extract", "candidates_of", "columns_of", "described", "files_of"]
 
-_NAME = re.compile(r"(?:.*_)?(?P<dataset>ds\d+)_(?P<year>[^_]+)_(?P<level>[a-z_]+?)(?:_\d+)?\.csv")
+_NAME = re.compile(
+    r"(?:.*_)?(?P<dataset>ds\d+)_(?P<year>[^_]+(?:_\d{4})?)_(?P<level>[a-z_]+?)(?:_[EM]|_\d+)?\.csv"
+)
 _TIMES = re.compile(r"(?:^|_)ts_")
 _LEVELS = {"blck_grp": "block_group"}
 _GISJOIN = re.compile(r"G[0-9]+")
-_SUPPORTED = "read are the 2010 Summary File 1, the 2020 redistricting file and the 2020 DHC"
+_SUPPORTED = (
+    "ask NHGIS for source tables of 2010_SF1a (Summary File 1), 2020_PL94171 (redistricting file) "
+    "or 2020_DHCa (DHC), as comma-delimited files with their codebook"
+)
 _SERIES = "time series are not read; ask NHGIS for the source tables of one data set"
 
 
@@ -100,13 +106,14 @@ def _extract(candidate: Candidate, codebook: str | Path | None) -> Extract:
     about = books.Codebook({}) if book is None else books.read_codebook(book)
     told = (about.dataset, about.name, candidate.dataset)
     dataset = tuple(dict.fromkeys(text for text in told if text is not None))
-    product = _product(source, _year(source, header, candidate.year), dataset)
+    year = _year(source, header) or candidate.year or about.year or "2010"
+    product = _product(source, year, dataset, about.sources)
     codes = _built_in(source, product) if book is None else about.codes
     return Extract(source, header, codes, product, dataset)
 
 
-def _year(source: Source, header: list[str], named: str | None) -> str:
-    """Return the year of a file: that of its first row, or else of its name."""
+def _year(source: Source, header: list[str]) -> str:
+    """Return the year that the first row of a file says, empty where it says none."""
     with source.open() as stream:
         stream.readline()
         for _ in range(2):  # the first may describe the columns in words
@@ -114,19 +121,24 @@ def _year(source: Source, header: list[str], named: str | None) -> str:
             row = dict(zip(header, split_line(line, source.name), strict=False))
             if _GISJOIN.fullmatch(row.get("GISJOIN", "")) and "YEAR" in row:
                 return row["YEAR"].strip()
-    return named or "2010"
+    return ""
 
 
-def _product(source: Source, year: str, dataset: tuple[str, ...]) -> Product:
-    """Return the summary file that a data set is of."""
+def _product(
+    source: Source, year: str, dataset: tuple[str, ...], tables: tuple[str, ...]
+) -> Product:
+    """Return the summary file that a data set is of, some of whose tables are known."""
     names = {text.upper() for text in dataset}
-    if year == "2010":
+    ours = not tables or any(map(usual_table, tables))
+    if year == "2010" and ours:
         return SF1
-    if year == "2020":
+    if year == "2020" and ours:
         return PL94 if names & {"DS248", "2020_PL94171"} else DHC
+    listed = f", with table {', '.join(tables[:10])}" if tables else ""
+    more = f" and {len(tables) - 10} more" if len(tables) > 10 else ""
     raise DataError(
-        f"{source.name}: is of {year[:20] or 'no year'}, data set "
-        f"{', '.join(dataset) or 'unknown'}, which is not read; {_SUPPORTED}"
+        f"{source.name}: is of {year[:20]}, data set {', '.join(dataset) or 'unknown'}{listed}"
+        f"{more}, which is not read; {_SUPPORTED}"
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import named
@@ -19,10 +20,10 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.readers.summary_files._header_2020 import read_header_2020
 from bayesrisk.readers.summary_files._products import Product
 from bayesrisk.readers.summary_files._sf1_geography import Header, read_header
-from bayesrisk.readers.text.columns import Piece, csv_pieces, digit_matrix
+from bayesrisk.readers.text.columns import Faults, Piece, csv_pieces, digit_matrix
 from bayesrisk.readers.text.places import STATES
 from bayesrisk.readers.text.source import Source, find_source, first_lines, list_sources
-from bayesrisk.readers.text.table_pieces import piece_of_tables, place_texts
+from bayesrisk.readers.text.table_pieces import check_total, piece_of_tables, place_texts
 from bayesrisk.tables import PublishedTables, Table, Workload
 
 __all__ = ["CHUNK", "iter_segments"]
@@ -35,10 +36,11 @@ _NOT_THERE = "."  # in the files of 2020: not published at this level
 
 
 def iter_segments(
-    product: Product, path: str | Path, workload: Workload, chunk: int
+    product: Product, path: str | Path, workload: Workload, chunk: int, on_error: str
 ) -> Iterator[PublishedTables]:
     """Read tables of a state's summary file, some places at a time."""
     rows = check.integer(chunk, "chunk", lower=1)
+    faults = Faults(on_error)
     product.check_workload(workload)
     place = check.path(path, "path")
     with named(str(place)):
@@ -53,7 +55,7 @@ def iter_segments(
     with ExitStack() as stack:
         cursors = {
             number: stack.enter_context(
-                _Segment(product, segment, number, state, workload, header, rows)
+                _Segment(product, segment, number, state, workload, header, rows, faults)
             )
             for number, segment in segments.items()
         }
@@ -61,6 +63,7 @@ def iter_segments(
             yield _piece(workload, header, slice(start, start + rows), cursors)
         for cursor in cursors.values():
             cursor.finish()
+    faults.warn(str(path))
 
 
 def _segments(workload: Workload, product: Product) -> list[int]:
@@ -87,9 +90,10 @@ class _Segment:
         workload: Workload,
         header: Header,
         chunk: int,
+        faults: Faults,
     ) -> None:
         self.source, self.number, self.state = source, number, state.upper()
-        self.product, self.header = product, header
+        self.product, self.header, self.faults = product, header, faults
         self.tables = {
             key: t
             for key, t in workload.tables.items()
@@ -126,13 +130,12 @@ class _Segment:
                 f"{held}"
             )
         names = [*_KEYS, *(str(i) for i in range(6, held + 1))]
-        whole = ["CIFSN", "LOGRECNO", *self.columns]
-        wanted = ["STUSAB", *whole]
+        keys = ["CIFSN", "LOGRECNO"]
         for piece in csv_pieces(
             self.source,
             names,
-            wanted=wanted,
-            whole=whole,
+            wanted=["STUSAB", *keys, *self.columns],
+            whole=keys if self.faults.kept else [*keys, *self.columns],
             chunk=chunk,
             header=False,
             delimiter=self.product.delimiter,
@@ -200,6 +203,7 @@ def _piece(
     width = workload.schema.geography.width
     geoids = {name: place_texts(digit_matrix(code[r], width(name))) for name, r in rows.items()}
     counts: dict[tuple[str, str], IntArray] = {}
+    hidden: dict[tuple[str, str], NDArray[np.bool_]] = {}
     for cursor in cursors.values():
         piece, row = cursor.take(records)
         for (name, title), table in cursor.tables.items():
@@ -210,28 +214,34 @@ def _piece(
                     f"{piece.name}: must have a row for record {missing} ({name}), got none; is "
                     "the file whole?"
                 )
-            counts[name, title] = _counts(piece.take(wanted), table, cursor.product)
-    return piece_of_tables(workload, geoids, counts)
+            counts[name, title], hidden[name, title] = _counts(
+                piece.take(wanted), table, cursor.product, cursor.faults
+            )
+    return piece_of_tables(workload, geoids, counts, hidden)
 
 
-def _counts(piece: Piece, table: Table, product: Product) -> IntArray:
-    """Return the counts of a table, rows by cells, and compare them with their total."""
+def _counts(
+    piece: Piece, table: Table, product: Product, faults: Faults
+) -> tuple[IntArray, NDArray[np.bool_]]:
+    """Return the counts of a table and which are missing, compared with their total."""
     first = product.codebook[table.name].column
     columns = [str(first + number - 1) for number in product.numbers(table)]
     values = np.empty((len(piece), len(columns)), dtype=np.int64)
+    missing = np.empty(values.shape, dtype=np.bool_)
     for place, column in enumerate(columns):
-        values[:, place] = _whole(piece, column, table)
+        values[:, place], missing[:, place] = _whole(piece, column, table, faults)
     if product.has_total(table):
-        total = _whole(piece, str(first), table)
-        rule = f"the sum of the cells of {table.name}"
-        piece.check(str(first), total == values.sum(axis=1), rule)
-    return values
+        total = _whole(piece, str(first), table, faults)
+        check_total(piece, str(first), total, (values, missing), table.name)
+    return values, missing
 
 
-def _whole(piece: Piece, column: str, table: Table) -> IntArray:
+def _whole(
+    piece: Piece, column: str, table: Table, faults: Faults
+) -> tuple[IntArray, NDArray[np.bool_]]:
     held = piece.table.column(column)
     if held.null_count:
         row = int(np.argmax(held.is_null().to_numpy()))
         rule = f"a count: '{_NOT_THERE}' says that {table.name} is not published at this level"
         raise piece.fail(column, row, rule)
-    return piece.whole(column, 0, _LARGEST)
+    return faults.counts_of(piece, column, _LARGEST)

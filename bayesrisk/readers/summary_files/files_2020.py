@@ -17,7 +17,7 @@ __all__ = ["iter_dhc", "iter_pl94", "read_dhc", "read_pl94", "write_dhc", "write
 
 
 def iter_pl94(
-    path: str | Path, *, workload: Workload, chunk: int = CHUNK
+    path: str | Path, *, workload: Workload, on_error: str = "refuse", chunk: int = CHUNK
 ) -> Iterator[PublishedTables]:
     """Read tables of a state's 2020 redistricting file (P.L. 94-171), some places at a time.
 
@@ -29,6 +29,10 @@ def iter_pl94(
     workload : Workload
         Which tables at which levels: ``pl94-tables`` (P1 to P5) or ``pl94-unit-tables`` (H1), or
         some of them.
+    on_error : str, optional
+        What becomes of a count that cannot be: ``"refuse"`` raises for the first of them,
+        ``"missing"`` counts it and leaves the cell suppressed.  A table with such a count is not
+        compared with its total.
     chunk : int, optional
         Records of places in memory at a time.
 
@@ -43,8 +47,14 @@ def iter_pl94(
         If the workload has a cell that is not one of the file, or another geography.
     DataError
         If a file is missing, a line broken, a place there twice, in another state or without its
-        counts, a count negative or not published at its level, or the cells of a table do not add
-        up to its total.
+        counts, a count negative or not published at its level and ``on_error`` is ``"refuse"``, or
+        the cells of a table do not add up to its total.
+
+    Warns
+    -----
+    DataWarning
+        At the end, if counts are missing because they cannot be; its ``missing`` holds how many, by
+        column and reason.
 
     Notes
     -----
@@ -63,15 +73,15 @@ def iter_pl94(
     ...     print(error)
     no-such-file.zip: no such file
     """
-    yield from iter_segments(PL94, path, workload, chunk)
+    yield from iter_segments(PL94, path, workload, chunk, on_error)
 
 
-def read_pl94(path: str | Path, *, workload: Workload) -> PublishedTables:
+def read_pl94(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
     """Read tables of a state's 2020 redistricting file into memory.
 
     Parameters
     ----------
-    path, workload
+    path, workload, on_error
         As for :func:`iter_pl94`.
 
     Returns
@@ -84,6 +94,11 @@ def read_pl94(path: str | Path, *, workload: Workload) -> PublishedTables:
     ArgumentError
         As for :func:`iter_pl94`.
     DataError
+        As for :func:`iter_pl94`.
+
+    Warns
+    -----
+    DataWarning
         As for :func:`iter_pl94`.
 
     Examples
@@ -101,7 +116,7 @@ def read_pl94(path: str | Path, *, workload: Workload) -> PublishedTables:
     ...     read_pl94(folder + "/vt2020.pl.zip", workload=tables.workload) == tables
     True
     """
-    return combined(iter_pl94(path, workload=workload), workload, path)
+    return combined(iter_pl94(path, workload=workload, on_error=on_error), workload, path)
 
 
 def write_pl94(tables: PublishedTables, path: str | Path) -> None:
@@ -141,7 +156,7 @@ def write_pl94(tables: PublishedTables, path: str | Path) -> None:
 
 
 def iter_dhc(
-    path: str | Path, *, workload: Workload, chunk: int = CHUNK
+    path: str | Path, *, workload: Workload, on_error: str = "refuse", chunk: int = CHUNK
 ) -> Iterator[PublishedTables]:
     """Read tables of a state's 2020 Demographic and Housing Characteristics File, some at a time.
 
@@ -152,6 +167,10 @@ def iter_dhc(
     workload : Workload
         Which tables at which levels: ``dhc-block`` (P1, P3 to P12, P12A to P12I, P14) or
         ``dhc-tract`` (PCT12, PCT12A to PCT12O), or some of them.  Other tables are refused by name.
+    on_error : str, optional
+        What becomes of a count that cannot be: ``"refuse"`` raises for the first of them,
+        ``"missing"`` counts it and leaves the cell suppressed.  A table with such a count is not
+        compared with its total.
     chunk : int, optional
         Records of places in memory at a time.
 
@@ -166,6 +185,12 @@ def iter_dhc(
         If the workload has a cell that is not read, or another geography.
     DataError
         As for :func:`iter_pl94`.
+
+    Warns
+    -----
+    DataWarning
+        At the end, if counts are missing because they cannot be; its ``missing`` holds how many, by
+        column and reason.
 
     Notes
     -----
@@ -182,15 +207,15 @@ def iter_dhc(
     ...     print(error)
     no-such-file.zip: no such file
     """
-    yield from iter_segments(DHC, path, workload, chunk)
+    yield from iter_segments(DHC, path, workload, chunk, on_error)
 
 
-def read_dhc(path: str | Path, *, workload: Workload) -> PublishedTables:
+def read_dhc(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
     """Read tables of a state's 2020 Demographic and Housing Characteristics File into memory.
 
     Parameters
     ----------
-    path, workload
+    path, workload, on_error
         As for :func:`iter_dhc`.
 
     Returns
@@ -203,6 +228,11 @@ def read_dhc(path: str | Path, *, workload: Workload) -> PublishedTables:
     ArgumentError
         As for :func:`iter_dhc`.
     DataError
+        As for :func:`iter_dhc`.
+
+    Warns
+    -----
+    DataWarning
         As for :func:`iter_dhc`.
 
     Examples
@@ -220,7 +250,7 @@ def read_dhc(path: str | Path, *, workload: Workload) -> PublishedTables:
     ...     read_dhc(folder + "/vt2020.dhc.zip", workload=tables.workload) == tables
     True
     """
-    return combined(iter_dhc(path, workload=workload), workload, path)
+    return combined(iter_dhc(path, workload=workload, on_error=on_error), workload, path)
 
 
 def write_dhc(tables: PublishedTables, path: str | Path) -> None:

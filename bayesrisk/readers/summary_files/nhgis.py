@@ -11,10 +11,11 @@ from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers.summary_files import _nhgis_files as files
 from bayesrisk.readers.summary_files._products import PRODUCTS
-from bayesrisk.readers.text.columns import Piece, characters, csv_pieces, one_array
+from bayesrisk.readers.text.columns import Faults, Piece, characters, csv_pieces, one_array
 from bayesrisk.readers.text.places import check_state, state_code
 from bayesrisk.readers.text.table_pieces import (
     check_distinct,
+    check_total,
     combined,
     piece_of_tables,
     place_texts,
@@ -52,6 +53,7 @@ def iter_nhgis(
     codebook: str | Path | None = None,
     dataset: str | None = None,
     state: str | None = None,
+    on_error: str = "refuse",
     chunk: int = CHUNK,
 ) -> Iterator[PublishedTables]:
     """Read tables of an NHGIS extract of the 2010 or 2020 Census, some places at a time.
@@ -73,6 +75,10 @@ def iter_nhgis(
         Only the files of this data set, ``ds172`` or ``2010_SF1a``, where several hold a table.
     state : str, optional
         FIPS code or postal abbreviation of the state that every place must lie in.
+    on_error : str, optional
+        What becomes of a count that cannot be: ``"refuse"`` raises for the first of them,
+        ``"missing"`` counts it and leaves the cell suppressed.  A table with such a count is not
+        compared with its total.
     chunk : int, optional
         Places in memory at a time.
 
@@ -89,13 +95,16 @@ def iter_nhgis(
     DataError
         If the extract is a time series, of fixed width, or of another year, a table or column is
         missing or there twice, a place is of another level, is there twice or disagrees
-        with its state, county, tract or block, a count is negative, or the cells of a table do not
-        add up to its total.
+        with its state, county, tract or block, a count is no whole number from 0 and ``on_error``
+        is ``"refuse"``, or the cells of a table do not add up to its total.
 
     Warns
     -----
     CodebookWarning
         If there is no codebook.
+    DataWarning
+        At the end, if counts are missing because they cannot be; its ``missing`` holds how many, by
+        column and reason.
 
     Examples
     --------
@@ -109,6 +118,7 @@ def iter_nhgis(
     no-such-file.csv: no such file
     """
     rows = check.integer(chunk, "chunk", lower=1)
+    faults = Faults(on_error)
     place = state_code(state)
     dataset = None if dataset is None else check.text(dataset, "dataset")
     _check_workload(workload)
@@ -117,16 +127,23 @@ def iter_nhgis(
     candidates = files.candidates_of(path, codebook)
     for level in workload.levels:
         chosen = files.files_of(candidates, workload.at(level), level, dataset, codebook)
-        yield from _level_pieces(chosen, workload, level, place, rows)
+        yield from _level_pieces(chosen, workload, level, place, rows, faults)
+    faults.warn(str(path))
 
 
 def _level_pieces(
-    chosen: Sequence[files.Extract], workload: Workload, level: str, state: str | None, chunk: int
+    chosen: Sequence[files.Extract],
+    workload: Workload,
+    level: str,
+    state: str | None,
+    chunk: int,
+    faults: Faults,
 ) -> Iterator[PublishedTables]:
     """Yield the tables of one level, from files whose rows are the same places."""
     columns = [files.columns_of(extract, workload, level) for extract in chosen]
     readers = [
-        _pieces(extract, names, chunk) for extract, names in zip(chosen, columns, strict=True)
+        _pieces(extract, names, chunk, faults)
+        for extract, names in zip(chosen, columns, strict=True)
     ]
     first = chosen[0]
     seen: list[NDArray[np.int64]] = []
@@ -135,6 +152,7 @@ def _level_pieces(
             raise _other_places(chosen[1:], pieces[1:], first)
         geoids = _geoids(pieces[0], level, state, first.product.year)
         counts: dict[tuple[str, str], NDArray[np.int64]] = {}
+        missing: dict[tuple[str, str], NDArray[np.bool_]] = {}
         for piece, extract, names in zip(pieces, chosen, columns, strict=True):
             if piece is None or len(piece) != len(geoids):
                 raise DataError(
@@ -145,10 +163,10 @@ def _level_pieces(
                 found = _geoids(piece, level, state, extract.product.year)
                 piece.check("GISJOIN", geoids == found, f"the place of this row in {first.name}")
             for key, cells in names.items():
-                counts[key] = _counts(piece, workload, key, cells)
+                counts[key], missing[key] = _counts(piece, workload, key, cells, faults)
         seen.append(geoids.astype(np.int64))
         _check_once(seen[-1:], pieces[0].start, first)
-        yield _tables(workload, level, geoids, counts)
+        yield _tables(workload, level, geoids, counts, missing)
     _check_once(seen, 0, first)
 
 
@@ -161,7 +179,10 @@ def _other_places(
 
 
 def _pieces(
-    extract: files.Extract, columns: dict[tuple[str, str], list[str]], chunk: int
+    extract: files.Extract,
+    columns: dict[tuple[str, str], list[str]],
+    chunk: int,
+    faults: Faults,
 ) -> Iterator[Piece]:
     wanted = [n for n in ("GISJOIN", "YEAR", *_PARTS) if n in extract.header]
     values = sorted({name for names in columns.values() for name in names})
@@ -169,7 +190,7 @@ def _pieces(
         extract.source,
         extract.header,
         wanted=[*wanted, *values],
-        whole=values,
+        whole=() if faults.kept else values,
         chunk=chunk,
         skip=files.described(extract, values),
     )
@@ -180,6 +201,7 @@ def _tables(
     level: str,
     geoids: NDArray[np.str_],
     counts: dict[tuple[str, str], NDArray[np.int64]],
+    missing: dict[tuple[str, str], NDArray[np.bool_]],
 ) -> PublishedTables:
     """Return places of one level; of other levels there are none."""
     places = {
@@ -188,7 +210,7 @@ def _tables(
     for key, table in workload.tables.items():
         if key[0] != level:
             counts[key] = np.zeros((0, len(table.cells)), dtype=np.int64)
-    return piece_of_tables(workload, places, counts)
+    return piece_of_tables(workload, places, counts, missing)
 
 
 def read_nhgis(
@@ -198,12 +220,13 @@ def read_nhgis(
     codebook: str | Path | None = None,
     dataset: str | None = None,
     state: str | None = None,
+    on_error: str = "refuse",
 ) -> PublishedTables:
     """Read tables of an NHGIS extract of the 2010 or 2020 Census into memory.
 
     Parameters
     ----------
-    path, workload, codebook, dataset, state
+    path, workload, codebook, dataset, state, on_error
         As for :func:`iter_nhgis`.
 
     Returns
@@ -220,8 +243,8 @@ def read_nhgis(
 
     Warns
     -----
-    CodebookWarning
-        If there is no codebook.
+    CodebookWarning, DataWarning
+        As for :func:`iter_nhgis`.
 
     Examples
     --------
@@ -238,7 +261,9 @@ def read_nhgis(
     ...     read_nhgis(folder + "/nhgis0001_csv.zip", workload=tables.workload) == tables
     True
     """
-    pieces = iter_nhgis(path, workload=workload, codebook=codebook, dataset=dataset, state=state)
+    pieces = iter_nhgis(
+        path, workload=workload, codebook=codebook, dataset=dataset, state=state, on_error=on_error
+    )
     return combined(pieces, workload, path)
 
 
@@ -294,13 +319,15 @@ def _geoids(piece: Piece, level: str, state: str | None, year: int) -> NDArray[n
 
 
 def _counts(
-    piece: Piece, workload: Workload, key: tuple[str, str], names: list[str]
-) -> NDArray[np.int64]:
+    piece: Piece, workload: Workload, key: tuple[str, str], names: list[str], faults: Faults
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the counts of a table, and which are missing, compared with their total."""
     size = len(workload.tables[key].cells)
     values = np.empty((len(piece), size), dtype=np.int64)
+    missing = np.empty(values.shape, dtype=np.bool_)
     for place, name in enumerate(names[:size]):
-        values[:, place] = piece.whole(name, 0, _LARGEST)
+        values[:, place], missing[:, place] = faults.counts_of(piece, name, _LARGEST)
     for name in names[size:]:
-        rule = f"the sum of the cells of {key[1]}"
-        piece.check(name, piece.whole(name, 0, _LARGEST) == values.sum(axis=1), rule)
-    return values
+        total = faults.counts_of(piece, name, _LARGEST)
+        check_total(piece, name, total, (values, missing), key[1])
+    return values, missing

@@ -17,7 +17,7 @@ __all__ = ["iter_sf1", "read_sf1"]
 
 
 def iter_sf1(
-    path: str | Path, *, workload: Workload, chunk: int = CHUNK
+    path: str | Path, *, workload: Workload, on_error: str = "refuse", chunk: int = CHUNK
 ) -> Iterator[PublishedTables]:
     """Read tables of a state's 2010 Summary File 1, some places at a time.
 
@@ -29,6 +29,10 @@ def iter_sf1(
     workload : Workload
         Which tables at which levels, such as ``Workload.named("sf1-block")``; all
         tables of counts are in ``sf1-tables`` and ``sf1-tract-tables``.
+    on_error : str, optional
+        What becomes of a count that cannot be: ``"refuse"`` raises for the first of them,
+        ``"missing"`` counts it and leaves the cell suppressed.  A table with such a count is not
+        compared with its total.
     chunk : int, optional
         Records of places in memory at a time.
 
@@ -43,7 +47,14 @@ def iter_sf1(
         If the workload has a cell that is no count of Summary File 1, or another geography.
     DataError
         If a file is missing, a line broken, a place there twice, in another state or without its
-        counts, a count negative, or the cells of a table do not add up to its total.
+        counts, a count negative and ``on_error`` is ``"refuse"``, or the cells of a table do not
+        add up to its total.
+
+    Warns
+    -----
+    DataWarning
+        At the end, if counts are missing because they cannot be; its ``missing`` holds how many, by
+        column and reason.
 
     Notes
     -----
@@ -62,18 +73,16 @@ def iter_sf1(
     ...     print(error)
     no-such-file.zip: no such file
     """
-    yield from iter_segments(SF1, path, workload, chunk)
+    yield from iter_segments(SF1, path, workload, chunk, on_error)
 
 
-def read_sf1(path: str | Path, *, workload: Workload) -> PublishedTables:
+def read_sf1(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
     """Read tables of a state's 2010 Summary File 1 into memory.
 
     Parameters
     ----------
-    path : path-like
+    path, workload, on_error
         As for :func:`iter_sf1`.
-    workload : Workload
-        Which tables at which levels.
 
     Returns
     -------
@@ -85,6 +94,11 @@ def read_sf1(path: str | Path, *, workload: Workload) -> PublishedTables:
     ArgumentError
         If the workload has a cell that is no count of Summary File 1, or another geography.
     DataError
+        As for :func:`iter_sf1`.
+
+    Warns
+    -----
+    DataWarning
         As for :func:`iter_sf1`.
 
     Examples
@@ -102,4 +116,4 @@ def read_sf1(path: str | Path, *, workload: Workload) -> PublishedTables:
     ...     read_sf1(folder + "/vt2010.sf1.zip", workload=Workload.named("sf1-block")) == tables
     True
     """
-    return combined(iter_sf1(path, workload=workload), workload, path)
+    return combined(iter_sf1(path, workload=workload, on_error=on_error), workload, path)

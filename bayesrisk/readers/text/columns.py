@@ -5,6 +5,8 @@ whole numbers, so that no leading zero is lost.
 """
 
 import re
+import warnings
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,15 +18,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from bayesrisk import _validation as check
 from bayesrisk._files.delimited import csv_tables
-from bayesrisk._files.parse import shown
+from bayesrisk._files.parse import MISSING, shown
 from bayesrisk._files.text import WithoutComments, header_fields, split_line
 from bayesrisk._types import IntArray
-from bayesrisk.exceptions import DataError
+from bayesrisk.exceptions import DataError, DataWarning
 from bayesrisk.readers.text.source import Source, first_lines, named
 
 __all__ = [
     "CHUNK",
+    "Faults",
     "Piece",
     "blank_columns",
     "characters",
@@ -118,6 +122,54 @@ class Piece:
         else:
             table = self.table.append_column(column, values)
         return Piece(self.name, self.start, table, self.places)
+
+
+class Faults:
+    """What becomes of values that cannot be: the file is refused, or they are missing, counted.
+
+    Parameters
+    ----------
+    on_error : str
+        ``"refuse"`` or ``"missing"``.
+    """
+
+    def __init__(self, on_error: str) -> None:
+        self.kept = check.choice(on_error, "on_error", ("refuse", "missing")) == "missing"
+        self.counts: Counter[tuple[str, str]] = Counter()
+
+    def missing(
+        self, piece: Piece, column: str, good: NDArray[np.bool_], rule: str, reason: str = ""
+    ) -> NDArray[np.bool_]:
+        """Return which values are missing; raise for the first where the file is refused."""
+        bad = ~good
+        if bad.any():
+            if not self.kept:
+                error = piece.fail(column, int(np.argmax(bad)), rule)
+                raise DataError(f"{error}; {MISSING} keeps such values as missing")
+            self.counts[column, reason or f"not {rule}"] += int(bad.sum())
+        return bad
+
+    def counts_of(self, piece: Piece, column: str, high: int) -> tuple[IntArray, NDArray[np.bool_]]:
+        """Return counts, 0 where they are missing, and where they are."""
+        rule = f"a whole number in [0, {high}]"
+        values = piece.table.column(column)
+        if pa.types.is_string(values.type):
+            digits = pc.match_substring_regex(values, "^[0-9]{1,18}$")
+            values = pc.if_else(digits, values, "-1").cast(pa.int64())
+        numbers: IntArray = pc.fill_null(values, -1).to_numpy().astype(np.int64)
+        good = (numbers >= 0) & (numbers <= high)
+        bad = self.missing(piece, column, good, rule)
+        return (np.where(bad, 0, numbers) if bad.any() else numbers), bad
+
+    def warn(self, source: str) -> None:
+        """Say how many values are missing for what they were, by column and reason."""
+        if self.counts:
+            listed = "; ".join(
+                f"column {column!r}: {reason} ({times} rows)"
+                for (column, reason), times in self.counts.items()
+            )
+            text = f"{source}: values that cannot be are missing: {listed}"
+            warnings.warn(DataWarning(text, self.counts), stacklevel=3)
 
 
 def _first_unreadable(values: Any) -> int:

@@ -10,9 +10,10 @@ from scipy import sparse
 from bayesrisk import _validation as check
 from bayesrisk._files.parse import all_of
 from bayesrisk.exceptions import DataError
+from bayesrisk.readers.text.columns import Piece
 from bayesrisk.tables import PublishedTables, Workload
 
-__all__ = ["check_distinct", "combined", "piece_of_tables", "place_texts"]
+__all__ = ["check_distinct", "check_total", "combined", "piece_of_tables", "place_texts"]
 
 Key = tuple[str, str]
 
@@ -29,14 +30,31 @@ def piece_of_tables(
     workload: Workload,
     geoids: Mapping[str, NDArray[np.str_]],
     counts: Mapping[Key, NDArray[np.int64]],
+    missing: Mapping[Key, NDArray[np.bool_]],
 ) -> PublishedTables:
-    """Return the tables of some places, given in any order with a row of counts each."""
+    """Return the tables of some places, given in any order with a row of counts each.
+
+    Counts that are ``missing`` are suppressed.
+    """
     order = {level: np.argsort(places) for level, places in geoids.items()}
     return PublishedTables(
         workload,
         {level: geoids[level][rows] for level, rows in order.items()},
         {key: sparse.csr_array(counts[key][order[key[0]]]) for key in workload.tables},
+        {key: sparse.csr_array(bad[order[key[0]]]) for key, bad in missing.items() if bad.any()},
     )
+
+
+def check_total(
+    piece: Piece,
+    column: str,
+    total: tuple[NDArray[np.int64], NDArray[np.bool_]],
+    cells: tuple[NDArray[np.int64], NDArray[np.bool_]],
+    table: str,
+) -> None:
+    """Refuse cells that do not add up to their total, where all of them are there."""
+    same = (total[0] == cells[0].sum(axis=1)) | total[1] | cells[1].any(axis=1)
+    piece.check(column, same, f"the sum of the cells of {table}")
 
 
 def combined(
@@ -44,7 +62,7 @@ def combined(
 ) -> PublishedTables:
     """Return the tables of all pieces of a file; no place may be in two of them."""
     held = all_of(pieces, _bytes, str(check.path(path, "path")))
-    geoids, counts = {}, {}
+    geoids, counts, suppressed = {}, {}, {}
     for level in workload.levels:
         places = np.concatenate([piece.geoids[level] for piece in held])
         order = np.argsort(places, kind="stable")
@@ -52,7 +70,10 @@ def combined(
         for name in workload.at(level):
             matrix = sparse.vstack([piece.counts[level, name] for piece in held], format="csr")
             counts[level, name] = sparse.csr_array(matrix)[order]
-    return PublishedTables(workload, geoids, counts)
+            if any((level, name) in piece.suppressed for piece in held):
+                hidden = sparse.vstack([piece.hidden(level, name) for piece in held], format="csr")
+                suppressed[level, name] = sparse.csr_array(hidden)[order]
+    return PublishedTables(workload, geoids, counts, suppressed)
 
 
 def _bytes(tables: PublishedTables) -> int:

@@ -137,7 +137,7 @@ class ClaimOptions:
     def given(cls, options: Mapping[str, Any]) -> "ClaimOptions":
         """Return options by name; one that does not exist is refused."""
         known = [field.name for field in fields(cls)]
-        for option in options:
+        for option in check.mapping(options, "options"):
             if option not in known:
                 raise ArgumentTypeError(
                     f"options must be those of find_claims ({', '.join(known)}), "

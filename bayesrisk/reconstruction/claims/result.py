@@ -167,7 +167,7 @@ class Claims:
         if singletons:
             found = found[found["multiplicity"] == 1]
         records = self.rows if rows is None else rows
-        missing = [c for c in (self.level, *self.columns) if c not in records]
+        missing = [c for c in (self.level, *self.columns) if c not in check.frame(records, "rows")]
         if missing:
             raise ArgumentError(f"rows must have the column {missing[0]!r}")
         most = range(1, len(self.columns) + 1)

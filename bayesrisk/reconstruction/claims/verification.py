@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from bayesrisk.exceptions import ArgumentTypeError
+from bayesrisk import _validation as check
 from bayesrisk.reconstruction.claims.options import ClaimOptions, about_claims
 from bayesrisk.reconstruction.claims.result import Claims, collected
 from bayesrisk.reconstruction.claims.search.decide_block import study
@@ -151,10 +151,7 @@ def verify_claims(
     ['verified', 'refuted']
     """
     frame = candidates.claims if isinstance(candidates, Claims) else candidates
-    if not isinstance(frame, pd.DataFrame):
-        raise ArgumentTypeError(
-            f"candidates must be Claims or a DataFrame, got {type(candidates).__name__}"
-        )
+    check.frame(frame, "candidates")
     if isinstance(candidates, Claims):
         options = {"level": candidates.level, "columns": candidates.columns, **options}
     about = about_claims(tables, ClaimOptions.given(options))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError
 
 __all__ = ["HouseholdLaw"]
 
@@ -94,8 +94,7 @@ class HouseholdLaw:
         >>> len(law), int(law.in_sample.sum())
         (392, 2)
         """
-        if not isinstance(sample, pd.DataFrame):
-            raise ArgumentTypeError(f"sample must be a DataFrame, got {type(sample).__name__}")
+        check.frame(sample, "sample")
         added = check.scalar(smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]")
         least = check.integer(adults, "adults", lower=0, upper=1)
         codes = {name: _codes(sample, name, *_BOUNDS[name]) for name in COLUMNS}

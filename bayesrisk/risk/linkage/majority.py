@@ -268,7 +268,7 @@ def majority_inference(
 
 def _counts(table: pd.DataFrame, source: str, *, lower: int | None) -> pd.DataFrame:
     """Return a table of counts as int64, after checking it."""
-    if not isinstance(table, pd.DataFrame) or table.empty:
+    if check.frame(table, source).empty:
         raise DataError(f"{source}: must be a table of counts with blocks and columns")
     for axis, labels in (("block", table.index), ("column", table.columns)):
         if not labels.is_unique:

@@ -23,7 +23,7 @@ from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed, number
 from bayesrisk._types import FloatArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.reconstruction.linkage.guessers import Guesses
 from bayesrisk.reconstruction.linkage.matching import match_records
 from bayesrisk.reconstruction.linkage.persons import Persons, person_frame, race_ethnicity
@@ -157,6 +157,7 @@ class Reidentification(Rates):
     def _rows(self, panel: str, zero_variability: bool) -> pd.DataFrame:
         """Return the rows of the tally that belong to a panel."""
         check.choice(panel, "panel", PANELS)
+        check.flag(zero_variability, "zero_variability")
         rows = self.tally
         if panel == "in-truth":
             rows = rows[rows["in_truth"] == 1]
@@ -365,7 +366,13 @@ def _targets(
         nowhere |= dict.fromkeys(("true_sex", "true_agebin", "true_age"), -1)
         rows = elsewhere.assign(**nowhere, **dict.fromkeys(LEFT_OUT, 0.0))
         renamed = pd.concat([renamed, rows[list(renamed)]], ignore_index=True)
-    target = file.merge(renamed, on="person", how="left", validate="many_to_one")
+    try:
+        target = file.merge(renamed, on="person", how="left", validate="many_to_one")
+    except ValueError as error:
+        raise DataError(
+            f"attackers: column 'person': must hold what that of truth does "
+            f"({renamed['person'].dtype}), got {file['person'].dtype}"
+        ) from error
     population = known.drop_duplicates("block").set_index("block")["size_class"]
     target["size_class"] = target["block"].map(population).fillna(-1).astype(np.int64)
     target["in_truth"] = np.logical_and.reduce(

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentTypeError, DataError
 from bayesrisk.population import occupancy_violation
@@ -24,8 +25,7 @@ _BOUNDS = {
 
 def household_frame(households: pd.DataFrame, *, source: str) -> pd.DataFrame:
     """Return checked households with what is derived: ``child`` and ``violation``."""
-    if not isinstance(households, pd.DataFrame):
-        raise ArgumentTypeError(f"{source} must be a DataFrame, got {type(households).__name__}")
+    check.frame(households, source)
     for name in ("block", *_BOUNDS):
         if name not in households:
             held = ", ".join(map(str, households.columns))

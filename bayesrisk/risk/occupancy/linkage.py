@@ -285,8 +285,7 @@ def occupancy_linkage(
     """
     names = checked_key(key)
     share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
-    if not isinstance(ranking, pd.DataFrame):
-        raise ArgumentTypeError(f"ranking must be a DataFrame, got {type(ranking).__name__}")
+    check.frame(ranking, "ranking")
     for name in ("block", *names, "score"):
         if name not in ranking:
             raise DataError(f"ranking: must have a column {name!r}")

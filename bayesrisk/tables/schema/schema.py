@@ -192,7 +192,7 @@ class Schema:
                 for a in values["attributes"]
             )
             return cls(values["name"], attributes, _place(values["geography"]))
-        except (KeyError, TypeError, AttributeError) as error:
+        except (LookupError, TypeError, AttributeError) as error:
             raise ArgumentError(f"schema must hold name, attributes, geography: {error}") from error
 
     @classmethod

@@ -233,8 +233,8 @@ def run_on(made, notes, out, *, pause=0.0, resume=""):
     """Run the study on a cluster, and return what it said."""
     script = notes.parent / "run.py"
     script.write_text(_RUN, encoding="utf-8")
-    client = start(script, made.address, notes, out, pause, resume, stdout=subprocess.PIPE)
-    return client
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return start(script, made.address, notes, out, pause, resume, **pipes)
 
 
 @pytest.mark.slow
@@ -273,8 +273,9 @@ def test_a_scheduler_that_is_lost_and_comes_back(tmp_path, notes, expected):
         client = run_on(made, notes, out, pause=1.0)
         wait_for(lambda: len(done(notes)) >= 3)
         made.end()
-        said, _ = client.communicate(timeout=200)
+        said, log = client.communicate(timeout=200)
         assert said.startswith("WorkerError ")
+        assert "Traceback" not in log
         assert "what was finished is kept" in " ".join(said.split())
         kept = done(notes)
         assert 3 <= len(kept) < 12

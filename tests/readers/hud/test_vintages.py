@@ -1,12 +1,16 @@
 """County files of each vintage, made up: every cell is read, and intervals hold the counts."""
 
 import warnings
+from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from oracles import hud_files as files
 
+from bayesrisk import ArgumentError, DataError
 from bayesrisk.exceptions import DataWarning
 from bayesrisk.readers import iter_hud, read_hud, write_hud
 
@@ -98,6 +102,78 @@ def test_odd_values_are_kept_with_one_warning(tmp_path):
     frame = pd.concat(pieces, ignore_index=True)
     assert frame["pct_occupied"].tolist() == [108, 90, 330]
     assert frame["rent_per_month"].tolist() == [-13, pd.NA, -0.5]
+
+
+def test_missing_coordinates_are_no_place(tmp_path):
+    """Codes stand for coordinates too; places south of the equator are kept."""
+    rows = [(32.5, -86.5), (-1, -1), (-4, -5), (-14.3, -170.7), ("", "")]
+    lines = "".join(f"{1001 + i},{y},{x}\n" for i, (y, x) in enumerate(rows))
+    (tmp_path / "a.csv").write_text("code,latitude,longitude\n" + lines)
+    frame = read_hud(tmp_path / "a.csv", level="county")
+    assert frame["latitude"].tolist() == [32.5, pd.NA, pd.NA, -14.3, pd.NA]
+    assert frame["longitude"].tolist() == [-86.5, pd.NA, pd.NA, -170.7, pd.NA]
+    why = [pd.NA, "not available", "reporting too low", pd.NA, "blank"]
+    assert frame["longitude_reason"].tolist() == why
+
+
+def test_spending_below_zero_is_kept_with_a_warning(tmp_path):
+    (tmp_path / "a.csv").write_text("code,spending_per_month\n1001,-13\n1003,-1\n1005,700\n")
+    with pytest.warns(DataWarning, match=r"'spending_per_month' below 0 \(1 rows\)"):
+        frame = read_hud(tmp_path / "a.csv", level="county")
+    assert frame["spending_per_month"].tolist() == [-13, pd.NA, 700]
+
+
+BAD = {  # a value of a column that cannot be, and why
+    "total_units": [("-13", "below 0"), ("many", "no number"), ("inf", "no number")],
+    "number_reported": [("-3", "below 0"), ("1e13", "too large")],
+    "pct_bed1": [
+        ("101", "no whole percentage up to 100"),
+        ("50.5", "no whole percentage up to 100"),
+        ("-7", "below 0"),
+    ],
+    "latitude": [("north", "no number")],
+    "sumlevel": [("123", "not at most 2 digits")],
+}  # fmt: skip
+GOOD = {"total_units": "40", "number_reported": "20", "pct_bed1": "50", "latitude": "32.5",
+        "sumlevel": "5"}  # fmt: skip
+
+
+@given(data=st.data())
+@settings(max_examples=40)
+def test_what_cannot_be_is_missing_and_counted(data, tmp_path_factory):
+    """Refused for the first such value, by row and column; or missing, each of them counted."""
+    values = {name: st.sampled_from([(GOOD[name], None), *BAD[name]]) for name in BAD}
+    rows = data.draw(st.lists(st.fixed_dictionaries(values), min_size=1, max_size=8))
+    file = tmp_path_factory.mktemp("hud") / "COUNTY_2020.csv"
+    lines = [",".join([str(1001 + i), *(row[n][0] for n in BAD)]) for i, row in enumerate(rows)]
+    file.write_text("\n".join([f"code,{','.join(BAD)}", *lines]) + "\n")
+    expected = Counter((n, why) for row in rows for n, (_, why) in row.items() if why)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pieces = iter_hud(file, level="county", on_error="missing", chunk=3)
+        frame = pd.concat(list(pieces), ignore_index=True)
+    assert [w.message.missing for w in caught] == ([dict(expected)] if expected else [])
+    for name in BAD:
+        assert frame[name].isna().tolist() == [row[name][1] is not None for row in rows]
+    for i, row in enumerate(rows):
+        for name in ("total_units", "number_reported", "latitude"):
+            assert frame[f"{name}_reason"].fillna("")[i] == (row[name][1] or "")
+        known = row["pct_bed1"][1] is None and row["number_reported"][1] is None
+        assert frame["pct_bed1_low"].isna()[i] == (not known)
+    if expected:
+        with pytest.raises(DataError, match=r"row \d+, column .* on_error=\"missing\"") as refused:
+            read_hud(file, level="county")
+        places = [f"row {i + 1}, column {n!r}" for i, row in enumerate(rows) for n in BAD
+                  if row[n][1]]  # fmt: skip
+        assert any(place in str(refused.value) for place in places)
+
+
+def test_a_row_without_its_place_is_refused_always(tmp_path):
+    (tmp_path / "a.csv").write_text("code,total_units\nx,7\n")
+    with pytest.raises(DataError, match=r"row 1, column 'code'"):
+        read_hud(tmp_path / "a.csv", level="county", on_error="missing")
+    with pytest.raises(ArgumentError, match="on_error must be one of refuse, missing"):
+        read_hud(tmp_path / "a.csv", level="county", on_error="keep")
 
 
 def test_unknown_columns_are_kept_with_one_warning(tmp_path):

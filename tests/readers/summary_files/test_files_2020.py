@@ -10,6 +10,7 @@ from oracles import readers as oracle
 from scipy import sparse
 
 from bayesrisk import ArgumentError, DataError, reconstruct
+from bayesrisk.exceptions import DataWarning
 from bayesrisk.readers import (
     iter_dhc,
     iter_pl94,
@@ -275,3 +276,15 @@ def test_a_header_in_another_order_than_the_segments(tmp_path):
     rule = "column 'LOGRECNO': must be larger than in the row above; sort the lines of the segment"
     with pytest.raises(DataError, match=rule):
         read_pl94(folder, workload=FIRST)
+
+
+def test_a_count_that_is_not_published_is_suppressed_where_it_is_said(tmp_path):
+    folder = by_hand(tmp_path / "vt", leaf=".")
+    first = PL.select(tables=["P1"])
+    with pytest.raises(DataError, match=r"column .8.: must be a count: .\.. says"):
+        read_pl94(folder, workload=first)
+    with pytest.warns(DataWarning) as caught:
+        tables = read_pl94(folder, workload=first, on_error="missing")
+    assert [(column, n) for (column, _), n in caught[0].message.missing.items()] == [("8", 1)]
+    assert tables.hidden("block", "P1").sum() == 1
+    assert tables.count("block", "P1", "500010001001000").sum() == 3

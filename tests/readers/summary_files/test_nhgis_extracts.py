@@ -1,13 +1,20 @@
 """NHGIS extracts of several files, of 2020, and of forms that are not read."""
 
+import warnings
 import zipfile
+from collections import Counter
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from oracles import readers as oracle
 
 from bayesrisk import ArgumentError, DataError
 from bayesrisk.readers import iter_nhgis, read_nhgis, write_nhgis
+from bayesrisk.readers.summary_files._nhgis_codebook import built_in_columns
+from bayesrisk.readers.summary_files._products import SF1
+from bayesrisk.readers.text.table_pieces import combined
 from bayesrisk.tables import Workload, tabulate
 
 BLOCKS = Workload.named("sf1-block").select(tables=["P1", "P7", "P12"])
@@ -139,11 +146,67 @@ def test_tables_of_2020(tmp_path):
         write_nhgis(tables, tmp_path / "x.zip", dataset="2000_SF1a")
 
 
+@pytest.mark.parametrize(
+    ("year", "dataset", "number", "tables", "level"),
+    [
+        ("1940", "1940_cTJur", "ds78", ["NT43"], "county"),
+        ("1990", "1990_STF1", "ds120", ["NP1", "NP12"], "county"),
+        ("2000", "2000_SF1b", "ds147", ["NP012A", "NP012B", "NP012C"], "block"),
+        ("2015-2019", "2015_2019_ACS5a", "ds244", ["B01001", "B02001"], "tract"),
+    ],
+)
+def test_other_years_are_told_with_their_tables(year, dataset, number, tables, level, tmp_path):
+    """As NHGIS delivers them: the refusal says year, data set, tables and what to ask for."""
+    codes = [f"ET{i}" for i in range(len(tables))]
+    rule = "-" * 80
+    book = [
+        rule,
+        "Data Summary",
+        rule,
+        f"Year:             {year}",
+        "Dataset:          Census",
+        f"   NHGIS code:    {dataset}",
+        f"   NHGIS ID:      {number}",
+        "Data Dictionary",
+    ]
+    for place, (table, code) in enumerate(zip(tables, codes, strict=True), 1):
+        book += [
+            f"Table {place}:     Persons",
+            "Universe:    Persons",
+            f"Source code: {table}",
+            f"NHGIS code:  {code}",
+            f"    {code}001:      Total",
+            " ",
+        ]
+    stem = f"{number}_{'20195_2019' if '-' in year else year}_{level}"
+    tail = "_E" if "-" in year else ""
+    header = ",".join(["GISJOIN", "YEAR", *(f"{code}001" for code in codes)])
+    rows = f"{header}\nG0100010,{year}{',1' * len(codes)}\n"
+    names = {
+        f"n_csv/nhgis0001_{stem}{tail}.csv": rows.encode(),
+        f"n_csv/nhgis0001_{stem}{tail}_codebook.txt": "\n".join(book).encode(),
+    }
+    with pytest.raises(DataError) as refused:
+        read_nhgis(packed(tmp_path / "n.zip", names), workload=BLOCKS)
+    message = str(refused.value)
+    for part in (f"is of {year},", dataset, number, *tables, "2010_SF1a", "2020_PL94171",
+                 "2020_DHCa"):  # fmt: skip
+        assert part in message, part
+    # The file alone, with a codebook that the caller names; and without a column of the year.
+    for data in (rows, rows.replace(",YEAR", "").replace(f",{year}", "")):
+        (tmp_path / "a.csv").write_text(data)
+        (tmp_path / "book.txt").write_text("\n".join(book))
+        with pytest.raises(DataError, match=f"a.csv: is of {year}, data set .*{tables[0]}"):
+            read_nhgis(tmp_path / "a.csv", workload=BLOCKS, codebook=tmp_path / "book.txt")
+
+
 def test_years_and_forms_that_are_not_read(tmp_path):
     parts = members(tabulate(people(), BLOCKS), tmp_path, "a")
     old = {name.replace("ds172_2010", "ds146_2000"): data.replace(b",2010,", b",2000,")
            for name, data in parts.items()}  # fmt: skip
-    with pytest.raises(DataError, match=r"ds146_2000_block.csv: is of 2000, .*not read; read are"):
+    with pytest.raises(
+        DataError, match=r"ds146_2000_block.csv: is of 2000, .*not read; ask NHGIS for .*2010"
+    ):
         read_nhgis(packed(tmp_path / "old.zip", old), workload=BLOCKS)
     survey = {
         name.replace("ds172_2010", "ds225_20165_2016"): data.replace(b",2010,", b",2012-2016,")
@@ -167,3 +230,62 @@ def test_years_and_forms_that_are_not_read(tmp_path):
     # A file that cannot be read is no hindrance where it is not needed.
     beside = packed(tmp_path / "beside.zip", parts, old, series)
     assert read_nhgis(beside, workload=BLOCKS) == tabulate(people(), BLOCKS)
+
+
+COUNTS = st.lists(st.sampled_from(["-1", "", "x", "1.5", "99999999999999999999", "."]), max_size=6)
+
+
+@settings(max_examples=12)
+@given(faults=COUNTS, chunk=st.integers(1, 9), data=st.data())
+def test_counts_that_cannot_be_are_suppressed_and_counted(faults, chunk, data, tmp_path_factory):
+    """Every other count stays as it was; the first fault is refused where it is not said."""
+    folder = tmp_path_factory.mktemp("nhgis")
+    tables = tabulate(people(), BLOCKS)
+    parts = members(tables, folder, "a", described=True)
+    (name,) = (n for n in parts if n.endswith(".csv"))
+    lines = [line.split(",") for line in parts[name].decode().splitlines()]
+    header, rows = lines[0], lines[2:]
+    codes = {built_in_columns()[table]: table for table in ("P1", "P7", "P12")}
+    cells = [(i, j) for i in range(len(rows)) for j, n in enumerate(header) if n[:3] in codes]
+    chosen = data.draw(st.lists(st.sampled_from(cells), unique=True, min_size=len(faults),
+                                max_size=len(faults)))  # fmt: skip
+    for (i, j), text in zip(chosen, faults, strict=True):
+        rows[i][j] = text
+    parts[name] = ("\n".join(",".join(line) for line in [header, *rows]) + "\n").encode()
+    file = packed(folder / "b.zip", parts)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pieces = iter_nhgis(file, workload=BLOCKS, on_error="missing", chunk=chunk)
+        found = combined(pieces, BLOCKS, file)
+    counted = Counter(header[j] for _, j in chosen)
+    told = [{column: n for (column, _), n in w.message.missing.items()} for w in caught]
+    assert told == ([dict(counted)] if chosen else [])
+    hidden = {(i, header[j]) for i, j in chosen}
+    for table in BLOCKS.tables.values():
+        numbers = SF1.numbers(table)
+        code = built_in_columns()[table.name]
+        for i, row in enumerate(rows):
+            geoid = row[0][1:3] + row[0][4:7] + row[0][8:]
+            place = found.row("block", geoid)
+            true = tables.count("block", table.name, geoid)
+            kept = found.count("block", table.name, geoid)
+            bad = found.hidden("block", table.name)[[place], :].toarray()[0]
+            expected = [(i, f"{code}{number:03d}") in hidden for number in numbers]
+            assert bad.tolist() == expected
+            assert kept.tolist() == np.where(expected, 0, true).tolist()
+    if chosen:
+        with pytest.raises(DataError, match=r"row \d+, column"):
+            read_nhgis(file, workload=BLOCKS)
+
+
+def test_cells_that_contradict_their_total_are_refused_always(tmp_path):
+    tables = tabulate(people(), BLOCKS.select(tables=["P12"]))
+    parts = members(tables, tmp_path, "a")
+    (name,) = (n for n in parts if n.endswith(".csv"))
+    lines = parts[name].decode().splitlines()
+    cells = lines[1].split(",")
+    cells[7] = str(int(cells[7]) + 1)  # the total, after seven columns of the place
+    parts[name] = "\n".join([lines[0], ",".join(cells), *lines[2:], ""]).encode()
+    file = packed(tmp_path / "b.zip", parts)
+    with pytest.raises(DataError, match=r"row 1, column .* must be the sum of the cells of P12"):
+        read_nhgis(file, workload=tables.workload, on_error="missing")

@@ -11,7 +11,7 @@ from oracles import readers as oracle
 from scipy import sparse
 
 from bayesrisk import ArgumentError, DataError
-from bayesrisk.exceptions import CodebookWarning
+from bayesrisk.exceptions import CodebookWarning, DataWarning
 from bayesrisk.readers import iter_nhgis, iter_sf1, read_nhgis, read_sf1, write_nhgis, write_sf1
 from bayesrisk.readers.summary_files._nhgis_codebook import built_in_columns
 from bayesrisk.readers.summary_files._sf1_cells import cell_number, codebook
@@ -156,6 +156,20 @@ def change(file, old, new, count=1):
 def test_bad_summary_files(options, message, tmp_path):
     with pytest.raises(DataError, match=message):
         read_sf1(by_hand(tmp_path / "vt", **options), workload=P12)
+
+
+@pytest.mark.parametrize("counts", [(-1, 2), ("x", 2), ("1.5", 2)])
+def test_a_count_that_cannot_be_is_suppressed_where_it_is_said(counts, tmp_path):
+    folder = by_hand(tmp_path / "vt", counts=counts)
+    with pytest.warns(DataWarning) as caught:
+        tables = read_sf1(folder, workload=P12, on_error="missing")
+    assert list(caught[0].message.missing.values()) == [1]
+    assert [column for column, _ in caught[0].message.missing] == ["152"]
+    assert tables.hidden("block", "P12").toarray().nonzero()[1].tolist() == [0]
+    row = tables.count("block", "P12", "500010001001000")
+    assert (row[0], row[23], row.sum()) == (0, 2, 2)
+    with pytest.raises(DataError, match=r"row 4, column '150': .*sum of the cells"):
+        read_sf1(by_hand(tmp_path / "vt", total=4), workload=P12, on_error="missing")
 
 
 @pytest.mark.parametrize(

@@ -387,6 +387,12 @@ PERSONS = pd.DataFrame(
         ({"truth": PERSONS.assign(person=1)}, DataError, "row 2, column 'person'"),
         ({"truth": PERSONS.drop(columns="race")}, DataError, "truth: must have the columns"),
         ({"attackers": {"a": PERSONS.assign(age=-1)}}, DataError, "a: row 1, column 'age'"),
+        ({"attackers": {"a": PERSONS.assign(person=["a", "b"])}}, DataError, "int64.*, got"),
+        (
+            {"truth": PERSONS.assign(person=["a", "b"])},
+            DataError,
+            "'person': must hold .*got int64",
+        ),
     ],
 )
 def test_refusals(change, error, words):

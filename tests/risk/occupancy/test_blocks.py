@@ -253,7 +253,7 @@ def test_bad_arguments():
         occupancy_block_risk(found, truth.drop(columns="bedrooms"))
     with pytest.raises(DataError, match="truth: row 1, column 'size': must be a whole number in"):
         occupancy_block_risk(found, truth.assign(size=0))
-    with pytest.raises(ArgumentTypeError, match="truth must be a DataFrame, got int"):
+    with pytest.raises(ArgumentTypeError, match="truth must be a pandas DataFrame, got int"):
         occupancy_block_risk(found, 3)
     with pytest.raises(ArgumentError, match="prior must be > 0"):
         Statements.of(found, spec=spec, prior=0.0)
@@ -267,7 +267,7 @@ def test_bad_arguments():
         occupancy_linkage(ranking, truth, key=["bedrooms"], unique=False)
     with pytest.raises(DataError, match="ranking: must have every entry once"):
         occupancy_linkage(pd.concat([ranking] * 2), truth, key=["child"], unique=False)
-    with pytest.raises(ArgumentTypeError, match="ranking must be a DataFrame"):
+    with pytest.raises(ArgumentTypeError, match="ranking must be a pandas DataFrame"):
         occupancy_linkage(3, truth, key=["child"], unique=False)
     with pytest.raises(ArgumentTypeError, match="found must be a reconstruction"):
         occupancy_ranking(3, key=["child"])

@@ -122,7 +122,7 @@ def test_refusals():
             Statements(good.assign(**change))
     with pytest.raises(DataError, match="it lacks \\['posterior'\\]"):
         Statements(good.drop(columns="posterior"))
-    with pytest.raises(ArgumentTypeError, match="statements must be a DataFrame, got int"):
+    with pytest.raises(ArgumentTypeError, match="statements must be a pandas DataFrame, got int"):
         Statements(3)
     with pytest.raises(ArgumentTypeError, match="statements"):
         Statements.concat([Statements(good), good])
