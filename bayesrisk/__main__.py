@@ -2,8 +2,6 @@
 
 from bayesrisk import _interrupts
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Run the command, which may also be interrupted while its modules are being loaded."""

@@ -2,13 +2,11 @@
 
 from typing import Any
 
-import highspy
+import highspy as highspy
 import numpy as np
 from scipy import sparse
 
 from bayesrisk._types import FloatArray, IntArray
-
-__all__ = ["WarmProgram", "highspy"]
 
 
 class WarmProgram:

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["Interruption", "check", "ended", "heeded", "tell"]
-
 #: Until a request that was dropped is repeated, and from when on a second one ends all at once.
 _SECONDS = 1.0
 _first: tuple[int, float] | None = None  # signal and time of the first request

@@ -15,8 +15,6 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskWarning
 
-__all__ = ["Registry"]
-
 T = TypeVar("T")
 
 

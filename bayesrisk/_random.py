@@ -7,8 +7,6 @@ import numpy as np
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
-__all__ = ["Seed", "generator", "named_stream"]
-
 #: What gives a generator.
 Seed = int | np.random.Generator | np.random.BitGenerator | np.random.SeedSequence
 _MAX_BITS = 1024

@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["displayed", "number", "page", "short", "span"]
-
 _LINES, _WIDTH, _ROWS = 10, 100, 8
 _Class = TypeVar("_Class", bound=type)
 

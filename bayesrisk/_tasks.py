@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 from bayesrisk import _interrupts
 from bayesrisk.exceptions import WorkerError
 
-__all__ = ["as_finished"]
-
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 

@@ -3,16 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "BoolArray",
-    "ByteArray",
-    "CodeArray",
-    "FloatArray",
-    "IntArray",
-    "TextArray",
-    "WordArray",
-]
-
 #: Counts, rows, positions.
 IntArray = NDArray[np.int64]
 #: Probabilities, logarithms, weights.

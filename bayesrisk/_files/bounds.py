@@ -23,14 +23,6 @@ from bayesrisk._files.limits import Bound, refuse
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ConfigError
 
-__all__ = [
-    "Section",
-    "Several",
-    "as_config_error",
-    "schema_text",
-    "whole",
-]
-
 _UNKNOWN = "unknown_key"
 #: What pydantic's own faults say that a value must be, with what they know filled in.
 _OWN = {

@@ -13,8 +13,6 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-__all__ = ["csv_bytes", "csv_tables", "own_text"]
-
 _BLOCK = 2**22  # bytes that are parsed at a time, and at most one line more
 _ROW = re.compile(r"Row #(\d+)")
 # Texts that a spreadsheet computes when it opens a file, and numbers, which it may.

@@ -19,8 +19,6 @@ from bayesrisk.exceptions import DataError
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["clear", "digest_folder", "hidden", "is_leftover", "locked_file", "locked_folder"]
-
 _OURS = re.compile(r"\.bayesrisk-([0-9a-f]{16})-[0-9a-f]{16}\.(tmp|old)")
 
 

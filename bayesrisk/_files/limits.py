@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from pydantic.annotated_handlers import GetJsonSchemaHandler
     from pydantic_core import CoreSchema, PydanticCustomError
 
-__all__ = ["Bound", "Count", "Positive", "Seed", "choice", "refuse"]
-
 
 def refuse(bound: str, **told: Any) -> "PydanticCustomError":
     """Return the fault that a value is not as it must be.

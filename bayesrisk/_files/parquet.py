@@ -22,22 +22,6 @@ from bayesrisk.exceptions import DataError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "CODING",
-    "Kinds",
-    "check_footer",
-    "check_kinds",
-    "check_together",
-    "check_whole",
-    "is_text",
-    "opened",
-    "plain_kind",
-    "read_batches",
-    "read_frame",
-    "read_table",
-    "unique_names",
-]
-
 #: Key of a file's metadata under which this package says what the codes of persons mean.
 CODING = b"bayesrisk.dialect"
 #: Values of a file, and how many for each byte of it once there are many.

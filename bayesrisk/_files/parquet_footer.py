@@ -14,8 +14,6 @@ from typing import Any, BinaryIO
 from bayesrisk._files.parse import Fault, named, shown
 from bayesrisk.exceptions import DataError
 
-__all__ = ["check_lists", "check_pages"]
-
 #: Numbers in the lists of a file, and how many for each byte of it once there are many.
 MAX_NUMBERS = 2**23
 MAX_NUMBERS_PER_BYTE = 512

@@ -16,21 +16,6 @@ from typing import Any, TypeVar
 
 from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError
 
-__all__ = [
-    "IN_PIECES",
-    "MAX_HELD",
-    "MISSING",
-    "Fault",
-    "all_of",
-    "check_held",
-    "named",
-    "read_bytes",
-    "read_json",
-    "read_toml",
-    "shown",
-    "toml_document",
-]
-
 _T = TypeVar("_T")
 #: Makes the error about a file: a class of our own tree.
 Fault = Callable[[str], BayesRiskError]

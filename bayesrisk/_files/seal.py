@@ -9,8 +9,6 @@ from typing import Any
 from bayesrisk._files.parse import Fault, named, read_json
 from bayesrisk.exceptions import DataError
 
-__all__ = ["check_digest", "digest", "document_digest", "read_document", "sealed", "unsealed"]
-
 _SEAL = "seal"
 
 

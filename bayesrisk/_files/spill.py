@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-__all__ = ["spill", "spilled"]
-
 
 def spill(file: Path, table: pa.Table) -> None:
     """Put rows down behind those that are there."""

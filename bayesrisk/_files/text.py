@@ -15,19 +15,6 @@ from bayesrisk._files.delimited import csv_tables
 from bayesrisk._files.parse import named, shown
 from bayesrisk.exceptions import DataError
 
-__all__ = [
-    "MAX_COLUMNS",
-    "MAX_LINE",
-    "MAX_RATIO",
-    "TextStream",
-    "WithoutComments",
-    "check_ratio",
-    "header_fields",
-    "open_text",
-    "split_line",
-    "text_tables",
-]
-
 #: Bytes of a line, and columns in it.
 MAX_LINE = 2**20
 MAX_COLUMNS = 2**14

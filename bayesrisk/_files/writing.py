@@ -14,16 +14,6 @@ from typing import BinaryIO
 from bayesrisk._files.leftovers import clear, hidden, is_leftover, locked_file, locked_folder
 from bayesrisk.exceptions import BayesRiskError, OutputError
 
-__all__ = [
-    "explained",
-    "make_folder",
-    "new_folder",
-    "scratch_folder",
-    "whole_file",
-    "whole_folder",
-    "write_bytes",
-]
-
 _PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
 _FILE, _FOLDER = 0o666, 0o777  # less what the user's umask takes away
 _EXCHANGE = 2  # RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS

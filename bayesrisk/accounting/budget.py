@@ -14,8 +14,6 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["census_2020_budget", "compose_rho", "exact_number", "split_rho"]
-
 _UNIVERSES = {"pl94": ("person", "unit"), "dhc": ("person", "household", "unit")}
 _MAX_DIGITS = 400
 _LEAST_RHO = Fraction(1, 10**100)  # beyond it a variance is no double

@@ -25,14 +25,6 @@ from bayesrisk import _validation as check
 from bayesrisk._validation import FloatAnswer, Number
 from bayesrisk.accounting.budget import exact_number
 
-__all__ = [
-    "epsilon_to_rho",
-    "rho_from_sigma2",
-    "rho_to_delta",
-    "rho_to_epsilon",
-    "sigma2_from_rho",
-]
-
 _METHODS = ("tight", "bun-steinke")
 _ULP = 2.0**-52
 #: Three roundings at most stand behind each term of a bound, and one behind each of the sums.

@@ -20,8 +20,6 @@ from bayesrisk.distributions import kernels as _kernels
 from bayesrisk.distributions.discrete_gaussian import normaliser
 from bayesrisk.exceptions import ArgumentError
 
-__all__ = ["discrete_gaussian_delta", "discrete_gaussian_epsilon"]
-
 #: Added to every delta: its terms are within 10 roundings of 2**-53, their compensated sum within
 #: 2 more, what is left out below 1e-17, the normaliser within 8: 22 in all, and here are 32.
 _MARGIN = 2.0**-48

@@ -14,8 +14,6 @@ from typer.core import TyperCommand, TyperGroup
 from bayesrisk import _interrupts
 from bayesrisk.exceptions import ArgumentError
 
-__all__ = ["Command", "Commands"]
-
 _COUNT = re.compile(r"-\.?\d")
 _ORDER = ("Risk", "Protect", "Attack", "Data", "Setup")
 #: What messages call a value that an option gives under another name: the options, the first wins.

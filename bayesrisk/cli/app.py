@@ -37,8 +37,6 @@ from bayesrisk.exceptions import (
     WorkerError,
 )
 
-__all__ = ["app", "main"]
-
 #: Exit statuses besides 0, 2 (wrong use), 130 and 143 (interrupted).
 DATA, CRASH = 3, 1
 

@@ -15,23 +15,6 @@ from bayesrisk.exceptions import ArgumentError, DataError
 if TYPE_CHECKING:
     from bayesrisk.tables import Records, Schema, Workload
 
-__all__ = [
-    "FILE_BY_PLACE",
-    "FOLDER_BY_PLACE",
-    "MICRODATA",
-    "SWEEPS",
-    "TABLES",
-    "audit_settings_path",
-    "check_folder_names_its_own",
-    "data_path",
-    "held_whole",
-    "measurement_folder",
-    "record_path",
-    "record_pieces",
-    "schema_of",
-    "workload_of",
-]
-
 _PREFIX = "sample:"
 MICRODATA = "microdata"
 #: What to do about records that are too many, in a file and in a folder.

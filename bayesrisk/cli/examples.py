@@ -5,8 +5,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["EXAMPLES"]
-
 
 def _distributions() -> None:
     from bayesrisk.accounting import discrete_gaussian_delta

@@ -13,24 +13,6 @@ from bayesrisk import _interrupts
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 
-__all__ = [
-    "SEED",
-    "DialectOption",
-    "JsonOption",
-    "QuietOption",
-    "RunOptions",
-    "SeedOption",
-    "SensitivityOption",
-    "SolverOption",
-    "TakenOption",
-    "called",
-    "flattened",
-    "names",
-    "number",
-    "optional_number",
-    "sensitivity_of",
-]
-
 DialectOption = Annotated[
     str | None,
     typer.Option(

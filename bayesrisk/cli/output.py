@@ -12,16 +12,6 @@ import typer
 
 from bayesrisk.exceptions import BayesRiskWarning
 
-__all__ = [
-    "print_json",
-    "print_shards",
-    "print_table",
-    "progress",
-    "rows_done",
-    "steps_done",
-    "warnings_as_lines",
-]
-
 #: Between two lines of progress where nobody knows how much there is, and before the first one of
 #: what is usually done sooner.
 _SECONDS = 2.0

@@ -15,8 +15,6 @@ from bayesrisk._validation import FloatAnswer, IntAnswer
 from bayesrisk.distributions import kernels as _kernels
 from bayesrisk.distributions._base import LocatedLaw, whole_size
 
-__all__ = ["DiscreteGaussian"]
-
 # The tail is summed term by term below this scale and by Euler-Maclaurin above it, as long as
 # one step changes the log-weight by less than _FLAT.
 _SUM_BELOW = 100.0

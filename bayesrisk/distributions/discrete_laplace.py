@@ -13,8 +13,6 @@ from bayesrisk._random import Seed, generator
 from bayesrisk._validation import FloatAnswer, IntAnswer
 from bayesrisk.distributions._base import LocatedLaw, whole_size
 
-__all__ = ["DiscreteLaplace"]
-
 _MIN_SCALE, _MAX_SCALE = 1e-12, 1e15
 
 

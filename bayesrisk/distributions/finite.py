@@ -11,8 +11,6 @@ from bayesrisk._validation import FloatAnswer, IntAnswer
 from bayesrisk.distributions._base import CountLaw, whole_size
 from bayesrisk.exceptions import ArgumentError, ShapeError
 
-__all__ = ["FiniteLaw"]
-
 
 class FiniteLaw(CountLaw):
     """A law on consecutive integers, given by its probabilities.

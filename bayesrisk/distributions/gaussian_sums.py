@@ -29,8 +29,6 @@ from bayesrisk._types import FloatArray
 from bayesrisk.distributions import kernels
 from bayesrisk.exceptions import ArgumentError
 
-__all__ = ["FLAT", "MAX_TERMS", "SMOOTH", "pair_ripple", "sum_ripple"]
-
 #: Where two rates add up to no more than this the ripple of the sum is flat.
 SMOOTH = 0.25
 #: Most terms of a sum whose ripple is not flat, and most products of one convolution.

@@ -6,8 +6,6 @@ from numpy.typing import ArrayLike
 
 from bayesrisk._validation import FloatAnswer
 
-__all__ = ["NoiseLaw"]
-
 
 @runtime_checkable
 class NoiseLaw(Protocol):

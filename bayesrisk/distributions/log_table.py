@@ -12,8 +12,6 @@ from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.distributions._base import single_law
 from bayesrisk.exceptions import ArgumentError
 
-__all__ = ["FLAT", "MAX_ENTRIES", "LogTable", "log_table"]
-
 #: Most entries of a table.
 MAX_ENTRIES = 2**24
 

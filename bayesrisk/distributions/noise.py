@@ -11,8 +11,6 @@ from bayesrisk._validation import Number
 from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
-__all__ = ["Noise", "noise_precision"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Noise:

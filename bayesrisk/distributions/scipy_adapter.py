@@ -7,8 +7,6 @@ import numpy as np
 from bayesrisk import _validation as check
 from bayesrisk.distributions._base import CountLaw, single_law
 
-__all__ = ["as_rv_discrete"]
-
 
 class _Hooks:
     """SciPy's hooks, forwarded to a law, so that nothing is summed by SciPy's generic code."""

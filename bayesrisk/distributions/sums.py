@@ -16,8 +16,6 @@ from bayesrisk.distributions.finite import FiniteLaw
 from bayesrisk.distributions.gaussian_sums import SMOOTH
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
-__all__ = ["SumApproximation", "as_finite", "convolve", "sum_approximation", "total_variation"]
-
 #: Largest table that is made, 128 MiB of doubles.
 MAX_TABLE = 2**24
 _DIRECT_PRODUCTS = 2**28

@@ -16,8 +16,6 @@ from bayesrisk.distributions._base import CountLaw, whole_size
 from bayesrisk.distributions.finite import FiniteLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
-__all__ = ["TruncatedLaw"]
-
 WINDOW_TAIL = 2.0**-60  # mass left out on each side where moments are summed
 MAX_TABLE = 2**24  # 128 MiB of doubles
 # Where a difference of tails would leave less than this share of them, up to so many values are

@@ -32,8 +32,6 @@ from bayesrisk.reconstruction import ClaimOptions, Claims, claim_sentences, find
 from bayesrisk.reconstruction.claims.options import about_claims
 from bayesrisk.reconstruction.status import Status
 
-__all__ = ["ClaimsConfig", "ClaimsStudy", "ClaimsSummary"]
-
 #: What files call a status, where that is another word.
 STORED = {Status.INFEASIBLE: "contradictory"}
 _SHOWN = 5  # conflicts, and sentences, that a summary quotes

@@ -20,8 +20,6 @@ from bayesrisk._validation import MAX_COUNT
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, DataError
 
-__all__ = ["NEW_COLUMNS", "add_columns"]
-
 #: Rows in memory at a time.
 CHUNK = 2**18
 NEW_COLUMNS = ("target_probability", "risk_ratio", "truncation_bound")

@@ -18,8 +18,6 @@ from bayesrisk.experiments.reconstruction.folder import ReconstructionConfig
 from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.sweep.config import SweepConfig
 
-__all__ = ["CONFIGS", "runs_schema"]
-
 #: Configurations of the studies, by the command that runs them.
 CONFIGS: dict[str, type[RunSettings]] = {
     "audit": AuditConfig,

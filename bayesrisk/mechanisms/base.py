@@ -16,15 +16,6 @@ from bayesrisk.release import MechanismSpec, Release, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, as_microdata
 from bayesrisk.tables.microdata import OCCUPIED
 
-__all__ = [
-    "BaseMechanism",
-    "BasePrepared",
-    "Dial",
-    "PreparingMechanism",
-    "Protected",
-    "check_unlisted",
-]
-
 
 @dataclass(frozen=True)
 class Dial:

@@ -8,8 +8,6 @@ from bayesrisk.mechanisms.tabulation import true_tables
 from bayesrisk.release import MechanismSpec, TrueCounts
 from bayesrisk.tables import Microdata, Records, Workload
 
-__all__ = ["Identity"]
-
 
 class Identity(BaseMechanism):
     """Publish the tables as they are, whatever the source of randomness.

@@ -14,14 +14,6 @@ from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.base import Dial
 
-__all__ = [
-    "available_mechanisms",
-    "make_mechanism",
-    "mechanism_dial",
-    "mechanism_parameters",
-    "register_mechanism",
-]
-
 _OWN = {
     "identity": "bayesrisk.mechanisms.identity:Identity",
     "discrete-gaussian": "bayesrisk.mechanisms.noise.mechanism:DiscreteGaussianMechanism",

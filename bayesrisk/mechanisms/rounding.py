@@ -11,8 +11,6 @@ from bayesrisk.mechanisms.tabulation import TableMechanism, replace_counts
 from bayesrisk.release import MechanismSpec, RoundingSpec
 from bayesrisk.tables import PublishedTables, Workload
 
-__all__ = ["Rounding"]
-
 _METHODS = ("nearest", "random")
 
 

@@ -23,15 +23,6 @@ from bayesrisk.tables import (
     tabulate,
 )
 
-__all__ = [
-    "PreparedTables",
-    "TableMechanism",
-    "different_cells",
-    "most_cells",
-    "replace_counts",
-    "true_tables",
-]
-
 _MAX_CLASSES = 2**22
 
 

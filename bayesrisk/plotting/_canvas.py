@@ -14,48 +14,20 @@ from typing import Any, TypeAlias
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.axis import Axis
+from matplotlib.axes import Axes as Axes
+from matplotlib.axis import Axis as Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.collections import PathCollection
-from matplotlib.container import BarContainer, ErrorbarContainer
+from matplotlib.collections import PathCollection as PathCollection
+from matplotlib.container import BarContainer as BarContainer
+from matplotlib.container import ErrorbarContainer as ErrorbarContainer
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FixedLocator as FixedLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-
-__all__ = [
-    "GUIDE",
-    "Axes",
-    "Axis",
-    "BarContainer",
-    "Drawn",
-    "ErrorbarContainer",
-    "Figure",
-    "FixedLocator",
-    "Panels",
-    "PathCollection",
-    "Where",
-    "as_text",
-    "colour_and_marker",
-    "figure_of",
-    "label",
-    "legend",
-    "legend_outside",
-    "lines",
-    "logarithmic",
-    "mark",
-    "pair",
-    "panel",
-    "panels",
-    "ratio_axis",
-    "require",
-    "save_figure",
-    "style",
-]
 
 # Okabe and Ito (2008), without yellow, which vanishes on paper.
 _COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]

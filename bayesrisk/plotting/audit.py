@@ -7,8 +7,6 @@ import pandas as pd
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Panels, Where, legend_outside, panels, require, style
 
-__all__ = ["plot_audit", "plot_beliefs"]
-
 #: Attacks whose name says how the release was read.
 _NAMES = ("reconstruction", "majority", "claims")
 _THREE = (

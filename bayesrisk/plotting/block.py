@@ -19,15 +19,6 @@ from bayesrisk.plotting._canvas import (
     style,
 )
 
-__all__ = [
-    "plot_correct_decision",
-    "plot_decision_accuracy",
-    "plot_levels",
-    "plot_marginal_risk",
-    "plot_released_count",
-    "plot_risk_distribution",
-]
-
 
 def plot_released_count(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Draw posterior and risk ratio against the released count (Figure 1 of Kazan and Reiter).

@@ -9,8 +9,6 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where, panels, require, style
 
-__all__ = ["plot_claims"]
-
 
 def plot_claims(
     coverage: pd.DataFrame, priors: Mapping[str, pd.DataFrame], *, ax: Where = None

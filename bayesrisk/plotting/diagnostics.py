@@ -16,8 +16,6 @@ from bayesrisk.inference.sampling.chains import Samples
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where, legend_outside, panels, style
 
-__all__ = ["plot_autocorr", "plot_posterior", "plot_rank", "plot_trace"]
-
 _MOST = 12  # variables in one figure that can still be read
 _RANK_BINS = 20
 _LAGS = 60

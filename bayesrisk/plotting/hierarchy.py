@@ -24,14 +24,6 @@ from bayesrisk.plotting._canvas import (
     style,
 )
 
-__all__ = [
-    "plot_decision_map",
-    "plot_group_budget",
-    "plot_group_count",
-    "plot_noise_sum",
-    "plot_variance_ratio",
-]
-
 _MAP = ("block", "group", "siblings", "decision", "decision_without", "change")
 _MAX_PANELS = 8
 # Okabe and Ito's orange-red and green for what changes, greys for what does not; hatched for print.

@@ -17,8 +17,6 @@ from bayesrisk.plotting._canvas import (
     style,
 )
 
-__all__ = ["plot_mechanisms"]
-
 _RISK = ("marginal_risk", "marginal_risk_lower", "marginal_risk_upper")
 _COLUMNS = ("protection", "target", "prior", *_RISK)
 _BAR: dict[str, Any] = {"capsize": 2.5, "elinewidth": 1.1, "markersize": 5.0, "linestyle": "none"}

@@ -9,8 +9,6 @@ import pandas as pd
 from bayesrisk import _validation as check
 from bayesrisk.plotting._canvas import Axes, logarithmic, panel, require, style
 
-__all__ = ["plot_noisy_measurements"]
-
 _COLUMNS = (
     "risk_ratio",
     "cells",

@@ -20,13 +20,6 @@ from bayesrisk.plotting._canvas import (
     style,
 )
 
-__all__ = [
-    "plot_occupancy_blocks",
-    "plot_occupancy_counts",
-    "plot_occupancy_linkage",
-    "plot_occupancy_variability",
-]
-
 _NAMES = {
     "none": "no protection",
     "swapping": "swapping",

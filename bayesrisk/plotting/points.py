@@ -19,8 +19,6 @@ from bayesrisk.plotting._canvas import (
     figure_of,
 )
 
-__all__ = ["Point", "figure_points"]
-
 _APART = 0.012  # of the width of a figure: nearer points of one line nobody can tell apart
 _SIZE = 0.02  # of the width: what a pointer finds
 _NUMBER = re.compile(r"[-+.\d\u2212e]*")

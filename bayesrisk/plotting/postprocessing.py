@@ -15,8 +15,6 @@ from bayesrisk.plotting._canvas import (
     style,
 )
 
-__all__ = ["plot_postprocessing"]
-
 _COLUMNS = ("rho", "group_count", "risk_before", "risk_after")
 _DOTTED: dict[str, Any] = {"color": "0.35", "linewidth": 1.0, "linestyle": (0, (1, 1))}
 

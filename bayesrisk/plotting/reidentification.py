@@ -19,8 +19,6 @@ from bayesrisk.plotting._canvas import (
     style,
 )
 
-__all__ = ["plot_majority", "plot_reidentification", "plot_variability"]
-
 _GUESSERS = ("MDG", "PRG")
 _RATES = (
     "attacker",

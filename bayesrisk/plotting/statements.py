@@ -10,8 +10,6 @@ from bayesrisk import _validation as check
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where, legend_outside, panels, require, style
 
-__all__ = ["plot_statements"]
-
 
 def plot_statements(
     statements: pd.DataFrame,

@@ -9,8 +9,6 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, panel, require, style
 
-__all__ = ["plot_tradeoff"]
-
 _RATES = ("false_positive_rate", "true_positive_rate")
 
 

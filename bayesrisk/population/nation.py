@@ -12,8 +12,6 @@ from bayesrisk.population.simulate import as_microdata
 from bayesrisk.population.spec import COUNTIES, PopulationSpec, population_spec
 from bayesrisk.tables.microdata import Microdata
 
-__all__ = ["Nation"]
-
 _FIRST_STATE = 80  # no state or territory has 80 to 99
 _STATES = 20
 #: Numbers of people and households of one county: beyond those of any.

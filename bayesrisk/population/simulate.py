@@ -13,8 +13,6 @@ from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Schema
 
-__all__ = ["as_microdata", "simulate_population"]
-
 _PERSON = ("block", "household", "person", "sex", "age", "race", "hisp", "gq", "relationship")
 _UNIT = (
     *("block", "household", "tenure", "vacancy", "size", "type", "detailed_type", "under_18"),

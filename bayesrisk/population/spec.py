@@ -8,8 +8,6 @@ from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.population import _national as national
 
-__all__ = ["PopulationSpec", "population_presets", "population_spec"]
-
 #: Counties of a state, at most: their numbers are odd and have three digits.
 COUNTIES = 500
 _COUNTS = {

@@ -13,8 +13,6 @@ from bayesrisk.population import _national as national
 from bayesrisk.population._groups import dirichlet_rows, pick
 from bayesrisk.population.spec import PopulationSpec
 
-__all__ = ["draw_bedrooms", "occupancy_violation"]
-
 _LIMIT = np.array([0, 2, 4, 2**62])  # people that 0-1, 2, 3 or more bedrooms hold
 
 

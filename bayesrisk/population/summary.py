@@ -21,8 +21,6 @@ from bayesrisk.tables.records import Records
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PopulationSummary", "population_summary", "population_sums", "summary_of_sums"]
-
 _STARTS = np.array(national.AGE_STARTS)
 _LOWS = np.array([low for low, _ in national.SIZE_CLASSES])
 

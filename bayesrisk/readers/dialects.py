@@ -23,17 +23,6 @@ from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers.text.columns import Piece
 
-__all__ = [
-    "ALIASES",
-    "DIALECTS",
-    "METADATA",
-    "RACES",
-    "Dialect",
-    "coding_of_file",
-    "decoded_persons",
-    "named_dialect",
-]
-
 RACES = ("white", "black", "aian", "asian", "nhopi", "sor")
 #: Other names of the columns of records.
 ALIASES = MappingProxyType({"geoid_block": "block", "hispanic": "hisp"})

@@ -19,15 +19,6 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentTypeError, DataError, ShapeError
 
-__all__ = [
-    "SPINE_WIDTHS",
-    "WATER_BLOCKS_2020",
-    "block_geocode",
-    "block_geoid",
-    "is_tribal",
-    "spine_ancestor",
-]
-
 #: Characters of a geocode by level, coarse to fine, in the redistricting data of 2020 (the
 #: nation's is not used); a file's own are in ``NoisyMeasurements.widths``.
 SPINE_WIDTHS = MappingProxyType(

@@ -36,8 +36,6 @@ from bayesrisk.readers.text.source import Source, one_source
 from bayesrisk.readers.text.write import new_file, write_table
 from bayesrisk.tables import Records, Schema
 
-__all__ = ["iter_record_form", "read_record_form", "write_record_form"]
-
 _ORDER = ("block", "geoid_tract", "sex", "age", "agebin", "race", *RACES, "hisp", "pik")
 # First ages of the 38 groups of the block tables: single years to 21, then those of table P12.
 _AGE_GROUPS = np.array([*range(22), 22, *range(25, 60, 5), 60, 62, 65, 67, *range(70, 90, 5)])

@@ -11,8 +11,6 @@ from typing import Any
 from bayesrisk._plugins import Registry
 from bayesrisk.interfaces import Attack
 
-__all__ = ["available_attacks", "make_attack", "register_attack"]
-
 _OWN = {
     "claims": "bayesrisk.reconstruction.claims.attack:ClaimsAttack",
     "occupancy": "bayesrisk.reconstruction.occupancy.attack:OccupancyAttack",

@@ -2,8 +2,6 @@
 
 from enum import StrEnum
 
-__all__ = ["Status"]
-
 
 class Status(StrEnum):
     """What an attack knows of a block, a solution or a question; every member is its text.

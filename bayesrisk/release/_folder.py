@@ -16,8 +16,6 @@ from bayesrisk.tables.exchange import writing
 from bayesrisk.tables.exchange.layout import MANIFEST
 from bayesrisk.tables.published import PublishedTables
 
-__all__ = ["RELEASE_FILE", "plain", "same_keys", "write_release"]
-
 #: Readers of Parquet folders pass over names that start with an underscore.
 RELEASE_FILE = "_release.json"
 

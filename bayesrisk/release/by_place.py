@@ -21,14 +21,6 @@ from bayesrisk.release.spec import MechanismSpec
 from bayesrisk.tables.exchange.layout import MANIFEST
 from bayesrisk.tables.exchange.partitions import ABOVE, PARTITIONS, Partitions
 
-__all__ = [
-    "ReleaseIndex",
-    "check_bound",
-    "place_document",
-    "read_document",
-    "release_document",
-]
-
 _FORMAT = 4
 _KEYS = {"format", "version", "simulation", "spec", "diagnostics"}
 _TABLES = {"tables"}

@@ -20,18 +20,6 @@ from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.release._folder import same_keys
 
-__all__ = [
-    "KINDS",
-    "Likelihood",
-    "NoiseSpec",
-    "RoundingSpec",
-    "SimulationOnly",
-    "SuppressedCounts",
-    "TrueCounts",
-    "read_likelihood",
-    "rounding_probability",
-]
-
 _LAWS = ("discrete-gaussian", "discrete-laplace")
 _ROUNDINGS = ("nearest", "random")
 _MAX_BASE = 2**31

@@ -25,8 +25,6 @@ from bayesrisk.release.spec import MechanismSpec
 from bayesrisk.tables.exchange.partitions import Partitions
 from bayesrisk.tables.published import PublishedTables, under_laws
 
-__all__ = ["Release"]
-
 
 @displayed
 @dataclass(frozen=True)

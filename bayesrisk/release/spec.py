@@ -22,8 +22,6 @@ from bayesrisk.release.likelihoods import (
     read_likelihood,
 )
 
-__all__ = ["MechanismSpec"]
-
 _KEYS = {"mechanism", "parameters", "tables", "others", "places"}
 _PLACES = ("public", "occupied")
 

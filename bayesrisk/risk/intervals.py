@@ -20,18 +20,6 @@ from bayesrisk import _validation as check
 from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, SampleWarning, ShapeError
 
-__all__ = [
-    "binomial_interval",
-    "block_moments",
-    "clustered_interval",
-    "clustered_intervals",
-    "guess_moments",
-    "moment_intervals",
-    "moment_ratio_intervals",
-    "ratio_intervals",
-    "stratified_rates",
-]
-
 #: Least people of a block of each class of size: from 8 on each class doubles.
 _STARTS = np.append(1, 2 ** np.arange(3, 51))
 _EQUAL = 1e-12  # shares of blocks that differ less do not differ, by rounding of the sums

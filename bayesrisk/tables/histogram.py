@@ -17,8 +17,6 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Schema
 
-__all__ = ["Histogram"]
-
 _PENDING = 2**22  # distinct (place, cell) pairs that wait before they are merged
 
 

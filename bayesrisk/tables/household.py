@@ -10,9 +10,6 @@ from numpy.typing import ArrayLike
 from bayesrisk._types import BoolArray, IntArray
 from bayesrisk.tables.schema import Schema
 
-__all__ = ["household_cells", "household_valid"]
-
-
 #: Detailed types that each household type can have (codes of ``household-dhc``): couples with own
 #: children, or living together with relatives, are families.
 TYPES = {

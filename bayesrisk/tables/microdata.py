@@ -22,8 +22,6 @@ from bayesrisk.tables.recode import recoded
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Schema
 
-__all__ = ["OCCUPIED", "Microdata", "as_microdata"]
-
 #: The list of places of those who publish the places where somebody lives, and say so.
 OCCUPIED = "occupied"
 

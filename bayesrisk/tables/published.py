@@ -26,8 +26,6 @@ from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.workload import Table, Workload
 
-__all__ = ["PublishedTables", "tabulate"]
-
 Key = tuple[str, str]
 
 

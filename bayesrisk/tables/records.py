@@ -24,8 +24,6 @@ from bayesrisk.tables._columns import (
 )
 from bayesrisk.tables.schema import Schema
 
-__all__ = ["CHUNK", "Records", "iter_records"]
-
 #: Records in memory at a time when a file is read in pieces: splitting them takes 160 bytes each.
 CHUNK = 2**17
 

@@ -16,11 +16,9 @@ from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ConfigError
 from bayesrisk.tables._definitions import described, parsed
 from bayesrisk.tables._sensitivity import largest_change
-from bayesrisk.tables._table import Table
+from bayesrisk.tables._table import Table as Table
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.schema.geography import definition, definition_names
-
-__all__ = ["Table", "Workload"]
 
 Key = tuple[str, str]
 _KINDS = ("add-remove", "change-one", "change-in-place")

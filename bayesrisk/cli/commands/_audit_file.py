@@ -14,8 +14,6 @@ from bayesrisk._files.parse import read_toml
 from bayesrisk.cli.commands._toml import TABLE, TEXT, Names
 from bayesrisk.exceptions import ConfigError
 
-__all__ = ["AuditFile", "json_schema", "read_audit_file"]
-
 
 class ProtectionEntry(Section):
     """A protection."""

@@ -12,8 +12,6 @@ from bayesrisk._files.bounds import Section, as_config_error, schema_text
 from bayesrisk._files.parse import read_toml
 from bayesrisk.cli.commands._toml import TABLE, TEXT, Names
 
-__all__ = ["ReleaseFile", "json_schema", "read_release_file"]
-
 
 class ReleaseFile(Section):
     """What a release publishes and how it is protected; options on the command line override it."""

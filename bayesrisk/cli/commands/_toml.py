@@ -5,8 +5,6 @@ from typing import Annotated, Any
 from bayesrisk._files.bounds import Several
 from bayesrisk._files.limits import Bound, refuse
 
-__all__ = ["TABLE", "TEXT", "Names"]
-
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from bayesrisk.risk.audit import Adversary
     from bayesrisk.tables import Workload
 
-__all__ = ["audit"]
-
 _ATTACKS = ("outsider", "linker", "knows-all-but-one")
 #: What is published, known and stated where nothing is said: redistricting tables of persons.
 _TABLES, _ONLY = "sf1-block", ("P8", "P9", "P10", "P11")

@@ -10,8 +10,6 @@ from bayesrisk.cli.data import TABLES, data_path
 from bayesrisk.cli.options import RunOptions, SolverOption, TakenOption, names, optional_number
 from bayesrisk.cli.output import print_json, print_shards
 
-__all__ = ["claims"]
-
 
 def claims(
     tables: Annotated[Path, typer.Argument(help="Folder of published tables, or of a release.")],

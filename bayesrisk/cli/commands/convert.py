@@ -17,8 +17,6 @@ from bayesrisk.cli.options import (
 from bayesrisk.cli.output import print_json, print_table
 from bayesrisk.exceptions import ArgumentError
 
-__all__ = ["convert"]
-
 
 class Method(StrEnum):
     """Conversions between zCDP and approximate differential privacy."""

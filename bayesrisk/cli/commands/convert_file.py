@@ -19,8 +19,6 @@ from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, OutputEr
 if TYPE_CHECKING:
     from bayesrisk.tables import PublishedTables, Workload
 
-__all__ = ["convert_file"]
-
 
 class Form(StrEnum):
     """Forms of files that can be read."""

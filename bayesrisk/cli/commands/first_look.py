@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from bayesrisk.tables import Records
 
-__all__ = ["first_look"]
-
 _PLACES = (
     "every record is compared with every other one, so give those of one place, such as one folder "
     "part-CODE of microdata by place"

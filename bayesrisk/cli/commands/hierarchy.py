@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from bayesrisk.distributions import FiniteLaw
     from bayesrisk.inference import HierarchicalPosterior
 
-__all__ = ["hierarchy", "hierarchy_table"]
-
 _SHOWN = 1e-4  # smallest probability of a group count that is printed
 _MAX_GROUP = 2**24
 

@@ -17,8 +17,6 @@ from bayesrisk.exceptions import ArgumentError
 if TYPE_CHECKING:
     from bayesrisk.experiments import MeasurementCountsSummary, MeasurementsSummary
 
-__all__ = ["measurements"]
-
 _POSTERIORS = ("risk", "counts")
 _CURVE = "curve"  # of the summary: for the figure, too long to print
 

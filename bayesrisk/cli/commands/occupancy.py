@@ -15,8 +15,6 @@ from bayesrisk.exceptions import ArgumentError
 if TYPE_CHECKING:
     from bayesrisk.experiments import OccupancySummary
 
-__all__ = ["attack", "study"]
-
 #: Most synthetic populations of a study; every one has a part on disk for each protection.
 MAX_SEEDS = 10_000
 SEEDS = 6

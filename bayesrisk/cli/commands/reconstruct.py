@@ -12,8 +12,6 @@ from bayesrisk.cli.options import RunOptions, SolverOption, TakenOption, number
 from bayesrisk.cli.output import print_json, print_shards
 from bayesrisk.exceptions import ArgumentError
 
-__all__ = ["JOINT_NODES", "JOINT_SECONDS", "reconstruct"]
-
 #: Limits of what may go on for days where nobody asked for any: a tract is one component.  That of
 #: nodes is mostly reached first, and leaves the same answer on any machine.
 JOINT_NODES, JOINT_SECONDS = 100, 600

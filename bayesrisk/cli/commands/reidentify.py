@@ -12,8 +12,6 @@ from bayesrisk.cli.options import DialectOption, JsonOption, QuietOption, SeedOp
 from bayesrisk.cli.output import print_json, progress
 from bayesrisk.exceptions import ArgumentError
 
-__all__ = ["reidentify"]
-
 
 def reidentify(
     folder: Annotated[Path, typer.Argument(help="Folder of a finished reconstruction.")],

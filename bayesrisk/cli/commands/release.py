@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from bayesrisk.release import Release
     from bayesrisk.tables import Microdata, Records, Workload
 
-__all__ = ["release"]
-
 _OCCUPIED = "occupied"
 _EXACTLY = "Published exactly: which places have a record"
 #: A name on the way to a setting, and what comes after it.

@@ -16,8 +16,6 @@ from bayesrisk.cli.options import (
 from bayesrisk.cli.output import print_json, print_table
 from bayesrisk.exceptions import ArgumentError
 
-__all__ = ["risk"]
-
 _HEADS = {
     "correct_decision_probability": "found_if_in_cell",
     "decision_baseline": "without_release",

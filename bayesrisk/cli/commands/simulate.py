@@ -17,8 +17,6 @@ from bayesrisk.exceptions import ArgumentError, OutputError
 if TYPE_CHECKING:
     from bayesrisk.population import PopulationSpec, PopulationSummary
 
-__all__ = ["simulate"]
-
 
 def _settings(preset: str, blocks: int | None, changes: list[str]) -> "PopulationSpec":
     """Return the settings named, with those changed that are given as NAME=VALUE."""

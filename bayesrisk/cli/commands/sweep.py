@@ -10,8 +10,6 @@ from bayesrisk.cli.data import SWEEPS, data_path
 from bayesrisk.cli.options import SEED, JsonOption, QuietOption, RunOptions
 from bayesrisk.cli.output import print_json, print_shards, progress
 
-__all__ = ["report", "sweep"]
-
 
 def sweep(
     config: Annotated[str, typer.Argument(help="TOML file, or sample:NAME.")],

@@ -22,8 +22,6 @@ from bayesrisk.exceptions import ArgumentError, OutputError
 if TYPE_CHECKING:
     from bayesrisk.tables import Microdata, Records, Workload
 
-__all__ = ["tabulate"]
-
 
 def tabulate(
     records: Annotated[

@@ -16,8 +16,6 @@ from bayesrisk.exceptions import ArgumentError
 if TYPE_CHECKING:
     from bayesrisk.release import Likelihood, Release
 
-__all__ = ["verify_release"]
-
 _PLACES = {
     "public": "from a public list, the same whoever lives where",
     "occupied": "those with a record, a fact about the records",

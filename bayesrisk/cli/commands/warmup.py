@@ -7,8 +7,6 @@ import typer
 from bayesrisk.cli.options import JsonOption, QuietOption
 from bayesrisk.cli.output import print_json, progress, steps_done, warnings_as_lines
 
-__all__ = ["warmup"]
-
 
 def warmup(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
     """Compile all kernels ahead, so that no later command waits; once for an installation."""

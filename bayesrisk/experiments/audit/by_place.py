@@ -28,8 +28,6 @@ from bayesrisk.risk.audit.surroundings import (
 )
 from bayesrisk.tables import Microdata
 
-__all__ = ["PopulationByPlace", "ReleasedByPlace", "Survey", "households_of", "survey"]
-
 _WHOLE = "audit them as one folder of microdata, not by place"
 
 

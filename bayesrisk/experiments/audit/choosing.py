@@ -22,8 +22,6 @@ from bayesrisk.mechanisms import Dial, mechanism_dial
 from bayesrisk.risk.audit import audit_quantiles, audit_targets
 from bayesrisk.risk.statements.columns import ratio_of
 
-__all__ = ["ProtectionGoal", "Search", "choice_of", "evaluated", "is_range", "judged", "search_of"]
-
 _RANGE = ".."
 _DIGITS = 3  # significant ones of a value that is tried
 _MAX_STEPS = 20

@@ -9,8 +9,6 @@ from bayesrisk._files.limits import Bound, Count, Positive, Seed, refuse
 from bayesrisk._version import __version__
 from bayesrisk.experiments.runs.config import RunSettings
 
-__all__ = ["AuditConfig"]
-
 _DIGESTS = "a digest, or digests by names of populations"
 
 

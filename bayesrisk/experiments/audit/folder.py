@@ -24,8 +24,6 @@ from bayesrisk.experiments.runs.settled import MANIFEST
 from bayesrisk.experiments.runs.study import Outcome
 from bayesrisk.risk.audit import audit_summary, audit_targets
 
-__all__ = ["AuditFolder", "AuditSummary", "read_audit"]
-
 _SHOWN = 5  # lines
 
 

@@ -25,20 +25,6 @@ from bayesrisk.risk.audit import AuditQuestion
 from bayesrisk.tables import Microdata, Records, Schema
 from bayesrisk.tables.exchange.partitions import Partitions
 
-__all__ = [
-    "POPULATION",
-    "SimulatedPopulation",
-    "Source",
-    "about_population",
-    "by_population",
-    "digest",
-    "loaded",
-    "named_sources",
-    "of_population",
-    "population_names",
-    "surveyed",
-]  # fmt: skip
-
 POPULATION = "population"
 
 

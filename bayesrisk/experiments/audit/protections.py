@@ -20,8 +20,6 @@ from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.mechanisms.registry import mechanism_parameters
 from bayesrisk.tables import Workload
 
-__all__ = ["Protection", "Usual", "has_budget", "parse_protection"]
-
 _NEXT = re.compile(r",(?=\s*[A-Za-z_]+\s*=)")
 _SHARES = ("level_shares", "table_shares")
 _BUDGETS = ("budgets", "allocation", "budget")

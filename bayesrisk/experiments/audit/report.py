@@ -40,8 +40,6 @@ from bayesrisk.risk.audit import (
     audit_targets,
 )
 
-__all__ = ["audit_files"]
-
 CONFIDENCE = 0.95
 _SHARES = ("right_prior", "right_without", "right_posterior", "own", "own_lower", "own_upper")
 _FALSE = tuple(

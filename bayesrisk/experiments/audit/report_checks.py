@@ -10,8 +10,6 @@ import pandas as pd
 
 from bayesrisk.experiments.audit.report_words import READ, counted
 
-__all__ = ["checks_said", "checks_told"]
-
 _MOST = 6  # lines of one check; the others are in the table
 Row = Mapping[Any, Any]
 

@@ -10,10 +10,6 @@ import pandas as pd
 from bayesrisk.experiments.audit.config import AuditConfig
 from bayesrisk.risk.audit import METHODS
 
-__all__ = [
-    "EVERYBODY", "READ", "UNLIKE", "answers", "choice_told", "counted", "introduced", "listed",
-]  # fmt: skip
-
 EVERYBODY, UNLIKE = "everybody", "unlike their place"
 READ = {
     "likelihood": "weighing all possible records",

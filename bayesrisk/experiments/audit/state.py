@@ -18,8 +18,6 @@ from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import BaseMechanism
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion
 
-__all__ = ["State", "digest_of", "plain"]
-
 
 @dataclass(eq=False)
 class State:

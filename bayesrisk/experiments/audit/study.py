@@ -60,8 +60,6 @@ from bayesrisk.risk.audit import (
 from bayesrisk.risk.audit.population import NO_ERRORS
 from bayesrisk.tables import Schema, Workload
 
-__all__ = ["AuditStudy"]
-
 #: What is read anew in every process.
 _OF_PROCESS = ("_states", "_parts", "_tried")
 

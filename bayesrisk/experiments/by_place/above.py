@@ -11,8 +11,6 @@ from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.exchange.layout import ROWS
 from bayesrisk.tables.exchange.writing import rows_of
 
-__all__ = ["at_levels", "coarse_levels", "coarse_rows", "digits", "sums_of"]
-
 
 def coarse_levels(workload: Workload, level: str) -> list[str]:
     """Return the levels of a workload that are coarser than the parts."""

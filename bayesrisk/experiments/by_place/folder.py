@@ -26,8 +26,6 @@ from bayesrisk.tables.exchange.partitions import (
     part_name,
 )
 
-__all__ = ["PlaceFolder", "PlacePart"]
-
 
 class PlacePart(NamedTuple):
     """A part as it is computed: its code, what it holds, and what the index needs to know.

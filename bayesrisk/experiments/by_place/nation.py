@@ -25,8 +25,6 @@ from bayesrisk.population import Nation, PopulationSummary
 from bayesrisk.population.summary import population_sums, summary_of_sums
 from bayesrisk.tables import Records
 
-__all__ = ["NationConfig", "NationStudy", "NationSummary"]
-
 _LEVEL = "county"
 
 

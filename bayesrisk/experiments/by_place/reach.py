@@ -5,8 +5,6 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.tables import Workload
 
-__all__ = ["check_reach"]
-
 
 def check_reach(mechanism: Mechanism, workload: Workload, level: str, *, whole: str) -> None:
     """Refuse a mechanism that needs more than the records of a part.

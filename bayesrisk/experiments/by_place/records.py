@@ -10,8 +10,6 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.tables import Microdata, Workload
 from bayesrisk.tables.exchange.partitions import Partitions
 
-__all__ = ["forget_index", "level_of_parts", "open_index", "read_place", "workload_digest"]
-
 
 def open_index(records: str | Path) -> Partitions:
     """Return the index of microdata by place; that of the last ones is kept.

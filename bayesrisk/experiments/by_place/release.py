@@ -60,8 +60,6 @@ from bayesrisk.tables import Workload
 from bayesrisk.tables.exchange.partitions import ABOVE, PARTITIONS, Partitions, part_name
 from bayesrisk.tables.microdata import OCCUPIED
 
-__all__ = ["ReleaseConfig", "ReleaseStudy", "ReleaseSummary"]
-
 _WHOLE = "release all records in one piece (--whole)"
 
 

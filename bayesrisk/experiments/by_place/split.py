@@ -22,8 +22,6 @@ from bayesrisk.tables.exchange.partitions import (
     part_name,
 )
 
-__all__ = ["split_by_place"]
-
 _UNITS = ("persons", "households")
 _BLOCKS = "blocks"
 

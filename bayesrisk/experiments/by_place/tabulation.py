@@ -34,8 +34,6 @@ from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.tables import Workload, tabulate
 from bayesrisk.tables.exchange.partitions import Partitions
 
-__all__ = ["TabulationConfig", "TabulationStudy", "TabulationSummary"]
-
 
 @dataclass(frozen=True)
 class TabulationConfig(RunSettings):

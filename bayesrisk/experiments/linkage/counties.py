@@ -35,8 +35,6 @@ from bayesrisk.risk.linkage.variability_reports import (
 )
 from bayesrisk.risk.linkage.without_record import inference_without_record, without_record_means
 
-__all__ = ["SOURCE", "Results", "link_counties", "proved_blocks"]
-
 SOURCE = "reconstruction"
 _PASSES = 3
 _SHOWN = 3  # codes that a message quotes

@@ -14,8 +14,6 @@ from bayesrisk._files.spill import spill, spilled
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import DataError
 
-__all__ = ["Elsewhere"]
-
 _PERSONS = 2**18  # of one number
 _FACTS = ["modal", "unique", "zero_variability"]
 

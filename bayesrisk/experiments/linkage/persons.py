@@ -24,8 +24,6 @@ from bayesrisk.readers.dialects import (
 from bayesrisk.reconstruction.linkage.persons import Persons, person_frame
 from bayesrisk.tables.exchange.partitions import Partitions
 
-__all__ = ["COUNTY", "PersonFile", "open_persons"]
-
 #: Digits of a county.
 COUNTY = 5
 _TEXTS = ("block", "geoid_block", "person", "pik")  # whatever they look like

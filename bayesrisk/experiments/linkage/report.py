@@ -29,8 +29,6 @@ from bayesrisk.readers.dialects import DIALECTS
 from bayesrisk.risk.linkage.rates import ReidentificationSums
 from bayesrisk.risk.linkage.target_groups import PANELS
 
-__all__ = ["ReidentificationReport", "write_reidentification"]
-
 _KNOWN = ("block", "sex", "age", "person")  # what an attacker knows of persons
 _TRUE = ("block", "sex", "age", "race", "hisp", "person")
 #: Columns of the rates that are returned.

@@ -7,8 +7,6 @@ from bayesrisk.experiments.runs.html import rounded
 from bayesrisk.risk.linkage.agreement import agreement_layout, agreement_rates
 from bayesrisk.risk.linkage.baselines import MODAL, PROPORTIONAL
 
-__all__ = ["GUESSERS", "THRESHOLDS", "report_tables", "shown"]
-
 GUESSERS = (MODAL, PROPORTIONAL)
 #: Smallest majorities that are inferred.
 THRESHOLDS = (1, 5, 10, 20)

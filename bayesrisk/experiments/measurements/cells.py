@@ -16,8 +16,6 @@ from bayesrisk.inference.count.posterior import bayes_rule
 from bayesrisk.readers.nmf.between import rows_between
 from bayesrisk.readers.nmf.bounds import CellBounds, place_of
 
-__all__ = ["cells_of"]
-
 _SEVERAL = "several"  # constraints that settle a cell together
 
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from bayesrisk._version import __version__
 from bayesrisk.experiments.runs.config import RunSettings
 
-__all__ = ["MeasurementCountsConfig", "MeasurementsConfig"]
-
 
 @dataclass(frozen=True)
 class MeasurementsConfig(RunSettings):

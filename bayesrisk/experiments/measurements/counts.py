@@ -27,8 +27,6 @@ from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.inference import TreePosterior, tree_posterior
 from bayesrisk.readers.nmf.between import states_of, units_between
 
-__all__ = ["MeasurementCountsStudy", "MeasurementCountsSummary"]
-
 _NODES = 2**19  # nodes times cells of a shard, about
 _LEVELS = (0.05, 0.95)  # of the interval in the output
 _PROVENANCE = ("folder", "computed", "resumed")

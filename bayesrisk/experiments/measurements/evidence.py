@@ -23,8 +23,6 @@ from bayesrisk.readers.nmf.axes import cell_labels
 from bayesrisk.readers.nmf.between import rows_between, units_between
 from bayesrisk.readers.nmf.bounds import CellBounds, place_of
 
-__all__ = ["Around", "Evidence", "around", "combined", "same_count"]
-
 _CHUNK = 2**13  # units of which all bounds are in memory
 _KEPT = 2**12  # answers of `same_count` that are kept
 

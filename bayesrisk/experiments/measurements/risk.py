@@ -32,8 +32,6 @@ from bayesrisk.readers.nmf.between import states_of, units_between
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MeasurementsStudy", "MeasurementsSummary"]
-
 _CURVE = 120  # thresholds of the curve
 _CELLS = 2**20  # of a shard, about
 _PROVENANCE = ("folder", "computed", "resumed")  # what a file of results does not tell

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from bayesrisk.readers.nmf.between import QueryRows
 
-__all__ = ["BUDGETS", "Source", "digest_of", "open_source", "read_source"]
-
 #: Production budgets that a run may name.
 BUDGETS = ("pl94-us", "pl94-pr")
 

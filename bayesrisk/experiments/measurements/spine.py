@@ -20,8 +20,6 @@ from bayesrisk.readers.nmf.axes import cell_labels
 from bayesrisk.readers.nmf.between import definitions, rows_between, units_between
 from bayesrisk.readers.nmf.bounds import place_of
 
-__all__ = ["Spine", "checked_levels", "measurement_posterior", "tree_of"]
-
 
 class Spine:
     """The units below one of the top level, with what the folder says of one query there."""

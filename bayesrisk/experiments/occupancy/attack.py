@@ -42,8 +42,6 @@ from bayesrisk.reconstruction.status import Status
 from bayesrisk.tables import PublishedTables
 from bayesrisk.tables.exchange.partitions import Partitions
 
-__all__ = ["OccupancyAttackConfig", "OccupancyAttackStudy", "OccupancyAttackSummary"]
-
 _KIND = ["size", "race_ethnicity", "children", "bedrooms", "subsidised", "violation"]
 #: How reconstructions may miss statistics.
 ERRORS = ("none", "absolute", "squared")

@@ -12,8 +12,6 @@ from bayesrisk.experiments.occupancy.config import OccupancyConfig
 from bayesrisk.experiments.occupancy.study import SCHEMA, StudyPart, true_households
 from bayesrisk.tables import Records, Workload
 
-__all__ = ["all_truth", "check_protections", "joined_parts", "part_households"]
-
 _INSTEAD = "make larger parts, or give all households in one file"
 
 

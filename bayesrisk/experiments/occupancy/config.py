@@ -18,8 +18,6 @@ from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import make_mechanism
 
-__all__ = ["NOISY", "PROTECTIONS", "PROTECTION_WORDS", "SYNTHETIC", "OccupancyConfig"]
-
 #: The reading of the paper that the study repeats, sigma2 = 1 / budget in every table: it spends
 #: more than its budget on tables of people and children (see ``BottomUp``).
 PAPER = "steed-2024"

@@ -20,8 +20,6 @@ from bayesrisk.reconstruction.status import Status
 from bayesrisk.risk import MATCH_KEYS, occupancy_linkage
 from bayesrisk.risk.intervals import binomial_interval
 
-__all__ = ["OccupancyResults", "pooled_results"]
-
 _SAMPLING = "sampling"  # the attack that knows a share of the truth, in place of a protection
 _POINTS = 200  # of a curve that are kept
 #: Totals over all blocks; and what has rows for a block, or for an entry of a ranking.

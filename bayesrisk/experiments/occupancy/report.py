@@ -14,14 +14,6 @@ from bayesrisk.experiments.occupancy.pooled import OccupancyResults
 from bayesrisk.experiments.runs.settled import CONFIDENTIAL
 from bayesrisk.tables import Microdata, Records, Schema
 
-__all__ = [
-    "column_names",
-    "read_households",
-    "read_sample",
-    "write_occupancy_figures",
-    "write_occupancy_report",
-]
-
 _OCCUPANCY = "household-occupancy"
 _TOTALS = ("blocks",)  # figures of totals over all blocks
 _HUD = ("children", "bedrooms", "subsidised")

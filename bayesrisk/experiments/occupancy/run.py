@@ -31,8 +31,6 @@ from bayesrisk.experiments.runs.settled import CONFIDENTIAL
 from bayesrisk.experiments.runs.study import Outcome, Study
 from bayesrisk.tables import Records
 
-__all__ = ["OccupancyStudy", "OccupancySummary"]
-
 
 class OccupancyFolder(PartFolder):
     """The folder of one study; blocks are written last and stand for a whole part."""

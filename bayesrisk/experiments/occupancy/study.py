@@ -23,16 +23,6 @@ from bayesrisk.risk import MATCH_KEYS, occupancy_ranking, sampling_ranking
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.microdata import OCCUPIED
 
-__all__ = [
-    "SCHEMA",
-    "StudyPart",
-    "sampled_rankings",
-    "study_part",
-    "synthetic_households",
-    "true_households",
-]
-
-
 SCHEMA = "household-occupancy"
 _COLUMNS = ("block", "size", "race_ethnicity", "children", "bedrooms", "subsidised")
 _PER_PROPERTY = 2.6  # blocks for each that has a property: the others are too small for one

@@ -20,16 +20,6 @@ from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.runs.folder import PartFolder
 from bayesrisk.experiments.runs.settled import MANIFEST
 
-__all__ = [
-    "VARIABILITIES",
-    "FinishedReconstruction",
-    "ReconstructionConfig",
-    "ReconstructionFolder",
-    "ReconstructionOutput",
-    "RowsByPlace",
-    "read_reconstruction",
-]
-
 _BATCH = 2**16  # rows that are read at a time
 #: Scopes of the solution variability.
 VARIABILITIES = ("block", "tract-bounds", "tract-joint")

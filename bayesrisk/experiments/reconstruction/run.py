@@ -33,8 +33,6 @@ from bayesrisk.reconstruction import make_solver
 from bayesrisk.reconstruction.records.variability import checked_nodes
 from bayesrisk.tables.published import assumed_true
 
-__all__ = ["ReconstructionStudy", "ReconstructionSummary"]
-
 _TRACT = "tract"
 _SHOWN = 5  # conflicts that a summary quotes
 

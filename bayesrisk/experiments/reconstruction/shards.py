@@ -14,8 +14,6 @@ from bayesrisk.reconstruction import (
 from bayesrisk.reconstruction.status import Status
 from bayesrisk.tables import PublishedTables
 
-__all__ = ["compute_shard", "shard_size"]
-
 _SHARDS = 64  # of a run that nobody told how many blocks a shard has, at least
 _MOST_BLOCKS = 250  # of such a shard
 

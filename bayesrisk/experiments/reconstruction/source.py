@@ -18,8 +18,6 @@ from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.exchange.partitions import ABOVE, Partitions
 from bayesrisk.tables.published import joined
 
-__all__ = ["TableSource", "forget_tables", "open_tables", "published"]
-
 
 def published(folder: Path) -> PublishedTables:
     """Return the tables of a folder, or of a release: then its description must be whole too.

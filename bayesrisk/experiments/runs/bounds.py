@@ -7,8 +7,6 @@ from bayesrisk._files.limits import Bound, refuse
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError
 
-__all__ = ["number"]
-
 
 def number(low: float, high: float, *, open_: bool = False, **told: Any) -> Bound:
     """Return the bound of a number or fraction, which is read exactly."""

@@ -5,8 +5,6 @@ import json
 from dataclasses import asdict
 from typing import Any, ClassVar, Protocol, Self
 
-__all__ = ["RunConfig", "RunSettings"]
-
 
 class RunConfig(Protocol):
     """What a run in shards is told, complete enough to do it again."""

@@ -13,8 +13,6 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.experiments.runs.executors import make_executor
 from bayesrisk.experiments.runs.study import Outcome, Study
 
-__all__ = ["run", "some_executor"]
-
 S = TypeVar("S")
 
 

@@ -27,8 +27,6 @@ from bayesrisk._files.parse import shown
 from bayesrisk._plugins import Registry
 from bayesrisk.exceptions import ArgumentTypeError, WorkerError
 
-__all__ = ["ProcessExecutor", "SerialExecutor", "available", "make_executor", "register"]
-
 _R = TypeVar("_R")
 #: Workers that may die of the same call.
 _TRIES = 3

@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 
 from bayesrisk.exceptions import MissingDependencyError, WorkerError
 
-__all__ = ["DaskExecutor"]
-
 _R = TypeVar("_R")
 
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from bayesrisk import _files
 from bayesrisk.exceptions import BayesRiskError, OutputError, PartFileError, ShardError
 
-__all__ = ["SetAside"]
-
 #: Failures after which a run stops of which no shard was ever finished.
 _HOPELESS = 10
 _NAMED = 5  # shards that a message names

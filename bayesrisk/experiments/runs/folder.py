@@ -32,8 +32,6 @@ from bayesrisk.experiments.runs.failures import SetAside
 from bayesrisk.experiments.runs.part_file import PartFile, PartSummary, look_at, pack, unpack
 from bayesrisk.experiments.runs.settled import SettledFolder
 
-__all__ = ["ADVICE", "PartFolder", "arrow_table"]
-
 #: Rows that a results file has together at least: its footer names every group of them, and grew
 #: beyond what a reader takes when each of many thousand parts was a group.
 _GROUP = 2**16

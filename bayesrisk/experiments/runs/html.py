@@ -23,8 +23,6 @@ from bayesrisk._version import __version__
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["Figure", "Table", "figure", "render", "rounded", "table"]
-
 _PIXELS_PER_INCH = 125
 
 

@@ -17,8 +17,6 @@ import pyarrow.parquet as pq
 
 from bayesrisk.exceptions import PartFileError
 
-__all__ = ["PartFile", "PartSummary", "look_at", "pack", "unpack"]
-
 _KEY = "bayesrisk.seal"
 _NOT_SAID = (_KEY.encode(), b"ARROW:schema")
 _BLANK = b"0" * 64

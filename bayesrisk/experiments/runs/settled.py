@@ -10,8 +10,6 @@ from bayesrisk._files.parse import named, read_json
 from bayesrisk.exceptions import ConfigError, OutputError, PartFileError
 from bayesrisk.experiments.runs.config import RunConfig, RunSettings
 
-__all__ = ["CONFIDENTIAL", "MANIFEST", "SettledFolder"]
-
 S = TypeVar("S", bound=RunSettings)
 #: Results below this folder are for whoever holds the confidential records, and nobody else.
 CONFIDENTIAL = "confidential"

@@ -8,8 +8,6 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from bayesrisk.experiments.runs.config import RunConfig
 from bayesrisk.experiments.runs.folder import PartFolder
 
-__all__ = ["Outcome", "Study"]
-
 S = TypeVar("S", covariant=True)
 
 

@@ -12,8 +12,6 @@ from bayesrisk._version import __version__
 from bayesrisk.experiments.runs.config import RunSettings
 from bayesrisk.experiments.sweep.targets import Target
 
-__all__ = ["FREE_OF_PRIOR", "GAUSSIAN_ONLY", "NOISES", "QUANTITIES", "Budget", "SweepConfig"]
-
 #: Every quantity, with the section or key it needs besides rho and prior.
 QUANTITIES = {
     "posterior": "grid.released",

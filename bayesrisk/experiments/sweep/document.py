@@ -23,8 +23,6 @@ from bayesrisk.experiments.sweep.config import NOISES, QUANTITIES, Budget
 from bayesrisk.inference.two_levels.model import CONDITIONALS
 from bayesrisk.risk.count.scenarios import SCENARIOS
 
-__all__ = ["Document", "json_schema"]
-
 _MAX_POINTS = 10**6
 _RHO = (1e-12, 1e6)
 _COUNT = whole(1, 10**6)

@@ -9,8 +9,6 @@ from bayesrisk.experiments.runs.folder import PartFolder
 from bayesrisk.experiments.sweep.config import SweepConfig
 from bayesrisk.experiments.sweep.shard import SCHEMA
 
-__all__ = ["SweepFolder"]
-
 
 class SweepFolder(PartFolder):
     """The folder of one sweep.

@@ -21,8 +21,6 @@ from bayesrisk.experiments.sweep.targets import read_targets
 if TYPE_CHECKING:
     from bayesrisk.experiments.sweep.document import Document, Groups, Span
 
-__all__ = ["load_config", "parse_config"]
-
 _MAX_ROWS = 2**24
 #: Sections that quantities need.
 _OPTIONAL = ("levels", "hierarchy", "accounting", "simulation")

@@ -14,8 +14,6 @@ from bayesrisk.experiments.sweep.config import Budget, SweepConfig
 from bayesrisk.experiments.sweep.folder import SweepFolder
 from bayesrisk.experiments.sweep.run import read_results
 
-__all__ = ["write_report"]
-
 #: Noise law, name and value of the sensitivity, and the results under them.
 _Panel = tuple[str, str, float, pd.DataFrame]
 

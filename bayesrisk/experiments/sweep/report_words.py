@@ -11,17 +11,6 @@ from bayesrisk.experiments.sweep.config import SweepConfig
 from bayesrisk.risk import marginal_risk
 from bayesrisk.risk.count.scenarios import Scenario
 
-__all__ = [
-    "Answer",
-    "answer",
-    "census_conventions",
-    "convention",
-    "provenance",
-    "question",
-    "reading",
-    "simulation_check",
-]
-
 #: How often the same rho of the census is read: by the sensitivity that it refers to.
 _CONVENTIONS = {"add-remove": "as in the paper", "change-one": "as produced"}
 _ENOUGH = 30.0  # releases that a standard error must rest on to be judged

@@ -17,8 +17,6 @@ from bayesrisk.experiments.sweep.config import SweepConfig
 from bayesrisk.experiments.sweep.folder import SweepFolder
 from bayesrisk.experiments.sweep.shard import compute_shard
 
-__all__ = ["SweepStudy", "SweepSummary", "read_results"]
-
 
 @displayed
 @dataclass(frozen=True)

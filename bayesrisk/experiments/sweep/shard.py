@@ -30,8 +30,6 @@ from bayesrisk.risk.count.laplace import (
     laplace_threshold,
 )
 
-__all__ = ["SCHEMA", "compute_shard"]
-
 Columns = dict[str, Any]
 _DRAWS_AT_ONCE = 2**20  # 8 MiB
 _TAIL = 2.0**-60  # of the noise left out on each side

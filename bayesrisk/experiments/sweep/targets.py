@@ -12,8 +12,6 @@ from bayesrisk._files.parse import named, shown
 from bayesrisk._files.text import open_text
 from bayesrisk.exceptions import ConfigError, DataError
 
-__all__ = ["Target", "read_targets"]
-
 _MAX_TARGETS = 1000
 _MAX_BYTES = 2**28
 

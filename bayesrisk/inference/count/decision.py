@@ -10,8 +10,6 @@ from bayesrisk import _validation as check
 from bayesrisk._validation import IntAnswer, Number
 from bayesrisk.exceptions import ArgumentError
 
-__all__ = ["bayes_decision", "decision_threshold"]
-
 
 def threshold_offset(
     precision: NDArray[np.float64], prior: NDArray[np.float64]

@@ -16,8 +16,6 @@ from bayesrisk.inference.count._measurement_kernels import look_up
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MeasurementTables"]
-
 _REACH = 2**15  # a table never goes further from the known count: 1 MB, in the second-level cache
 _MARGIN = 64  # counts added on each side, so that a table is seldom made again
 

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk.distributions.gaussian_sums import MAX_TERMS, pair_ripple, sum_ripple
 
-__all__ = ["MAX_SIBLINGS", "SIBLING_NOISE", "SumLaws", "exact_wanted", "sum_laws"]
-
 SIBLING_NOISE = ("approximate", "exact")
 MAX_SIBLINGS = MAX_TERMS
 # A rate at which no count within 2**52 carries evidence above rounding.

@@ -22,13 +22,6 @@ from bayesrisk.distributions.interfaces import NoiseLaw
 from bayesrisk.distributions.noise import noise_precision
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 
-__all__ = [
-    "count_posterior",
-    "multilevel_posterior",
-    "posterior_probability",
-    "risk_ratio",
-]
-
 _BLOCK = 8192  # elements per pass: three arrays of doubles stay in the first-level cache
 
 

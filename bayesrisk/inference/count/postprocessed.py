@@ -19,8 +19,6 @@ from bayesrisk.inference.count import postprocessed_kernels as kernels
 from bayesrisk.inference.count.noise_differences import MAX_SIBLINGS, exact_wanted, sum_laws
 from bayesrisk.inference.count.posterior import bayes_rule
 
-__all__ = ["postprocess", "postprocessed_posterior"]
-
 # Half the largest count, so that N + y - S + 1 is exact wherever it goes.
 _MAX_GROUP = check.MAX_COUNT // 2
 

@@ -24,8 +24,6 @@ from bayesrisk.inference.microdata.questions import RecordQuestion
 from bayesrisk.inference.sampling.arviz_io import mean_r_hat
 from bayesrisk.inference.sampling.chains import effective_size
 
-__all__ = ["Tracked", "answer_interval", "answer_of", "answers_of", "ratio", "share_of"]
-
 _COLUMNS = ["posterior", "error", "lower", "upper", "status", "r_hat", "ess"]
 
 

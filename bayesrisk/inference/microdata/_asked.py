@@ -15,8 +15,6 @@ from bayesrisk.inference.microdata.classes import of_classes
 from bayesrisk.inference.microdata.questions import RecordQuestion
 from bayesrisk.inference.microdata.system import MicrodataSystem
 
-__all__ = ["Asked", "asked_of", "before"]
-
 _SAME = 1e-12  # relative difference of shares that rounding explains
 
 

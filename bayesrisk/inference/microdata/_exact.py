@@ -21,8 +21,6 @@ from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference.microdata._presolve import SmallSystem
 
-__all__ = ["ExactLaw", "TooManyPointsError", "weigh"]
-
 _FAR = 500.0  # how far a log weight may lie above the reference before all sums are rescaled
 
 

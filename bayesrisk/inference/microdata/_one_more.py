@@ -49,8 +49,6 @@ from bayesrisk.inference.microdata.system import MicrodataSystem
 from bayesrisk.inference.sampling.chains import Step, run_chains
 from bayesrisk.release import NoiseSpec
 
-__all__ = ["OneMore", "gains"]
-
 # Of a count with noise of variance v, the logarithm of the likelihood ratio has a variance of at
 # most about 1 / v: where the sum over the counts is larger, rare draws weigh too much.
 _MOST_PRECISION = 1.5

@@ -15,8 +15,6 @@ from bayesrisk.inference.microdata.prior import RecordPrior, pieces
 from bayesrisk.inference.microdata.system import MAX_SUM, TAIL, MicrodataSystem, Rows
 from bayesrisk.release import NoiseSpec, RoundingSpec
 
-__all__ = ["SmallSystem", "TooLargeError", "log_prior", "presolve"]
-
 _DENOMINATORS = 12
 _NO_BOUND = np.iinfo(np.int64).max
 _MAX_ENTRIES = 2**26  # of rows by groups, written out: half a GiB

@@ -12,8 +12,6 @@ from bayesrisk._types import FloatArray, IntArray, TextArray
 from bayesrisk.inference.microdata.classes import Classes
 from bayesrisk.inference.microdata.system import MicrodataSystem
 
-__all__ = ["GroupLaws", "Ranking", "Tally", "expected_of", "ranked"]
-
 _ROOM = 2**25  # numbers that the tallies of all chains may hold
 
 

@@ -13,8 +13,6 @@ from bayesrisk.inference.microdata.knowledge import Group
 from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.inference.microdata.system import MicrodataSystem
 
-__all__ = ["Stratum", "strata_of"]
-
 
 @dataclass(frozen=True)
 class Stratum:

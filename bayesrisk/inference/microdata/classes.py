@@ -13,16 +13,6 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Table
 
-__all__ = [
-    "Classes",
-    "Condition",
-    "classes_of",
-    "codes_of",
-    "condition_factors",
-    "of_classes",
-    "refined",
-]
-
 #: Codes of each attribute that a record may have; an attribute that is not named does not matter.
 Condition = Mapping[str, Iterable[int]]
 

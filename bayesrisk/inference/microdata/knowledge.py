@@ -18,8 +18,6 @@ from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Table
 
-__all__ = ["Group", "Knowledge", "KnownRecords", "knowledge_of"]
-
 AT_LEAST, EXACTLY = "at least", "exactly"
 
 

@@ -20,8 +20,6 @@ from bayesrisk.inference.microdata.chains.running import Chain, draw
 from bayesrisk.inference.microdata.system import MicrodataSystem
 from bayesrisk.inference.sampling.chains import spawn
 
-__all__ = ["RecordLaw", "record_law"]
-
 _FEWEST = 500  # proposals between draws: to come back to Python costs about so many
 _MOST_DOUBLINGS = 5
 _POINTS = 300_000

@@ -33,8 +33,6 @@ from bayesrisk.inference.microdata.system import MicrodataSystem, system_of
 from bayesrisk.inference.sampling.chains import Samples, spawn
 from bayesrisk.release import Release
 
-__all__ = ["microdata_posterior"]
-
 ENGINES = ("auto", "exact", "people", "lattice")
 _MAX_POINTS = 10**7
 _MAX_EXACT = 2**16

@@ -17,8 +17,6 @@ from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.tables.schema import Schema
 
-__all__ = ["RecordPrior"]
-
 _MAX_CELLS = 2**24
 _MAX_SIZE = 2**24
 _SELDOM = 0.01  # of what is more probable on either side: a chain of small steps goes there rarely

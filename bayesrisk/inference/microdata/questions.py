@@ -10,8 +10,6 @@ from bayesrisk.inference.microdata.classes import Condition, codes_of, condition
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Table
 
-__all__ = ["RecordQuestion"]
-
 
 @dataclass(frozen=True, eq=False)
 class RecordQuestion:

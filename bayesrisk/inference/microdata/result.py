@@ -14,8 +14,6 @@ from bayesrisk.inference.microdata._records import Ranking, ranked
 from bayesrisk.inference.microdata.system import MicrodataSystem
 from bayesrisk.inference.sampling.chains import Samples
 
-__all__ = ["FoundLaw", "MicrodataPosterior"]
-
 
 @dataclass(frozen=True)
 class FoundLaw:

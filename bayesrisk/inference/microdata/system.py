@@ -25,8 +25,6 @@ from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.release import Likelihood, Release
 from bayesrisk.tables.workload import Table, Workload
 
-__all__ = ["Layer", "MicrodataSystem", "Rows", "system_of"]
-
 #: Most unknowns, and most values of a sum whose weights are kept.
 MAX_UNKNOWNS = 2**22
 MAX_SUM = 2**24

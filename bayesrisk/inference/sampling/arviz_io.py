@@ -23,9 +23,6 @@ from bayesrisk._types import FloatArray
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
 from bayesrisk.inference.sampling.chains import Samples
 
-__all__ = ["Diagnosis", "diagnose", "to_arviz"]
-
-
 _TAILS = (0.05, 0.95)
 _FEWEST_DRAWS = 4  # split chains need two draws in each half
 _SURPRISE = 1e-3  # a chain that never moves is suspect if the others make that so unlikely

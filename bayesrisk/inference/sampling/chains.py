@@ -24,9 +24,6 @@ from bayesrisk._version import __version__
 from bayesrisk.answers import Estimate
 from bayesrisk.exceptions import ArgumentError
 
-__all__ = ["Samples"]
-
-
 #: Most sweeps of a chain, kept or discarded, and most numbers that are kept of all chains.
 MAX_SWEEPS = 10**8
 MAX_VALUES = 2**28

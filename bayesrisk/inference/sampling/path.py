@@ -29,8 +29,6 @@ from bayesrisk.inference.sampling.chains import (
 )
 from bayesrisk.inference.tree import path as model
 
-__all__ = ["sample_path"]
-
 _NO_END = 2**61
 #: Least ``rho / sensitivity**2`` of a release: noise of weaker ones reaches beyond every count.
 _LEAST_PRECISION = 1e-30

@@ -29,8 +29,6 @@ from bayesrisk.inference.sampling.chains import (
 from bayesrisk.inference.tree.leaf_prior import LeafPrior
 from bayesrisk.inference.tree.structure import Tree
 
-__all__ = ["sample_tree"]
-
 #: Prior of one leaf: a law, or any unnormalised log prior of an array of counts.
 OneLeafPrior = LeafPrior | CountLaw | Callable[[NDArray[np.int64]], Any]
 

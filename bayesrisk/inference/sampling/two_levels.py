@@ -24,8 +24,6 @@ from bayesrisk.inference.sampling.chains import (
 )
 from bayesrisk.inference.two_levels.settings import TwoLevelSettings
 
-__all__ = ["sample_two_levels"]
-
 
 def sample_two_levels(
     known: TwoLevelSettings,

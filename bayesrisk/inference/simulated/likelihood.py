@@ -22,8 +22,6 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.inference.simulated._draws import MAX_VALUES, Progress, Simulator, Work, run, whole
 
-__all__ = ["SUPPRESSED", "SimulatedLikelihood", "SimulatedPosterior", "simulated_likelihood"]
-
 #: What stands in an observation for a cell that is not published: a symbol, not a count.
 SUPPRESSED = -(2**63)
 

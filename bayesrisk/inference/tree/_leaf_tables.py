@@ -15,8 +15,6 @@ from bayesrisk.inference.tree._plan import Plan, make_plan
 from bayesrisk.inference.tree.leaf_prior import LeafPrior
 from bayesrisk.inference.tree.structure import Tree
 
-__all__ = ["LeafPriors", "plan_tree"]
-
 #: One law for all leaves, or one per leaf.
 LeafPriors = LeafPrior | CountLaw | Sequence[CountLaw] | str
 

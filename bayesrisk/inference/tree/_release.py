@@ -9,8 +9,6 @@ from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.release import NoiseSpec, Release, SuppressedCounts, TrueCounts
 
-__all__ = ["frame_of_release"]
-
 
 def frame_of_release(release: Release, table: str, cell: str, place: str | None) -> pd.DataFrame:
     """Return a row for each place of every level that has the table.

@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 
-__all__ = ["LeafPrior"]
-
 
 @dataclass(frozen=True, eq=False)
 class LeafPrior:

@@ -29,8 +29,6 @@ from bayesrisk.inference.tree import _sum_product as engine
 from bayesrisk.inference.tree._plan import Plan, make_plan
 from bayesrisk.inference.tree.structure import Tree
 
-__all__ = ["PathPosterior", "path_posterior"]
-
 #: Doubles in the messages of a path: seconds of work, and windows that no published count fills.
 _MAX_ENTRIES = 2**24
 _REACH = 700.0  # a table of exact noise ends where it is exp(-700) of its largest value
@@ -333,6 +331,7 @@ def read_path(
     count_priors: Any,
     sensitivity: Any,
 ) -> _Path:
+    """Return the checked counts, precisions and priors of a path."""
     y = check.count_array(noisy_counts, "noisy_counts")
     if y.ndim != 1 or y.size < 2:
         raise ShapeError(f"noisy_counts must list at least two levels, got shape {y.shape}")

@@ -21,8 +21,6 @@ from bayesrisk.inference.tree._leaf_tables import LeafPriors, plan_tree
 from bayesrisk.inference.tree._plan import Plan
 from bayesrisk.inference.tree.structure import Tree
 
-__all__ = ["TreePosterior", "tree_posterior"]
-
 
 @displayed
 @dataclass(frozen=True, eq=False)

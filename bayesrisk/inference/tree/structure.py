@@ -16,8 +16,6 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.inference.tree._release import frame_of_release
 from bayesrisk.release import Release
 
-__all__ = ["Tree"]
-
 _MAX_PRECISION = 1e280  # as in `_validation`: beyond that nothing changes
 
 

@@ -19,8 +19,6 @@ from bayesrisk.inference.tree._plan import Plan
 from bayesrisk.inference.tree.leaf_prior import LeafPrior
 from bayesrisk.inference.tree.structure import Tree
 
-__all__ = ["TargetPosteriors", "target_posteriors"]
-
 
 @displayed
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,6 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.two_levels import _kernels as kernels
 from bayesrisk.inference.two_levels import model
 
-__all__ = ["group_pmf"]
-
 
 def _window(settings: model.Settings, n: float, total: float, reach: float) -> tuple[int, int]:
     """Return the first group count minus k that matters, and how many."""

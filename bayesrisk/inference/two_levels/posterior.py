@@ -25,11 +25,6 @@ from bayesrisk.inference.two_levels import model
 from bayesrisk.inference.two_levels._group_pmf import group_pmf
 from bayesrisk.inference.two_levels.settings import TwoLevelSettings
 
-__all__ = [
-    "HierarchicalPosterior",
-    "hierarchical_posterior",
-]
-
 
 @displayed
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ from bayesrisk._validation import Number
 from bayesrisk.distributions import CountLaw
 from bayesrisk.inference.two_levels import model
 
-__all__ = ["TwoLevelSettings"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TwoLevelSettings:

@@ -16,8 +16,6 @@ from bayesrisk.inference.two_levels import model
 from bayesrisk.inference.two_levels.posterior import HierarchicalPosterior, posterior_given
 from bayesrisk.inference.two_levels.settings import TwoLevelSettings
 
-__all__ = ["ApproximationCost", "approximation_cost"]
-
 
 @displayed
 @dataclass(frozen=True)

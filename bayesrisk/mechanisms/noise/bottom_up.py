@@ -27,8 +27,6 @@ from bayesrisk.mechanisms.tabulation import replace_counts, true_tables
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Workload
 
-__all__ = ["BottomUp", "PreparedBottomUp"]
-
 Key = tuple[str, str]
 
 _ALLOCATIONS = ("das-2020", "uniform")

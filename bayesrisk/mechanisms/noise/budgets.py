@@ -8,8 +8,6 @@ from bayesrisk._files.parse import shown
 from bayesrisk.accounting import census_2020_budget, exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
-__all__ = ["CENSUS_LEVELS", "Budgets", "resolve_budgets"]
-
 #: Budget of every (level, table).
 Budgets = dict[tuple[str, str], Fraction]
 

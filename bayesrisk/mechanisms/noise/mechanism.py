@@ -19,8 +19,6 @@ from bayesrisk.mechanisms.tabulation import TableMechanism, most_cells, replace_
 from bayesrisk.release import MechanismSpec, NoiseSpec
 from bayesrisk.tables import PublishedTables, Table, Workload
 
-__all__ = ["DiscreteGaussianMechanism", "DiscreteLaplaceMechanism"]
-
 #: Records that a neighbour adds, takes away or (one of each) exchanges.
 _MOVED = {"add-remove": 1, "change-one": 2}
 _CHUNK = 2**22  # cells drawn at a time: bounds the memory beyond the tables themselves

@@ -19,8 +19,6 @@ from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables import Histogram, Workload
 
-__all__ = ["Cliques", "cliques_of"]
-
 _MAX_CELLS = 2**22
 
 

@@ -19,8 +19,6 @@ from bayesrisk.mechanisms.suppression._cliques import Cliques
 from bayesrisk.mechanisms.suppression._groups import Group, endless_variables, equal_rows
 from bayesrisk.mechanisms.suppression._integer_range import ENDLESS, as_floats
 
-__all__ = ["LEAST", "complement"]
-
 #: Zeros are published, so everybody knows that a withheld count is at least this.
 LEAST = 1
 #: Largest count that a witness may have: sums of such stay exact.

@@ -12,8 +12,6 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.suppression._groups import Group, endless_variables, equal_rows
 from bayesrisk.mechanisms.suppression._integer_range import ENDLESS, IntegerProgram
 
-__all__ = ["group_ranges", "some_histogram"]
-
 _SWEEPS = 20  # of bounds through the rows; more only save linear programs
 _CONTRADICT = "tables: published cells contradict each other"
 

@@ -14,8 +14,6 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.suppression._cliques import Cliques, cliques_of
 from bayesrisk.tables import Histogram, PublishedTables
 
-__all__ = ["Group", "Structure", "endless_variables", "equal_rows", "structure_of"]
-
 _MAX_COUNT = 2**31  # sums of products of such are exact
 
 

@@ -14,8 +14,6 @@ from scipy import sparse
 from bayesrisk._highs import WarmProgram
 from bayesrisk._types import FloatArray, IntArray
 
-__all__ = ["ENDLESS", "IntegerProgram", "as_floats"]
-
 #: A bound that is none.
 ENDLESS = 2**62
 #: How far HiGHS may be off a whole number; only proposals depend on it.

@@ -21,8 +21,6 @@ from bayesrisk.tables import PublishedTables
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ProtectionRanges", "audit_suppression"]
-
 
 @displayed
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,6 @@ from bayesrisk.tables import (
     as_microdata,
 )
 
-__all__ = ["Suppression"]
-
 
 class Suppression(BaseMechanism):
     """Withhold counts below a threshold, and what would reveal them.

@@ -14,8 +14,6 @@ from scipy.spatial import cKDTree
 
 from bayesrisk._types import IntArray
 
-__all__ = ["PartnerSearch"]
-
 _FIRST = 8  # blocks of the first query
 
 

@@ -12,8 +12,6 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.swapping._units import Units
 from bayesrisk.tables import Geography, Microdata
 
-__all__ = ["geography_of", "moved", "points"]
-
 
 def geography_of(data: Microdata) -> Geography:
     """Return the geography of microdata, which must have places to swap between."""

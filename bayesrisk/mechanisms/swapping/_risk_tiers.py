@@ -12,9 +12,6 @@ from bayesrisk._types import IntArray
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
-__all__ = ["TIERS", "apportion", "pairs_for_rate", "parse_tiers", "tiers_of"]
-
-
 #: Shares of the units by rank of risk, and the probability of being chosen before rescaling.
 TIERS = (("0.005", "1"), ("0.195", "0.6"), ("0.3", "0.3"), ("0.5", "0.1"))
 

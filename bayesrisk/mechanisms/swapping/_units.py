@@ -12,8 +12,6 @@ from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.tables import Microdata, Records
 
-__all__ = ["DERIVED", "Units", "swap_units"]
-
 _HOUSEHOLD = "household"
 _ADULT_AGE = 18
 #: Columns that are counted from the persons where the households do not have them.

@@ -30,8 +30,6 @@ from bayesrisk.mechanisms.tabulation import true_tables
 from bayesrisk.release import MechanismSpec, TrueCounts
 from bayesrisk.tables import Microdata, Records, Table, Workload, as_microdata
 
-__all__ = ["SwappedMicrodata", "Swapping"]
-
 _UNITS = ("household", "person")
 
 

@@ -13,8 +13,6 @@ from bayesrisk.mechanisms.swapping._units import Units
 from bayesrisk.release import MechanismSpec
 from bayesrisk.tables import Microdata, Records, Workload
 
-__all__ = ["Plan", "PreparedSwapping"]
-
 #: Level, table, cell, geographic code.
 Cell = tuple[str, str, str, str]
 

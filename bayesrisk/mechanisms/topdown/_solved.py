@@ -16,8 +16,6 @@ from bayesrisk._types import IntArray
 from bayesrisk.mechanisms.topdown._children import solve_family
 from bayesrisk.mechanisms.topdown._family import Family
 
-__all__ = ["SolvedFamilies"]
-
 _ROOM = 2**22  # numbers that are kept, about 64 MiB
 
 

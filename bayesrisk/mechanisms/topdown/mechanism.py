@@ -21,8 +21,6 @@ from bayesrisk.mechanisms.topdown.prepared import PreparedTopDown
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.tables import Histogram, Microdata, Workload
 
-__all__ = ["TopDown"]
-
 #: Most cells of a histogram that is solved.
 MAX_CELLS = 100_000
 

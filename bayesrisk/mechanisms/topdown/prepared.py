@@ -14,8 +14,6 @@ from bayesrisk.mechanisms.topdown._tree import Level, Solve, solve_tree
 from bayesrisk.release import MechanismSpec
 from bayesrisk.tables import Histogram, PublishedTables, Workload
 
-__all__ = ["PreparedTopDown"]
-
 Key = tuple[str, str]
 
 

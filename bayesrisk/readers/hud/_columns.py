@@ -8,19 +8,6 @@ import re
 from collections.abc import Iterable
 from types import MappingProxyType
 
-__all__ = [
-    "BASES",
-    "CODE_WIDTHS",
-    "COLUMNS",
-    "REASONS",
-    "SIGNED",
-    "bases",
-    "is_derived",
-    "is_known",
-    "is_text",
-    "usual_name",
-]
-
 _TEXTS = (
     "quarter states entities program_label program sub_program name code cbsa msa place place2kx "
     "placefips state ha_size std_addr std_city std_zip5 stctytrt fedhse gsl sumlevel"

@@ -12,18 +12,6 @@ from numpy.typing import NDArray
 from bayesrisk.readers.hud import _columns as known
 from bayesrisk.readers.text.columns import Faults, Piece, one_array
 
-__all__ = [
-    "NO_COUNT",
-    "NO_SHARE",
-    "TOO_LARGE",
-    "counts",
-    "missing",
-    "numbers",
-    "reasons",
-    "share_bounds",
-    "texts",
-]
-
 #: What is written for the code of a place that is not known.
 NO_PLACE = "X"
 # Why a value is missing, by position: not at all, blank, what a value cannot be, then the codes.

@@ -22,8 +22,6 @@ from bayesrisk.readers.text.columns import Faults, Piece, blank_columns, csv_pie
 from bayesrisk.readers.text.source import Source, check_length, first_lines, one_source
 from bayesrisk.readers.text.xlsx import sheet_rows
 
-__all__ = ["iter_hud", "read_hud"]
-
 #: Most households of a place, of which shares are read.
 MAX_BASE = 10**12
 CHUNK = 2**15  # rows in memory at a time, where the caller does not say

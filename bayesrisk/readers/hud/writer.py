@@ -13,8 +13,6 @@ from bayesrisk.readers.hud import _columns as known
 from bayesrisk.readers.hud._values import NO_PLACE
 from bayesrisk.readers.text.write import write_table
 
-__all__ = ["write_hud"]
-
 
 def write_hud(frame: pd.DataFrame | Iterable[pd.DataFrame], path: str | Path) -> None:
     """Write frames in the form of HUD's Picture of Subsidized Households.

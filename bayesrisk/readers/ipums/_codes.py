@@ -13,8 +13,6 @@ from bayesrisk._types import IntArray
 from bayesrisk.readers.text.columns import digit_matrix, texts
 from bayesrisk.tables import Records, Schema
 
-__all__ = ["ADULT", "HISPANIC", "QUARTERS", "hhgq_of", "records_of"]
-
 ADULT = 18  # as in the 2020 redistricting data, not the voting age of 1940
 #: Types of quarters that occur, by their kind 0 to 7.
 QUARTERS = (0, 2, 3, 4, 6, 7, 8, 9)

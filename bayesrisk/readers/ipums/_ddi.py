@@ -13,8 +13,6 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.readers.text.source import list_sources, named
 from bayesrisk.readers.text.xml import parse
 
-__all__ = ["Variable", "read_ddi", "write_ddi"]
-
 _BYTES = 2**26
 _PIECE = 2**16
 _SPACE = "ddi:codebook:2_5"

@@ -26,8 +26,6 @@ from bayesrisk.readers.text.record_pieces import joined
 from bayesrisk.readers.text.source import Source, one_source
 from bayesrisk.tables import Records
 
-__all__ = ["iter_ipums_1940", "read_ipums_1940"]
-
 _H, _P = ord("H"), ord("P")
 _LINE = 140  # characters of a line, about
 _BYTES = 2**22  # read at a time at most: larger pieces leave the cache

@@ -21,8 +21,6 @@ from bayesrisk.readers.text.record_pieces import extra_column, pieces_of
 from bayesrisk.readers.text.write import new_file, write_table
 from bayesrisk.tables import Records
 
-__all__ = ["write_ipums_1940"]
-
 _HOUSEHOLD_LINE, _PERSON_LINE = 131, 118
 _NEEDED = {"household": 10**8 - 1, "person": 9999, "sex": 1, "age": 120}
 _IN_HOUSEHOLD, _IN_QUARTERS = 1, 4  # GQ

@@ -12,8 +12,6 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.readers.geocodes import SPINE_WIDTHS, first_fault
 from bayesrisk.readers.nmf._rows import Rows, batches, opened
 
-__all__ = ["check_units", "files_of", "levels_of", "refuse_repeated", "widths_of"]
-
 #: Levels of the redistricting data and of the later demographic ones, coarse to fine.
 _LEVELS = (
     "US",

@@ -21,19 +21,6 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.readers.geocodes import first_fault
 from bayesrisk.readers.nmf.axes import Universe
 
-__all__ = [
-    "BATCH_CELLS",
-    "ROW",
-    "Rows",
-    "axes_of",
-    "batches",
-    "check_columns",
-    "check_suffix",
-    "column_of_text",
-    "opened",
-    "rows_of_query",
-]
-
 #: Cells in a batch; the largest row may hold more.
 BATCH_CELLS = 2**20
 ROW = "#row"  # a column of our own: no column of a file is called so

@@ -13,8 +13,6 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.readers.geocodes import SPINE_WIDTHS, block_geocode
 from bayesrisk.readers.nmf.axes import Universe
 
-__all__ = ["Spine", "draw_counts", "draw_spine"]
-
 _LEVELS = tuple(SPINE_WIDTHS)
 _NATION = "0"
 # Rough shares, only to have one dominant cell and a long tail.

@@ -13,8 +13,6 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["UNIVERSES", "Universe", "cell_labels", "query_groups", "universe_of"]
-
 Groups = tuple[tuple[int, ...], ...]
 
 

@@ -8,9 +8,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ConstraintBatch", "MeasurementBatch"]
-
-
 from bayesrisk._show import displayed
 
 

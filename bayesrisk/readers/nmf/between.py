@@ -29,8 +29,6 @@ from bayesrisk.readers.nmf.noise import Scales, budget_chain
 if TYPE_CHECKING:
     from bayesrisk.readers.nmf.reader import NoisyMeasurements
 
-__all__ = ["ENDINGS", "QueryRows", "definitions", "rows_between", "states_of", "units_between"]
-
 #: How names of queries end, by the kind of the folder.
 ENDINGS = {"DPQuery": "_dpq", "Constraint": "_con"}
 SIGNS = ("=", "<=", ">=")

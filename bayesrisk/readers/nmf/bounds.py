@@ -19,8 +19,6 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.readers.nmf.axes import Universe, cell_labels
 from bayesrisk.readers.nmf.between import QueryRows
 
-__all__ = ["NO_UNIT", "Atoms", "CellBounds", "cell_bounds", "place_of"]
-
 #: Place of a unit in rows that do not have it.
 NO_UNIT = -1
 

@@ -22,8 +22,6 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["sigma2_from_variance"]
-
 # Above this scale, variance and sigma2 are the same double: the gap is sigma2 times
 # 8 pi**2 sigma2 exp(-2 pi**2 sigma2), relatively 2e-17.
 _SAME = 2.2

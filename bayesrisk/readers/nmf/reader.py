@@ -48,8 +48,6 @@ from bayesrisk.readers.nmf.noise import Scales, budget_chain
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["NoisyMeasurements"]
-
 _SUFFIXES = {"DPQuery": "_dpq", "Constraint": "_con"}
 _SIGNS = ("=", "<=", ">=")
 _UNKNOWN_SIZE = 2**21  # cells of a row where the axes are not known

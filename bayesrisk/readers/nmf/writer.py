@@ -28,8 +28,6 @@ from bayesrisk.readers.nmf.noise import budget_chain
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SyntheticMeasurements", "answer_query", "write_nmf"]
-
 _ROW_GROUP = 4096
 _FACILITY = 99_999  # upper bound of the people in one facility
 

@@ -21,8 +21,6 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.readers.text.columns import Piece, csv_pieces, header_of
 from bayesrisk.readers.text.source import Source, first_lines
 
-__all__ = ["LAYOUTS", "Layout", "detect", "filled", "named_layout"]
-
 _SCHEMA_COLUMNS = "SCHEMA_TYPE_CODE SCHEMA_BUILD_ID "
 _PLACE = "TABBLKST TABBLKCOU TABTRACTCE TABBLKGRPCE TABBLK "
 # Geographies after the block's own, in the public 2020 files.

@@ -21,8 +21,6 @@ from bayesrisk.readers.text.source import one_source
 from bayesrisk.readers.text.write import write_table
 from bayesrisk.tables import Records, Schema
 
-__all__ = ["iter_ppmf", "read_ppmf", "write_ppmf"]
-
 _OLDEST = 110  # age 110 and over is one code of the published tables
 _IN_HOUSEHOLD, _IN_QUARTERS = 3, 5
 

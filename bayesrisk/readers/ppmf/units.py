@@ -15,8 +15,6 @@ from bayesrisk.readers.text.record_pieces import joined, pieces_of
 from bayesrisk.readers.text.source import one_source
 from bayesrisk.tables import Records
 
-__all__ = ["iter_ppmf_units", "read_ppmf_units", "write_ppmf_units"]
-
 _UNIT, _QUARTERS = 2, 4  # kinds of record
 
 

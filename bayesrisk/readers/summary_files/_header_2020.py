@@ -16,8 +16,6 @@ from bayesrisk.readers.text.columns import Piece, characters, csv_pieces
 from bayesrisk.readers.text.places import check_state
 from bayesrisk.readers.text.source import Source, first_lines
 
-__all__ = ["COLUMNS", "FIELDS", "read_header_2020"]
-
 _NAMES = (
     "FILEID STUSAB SUMLEV GEOVAR GEOCOMP CHARITER CIFSN LOGRECNO GEOID GEOCODE REGION DIVISION "
     "STATE STATENS COUNTY COUNTYCC COUNTYNS COUSUB COUSUBCC COUSUBNS SUBMCD SUBMCDCC SUBMCDNS "

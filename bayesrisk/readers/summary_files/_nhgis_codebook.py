@@ -11,8 +11,6 @@ from bayesrisk.readers.summary_files._products import Product
 from bayesrisk.readers.summary_files._sf1_cells import usual_table
 from bayesrisk.readers.text.source import Source, list_sources
 
-__all__ = ["DATASETS", "Codebook", "built_in_columns", "codebook_of", "read_codebook"]
-
 _SOURCE = re.compile(r"\s*Source code:\s*(\S+)\s*$", re.IGNORECASE)
 _CODE = re.compile(r"\s*NHGIS code:\s*(\S+)\s*$", re.IGNORECASE)
 _DATASET = re.compile(r"\s*NHGIS ID:\s*(\S+)\s*$", re.IGNORECASE)

@@ -16,8 +16,6 @@ from bayesrisk.readers.text.columns import header_of
 from bayesrisk.readers.text.source import Source, list_sources
 from bayesrisk.tables import Workload
 
-__all__ = ["Extract", "candidates_of", "columns_of", "described", "files_of"]
-
 _NAME = re.compile(
     r"(?:.*_)?(?P<dataset>ds\d+)_(?P<year>[^_]+(?:_\d{4})?)_(?P<level>[a-z_]+?)(?:_[EM]|_\d+)?\.csv"
 )

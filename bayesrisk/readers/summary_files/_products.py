@@ -20,8 +20,6 @@ from bayesrisk.readers.summary_files import _sf1_cells as cells
 from bayesrisk.readers.summary_files._sf1_cells import SUMMARY_LEVELS, Block
 from bayesrisk.tables import Table, Workload
 
-__all__ = ["DHC", "PL94", "PRODUCTS", "SF1", "Product"]
-
 _ITERATIONS = "ABCDEFGHIJKLMNO"
 
 

@@ -16,8 +16,6 @@ from bayesrisk.readers.text.places import STATES
 from bayesrisk.readers.text.write import new_file
 from bayesrisk.tables import PublishedTables
 
-__all__ = ["write_segments"]
-
 _ROWS = 2**12
 _STAMP = (2011, 1, 1, 0, 0, 0)
 

@@ -26,8 +26,6 @@ from bayesrisk.readers.text.source import Source, find_source, first_lines, list
 from bayesrisk.readers.text.table_pieces import check_total, piece_of_tables, place_texts
 from bayesrisk.tables import PublishedTables, Table, Workload
 
-__all__ = ["CHUNK", "iter_segments"]
-
 #: Places in memory at a time, where the caller does not say.
 CHUNK = 2**15
 _KEYS = ("FILEID", "STUSAB", "CHARITER", "CIFSN", "LOGRECNO")

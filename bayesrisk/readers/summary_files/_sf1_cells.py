@@ -15,8 +15,6 @@ from importlib import resources
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentError
 
-__all__ = ["SUMMARY_LEVELS", "Block", "cell_number", "codebook", "usual_table"]
-
 #: Summary level of each level of the census geography.
 SUMMARY_LEVELS = {
     "nation": "010",

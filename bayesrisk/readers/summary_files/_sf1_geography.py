@@ -12,8 +12,6 @@ from bayesrisk.readers.text.places import known_states
 from bayesrisk.readers.text.source import Source
 from bayesrisk.readers.text.table_pieces import check_distinct
 
-__all__ = ["FIELDS", "LINE", "PARTS", "Header", "numbered", "read_header"]
-
 #: First character (from 0) and the one after the last of the columns that are used.
 FIELDS = {
     "STUSAB": (6, 8),

@@ -13,8 +13,6 @@ from bayesrisk.readers.summary_files._segments import CHUNK, iter_segments
 from bayesrisk.readers.text.table_pieces import combined
 from bayesrisk.tables import PublishedTables, Workload
 
-__all__ = ["iter_dhc", "iter_pl94", "read_dhc", "read_pl94", "write_dhc", "write_pl94"]
-
 
 def iter_pl94(
     path: str | Path, *, workload: Workload, on_error: str = "refuse", chunk: int = CHUNK

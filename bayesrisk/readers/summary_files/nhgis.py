@@ -22,8 +22,6 @@ from bayesrisk.readers.text.table_pieces import (
 )
 from bayesrisk.tables import PublishedTables, Workload
 
-__all__ = ["iter_nhgis", "read_nhgis"]
-
 CHUNK = 2**15  # places in memory at a time, where the caller does not say
 #: Characters of the join code that make up the published code, by its length and level: a letter
 #: and a zero after state and county pad it.

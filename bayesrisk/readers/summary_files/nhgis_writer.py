@@ -14,8 +14,6 @@ from bayesrisk.readers.summary_files._products import PRODUCTS, SF1, Product
 from bayesrisk.readers.text.write import new_file
 from bayesrisk.tables import PublishedTables
 
-__all__ = ["write_nhgis"]
-
 _ROWS = 2**12
 _STAMP = (2011, 1, 1, 0, 0, 0)
 _CONTEXT = ("GISJOIN", "YEAR", "STATEA", "COUNTYA", "TRACTA", "BLKGRPA", "BLOCKA")

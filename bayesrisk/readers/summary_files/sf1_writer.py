@@ -6,8 +6,6 @@ from bayesrisk.readers.summary_files._products import SF1
 from bayesrisk.readers.summary_files._segment_writer import write_segments
 from bayesrisk.tables import PublishedTables
 
-__all__ = ["write_sf1"]
-
 
 def write_sf1(tables: PublishedTables, path: str | Path) -> None:
     """Write published tables of one state in the form of the 2010 Summary File 1.

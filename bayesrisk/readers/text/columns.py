@@ -26,19 +26,6 @@ from bayesrisk._types import IntArray
 from bayesrisk.exceptions import DataError, DataWarning
 from bayesrisk.readers.text.source import Source, first_lines, named
 
-__all__ = [
-    "CHUNK",
-    "Faults",
-    "Piece",
-    "blank_columns",
-    "characters",
-    "csv_pieces",
-    "digit_matrix",
-    "header_of",
-    "one_array",
-    "texts",
-]
-
 #: Rows in memory at a time, where the caller does not say.
 CHUNK = 2**18
 _ASCII_ZERO = 48

@@ -11,8 +11,6 @@ from bayesrisk._types import ByteArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers.text.source import Source, blocks
 
-__all__ = ["Lines", "line_pieces"]
-
 _NEWLINE, _BLANK, _ZERO = 10, 32, 48
 _DIGITS = 18  # of a number that fits in 64 bits, whatever they are
 

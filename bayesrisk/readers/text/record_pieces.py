@@ -13,8 +13,6 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.readers.text.source import check_length
 from bayesrisk.tables import Records
 
-__all__ = ["extra_column", "joined", "pieces_of"]
-
 
 def pieces_of(records: Records | Iterable[Records], schema: str) -> Iterator[Records]:
     """Yield records one by one, each of the schema that a writer asks for."""

@@ -17,21 +17,10 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import check_held, named
+from bayesrisk._files.parse import check_held
+from bayesrisk._files.parse import named as named
 from bayesrisk._files.text import TextStream, check_ratio
 from bayesrisk.exceptions import DataError
-
-__all__ = [
-    "Source",
-    "blocks",
-    "check_length",
-    "find_source",
-    "first_lines",
-    "list_sources",
-    "named",
-    "one_source",
-    "open_archive",
-]
 
 #: Bytes of a member of an archive.
 MAX_MEMBER = 2**38

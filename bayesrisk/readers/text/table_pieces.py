@@ -13,8 +13,6 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.readers.text.columns import Piece
 from bayesrisk.tables import PublishedTables, Workload
 
-__all__ = ["check_distinct", "check_total", "combined", "piece_of_tables", "place_texts"]
-
 Key = tuple[str, str]
 
 

@@ -12,8 +12,6 @@ from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError
 
-__all__ = ["new_file", "write_rows", "write_table"]
-
 
 def new_file(path: str | Path) -> AbstractContextManager[BinaryIO]:
     """Open a file that takes its name only once all is written."""

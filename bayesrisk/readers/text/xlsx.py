@@ -14,8 +14,6 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.readers.text.source import Source, open_archive
 from bayesrisk.readers.text.xml import parse
 
-__all__ = ["sheet_rows"]
-
 #: Bytes of a part that is held in memory: the shared texts are the longest.
 _MEMBER = 2**25
 _ROWS, _COLUMNS = 2**20, 2**14  # of a sheet, as Excel has it

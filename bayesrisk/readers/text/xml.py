@@ -8,8 +8,6 @@ from bayesrisk._files.parse import shown
 from bayesrisk._files.text import MAX_LINE
 from bayesrisk.exceptions import DataError
 
-__all__ = ["parse", "plain_name"]
-
 _DEPTH = 64
 
 

@@ -7,9 +7,6 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables.household import household_cells
 from bayesrisk.tables.schema import Schema
 
-__all__ = ["HOUSEHOLD", "TENURES", "possible_cells"]
-
-
 #: Most possible cells that are listed.
 MAX_CELLS = 2_000_000
 HOUSEHOLD = "household-dhc"

@@ -7,8 +7,6 @@ from bayesrisk.reconstruction.claims.options import ClaimOptions
 from bayesrisk.reconstruction.claims.verification import Claims, find_claims
 from bayesrisk.release import Release
 
-__all__ = ["ClaimsAttack"]
-
 
 class ClaimsAttack:
     """Claims about records that hold in whatever has the published counts of a release.

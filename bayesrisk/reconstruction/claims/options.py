@@ -25,9 +25,6 @@ from bayesrisk.tables.published import PublishedTables, assumed_true
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Table
 
-__all__ = ["About", "ClaimOptions", "about_claims"]
-
-
 _MOST_COLUMNS = 14
 #: Partial assignments have a number each.
 _MOST_CLAIMS = 2**62

@@ -20,8 +20,6 @@ from bayesrisk.reconstruction.status import Status
 from bayesrisk.tables.published import PublishedTables
 from bayesrisk.tables.schema import Schema
 
-__all__ = ["Claims", "collected"]
-
 STATUS = {
     VERIFIED: Status.VERIFIED,
     REFUTED: Status.REFUTED,

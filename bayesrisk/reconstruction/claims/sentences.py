@@ -10,8 +10,6 @@ from bayesrisk.reconstruction.claims._cells import HOUSEHOLD
 from bayesrisk.reconstruction.claims.verification import Claims
 from bayesrisk.tables.schema import Schema
 
-__all__ = ["claim_sentences"]
-
 _TENURE = {
     1: "owned with a mortgage",
     2: "owned free and clear",

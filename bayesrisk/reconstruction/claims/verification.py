@@ -13,11 +13,10 @@ import pandas as pd
 
 from bayesrisk import _validation as check
 from bayesrisk.reconstruction.claims.options import ClaimOptions, about_claims
-from bayesrisk.reconstruction.claims.result import Claims, collected
+from bayesrisk.reconstruction.claims.result import Claims as Claims
+from bayesrisk.reconstruction.claims.result import collected
 from bayesrisk.reconstruction.claims.search.decide_block import study
 from bayesrisk.tables.published import PublishedTables
-
-__all__ = ["Claims", "find_claims", "generate_claims", "verify_claims"]
 
 
 def find_claims(tables: PublishedTables, **options: Any) -> Claims:

@@ -6,8 +6,6 @@ import scipy.sparse as sp
 from bayesrisk._types import IntArray
 from bayesrisk.reconstruction.constraints.coupling import Coupling
 
-__all__ = ["detailed_cells"]
-
 
 def detailed_cells(
     coupling: Coupling, counts: sp.csr_array, group: IntArray, block: IntArray, cell: IntArray

@@ -12,9 +12,6 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Table
 
-__all__ = ["CellSpace", "Queries", "entries", "queries", "space_of"]
-
-
 #: Most cells that are enumerated for one schema.
 MAX_CELLS = 2_000_000
 

@@ -17,8 +17,6 @@ from bayesrisk.reconstruction.constraints.cells import CellSpace, Queries, queri
 from bayesrisk.reconstruction.constraints.derived_rows import coupling_family
 from bayesrisk.tables.workload import Table
 
-__all__ = ["Coupling", "coarse_coupling", "whole_coupling"]
-
 
 @dataclass(frozen=True)
 class Coupling:

@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from bayesrisk._types import IntArray
 from bayesrisk.reconstruction.constraints.cells import Queries
 
-__all__ = ["Family", "coupling_family", "joined", "person_families", "spanned"]
-
 Combination = Mapping[int, int]
 
 PERSON = ("sex", "age", "race", "hisp")

@@ -20,8 +20,6 @@ from bayesrisk.reconstruction.constraints.cells import CellSpace, Queries
 from bayesrisk.reconstruction.constraints.derived_rows import joined, person_families, spanned
 from bayesrisk.reconstruction.constraints.kernels import HIDDEN
 
-__all__ = ["CellSystem", "raw_system", "reduced_system"]
-
 
 @dataclass(frozen=True)
 class CellSystem:

@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 
-__all__ = ["AGE_BIN_STARTS", "age_bin"]
-
 #: First age of every bin (Abowd et al. 2023, Table S3): single years to 21, then those of P12.
 AGE_BIN_STARTS = (
     *range(23),

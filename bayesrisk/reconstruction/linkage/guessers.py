@@ -16,15 +16,6 @@ from bayesrisk._random import Seed, generator
 from bayesrisk.exceptions import ShapeError
 from bayesrisk.reconstruction.linkage.persons import CELLS, Persons, person_frame, race_ethnicity
 
-__all__ = [
-    "Guesses",
-    "cell_counts",
-    "cells_of_modes",
-    "modal_cells",
-    "modal_guess",
-    "proportional_guess",
-]
-
 _COLUMNS = ("block", "sex", "age", "race", "hisp")
 _BLOCK_GROUP = 12  # digits of the geoid that name the block group
 

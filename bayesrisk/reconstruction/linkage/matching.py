@@ -21,8 +21,6 @@ from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.reconstruction.linkage import _matching_kernels as kernels
 
-__all__ = ["Matching", "match_records"]
-
 #: A table of records: a data frame, or columns by name.
 Columns = pd.DataFrame | Mapping[str, Any]
 _LARGEST = 2**62

@@ -13,8 +13,6 @@ from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction.linkage.age_bins import age_bin
 
-__all__ = ["CELLS", "Persons", "person_frame", "race_ethnicity"]
-
 #: Race (63 combinations) by Hispanic origin.
 CELLS = 126
 _NAMES = ("block", "sex", "age", "race", "hisp", "person")

@@ -25,14 +25,6 @@ from bayesrisk.reconstruction.solvers.highs import HighsWarm
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 from bayesrisk.reconstruction.status import Status
 
-__all__ = [
-    "Best",
-    "best_solution",
-    "best_solutions",
-    "shaken_solutions",
-    "shuffled_assignments",
-]
-
 _WHOLE = 1e-6
 _STEPS = 60
 

@@ -15,8 +15,6 @@ from bayesrisk.reconstruction.occupancy.law import UNIT, HouseholdLaw
 from bayesrisk.reconstruction.occupancy.statistics import HUD_GROUP, OccupancyStatistics
 from bayesrisk.reconstruction.solvers import IntegerModel
 
-__all__ = ["BlockProgram", "block_program", "kind_limit", "statistic_rows"]
-
 #: Most units of squared errors of a block, a variable each.
 MAX_STEPS = 1_000_000
 

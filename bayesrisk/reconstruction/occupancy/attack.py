@@ -8,8 +8,6 @@ from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection, det
 from bayesrisk.reconstruction.occupancy.statistics import occupancy_statistics
 from bayesrisk.release import Release
 
-__all__ = ["OccupancyAttack"]
-
 
 class OccupancyAttack:
     """Blocks whose tables leave no way but a violation of the occupancy limit.

@@ -28,9 +28,6 @@ from bayesrisk.reconstruction.status import Status
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["OCCUPANCY_STATUS", "OccupancyDetection", "detect_occupancy"]
-
-
 #: What is said of a block: ``violation``: proved that some household violates the limit, if the
 #: statistics are right; ``possible``: a reconstruction without violation exists; ``infeasible``:
 #: there is no reconstruction at all; ``undecided``: a limit was reached.

@@ -13,8 +13,6 @@ from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 
-__all__ = ["HouseholdLaw"]
-
 #: Log-likelihoods are whole multiples of this part of a nat, so that optima are proved exactly.
 UNIT = 10_000
 COLUMNS = ("size", "race_ethnicity", "children")

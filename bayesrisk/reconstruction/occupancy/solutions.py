@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from bayesrisk.reconstruction.occupancy._best import Best
 
-__all__ = ["OccupancyReconstruction", "reconstruct_occupancy"]
-
 _METHODS = ("exact", "perturbed")
 _ERRORS = ("none", "absolute", "squared")
 

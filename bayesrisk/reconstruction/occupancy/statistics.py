@@ -18,9 +18,6 @@ from bayesrisk.tables.published import PublishedTables, assumed_true
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["OccupancyStatistics", "occupancy_statistics"]
-
-
 SIZES, RACES, HUD_RACES, ROOMS = 7, 14, 6, 3
 #: Group of HUD's table of householders for each race and ethnicity; -1 where HUD has none.
 HUD_GROUP = np.array([0, 1, 2, 3, 3, -1, 4, *[5] * 7])

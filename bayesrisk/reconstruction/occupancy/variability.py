@@ -25,8 +25,6 @@ from bayesrisk.reconstruction.status import Status
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["OccupancyVariability", "occupancy_variability"]
-
 _ATTRIBUTES = ("full", "binned")
 
 

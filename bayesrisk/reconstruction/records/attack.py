@@ -12,8 +12,6 @@ from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 from bayesrisk.release import Release
 
-__all__ = ["ReconstructionAttack", "record_form"]
-
 _PERSON = ("sex", "age", "race", "hisp")
 
 

@@ -13,8 +13,6 @@ from bayesrisk.reconstruction.records.problem import Instance
 from bayesrisk.reconstruction.records.solve import Solution, spread
 from bayesrisk.reconstruction.status import Status
 
-__all__ = ["complete", "first_differences"]
-
 
 def first_differences(
     published: sp.csr_array, found: sp.csr_array, names: Queries

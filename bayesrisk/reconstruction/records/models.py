@@ -10,8 +10,6 @@ from bayesrisk._types import IntArray
 from bayesrisk.reconstruction.records.program import Program
 from bayesrisk.reconstruction.solvers import IntegerModel
 
-__all__ = ["DistanceModel", "distance_model", "solution_model", "variables"]
-
 
 def variables(program: Program, components: Sequence[int]) -> IntArray:
     """Return the variables of some components, in order."""

@@ -11,8 +11,6 @@ from bayesrisk.reconstruction.solvers import IntegerModel, Limits
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 from bayesrisk.reconstruction.status import Status
 
-__all__ = ["Nearest", "nearest_records"]
-
 
 @dataclass(frozen=True)
 class Nearest:

@@ -22,8 +22,6 @@ from bayesrisk.reconstruction.records.program import RowSource
 from bayesrisk.tables.published import PublishedTables, assumed_true
 from bayesrisk.tables.workload import Table, Workload
 
-__all__ = ["BlockBounds", "Instance", "block_bounds", "instance"]
-
 
 class _Kept(NamedTuple):
     """Systems that were made, and what for."""

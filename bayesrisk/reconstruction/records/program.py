@@ -13,9 +13,6 @@ from bayesrisk.reconstruction.constraints.cells import entries
 from bayesrisk.reconstruction.constraints.kernels import HIDDEN
 from bayesrisk.reconstruction.records._search_kernels import Arrays, Work
 
-__all__ = ["Program", "RowSource", "build_program"]
-
-
 #: Changes of bounds, beyond two for each variable, that a search can take back; one that needs
 #: more stops, as at its limit of nodes.  24 bytes each.
 MOST_CHANGES = 5_000_000

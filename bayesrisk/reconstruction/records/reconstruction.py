@@ -25,8 +25,6 @@ from bayesrisk.tables.published import PublishedTables
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Reconstruction", "reconstruct"]
-
 
 @displayed
 @dataclass(frozen=True)

@@ -17,9 +17,6 @@ from bayesrisk.reconstruction.solvers import BOUND_ERROR, Limits
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 from bayesrisk.reconstruction.status import Status
 
-__all__ = ["Farthest", "Solution", "farthest", "open_program", "solve"]
-
-
 #: Nodes that a depth-first search may look at before a solver is asked.
 NODES = 1000
 #: Variables above which a component is searched with fewer nodes, and how many: enough for two

@@ -29,8 +29,6 @@ from bayesrisk.tables.published import PublishedTables
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SolutionVariability", "checked_nodes", "solution_variability"]
-
 #: Most nodes that a limit may name: what HiGHS can count.
 _MOST_NODES = 2**31 - 1
 SCOPES = ("block", "tract-bounds", "tract-joint")

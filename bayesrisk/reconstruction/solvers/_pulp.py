@@ -21,8 +21,6 @@ from bayesrisk.reconstruction.solvers.model import (
 )
 from bayesrisk.reconstruction.status import Status
 
-__all__ = ["PulpSolver"]
-
 #: Short names; CBC is called differently in every major version of PuLP.
 _NAMES = {
     "highs": ("HiGHS",),

@@ -18,16 +18,6 @@ from bayesrisk.reconstruction.solvers.deadline import Deadline
 from bayesrisk.reconstruction.solvers.model import IntegerModel, Limits, Raw
 from bayesrisk.reconstruction.status import Status
 
-__all__ = [
-    "Relaxation",
-    "branch_and_bound",
-    "find_at_least",
-    "proved_bound",
-    "proves_infeasible",
-    "reduced_values",
-]
-
-
 _UNIT = 2**20
 #: Nodes that are looked at: the fewer, the larger the model; a general solver catches up then.
 _NODES, _FEWEST, _WORK = 60, 5, 6000

@@ -6,8 +6,6 @@ import numpy as np
 
 from bayesrisk.reconstruction.solvers.model import Limits
 
-__all__ = ["Deadline"]
-
 
 class Deadline:
     """A point in time, on a clock that only goes forward.

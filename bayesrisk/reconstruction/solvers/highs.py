@@ -20,8 +20,6 @@ from bayesrisk.reconstruction.solvers.model import (
 )
 from bayesrisk.reconstruction.status import Status
 
-__all__ = ["HighsSolver", "HighsWarm", "interior_point", "stop_at", "translated"]
-
 _STATUS = highspy.HighsModelStatus
 #: Most coefficients of a model that presolve is let at when there is a time limit.
 _PRESOLVED = 100_000

@@ -5,8 +5,6 @@ from typing import Protocol, runtime_checkable
 from bayesrisk._types import IntArray
 from bayesrisk.reconstruction.solvers.model import IntegerModel, Limits, SolverResult
 
-__all__ = ["SolverBackend"]
-
 
 @runtime_checkable
 class SolverBackend(Protocol):

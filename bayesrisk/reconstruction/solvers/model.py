@@ -22,9 +22,6 @@ from bayesrisk._show import displayed
 from bayesrisk._types import IntArray
 from bayesrisk.reconstruction.status import Status
 
-__all__ = ["BOUND_ERROR", "IntegerModel", "Limits", "Raw", "SolverResult", "settle_answer"]
-
-
 #: What the floating-point bound of a solver may be off by.
 BOUND_ERROR = 1e-6
 

@@ -7,8 +7,6 @@ from bayesrisk._plugins import Registry
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 
-__all__ = ["make_solver"]
-
 _OWN = {  # loaded when asked for: both are slow to import
     "highs": "bayesrisk.reconstruction.solvers.highs:HighsSolver",
     "pulp": "bayesrisk.reconstruction.solvers._pulp:PulpSolver",

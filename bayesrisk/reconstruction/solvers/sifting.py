@@ -18,9 +18,6 @@ from bayesrisk.reconstruction.solvers.branching import Relaxation
 from bayesrisk.reconstruction.solvers.deadline import Deadline
 from bayesrisk.reconstruction.solvers.model import IntegerModel
 
-__all__ = ["Sifted"]
-
-
 _STATUS = highspy.HighsModelStatus
 #: Variables that come in at once: with more of them fewer answers are needed, and each is slower.
 _AT_ONCE = 300

@@ -13,8 +13,6 @@ from bayesrisk._show import displayed
 from bayesrisk._types import FloatArray
 from bayesrisk.inference import RecordPrior
 
-__all__ = ["ADVERSARIES", "Adversary", "prior_knowing", "prior_of_others"]
-
 #: Share of the other people of the place whose records an adversary of this name knows.
 ADVERSARIES = {"outsider": 0.0, "linker": 0.0, "insider": 0.5, "knows-all-but-one": 1.0}
 

@@ -20,8 +20,6 @@ from bayesrisk.reconstruction import Status, reconstruct, verify_claims
 from bayesrisk.risk.audit.belief import Asked
 from bayesrisk.tables import PublishedTables, Schema, Workload
 
-__all__ = ["AsTrue", "Claimed", "Majority", "Reconstructed", "tables_of"]
-
 _ROUNDING = 1e-9  # of least squares over counts
 
 

@@ -12,8 +12,6 @@ from bayesrisk.inference import RecordPrior
 from bayesrisk.inference.microdata.classes import Classes
 from bayesrisk.inference.microdata.law import RecordLaw
 
-__all__ = ["Asked", "Belief", "after", "before", "without", "without_by_weights"]
-
 _WORTH = 0.2  # of the draws, for weights to be used
 _FAR = 4.0  # standard deviations of how often a record is alone
 _BATCHES = 20  # of all chains together at least, for the Monte Carlo error

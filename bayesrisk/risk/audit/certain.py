@@ -10,8 +10,6 @@ from bayesrisk.risk.audit.summary import KEYS, empty_frame, whole_columns
 from bayesrisk.risk.intervals import clustered_interval
 from bayesrisk.risk.statements.columns import OPEN
 
-__all__ = ["audit_certain"]
-
 _CERTAIN = 1.0 - 1e-12
 _TWO = ("posterior", "without")
 _COLUMNS = [

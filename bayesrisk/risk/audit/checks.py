@@ -35,8 +35,6 @@ from bayesrisk.risk.intervals import clustered_interval
 from bayesrisk.risk.statements.columns import OPEN
 from bayesrisk.tables import Workload
 
-__all__ = ["CHECKS", "audit_checks"]
-
 #: What is checked, in the order of the rows.
 CHECKS = ("calibration", "ordering", "theory", "agreement")
 _COLUMNS = [

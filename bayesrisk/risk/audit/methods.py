@@ -17,8 +17,6 @@ from bayesrisk.risk.audit.place import UNSTATED, Place, Target, Told, prior_of_r
 from bayesrisk.risk.audit.readings import Reading, readings
 from bayesrisk.tables import PublishedTables
 
-__all__ = ["METHODS", "POSTERIOR", "Way", "tell_by", "ways"]
-
 POSTERIOR = "posterior"
 #: How an adversary concludes: by the law of the records, or by attacks that take tables as true.
 METHODS = (POSTERIOR, "reconstruction", "majority", "claims")

@@ -24,8 +24,6 @@ from bayesrisk.risk.audit.belief import (
 )
 from bayesrisk.risk.audit.readings import Reading
 
-__all__ = ["UNSTATED", "Place", "Target", "Told", "prior_of_rest", "tell"]
-
 CALCULATED, SAMPLED, UNDECIDED, UNSTATED = "calculated", "sampled", "undecided", "unstated"
 
 

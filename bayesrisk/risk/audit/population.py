@@ -35,8 +35,6 @@ from bayesrisk.risk.audit.surroundings import (
 from bayesrisk.tables import Microdata, PublishedTables, Records, tabulate
 from bayesrisk.tables.microdata import as_microdata
 
-__all__ = ["NO_ERRORS", "AuditedPopulation", "mean_errors"]
-
 _FLOOR = 1e-3  # statements that nobody believes, ever, are left out unless they are true
 _Z = 1.959963984540054
 _SIZES = 2  # times the size of the largest place is what a place may have

@@ -12,8 +12,6 @@ from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.risk.audit.summary import KEYS, whole_columns
 from bayesrisk.risk.statements.columns import OPEN, ratio_of
 
-__all__ = ["audit_quantiles"]
-
 
 def audit_quantiles(
     targets: pd.DataFrame, *, quantile: float = 0.99, confidence: float = 0.95

@@ -17,8 +17,6 @@ from bayesrisk.risk.audit.belief import Asked
 from bayesrisk.risk.audit.methods import METHODS, POSTERIOR
 from bayesrisk.tables import Workload
 
-__all__ = ["AuditQuestion"]
-
 _MAX_VALUES = 2**12
 
 

@@ -9,8 +9,6 @@ from fractions import Fraction
 from bayesrisk._show import displayed
 from bayesrisk.release import Likelihood, MechanismSpec, NoiseSpec, Release, TrueCounts
 
-__all__ = ["READINGS", "Reading", "is_additive", "is_readable", "readings"]
-
 #: Names of all readings: of one question, so that answers of one can be held against another's.
 READINGS = ("likelihood", "as-true", "swap-aware", "working-error")
 

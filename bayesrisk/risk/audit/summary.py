@@ -17,11 +17,6 @@ from bayesrisk.risk.audit.readings import READINGS
 from bayesrisk.risk.intervals import clustered_interval
 from bayesrisk.risk.statements.columns import OPEN, ratio_of
 
-__all__ = [
-    "BINS", "FLOOR", "GROUPS", "KEYS", "THREE", "audit_calibration", "audit_summary",
-    "audit_targets", "clustered_mean", "empty_frame", "log_score", "place_numbers", "whole_columns",
-]  # fmt: skip
-
 KEYS = ["protection", "attack", "adversary"]
 THREE = ("prior", "without", "posterior")
 #: Who is summarised: by what they are, and by the size of their place.

@@ -7,17 +7,6 @@ import numpy as np
 from bayesrisk._types import IntArray
 from bayesrisk.inference import fit_concentration
 
-__all__ = [
-    "CHAINS",
-    "INSIDERS",
-    "MECHANISM",
-    "Surroundings",
-    "audit_rng",
-    "drawn_targets",
-    "fitted",
-    "sampled_places",
-]
-
 _FIT_PLACES = 2000
 #: Streams of random numbers, apart from each other.
 MECHANISM, CHAINS, INSIDERS, _TARGETS, _FIT = range(5)

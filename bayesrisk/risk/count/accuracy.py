@@ -17,8 +17,6 @@ from bayesrisk.inference.count.decision import threshold_offset
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DecisionAccuracy", "decision_accuracy"]
-
 
 @displayed
 @dataclass(frozen=True)

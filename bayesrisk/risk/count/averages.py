@@ -22,14 +22,6 @@ from bayesrisk.inference.count.decision import threshold_offset
 from bayesrisk.inference.count.posterior import count_posterior
 from bayesrisk.risk.count import kernels as _kernels
 
-__all__ = [
-    "compose_risk",
-    "correct_decision_probability",
-    "marginal_count_posterior",
-    "marginal_posterior",
-    "marginal_risk",
-]
-
 _MAX_RELEASES = 2**24
 _CHUNK = 2**16
 

@@ -25,8 +25,6 @@ from bayesrisk.risk.count.scenarios import SCENARIOS, Scenario
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BlockRisk", "block_risk"]
-
 
 @displayed
 @dataclass(frozen=True)

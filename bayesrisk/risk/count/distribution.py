@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from bayesrisk.plotting import Axes
 
-__all__ = ["RiskDistribution", "evidence_of", "ratio_of", "risk_distribution"]
-
 _POINTS = 256
 GIVEN = ("target", "other", "prior")
 

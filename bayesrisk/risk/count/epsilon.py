@@ -13,8 +13,6 @@ from bayesrisk.distributions.noise import noise_precision
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.risk.count.evidence import levels_law
 
-__all__ = ["attainable_epsilon", "decision_epsilon", "implied_epsilon"]
-
 #: Share of delta whose releases may be left out: epsilon stays a lower bound.
 _SHARE = 1e-6
 _MAX_PRECISION = 1e3

@@ -18,8 +18,6 @@ from bayesrisk.distributions.log_table import LogTable
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.risk.count.kernels import pair_tail
 
-__all__ = ["TIE", "EvidenceLaw", "levels_law", "unknown_others_law"]
-
 #: Evidence this close to a limit, relative to 1 or to its own size, is equal to it.
 TIE = 1e-10
 #: Values kept in one of the two lists.

@@ -14,13 +14,6 @@ from numpy.typing import NDArray
 from bayesrisk.distributions import DiscreteLaplace
 from bayesrisk.risk.count.accuracy import DecisionAccuracy, combine
 
-__all__ = [
-    "laplace_accuracy",
-    "laplace_correct_decision",
-    "laplace_marginal_posterior",
-    "laplace_threshold",
-]
-
 
 def _posteriors(scale: float, prior: NDArray[np.float64]) -> tuple[Any, Any]:
     """Return the posterior after a release above, and after one not above, the known count."""

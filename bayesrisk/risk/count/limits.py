@@ -19,8 +19,6 @@ from bayesrisk.risk.count.distribution import evidence_of
 from bayesrisk.risk.count.kernels import SMOOTH
 from bayesrisk.risk.count.several_levels import excess_ratio
 
-__all__ = ["MEASURES", "rho_for_risk"]
-
 MEASURES = ("average", "quantile")
 #: The measure at the rho returned is at least the limit times one less this.
 TOLERANCE = 1e-11

@@ -18,8 +18,6 @@ from bayesrisk.distributions import Noise
 from bayesrisk.distributions.interfaces import NoiseLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
-__all__ = ["MisspecifiedRisk", "misspecified_risk"]
-
 _MAX_RELEASES = 2**22
 #: Beliefs that differ by less are one.
 _SAME = 1e-12

@@ -28,12 +28,6 @@ from bayesrisk.inference.count.postprocessed import group_setting
 from bayesrisk.risk.count.averages import marginal_posterior
 from bayesrisk.risk.count.unprocessed import before_postprocessing
 
-__all__ = [
-    "PostprocessingComparison",
-    "compare_postprocessing",
-    "postprocessed_marginal_posterior",
-]
-
 _MAX_RELEASES = 2**24
 
 

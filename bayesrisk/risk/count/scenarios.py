@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from bayesrisk import _validation as check
 
-__all__ = ["SCENARIOS", "Scenario"]
-
 
 @dataclass(frozen=True)
 class Scenario:

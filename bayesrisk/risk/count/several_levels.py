@@ -24,14 +24,6 @@ from bayesrisk.risk.count.accuracy import DecisionAccuracy, combine
 from bayesrisk.risk.count.evidence import EvidenceLaw, levels_law
 from bayesrisk.risk.count.kernels import SMOOTH, STEP, marginal_excess
 
-__all__ = [
-    "average_ratio",
-    "excess_ratio",
-    "multilevel_decision_accuracy",
-    "multilevel_marginal_posterior",
-    "ratio_without",
-]
-
 _Grid = tuple[int, NDArray[np.float64]]
 _Term = tuple[NDArray[np.float64], NDArray[np.float64]]
 

@@ -17,8 +17,6 @@ from bayesrisk.inference.count import postprocessed_kernels as kernels
 from bayesrisk.inference.count.noise_differences import MAX_SIBLINGS, exact_wanted, sum_laws
 from bayesrisk.risk.count.several_levels import multilevel_marginal_posterior
 
-__all__ = ["before_postprocessing"]
-
 
 def before_postprocessing(
     *,

@@ -33,14 +33,6 @@ from bayesrisk.risk.linkage.baselines import (
 )
 from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
 
-__all__ = [
-    "Agreement",
-    "AgreementSums",
-    "agreement_layout",
-    "agreement_rates",
-    "compare_with_truth",
-]
-
 _SHARED = ("block", "sex", "race", "hisp")
 _KINDS = ("exact", "binned")
 

@@ -22,22 +22,6 @@ from bayesrisk.risk.intervals import (
 )
 from bayesrisk.risk.linkage.without_record import without_record
 
-__all__ = [
-    "COUNTED",
-    "LEFT_OUT",
-    "MODAL",
-    "PROPORTIONAL",
-    "WITHOUT",
-    "Sources",
-    "better_published",
-    "guesses_of",
-    "left_out",
-    "left_out_columns",
-    "left_out_sums",
-    "share_intervals",
-    "with_guessers",
-]
-
 #: Sources of the guessers in their published form.
 MODAL, PROPORTIONAL = "MDG", "PRG"
 #: Columns of probabilities that a guesser without the target's record is right.

@@ -20,8 +20,6 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
 
-__all__ = ["MajorityInference", "condensed", "majority_inference"]
-
 
 @displayed
 @dataclass(frozen=True)

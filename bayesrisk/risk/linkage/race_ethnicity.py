@@ -11,8 +11,6 @@ from bayesrisk.reconstruction.linkage.persons import CELLS, Persons, person_fram
 from bayesrisk.tables import PublishedTables
 from bayesrisk.tables.recode import CENRACE
 
-__all__ = ["race_ethnicity_counts"]
-
 _ADULT = 18
 #: Tables of races, and of races of those who are not Hispanic; of everybody and of adults.
 _SF1 = {False: ("P8", "P9"), True: ("P10", "P11")}

@@ -18,8 +18,6 @@ from bayesrisk._types import FloatArray
 from bayesrisk.risk.linkage.baselines import better_published, left_out_columns, share_intervals
 from bayesrisk.risk.linkage.target_groups import PANELS, SIZE_CLASSES
 
-__all__ = ["COUNTS", "PanelSums", "Rates", "ReidentificationSums"]
-
 #: What is counted.
 COUNTS = ["attacker_records", "putative", "putative_exact", "confirmed", "confirmed_exact"]
 

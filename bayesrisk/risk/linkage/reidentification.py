@@ -41,8 +41,6 @@ from bayesrisk.risk.linkage.baselines import (
 from bayesrisk.risk.linkage.rates import COUNTS, PanelSums, Rates
 from bayesrisk.risk.linkage.target_groups import PANELS, SIZE_CLASSES, describe_truth
 
-__all__ = ["Reidentification", "link_targets", "reidentify", "targets_of"]
-
 _KNOWN = ("block", "sex", "age", "person")
 _KIND = ["size_class", "in_truth", "modal", "unique", "zero_variability"]
 _GROUPS = ["source", "attacker", "block", *_KIND]

@@ -8,8 +8,6 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction.linkage.guessers import cells_of_modes
 from bayesrisk.reconstruction.linkage.persons import Persons, person_frame, race_ethnicity
 
-__all__ = ["PANELS", "SIZE_CLASSES", "describe_truth", "size_class"]
-
 #: Block sizes as the published tables group them (Abowd et al. 2023, Tables S5 to S13).
 SIZE_CLASSES = ("1-9", "10-49", "50-99", "100-249", "250-499", "500-999", "1000+")
 _STARTS = (1, 10, 50, 100, 250, 500, 1000)

@@ -9,15 +9,6 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.reconstruction.linkage.persons import Persons, person_frame
 from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
 
-__all__ = [
-    "checked_variability",
-    "quantile_table",
-    "unique_sums",
-    "unique_table",
-    "uniques_by_block_size",
-    "variability_quantiles",
-]
-
 _NEEDED = ("block", "population", "lower", "upper")
 
 

@@ -11,13 +11,6 @@ from bayesrisk._version import __version__
 from bayesrisk.reconstruction.linkage.persons import CELLS, Persons, person_frame, race_ethnicity
 from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
 
-__all__ = [
-    "InferenceWithoutRecord",
-    "inference_without_record",
-    "without_record",
-    "without_record_means",
-]
-
 _MEANS = ["modal", "modal_bound", "proportional", "proportional_bound"]
 
 

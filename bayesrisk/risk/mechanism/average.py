@@ -29,8 +29,6 @@ from bayesrisk.inference.simulated.likelihood import SimulatedLikelihood, prior_
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SimulatedAverage", "simulated_marginal_posterior"]
-
 _GROUPS = 20  # of the jackknife: independent replicates left out in turn
 _METHOD = "simulated"
 

@@ -31,8 +31,6 @@ from bayesrisk.tables import Microdata, Records, Workload
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PostprocessingEffect", "compare_mechanisms", "postprocessing_effect"]
-
 _DRAWS_BEFORE = 2**17  # a draw costs a few dozen additions: the error is below 0.0015
 Target = int | Mapping[str, Any]
 

@@ -37,8 +37,6 @@ from bayesrisk.tables.microdata import read_microdata
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["mechanism_risk_of_many"]
-
 _UNITS = ("persons", "households")
 #: Targets that one worker takes at a time; each piece draws the releases of the truth again.
 _PIECE = 64

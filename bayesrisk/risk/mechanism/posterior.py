@@ -35,8 +35,6 @@ from bayesrisk.tables import Microdata, Records, Workload
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MechanismRisk", "mechanism_risk"]
-
 
 @displayed
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,6 @@ from bayesrisk._types import FloatArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.tables import Workload
 
-__all__ = ["MechanismOptions", "MechanismQuestion"]
-
 METHODS = ("auto", "closed-form", "simulated")
 #: Releases that are drawn in one go: the error of a mean of so many is a thousandth of one's.
 MAX_RELEASES = 10**6

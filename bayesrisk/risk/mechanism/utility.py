@@ -27,8 +27,6 @@ from bayesrisk.tables.microdata import read_microdata
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["release_utility"]
-
 Key = tuple[str, str]
 _ALL = ("all", "all")
 

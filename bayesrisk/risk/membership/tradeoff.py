@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from bayesrisk.plotting import Axes
 
-__all__ = ["TradeOffCurve", "rho_for_advantage", "simulated_tradeoff", "tradeoff_curve"]
-
 _MOST_POINTS = 2**22
 _MOST_CHANGE = 10**4
 _TAIL = 1e-30

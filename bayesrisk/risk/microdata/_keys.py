@@ -11,8 +11,6 @@ from bayesrisk._types import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.tables import Records
 
-__all__ = ["Source", "classes", "coded", "key_names"]
-
 Source = pd.DataFrame | Records
 _DENSE = 2**22  # combinations that are counted in a table of all of them
 _LARGEST = 2**62

@@ -19,8 +19,6 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.risk.microdata._keys import Source, classes, coded, key_names
 from bayesrisk.tables import Records
 
-__all__ = ["FirstLook", "first_look"]
-
 _MOST_SUBSETS = 20_000
 _MOST_FLAGS = 2**31  # bytes that say who is unique on which columns
 

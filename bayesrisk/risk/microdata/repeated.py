@@ -16,8 +16,6 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.risk.microdata._keys import Source, classes, coded, key_names
 from bayesrisk.tables import Records
 
-__all__ = ["RepeatedMicrodata", "repeated_microdata"]
-
 
 @displayed
 @dataclass(frozen=True)

@@ -16,8 +16,6 @@ from bayesrisk.reconstruction.status import Status
 from bayesrisk.risk.intervals import binomial_interval
 from bayesrisk.risk.occupancy.households import household_frame
 
-__all__ = ["OccupancyBlockRisk", "occupancy_block_risk", "violating_blocks"]
-
 _READINGS = ("apart", "violation")
 
 

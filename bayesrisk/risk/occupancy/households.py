@@ -9,8 +9,6 @@ from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import ArgumentTypeError, DataError
 from bayesrisk.population import occupancy_violation
 
-__all__ = ["KEY_COLUMNS", "checked_key", "household_frame", "key_codes"]
-
 #: What a match key may hold.
 KEY_COLUMNS = ("subsidised", "bedrooms", "race_ethnicity", "child")
 _BASE = (2, 4, 14, 2)

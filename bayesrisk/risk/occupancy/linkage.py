@@ -17,15 +17,6 @@ from bayesrisk.reconstruction import OccupancyReconstruction
 from bayesrisk.risk.intervals import block_moments, moment_intervals
 from bayesrisk.risk.occupancy.households import checked_key, household_frame, key_codes
 
-__all__ = [
-    "MATCH_KEYS",
-    "LinkageCurve",
-    "occupancy_linkage",
-    "occupancy_ranking",
-    "sampling_ranking",
-]
-
-
 #: Match keys of the reference: HUD's variables; the same without bedrooms; and what a data broker
 #: sells, with no knowledge of who is subsidised.
 MATCH_KEYS = {

@@ -12,8 +12,6 @@ from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.intervals import binomial_interval
 from bayesrisk.risk.occupancy.blocks import violating_blocks
 
-__all__ = ["statements_of_occupancy"]
-
 
 def statements_of_occupancy(
     found: OccupancyDetection,

@@ -17,8 +17,6 @@ from bayesrisk.risk.linkage.baselines import WITHOUT
 from bayesrisk.risk.statements.columns import COLUMNS
 from bayesrisk.tables import Records
 
-__all__ = ["agreement", "leave_one_out", "statements_of_own_records"]
-
 
 def leave_one_out(
     same: ArrayLike, population: ArrayLike, everywhere: ArrayLike, total: int, weight: float

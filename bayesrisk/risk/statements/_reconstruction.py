@@ -24,8 +24,6 @@ from bayesrisk.risk.statements._own_records import (
 from bayesrisk.risk.statements.columns import COLUMNS
 from bayesrisk.tables import Records
 
-__all__ = ["ABOUT", "PLACE", "RECORDS", "claims_of_records", "statements_of_reconstruction"]
-
 #: What is known of a target, and what is stated.
 PLACE = ["block", "sex", "agebin"]
 ABOUT = [*PLACE, "race", "hisp"]

@@ -9,8 +9,6 @@ from bayesrisk.reconstruction import Claims, claim_sentences
 from bayesrisk.risk.statements.claims import claim_records
 from bayesrisk.tables import Records
 
-__all__ = ["claim_examples", "records_identified"]
-
 
 def claim_examples(found: Claims, *, n: int = 5, readable: str | None = "here") -> pd.DataFrame:
     """Return for some places the claim about one record that says most, in words (Table 1).

@@ -22,8 +22,6 @@ from bayesrisk.risk.linkage.baselines import COUNTED, WITHOUT
 from bayesrisk.risk.statements.columns import COLUMNS
 from bayesrisk.tables import Records
 
-__all__ = ["claim_precision", "claim_priors", "count_claims", "statements_of_claims"]
-
 
 def claim_records(found: Claims, records: Records, name: str) -> pd.DataFrame:
     """Return the records that claims can be about, with their places."""

@@ -8,8 +8,6 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parse import shown
 from bayesrisk.exceptions import DataError
 
-__all__ = ["COLUMNS", "OPEN", "STATUS", "checked", "ratio_of"]
-
 TEXTS = ("attack", "adversary", "protection", "target", "statement")
 REQUIRED = (*TEXTS, "people", "prior", "posterior", "status")
 #: All columns, in their order; what the attack adds of its own comes after them.

@@ -17,8 +17,6 @@ from bayesrisk.risk.statements.columns import COLUMNS
 from bayesrisk.risk.statements.statements import Statements
 from bayesrisk.risk.statements.summary import GROUP
 
-__all__ = ["statements_about_people"]
-
 
 def statements_about_people(
     statements: Statements, truth: pd.DataFrame | Persons, *, prior_weight: float

@@ -11,8 +11,6 @@ from bayesrisk.risk.intervals import binomial_interval, clustered_interval
 from bayesrisk.risk.statements.statements import Statements
 from bayesrisk.risk.statements.summary import GROUP
 
-__all__ = ["residual_risk"]
-
 _MEASURES = ("correct", "posterior")
 
 

@@ -33,8 +33,6 @@ from bayesrisk.tables.microdata import OCCUPIED
 if TYPE_CHECKING:
     from bayesrisk.plotting import Panels, Where
 
-__all__ = ["Statements"]
-
 _SHOWN = 6  # rows of the summary that fit into ten lines
 _BRIEF = [
     *("attack", "adversary", "protection", "statements", "proved"),

@@ -9,8 +9,6 @@ from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.risk.statements.columns import OPEN, STATUS
 
-__all__ = ["GROUP", "comparable_statements", "summarised"]
-
 GROUP = ["attack", "adversary", "protection"]
 _SHARES = (0.5, 0.9)
 

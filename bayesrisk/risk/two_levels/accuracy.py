@@ -16,8 +16,6 @@ from bayesrisk.risk.two_levels._arguments import (
 )
 from bayesrisk.risk.two_levels.averages import HierarchicalRisk, evaluate
 
-__all__ = ["accuracy_of"]
-
 
 def accuracy_of(question: Question, rng: int | np.random.Generator | None) -> HierarchicalRisk:
     """Return how often the best guess is right, weighted by the prior of the target's being there.

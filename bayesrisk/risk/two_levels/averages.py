@@ -21,8 +21,6 @@ from bayesrisk.risk.two_levels._arguments import (
     without_hierarchy,
 )
 
-__all__ = ["HierarchicalRisk"]
-
 
 @displayed
 @dataclass(frozen=True)

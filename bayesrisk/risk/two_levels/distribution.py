@@ -16,8 +16,6 @@ from bayesrisk.risk.count.evidence import EvidenceLaw
 from bayesrisk.risk.two_levels import _grid as grid
 from bayesrisk.risk.two_levels._arguments import read_question
 
-__all__ = ["distribution_of"]
-
 _SILENCE = (np.zeros(1), np.ones(1))
 # Evidence beyond this is certainty in double precision.
 _CERTAIN = 745.0

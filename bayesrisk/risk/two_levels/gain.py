@@ -19,8 +19,6 @@ from bayesrisk.inference.two_levels import model
 from bayesrisk.risk.two_levels import _grid as grid
 from bayesrisk.risk.two_levels._arguments import Question, drawn_answers
 
-__all__ = ["HierarchicalGain"]
-
 
 @displayed
 @dataclass(frozen=True)

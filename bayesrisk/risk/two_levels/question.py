@@ -18,8 +18,6 @@ from bayesrisk.risk.two_levels.averages import HierarchicalRisk, average_of
 from bayesrisk.risk.two_levels.distribution import distribution_of
 from bayesrisk.risk.two_levels.gain import HierarchicalGain, gain_of
 
-__all__ = ["TwoLevels"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TwoLevels(TwoLevelSettings):

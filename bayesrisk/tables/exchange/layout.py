@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from bayesrisk.tables.workload import Workload
 
-__all__ = ["FORMAT", "GEOGRAPHIES", "MANIFEST", "PLACES", "ROWS", "Content", "Key", "is_part"]
-
 MANIFEST = "_manifest.json"
 GEOGRAPHIES = "_geographies.parquet"
 FORMAT = "bayesrisk tables 1"

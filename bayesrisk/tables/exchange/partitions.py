@@ -25,17 +25,6 @@ from bayesrisk._types import IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.tables.exchange.layout import MANIFEST
 
-__all__ = [
-    "ABOVE",
-    "INDEX",
-    "PARTITIONS",
-    "Partitions",
-    "index_files",
-    "index_rows",
-    "manifest_digest",
-    "part_name",
-]
-
 PARTITIONS = "_partitions.json"
 INDEX = "_places.parquet"
 ABOVE = "above"

@@ -25,8 +25,6 @@ from bayesrisk.tables.exchange.layout import (
 )
 from bayesrisk.tables.workload import Workload
 
-__all__ = ["read"]
-
 _KEYS = {"format", "negative", "parts", "places", "workload"}
 _ROW_BYTES = 24  # of a row that is read: its place, its cell and its count
 

@@ -22,8 +22,6 @@ from bayesrisk.tables.exchange.layout import (
     is_part,
 )
 
-__all__ = ["check_folder", "entries", "fill", "rows_of", "write"]
-
 _PART_ROWS = 2**22
 _SLICE = 2**20  # rows turned into text at a time
 

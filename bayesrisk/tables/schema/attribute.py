@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ShapeError
 
-__all__ = ["Attribute"]
-
 
 @dataclass(frozen=True)
 class Attribute:

@@ -15,15 +15,6 @@ from bayesrisk import _validation as check
 from bayesrisk._types import TextArray
 from bayesrisk.exceptions import ArgumentError, ShapeError
 
-__all__ = [
-    "EVERYWHERE",
-    "Geography",
-    "built_in_geographies",
-    "definition",
-    "definition_names",
-    "geography_names",
-]
-
 _MAX_WIDTH = 1000
 _DEFINITIONS = resources.files("bayesrisk.tables") / "definitions"
 

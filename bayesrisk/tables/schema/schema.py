@@ -28,8 +28,6 @@ from bayesrisk.tables.schema.geography import (
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Schema"]
-
 
 @displayed
 @dataclass(frozen=True)

@@ -21,8 +21,6 @@ from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.microdata._presolve import SmallSystem
 
-__all__ = ["LatticeChain", "LatticeChains", "kernel_basis", "moves_of"]
-
 
 class Lattice(NamedTuple):
     """What does not change: moves, priors and soft rows."""

@@ -12,8 +12,6 @@ from bayesrisk.inference.microdata.chains.people_model import PeopleModel, put
 from bayesrisk.inference.microdata.chains.people_moves import go, stay
 from bayesrisk.inference.microdata.chains.people_rows import KINDS, State
 
-__all__ = ["PeopleChain", "first_state"]
-
 _COUNTS = 8  # that are looked at in the time of a proposal
 
 

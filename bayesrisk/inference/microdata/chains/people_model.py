@@ -16,8 +16,6 @@ from bayesrisk.inference.microdata.prior import pieces
 from bayesrisk.inference.microdata.system import MAX_SUM, MAX_UNKNOWNS, Layer, MicrodataSystem
 from bayesrisk.release import Likelihood, NoiseSpec
 
-__all__ = ["PeopleModel", "people_model", "put", "suits"]
-
 _SAME = 1e-12  # difference that rounding explains
 _ROOM, _MORE = 1.5, 8  # slots for every person that a place is thought to have, and some more
 _FAR = 8.0  # or so many standard deviations of what is thought: a normal error has 1e-15 beyond

@@ -24,8 +24,6 @@ from bayesrisk.inference.microdata.chains.people_rows import (
     turned,
 )
 
-__all__ = ["go", "stay"]
-
 _TRIES = 16  # random slots, to find a person
 _NEAR = 0.8  # how often the other slot is of the area around a part
 

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 from bayesrisk._numba import lean_kernel
 from bayesrisk._types import FloatArray, IntArray
 
-__all__ = ["KINDS", "Model", "State", "add", "apply", "turn", "turned"]
-
 REDRAW, MOVE, BIRTH, SWAP, EXCHANGE, LEAP = range(6)
 KINDS = ("redraw", "move", "birth or death", "swap", "exchange", "leap")
 

@@ -18,19 +18,6 @@ from bayesrisk._types import FloatArray, IntArray
 from bayesrisk.inference.sampling.arviz_io import ChainNumbers, chain_numbers
 from bayesrisk.inference.sampling.chains import Step, room_for, run_chains
 
-__all__ = [
-    "LEAST_ESS",
-    "MOST_R_HAT",
-    "Chain",
-    "Draws",
-    "Note",
-    "agreed",
-    "draw",
-    "good",
-    "moving",
-    "silent",
-]
-
 #: What draws must have for an answer.
 LEAST_ESS, MOST_R_HAT = 400.0, 1.01
 _EQUAL = 1e-9  # relative: what differs by less is equal

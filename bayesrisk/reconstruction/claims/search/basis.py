@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 from bayesrisk._numba import kernel
 from bayesrisk._types import BoolArray, IntArray
 
-__all__ = ["RowBasis", "row_basis"]
-
-
 _PRIME = 2**31 - 1
 #: Largest whole number of times that a row is taken, and largest common denominator.
 _TIMES, _PARTS = 2**20, 60

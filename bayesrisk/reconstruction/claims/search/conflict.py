@@ -11,9 +11,6 @@ from bayesrisk.reconstruction.solvers.deadline import Deadline
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 from bayesrisk.reconstruction.status import Status
 
-__all__ = ["describe", "smallest_conflict"]
-
-
 #: Seconds that a solver may take for one set of rows, and for all.
 _EACH, _ALL = 1.0, 10.0
 

@@ -28,9 +28,6 @@ from bayesrisk.reconstruction.solvers.deadline import Deadline
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 from bayesrisk.reconstruction.status import Status
 
-__all__ = ["REFUTED", "UNDECIDED", "VERIFIED", "Decider"]
-
-
 VERIFIED, REFUTED, UNDECIDED = 1, 0, -1
 _WHOLE, _POSITIVE = 1e-6, 1e-7
 #: Classes for which the relaxation alone soon shows what can be positive.

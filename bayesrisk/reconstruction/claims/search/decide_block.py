@@ -22,8 +22,6 @@ from bayesrisk.reconstruction.solvers.deadline import Deadline
 from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 from bayesrisk.reconstruction.status import Status
 
-__all__ = ["BlockClaims", "Study", "study"]
-
 
 @dataclass(frozen=True)
 class Study:

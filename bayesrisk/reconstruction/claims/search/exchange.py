@@ -21,9 +21,6 @@ from bayesrisk._types import BoolArray, CodeArray, IntArray, WordArray
 from bayesrisk.reconstruction.claims.search.lattice import Subsets
 from bayesrisk.reconstruction.solvers.deadline import Deadline
 
-__all__ = ["Exchange"]
-
-
 _PROBES = 2**12
 #: Exchanges after which settled claims are first left out.
 _FIRST = 16

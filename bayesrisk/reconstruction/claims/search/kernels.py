@@ -8,18 +8,6 @@ from numpy.typing import NDArray
 from bayesrisk._numba import kernel
 from bayesrisk._types import BoolArray, CodeArray, IntArray, WordArray
 
-__all__ = [
-    "Cells",
-    "Numbering",
-    "Subsets",
-    "common_values",
-    "lattice_counts",
-    "live_cells",
-    "pattern_counts",
-    "pattern_supports",
-    "sums_of_patterns",
-]
-
 
 @kernel
 def live_cells(place: NDArray[np.int32], mask: BoolArray, start: IntArray) -> IntArray:

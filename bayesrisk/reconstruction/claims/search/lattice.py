@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 
 from bayesrisk._types import BoolArray, CodeArray, IntArray
 from bayesrisk.reconstruction.claims.search import kernels
-from bayesrisk.reconstruction.claims.search.kernels import Subsets
+from bayesrisk.reconstruction.claims.search.kernels import Subsets as Subsets
 from bayesrisk.reconstruction.claims.search.space import ClaimSpace
-
-__all__ = ["Subsets", "Supports", "Universal", "matches", "subsets", "supports", "universal"]
 
 
 def subsets(columns: Sequence[int], most: int) -> Subsets:

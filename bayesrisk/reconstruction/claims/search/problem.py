@@ -10,8 +10,6 @@ from bayesrisk._types import BoolArray, IntArray
 from bayesrisk.reconstruction.claims.search.space import ClaimSpace
 from bayesrisk.reconstruction.solvers import IntegerModel
 
-__all__ = ["BlockSystem", "Conflict", "block_system"]
-
 
 @dataclass(frozen=True)
 class BlockSystem:

@@ -12,8 +12,6 @@ from bayesrisk.reconstruction.claims.search import kernels
 from bayesrisk.reconstruction.claims.search.problem import BlockSystem
 from bayesrisk.reconstruction.claims.search.space import ClaimSpace, Stated
 
-__all__ = ["readable_everywhere", "readable_here"]
-
 
 def readable_here(
     space: ClaimSpace, system: BlockSystem, patterns: NDArray[np.int16], size: IntArray

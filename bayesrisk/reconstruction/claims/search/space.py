@@ -18,9 +18,6 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Table
 
-__all__ = ["ClaimSpace", "Family", "claim_space"]
-
-
 #: Possible cells that are looked at together: more would take memory, fewer time.
 _AT_ONCE = 2**18
 #: Most cells of the cross of a family of tables.
