@@ -53,13 +53,6 @@ class Belief:
     posterior : float or ndarray
         Probability after it, in [0, 1]; or its average over releases, where a function says so.
 
-    Raises
-    ------
-    ArgumentError
-        If one is not in [0, 1].
-    ShapeError
-        If they do not broadcast, or one is empty.
-
     Examples
     --------
     >>> belief = Belief(prior=0.5, posterior=0.62)
@@ -136,16 +129,6 @@ class Estimate(NDArrayOperatorsMixin):
     method : str
         How the value was found, such as ``"exact"`` or ``"monte-carlo"``.
 
-    Raises
-    ------
-    ArgumentError
-        If an error is negative, an interval does not hold its value, or ``confidence`` is not in
-        (0, 1).
-    ArgumentTypeError
-        If ``method`` is not a text.
-    ShapeError
-        If the numbers do not broadcast, or one is empty.
-
     Examples
     --------
     >>> share = Estimate(0.62, 0.02, 0.58, 0.66, confidence=0.95, method="monte-carlo")
@@ -214,13 +197,6 @@ class Estimate(NDArrayOperatorsMixin):
         -------
         Estimate
             ``value`` plus and minus a multiple of ``error``, 1.96 of them at 0.95.
-
-        Raises
-        ------
-        ArgumentError
-            If an argument is out of range.
-        ShapeError
-            If the numbers do not broadcast, or one is empty.
         """
         level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
         middle = check.real_array(value, "value")
@@ -259,11 +235,6 @@ class Estimate(NDArrayOperatorsMixin):
         -------
         Estimate
             Of the ratio, with the same confidence and method.
-
-        Raises
-        ------
-        ArgumentError
-            If ``baseline`` is not above 0.
 
         Examples
         --------

@@ -70,8 +70,6 @@ def path(name: str) -> Path:
 
     Raises
     ------
-    ArgumentError
-        If there is no such sample.
     DataError
         If a file does not have the checksum in the catalogue.
     """
@@ -104,11 +102,6 @@ def source(name: str) -> str:
     -------
     str
         Source and licence, a sentence each.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no such sample.
     """
     known = catalogue()
     check.choice(name, "name", tuple(sorted(known)))
@@ -130,8 +123,6 @@ def load(name: str) -> pd.DataFrame:
 
     Raises
     ------
-    ArgumentError
-        If there is no such sample, or it is not a table.
     DataError
         If its file is damaged.
 
@@ -161,8 +152,6 @@ def load_microdata(name: str) -> "Microdata":
 
     Raises
     ------
-    ArgumentError
-        If there is no such sample, or it is not microdata.
     DataError
         If a file of it is damaged.
 

@@ -37,13 +37,6 @@ def exact_number(value: Any, name: str = "value") -> Fraction:
     Fraction
         The exact value.
 
-    Raises
-    ------
-    ArgumentTypeError
-        If the value is not a number.
-    ArgumentError
-        If it is not finite, or a string that is not a number.
-
     Examples
     --------
     >>> exact_number("1/864"), exact_number(2.56)
@@ -84,11 +77,6 @@ def compose_rho(*budgets: Any) -> Fraction:
     Fraction
         The total.
 
-    Raises
-    ------
-    ArgumentError
-        If none is given or one is negative.
-
     References
     ----------
     Bun and Steinke (2016, arXiv:1605.02065), Lemma 1.7.
@@ -121,11 +109,6 @@ def split_rho(rho: Any, weights: Any) -> Any:
     -------
     dict or list of Fraction
         One part for each weight, in the form of ``weights``.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no weight, or one is not positive.
 
     Examples
     --------
@@ -173,11 +156,6 @@ def census_2020_budget(
         (``Fraction``), ``rho_float``, ``sigma2`` (of the published noise: ``1 / rho``, as a
         changed record moves two cells), and for PL94 the ``level_share`` and ``query_share``
         whose product with the total is ``rho``.
-
-    Raises
-    ------
-    ArgumentError
-        If product, region or universe is unknown, or ``total_rho`` not positive.
 
     References
     ----------

@@ -98,13 +98,6 @@ def rho_to_epsilon(rho: Number, delta: Number, method: str = "tight") -> FloatAn
         Epsilon >= 0, in nats, rounded up: never below the bound, and too large by at most
         about ``2e-15 (epsilon + 2 + 2 log(1 + 1 / b))``, where 1 + b is the best Renyi order.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    ShapeError
-        If they do not broadcast.
-
     References
     ----------
     Canonne, Kamath and Steinke (2020, arXiv:2004.00010), Corollary 13; Bun and Steinke (2016,
@@ -158,13 +151,6 @@ def epsilon_to_rho(epsilon: Number, delta: Number, method: str = "tight") -> Flo
         rho >= 0, rounded down: its conversion never exceeds epsilon.  Relative error about 1e-13
         where rho > 1e-6 epsilon.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    ShapeError
-        If they do not broadcast.
-
     Examples
     --------
     >>> print(round(epsilon_to_rho(17.158277, 1e-10), 4))
@@ -212,13 +198,6 @@ def rho_to_delta(rho: Number, epsilon: Number, method: str = "tight") -> FloatAn
         delta in (0, 1], rounded up: never below the bound, and at least 2**-1022.  Relative error
         at most about ``5e-15 (1 + log(1 + (1 + epsilon) / rho) + epsilon**2 / rho)``.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    ShapeError
-        If they do not broadcast.
-
     Examples
     --------
     >>> print(round(rho_to_delta(0.0992, 1.0), 7))
@@ -263,11 +242,6 @@ def sigma2_from_rho(rho: Number, sensitivity: Number) -> FloatAnswer:
         sigma2; exact when both arguments are exact (int or Fraction), otherwise the nearest
         double to within two roundings, on neither side in particular.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is not positive and finite.
-
     Examples
     --------
     >>> sigma2_from_rho(Fraction(1, 8), 1)
@@ -293,11 +267,6 @@ def rho_from_sigma2(sigma2: Number, sensitivity: Number) -> FloatAnswer:
     Fraction, float or ndarray
         rho; exact when both arguments are exact (int or Fraction), otherwise the nearest double
         to within two roundings, on neither side in particular.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is not positive and finite.
 
     Examples
     --------

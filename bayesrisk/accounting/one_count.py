@@ -63,13 +63,6 @@ def discrete_gaussian_delta(
         delta in (0, 1], rounded up: never below the exact value, above it by less than 1e-14 of
         it; 2**-1022 where it is smaller than that.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    ShapeError
-        If they do not broadcast.
-
     Notes
     -----
     A sum of positive terms (no cancellation), about 9 sigma of them.
@@ -111,13 +104,6 @@ def discrete_gaussian_epsilon(
         Epsilon >= 0, rounded up: the exact delta at the value returned does not exceed ``delta``.
         Above the least such epsilon by about 1e-12 of it; by more only where delta hardly moves,
         so that a change of it by 1e-14 of its value moves epsilon that far.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    ShapeError
-        If they do not broadcast.
 
     Examples
     --------

@@ -138,13 +138,6 @@ class DiscreteGaussian(LocatedLaw):
     loc : array_like of int, default 0
         Centre; in magnitude at most 2**52.
 
-    Raises
-    ------
-    ArgumentError
-        If ``sigma2`` is out of range, or ``loc`` not a whole number.
-    ShapeError
-        If the two do not broadcast, or one is empty.
-
     Notes
     -----
     For sigma2 in [1e-5, 1e10]: ``pmf``, ``cdf`` and ``sf`` within 1e-13 relative (wherever the
@@ -196,11 +189,6 @@ class DiscreteGaussian(LocatedLaw):
         -------
         DiscreteGaussian
             The law with ``sigma2 = sensitivity**2 / (2 rho)``.
-
-        Raises
-        ------
-        ArgumentError
-            If ``rho`` or ``sensitivity`` is not positive and finite.
         """
         with np.errstate(over="ignore"):
             sigma2 = 0.5 / check.cell_precision(rho, None, sensitivity)
@@ -301,11 +289,6 @@ class DiscreteGaussian(LocatedLaw):
         -------
         int or ndarray of int64
             Draws.
-
-        Raises
-        ------
-        ArgumentError
-            If ``size`` is negative or does not hold the parameters' shape.
         """
         shape = whole_size(size, self._shape)
         rng = generator(random_state, "random_state", optional=True)

@@ -31,13 +31,6 @@ class DiscreteLaplace(LocatedLaw):
     loc : array_like of int, default 0
         Centre.
 
-    Raises
-    ------
-    ArgumentError
-        If ``scale`` is outside its range, or ``loc`` not a whole number.
-    ShapeError
-        If the two do not broadcast, or one is empty.
-
     Notes
     -----
     Closed forms; pmf, cdf and sf within a relative error of
@@ -81,11 +74,6 @@ class DiscreteLaplace(LocatedLaw):
         -------
         DiscreteLaplace
             The law with ``scale = sensitivity / epsilon``.
-
-        Raises
-        ------
-        ArgumentError
-            If ``epsilon`` or ``sensitivity`` is not positive and finite.
         """
         budget = check.real_array(epsilon, "epsilon", lower=0.0, bounds="()")
         delta = check.real_array(sensitivity, "sensitivity", lower=0.0, bounds="()")
@@ -178,11 +166,6 @@ class DiscreteLaplace(LocatedLaw):
         -------
         int or ndarray of int64
             Draws.
-
-        Raises
-        ------
-        ArgumentError
-            If ``size`` is negative or does not hold the parameters' shape.
         """
         shape = whole_size(size, self._shape)
         rng = generator(random_state, "random_state", optional=True)

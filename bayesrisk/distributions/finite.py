@@ -26,13 +26,6 @@ class FiniteLaw(CountLaw):
         Bound on the total-variation distance to the law that this one stands for: mass cut off
         its tails, and rounding.
 
-    Raises
-    ------
-    ArgumentError
-        If a probability is negative or not finite, or the sum is not 1.
-    ShapeError
-        If ``probabilities`` is empty or not one-dimensional.
-
     Examples
     --------
     >>> die = FiniteLaw(1, [1 / 6] * 6)
@@ -68,11 +61,6 @@ class FiniteLaw(CountLaw):
         -------
         FiniteLaw
             With probability 1 at ``value``.
-
-        Raises
-        ------
-        ArgumentError
-            If ``value`` is not a whole number.
 
         Examples
         --------
@@ -187,11 +175,6 @@ class FiniteLaw(CountLaw):
         -------
         int or ndarray of int64
             Draws.
-
-        Raises
-        ------
-        ArgumentError
-            If ``size`` is negative.
         """
         u = generator(random_state, "random_state", optional=True).random(whole_size(size, ()))
         index = np.searchsorted(self._lower[1:], u * self._lower[-1], side="right")

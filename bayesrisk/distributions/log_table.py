@@ -101,8 +101,6 @@ def log_table(
     ------
     ArgumentError
         If the law allows no such count, needs more than 2**24 entries, or is several laws.
-    ArgumentTypeError
-        If it is not a law.
     """
     low, high = (float(end) for end in single_law(law, name).support())
     if low < 0.0 and not negative and float(law.cdf(-1)) > 0.0:

@@ -29,15 +29,6 @@ class Noise:
         L2 sensitivity that the budget refers to, > 0: how far one person or household can move
         the counts that share it.
 
-    Raises
-    ------
-    ArgumentError
-        If a number is not positive and finite.
-    ArgumentTypeError
-        If one is not a number.
-    ShapeError
-        If they do not broadcast, or one is empty.
-
     Examples
     --------
     >>> noise = Noise(rho=0.0992264)
@@ -64,11 +55,6 @@ class Noise:
         -------
         DiscreteGaussian
             With ``sigma2 = sensitivity**2 / (2 rho)``.
-
-        Raises
-        ------
-        ArgumentError
-            If ``sigma2`` is not in [1e-100, 1e30].
         """
         return DiscreteGaussian.from_rho(self.rho, self.sensitivity)
 

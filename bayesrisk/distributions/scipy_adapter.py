@@ -67,8 +67,6 @@ def as_rv_discrete(law: CountLaw, name: str = "count_law") -> Any:
 
     Raises
     ------
-    ArgumentTypeError
-        If ``law`` is not a law.
     ArgumentError
         If its parameters are arrays.
 

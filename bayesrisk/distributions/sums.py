@@ -86,8 +86,6 @@ def convolve(*laws: CountLaw, tail: float = 1e-30) -> CountLaw:
     ------
     ArgumentError
         If no law is given, a law has array parameters, or a table would exceed 2**24 entries.
-    ArgumentTypeError
-        If an argument is not a law.
 
     Notes
     -----

@@ -48,13 +48,6 @@ class TruncatedLaw(CountLaw):
     lower, upper : array_like of float, optional
         Whole numbers, or minus / plus infinity (the default: no bound on that side).
 
-    Raises
-    ------
-    ArgumentError
-        If a bound is not whole, ``lower > upper``, or the interval has probability 0.
-    ShapeError
-        If bounds and law do not broadcast.
-
     Notes
     -----
     The mass of every interval that a method needs is the difference of two tails of the law on
@@ -229,11 +222,6 @@ class TruncatedLaw(CountLaw):
         -------
         int or ndarray of int64
             Draws.
-
-        Raises
-        ------
-        ArgumentError
-            If ``size`` is negative or does not hold the parameters' shape.
         """
         shape = whole_size(size, self._shape)
         rng = generator(random_state, "random_state", optional=True)

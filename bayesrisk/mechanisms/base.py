@@ -207,8 +207,6 @@ class BaseMechanism(ABC):
             If ``rng`` is no seed, the records lack what a table needs or lie outside of
             ``places``, or the parameters of the mechanism do not fit the workload; or if there is
             no public list of places, unless everything is published as it is.
-        ArgumentTypeError
-            If an argument has the wrong type.
         DataError
             If the records contradict each other, or what is public.
         """

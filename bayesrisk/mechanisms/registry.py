@@ -41,8 +41,6 @@ def register_mechanism(name: str, factory: Callable[..., Mechanism]) -> None:
 
     Raises
     ------
-    ArgumentTypeError
-        If ``name`` is not text, or ``factory`` cannot be called.
     ArgumentError
         If the name is one of the package's own.
 
@@ -144,8 +142,6 @@ def mechanism_dial(name: str) -> Dial | None:
     ------
     ArgumentError
         If there is no mechanism of this name, or it cannot be loaded.
-    ArgumentTypeError
-        If what it declares is no dial.
 
     Examples
     --------

@@ -28,11 +28,6 @@ class Rounding(TableMechanism):
     method : {"nearest", "random"}
         Which multiple is taken.
 
-    Raises
-    ------
-    ArgumentError
-        If the base is out of range or the method unknown.
-
     Notes
     -----
     The likelihood is :func:`bayesrisk.rounding_probability`, exact; the spec's

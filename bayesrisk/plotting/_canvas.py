@@ -99,11 +99,6 @@ def figure_of(drawn: Drawn) -> Figure:
     -------
     matplotlib.figure.Figure
         The whole figure, for titles, sizes and files of other formats.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If ``drawn`` is none of these.
     """
     return _whole(drawn, "drawn")
 
@@ -308,8 +303,6 @@ def save_figure(figure: Drawn, stem: str | Path, *, private: bool = False) -> li
 
     Raises
     ------
-    ArgumentTypeError
-        If ``figure`` is none of these.
     OutputError
         If a file cannot be written; each is whole or as before.
     """

@@ -40,11 +40,6 @@ def plot_audit(
     -------
     array of matplotlib.axes.Axes
         A panel for each adversary, a point with its interval for each protection and reading.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing, or ``ax`` holds not one Axes for each adversary.
     """
     needed = ("protection", "attack", "adversary", "own", "own_lower", "own_upper")
     require(summary, needed, "summary")
@@ -116,11 +111,6 @@ def plot_beliefs(summary: pd.DataFrame, *, ax: Where = None) -> Panels:
     -------
     array of matplotlib.axes.Axes
         A panel for each adversary, a line for each protection and reading.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing, or ``ax`` holds not one Axes for each adversary.
     """
     require(summary, ("protection", "attack", "adversary", *(c for c, *_ in _THREE)), "summary")
     who = list(dict.fromkeys(summary["adversary"].tolist()))

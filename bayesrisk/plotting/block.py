@@ -34,11 +34,6 @@ def plot_released_count(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     -------
     array of matplotlib.axes.Axes
         Two panels, one line for each prior.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing or there is no row.
     """
     require(frame, ("noisy_count", "prior", "posterior", "risk_ratio"))
     with style():
@@ -70,11 +65,6 @@ def plot_marginal_risk(
     -------
     array of matplotlib.axes.Axes
         Two panels, one line for each prior, rho on a logarithmic axis.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing or there is no row.
     """
     require(frame, ("rho", "prior", "marginal_posterior", "marginal_risk"))
     with style():
@@ -113,11 +103,6 @@ def plot_correct_decision(
     -------
     matplotlib.axes.Axes
         One panel, one line for each prior, rho on a logarithmic axis.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing or there is no row.
     """
     require(frame, ("rho", "prior", "correct_decision_probability"))
     with style():
@@ -153,11 +138,6 @@ def plot_decision_accuracy(
     array of matplotlib.axes.Axes
         Two panels, one line for each prior, rho on a logarithmic axis: the accuracy, with its
         baseline as a dotted line of the same colour; and what it is above the baseline.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing or there is no row.
     """
     require(frame, ("rho", "prior", "decision_accuracy", "decision_baseline"))
     gain = frame["decision_accuracy"] - frame["decision_baseline"]
@@ -191,11 +171,6 @@ def plot_levels(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     -------
     array of matplotlib.axes.Axes
         Two panels, one line for each prior.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing or there is no row.
     """
     require(frame, ("levels", "prior", "marginal_posterior", "marginal_risk"))
     with style():
@@ -233,11 +208,6 @@ def plot_risk_distribution(
     -------
     matplotlib.axes.Axes
         One panel with one line of steps, the ratio on a logarithmic axis.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing or there is no row.
     """
     require(frame, ("risk_ratio", "exceeds"))
     with style():

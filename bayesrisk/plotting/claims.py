@@ -31,11 +31,6 @@ def plot_claims(
         Left the number of places with at least one claim (Figures 2a and 3a of Liu et al.), then
         a panel for each prior: boxes are quartiles, whiskers reach 1.5 times their distance,
         points lie beyond (Figures 2b, 2c, 3b and 3c).
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing, there is no row, or no prior.
     """
     require(coverage, ("columns", "claims"), "coverage")
     if not check.mapping(priors, "priors"):

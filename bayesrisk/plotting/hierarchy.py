@@ -91,11 +91,6 @@ def plot_decision_map(
     array of matplotlib.axes.Axes
         A panel for each noisy block count, the noisy total of the siblings across and the noisy
         group count up.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing, there is no row, or there are more than 8 noisy block counts.
     """
     named = {"": maps} if isinstance(maps, pd.DataFrame) else dict(check.mapping(maps, "maps"))
     if not named:
@@ -170,11 +165,6 @@ def plot_group_count(frame: pd.DataFrame, *, quantity: str = _FOUND, ax: Where =
     -------
     array of matplotlib.axes.Axes
         One or more panels, the adversary without hierarchy as a dotted line.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing or there is no row.
     """
     require(frame, ("group_count", "value", "without_hierarchy"))
     check.text(quantity, "quantity")
@@ -239,11 +229,6 @@ def plot_group_budget(
     array of matplotlib.axes.Axes
         One line for each group count, rho on a logarithmic axis, the adversary without hierarchy
         as a dotted line.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing or there is no row.
     """
     require(frame, ("rho_group", "group_count", "value", "without_hierarchy"))
     check.text(quantity, "quantity")
@@ -281,11 +266,6 @@ def plot_variance_ratio(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     -------
     array of matplotlib.axes.Axes
         Two panels: against sigma squared, and against rho = 1 / (2 sigma squared).
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing or there is no row.
     """
     require(frame, ("sigma2", "variance"))
     ordered = frame.sort_values("sigma2")
@@ -318,11 +298,6 @@ def plot_noise_sum(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     -------
     array of matplotlib.axes.Axes
         A panel for each pair of a budget and a number of terms.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing or there is no row.
     """
     require(frame, ("rho", "n_siblings", "value", "exact", "approximate"))
     groups = list(frame.groupby(["rho", "n_siblings"]))

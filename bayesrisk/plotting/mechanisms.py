@@ -111,11 +111,6 @@ def plot_mechanisms(
     -------
     array of matplotlib.axes.Axes
         Left every target, right the mean over targets; bars are intervals.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing, there is no row, or ``utility`` is not one of the two.
     """
     check.choice(utility, "utility", ("mean_absolute_error", "root_mean_square_error"))
     require(frame, (*_COLUMNS, utility, f"{utility}_error"))

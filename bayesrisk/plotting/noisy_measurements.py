@@ -55,11 +55,6 @@ def plot_noisy_measurements(
     -------
     matplotlib.axes.Axes
         One panel, both axes logarithmic; bands are two standard deviations over the noise.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing or there is no row.
     """
     require(curve, _COLUMNS, "curve")
     given = check.items(thresholds, "thresholds")

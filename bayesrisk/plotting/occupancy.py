@@ -58,11 +58,6 @@ def plot_occupancy_blocks(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     -------
     array of matplotlib.axes.Axes
         Bars are intervals; the short lines are blind guesses of as many blocks.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing or there is no row.
     """
     wanted = [f"{m}{end}" for m in _MEASURES for end in ("", "_lower", "_upper", "_baseline")]
     require(frame, ("protection", "infeasible_as", *wanted))
@@ -128,11 +123,6 @@ def plot_occupancy_linkage(
     -------
     array of matplotlib.axes.Axes
         Left precision, with the rate of violations (a blind guess); right the match rate.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing, or there is no such row.
     """
     require(frame, ("protection", "key", "unique", "k", *_CURVES, "baseline"))
     check.choice(key, "key", tuple(dict.fromkeys(frame["key"].tolist())))
@@ -176,11 +166,6 @@ def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str, ax: Axes | No
     -------
     matplotlib.axes.Axes
         One point for each block said to hold a violation; the line is equality.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing, or there is no such protection.
     """
     require(frame, ("protection", "violations", "reconstructed"))
     check.choice(protection, "protection", tuple(dict.fromkeys(frame["protection"].tolist())))
@@ -221,11 +206,6 @@ def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Pane
     -------
     array of matplotlib.axes.Axes
         Cumulative shares, left of blocks, right of households, for each set of attributes.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing or there is no row.
     """
     require(frame, ("attributes", "share", "households"))
     kept = frame[frame["share"].notna()]

@@ -61,11 +61,6 @@ def figure_points(drawn: Drawn) -> list[Point]:
         For every point of a line, point of a scatter and bar inside the panels: the name of its
         line, its values with four significant digits, and its interval where it has one.  Points
         of one line that lie closer together than anybody could point at are left out.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If ``drawn`` is none of these.
     """
     whole = figure_of(drawn)
     to_share = whole.transFigure.inverted()

@@ -62,11 +62,6 @@ def plot_postprocessing(
     -------
     array of matplotlib.axes.Axes
         Two panels; thin dotted lines are the same noisy counts not processed.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing or there is no row.
     """
     require(by_rho, _COLUMNS, "by_rho")
     require(by_group_count, _COLUMNS, "by_group_count")

@@ -61,11 +61,6 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
     array of matplotlib.axes.Axes
         Precision with its intervals on the left; on the right its ratio to what a
         guesser reaches without the target's record (``left_out_ratio``), with its interval.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing, there is no row, or there is more than one attacker.
     """
     require(rates, (*_RATES, *_RATIO), "rates")
     if rates["attacker"].nunique() > 1:
@@ -141,11 +136,6 @@ def plot_majority(curves: pd.DataFrame, *, ax: Where = None) -> Panels:
     array of matplotlib.axes.Axes
         Precision against the share of records inferred with that precision or a higher one, a line
         for each release.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing or there is no row.
     """
     require(curves, ("release", "threshold", "precision", "recall"), "curves")
     thresholds = sorted(curves["threshold"].unique().tolist())
@@ -181,11 +171,6 @@ def plot_variability(quantiles: pd.DataFrame, *, ax: Axes | None = None) -> Axes
     matplotlib.axes.Axes
         Variability in percent against the cumulative percentage of people; where lower and upper
         bounds differ, the band between them.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing or there is no row.
     """
     require(quantiles, ("cumulative_percentage", "quantile_lower", "quantile_upper"), "quantiles")
     frame = quantiles if "scope" in quantiles else quantiles.assign(scope="")

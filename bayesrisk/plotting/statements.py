@@ -40,12 +40,6 @@ def plot_statements(
         A panel for each attack, a line for each protection.  The axis ends where at most 1 in 100
         statements of any line is left; what is beyond (also infinite ratios, of a prior of 0) is
         the share at the right edge.
-
-    Raises
-    ------
-    ArgumentError
-        If a column is missing, no statement has a ratio that can be drawn, or ``ax`` holds
-        not one Axes for each attack.
     """
     require(statements, ("attack", "protection", "status", "ratio"), "statements")
     statements = _lines(statements)

@@ -26,11 +26,6 @@ def plot_tradeoff(curves: Mapping[str, pd.DataFrame], *, ax: Axes | None = None)
     -------
     matplotlib.axes.Axes
         A line for each curve, and the diagonal, on which a test does no better than chance.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no curve, or a column is missing.
     """
     if not check.mapping(curves, "curves"):
         raise ArgumentError("curves must be at least one, got none")

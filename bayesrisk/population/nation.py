@@ -99,11 +99,6 @@ class Nation:
         Microdata
             As of :func:`simulate_population`; the numbers of people and households are those of
             no other county.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no such county, or the seed is negative.
         """
         number = self._number(county)
         source = np.random.SeedSequence(check.integer(seed, "seed", lower=0), spawn_key=(number,))

@@ -52,8 +52,6 @@ def simulate_population(spec: PopulationSpec | str, *, rng: Seed) -> Microdata:
     ------
     ArgumentError
         If there are no ready settings of that name.
-    ArgumentTypeError
-        If ``spec`` or ``rng`` has another type.
 
     See Also
     --------

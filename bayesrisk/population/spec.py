@@ -170,11 +170,6 @@ def population_spec(name: str, **changes: Any) -> PopulationSpec:
     PopulationSpec
         The settings.
 
-    Raises
-    ------
-    ArgumentError
-        If there is no such name or field, or a value is out of range.
-
     Examples
     --------
     >>> population_spec("county", n_blocks=200).n_blocks

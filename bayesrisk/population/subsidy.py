@@ -34,13 +34,6 @@ def occupancy_violation(size: ArrayLike, bedrooms: ArrayLike) -> NDArray[np.bool
     ndarray of bool
         Broadcast shape.
 
-    Raises
-    ------
-    ArgumentError
-        If a value is out of range.
-    ShapeError
-        If the shapes do not broadcast.
-
     References
     ----------
     Steed, Qing and Wu (2024, arXiv:2407.04776), section 2 and appendix E.
@@ -80,13 +73,6 @@ def draw_bedrooms(
     -------
     ndarray of int64, shape (n,)
         1 at most one bedroom, 2 two, 3 three or more.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    ShapeError
-        If the shapes do not agree.
 
     References
     ----------

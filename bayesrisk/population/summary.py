@@ -228,8 +228,6 @@ def population_summary(population: Microdata | Records) -> PopulationSummary:
 
     Raises
     ------
-    ArgumentTypeError
-        If it is something else.
     DataError
         If there are no people of that schema.
 

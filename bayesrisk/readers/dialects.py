@@ -153,11 +153,6 @@ def named_dialect(name: str | None, file: str, said: str | None = None) -> Diale
     -------
     Dialect
         The coding.
-
-    Raises
-    ------
-    ArgumentError
-        If nobody says the coding, it is none of the known ones, or caller and file disagree.
     """
     if name is not None:
         check.choice(name, "dialect", tuple(DIALECTS))
@@ -202,12 +197,6 @@ def coding_of_file(file: Path, name: str | None = None) -> str | None:
     str or None
         A name for :func:`named_dialect`: what the caller or the file says.  None where nobody says
         it and the columns are those of the schema, whose codes are its own.
-
-    Raises
-    ------
-    ArgumentError
-        If nobody says the coding of a file whose columns are those of other codings, it is none of
-        the known ones, or caller and file disagree.
     """
     said = said_by_file(file)
     if name is not None or said is not None:

@@ -149,12 +149,6 @@ def block_geoid(
     ------
     DataError
         If one is not the geocode of a block.
-    ArgumentError
-        If ``water_blocks`` is not one of the two.
-    ArgumentTypeError
-        If they are not strings.
-    ShapeError
-        If they do not have one axis.
 
     Examples
     --------
@@ -197,10 +191,6 @@ def block_geocode(
     DataError
         If a group is not a geocode, a number does not have 15 digits, or the two are of
         different states.
-    ArgumentTypeError
-        If they are not strings.
-    ShapeError
-        If they are not as many.
 
     Examples
     --------
@@ -247,14 +237,8 @@ def spine_ancestor(
 
     Raises
     ------
-    ArgumentError
-        If there is no such level.
     DataError
         If a geocode is shorter than one of that level, or not digits.
-    ArgumentTypeError
-        If they are not strings.
-    ShapeError
-        If they do not have one axis.
 
     Examples
     --------
@@ -294,10 +278,6 @@ def is_tribal(geocodes: Sequence[str] | NDArray[np.str_]) -> NDArray[np.bool_]:
     ------
     DataError
         If one does not start with 0 or 1, or is not digits.
-    ArgumentTypeError
-        If they are not strings.
-    ShapeError
-        If they do not have one axis.
 
     Examples
     --------

@@ -79,9 +79,6 @@ def iter_record_form(
 
     Raises
     ------
-    ArgumentError
-        If the dialect is not said, is unknown or is not the one that the file says of itself,
-        ``state`` names no state or ``chunk`` is not positive.
     DataError
         If a column is missing or unknown, or a value breaks its format.
 
@@ -124,8 +121,6 @@ def read_record_form(
 
     Raises
     ------
-    ArgumentError
-        If the dialect is not said or not known, or ``state`` names no state.
     DataError
         If a column is missing or unknown, or a value breaks its format.
 

@@ -31,8 +31,6 @@ def register_attack(name: str, factory: Callable[..., Attack]) -> None:
 
     Raises
     ------
-    ArgumentTypeError
-        If ``name`` is not text, or ``factory`` cannot be called.
     ArgumentError
         If the name is one of the package's own.
 

@@ -52,11 +52,6 @@ class Likelihood:
         -------
         ndarray of float or None
             Probabilities in the broadcast shape; None where there is only simulation.
-
-        Raises
-        ------
-        ShapeError
-            If the counts do not broadcast.
         """
         _two_counts(released, true_count)
         return None
@@ -116,11 +111,6 @@ class TrueCounts(Likelihood):
         -------
         ndarray of float
             Zeros and ones in the broadcast shape.
-
-        Raises
-        ------
-        ShapeError
-            If the counts do not broadcast.
         """
         out, count = _two_counts(released, true_count)
         return np.asarray(out == count, dtype=np.float64)
@@ -204,11 +194,6 @@ class NoiseSpec(Likelihood):
         -------
         ndarray of float
             Probabilities in the broadcast shape, as accurate as ``pmf`` of the law.
-
-        Raises
-        ------
-        ShapeError
-            If the counts do not broadcast.
         """
         out, count = _two_counts(released, true_count)
         return np.asarray(self.to_law().pmf(out - count), dtype=np.float64)
@@ -272,11 +257,6 @@ class RoundingSpec(Likelihood):
         -------
         ndarray of float
             Probabilities in the broadcast shape, exact to rounding.
-
-        Raises
-        ------
-        ShapeError
-            If the counts do not broadcast.
         """
         return rounding_probability(released, true_count, base=self.base, method=self.method)
 
@@ -342,13 +322,6 @@ def rounding_probability(
     -------
     ndarray of float
         Probabilities, exact to rounding, in the broadcast shape.
-
-    Raises
-    ------
-    ArgumentError
-        If the base is not positive or the method unknown.
-    ShapeError
-        If the counts do not broadcast.
 
     Examples
     --------

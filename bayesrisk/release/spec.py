@@ -154,11 +154,6 @@ class MechanismSpec:
         ndarray of float or None
             Probabilities, for true counts, independent noise and rounding; None for every other
             table, whose likelihood must be simulated.
-
-        Raises
-        ------
-        ShapeError
-            If the counts do not broadcast.
         """
         return self.likelihood(level, table).probability(released, true_count)
 

@@ -235,8 +235,6 @@ def stratified_rates(
     ------
     ArgumentError
         If a value is out of range, or the sample does not fit into the frame.
-    ShapeError
-        If arrays of the sample differ in shape.
 
     Warns
     -----

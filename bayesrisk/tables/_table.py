@@ -114,13 +114,6 @@ class Table:
         -------
         scipy.sparse.csr_array of int64
             Shape (cells of the table, len(cells)).
-
-        Raises
-        ------
-        ArgumentError
-            If a cell is out of range.
-        ShapeError
-            If the factors do not fit the schema.
         """
         self.check_schema(schema)
         flat = check.as_array(cells, "cells")

@@ -49,13 +49,6 @@ def household_valid(codes: Mapping[str, ArrayLike]) -> BoolArray:
     ndarray of bool
         One answer for each unit.
 
-    Raises
-    ------
-    ArgumentError
-        If a column is missing or unknown, or a code is out of range.
-    ShapeError
-        If the shapes do not broadcast.
-
     Notes
     -----
     The rules leave 1,902 combinations of size, types, under 18, 65 and over and age, times 56 of

@@ -78,8 +78,6 @@ class Microdata:
 
         Raises
         ------
-        ArgumentError
-            If there are no such records, or no way from their schema to the target.
         DataError
             If a column that the recoding needs is missing.
         """
@@ -272,11 +270,6 @@ def as_microdata(data: Records | Microdata) -> Microdata:
     -------
     Microdata
         The same records.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If it is neither.
 
     Examples
     --------

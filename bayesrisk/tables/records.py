@@ -223,8 +223,6 @@ def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Ite
 
     Raises
     ------
-    ArgumentError
-        If the path ends in neither, or ``chunk`` is not positive.
     DataError
         If the file is truncated, lacks a column or has a bad value: file, row and column are
         named.

@@ -146,11 +146,6 @@ class Workload:
         -------
         Workload
             The tables that are left.
-
-        Raises
-        ------
-        ArgumentError
-            If a level or table is unknown, or none is left.
         """
         names = tuple(dict.fromkeys(name for _, name in self.tables))
         levels = None if levels is None else check.texts(levels, "levels")
@@ -256,13 +251,6 @@ class Workload:
             A table for each margin, named after its attributes (``"region * age"``, ``"total"``);
             its cells are named by labels, or by codes where there are none (``"North, 34"``), in
             the order of the cross, the last attribute fastest.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no margin, one is there twice, or an attribute or level is unknown.
-        ArgumentTypeError
-            If ``schema`` is none.
 
         Examples
         --------
@@ -386,11 +374,6 @@ class Workload:
         -------
         Workload
             Its tables.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no such workload, geography or level.
 
         Examples
         --------

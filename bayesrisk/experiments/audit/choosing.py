@@ -113,13 +113,7 @@ class Search:
 
 
 def search_of(protection: Protection) -> Search | None:
-    """Return how a protection is searched, None where its setting is stated or it has no dial.
-
-    Raises
-    ------
-    ArgumentError
-        If the stated range is none, or of a parameter that is no dial.
-    """
+    """Return how a protection is searched, None where its setting is stated or it has no dial."""
     dial = mechanism_dial(protection.mechanism)
     ranges = {k: v for k, v in protection.parameters.items() if is_range(v)}
     for name in ranges:

@@ -57,13 +57,7 @@ Source = str | Path | SimulatedPopulation
 
 
 def named_sources(population: Any) -> dict[str, Source]:
-    """Return populations by name; a single one that has no name is called by an empty text.
-
-    Raises
-    ------
-    ArgumentError
-        If there is none, or a name is empty.
-    """
+    """Return populations by name; a single one that has no name is called by an empty text."""
     if not isinstance(population, Mapping):
         return {"": population}
     if not population:

@@ -50,13 +50,7 @@ class Protection:
         object.__setattr__(self, "parameters", given)
 
     def make(self, usual: Usual) -> Mechanism:
-        """Return the mechanism.
-
-        Raises
-        ------
-        ArgumentError
-            If there is none of this name, or a parameter is unknown, missing or out of range.
-        """
+        """Return the mechanism."""
         return make_mechanism(self.mechanism, **usual.completed(self.mechanism, self.parameters))
 
 

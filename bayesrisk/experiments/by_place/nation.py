@@ -91,11 +91,6 @@ class NationStudy(Study[NationSummary]):
         How many blocks, and how they are drawn.
     seed : int
         The same seed gives the same bytes, however the run is done.
-
-    Raises
-    ------
-    ArgumentError
-        When it runs: if an argument is out of range.
     """
 
     nation: Nation

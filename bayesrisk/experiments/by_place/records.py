@@ -31,13 +31,7 @@ def forget_index() -> None:
 
 
 def level_of_parts(index: Partitions, workload: Workload) -> str:
-    """Return the level of the parts, which a workload must have tables inside of.
-
-    Raises
-    ------
-    ArgumentError
-        If the geography of the workload has no such level, or the workload no level inside.
-    """
+    """Return the level of the parts, which a workload must have tables inside of."""
     geography = workload.schema.geography
     level = check.choice(index.level, "level of the parts", geography.levels)
     if geography.rank(workload.levels[-1]) <= geography.rank(level):

@@ -137,8 +137,6 @@ def write_reidentification(
 
     Raises
     ------
-    ArgumentError
-        If there is no attacker, a number is out of range, or a file's coding is not said.
     DataError
         If a file lacks a column or has a value out of range: file, row and column are named; or
         if nobody in it lives in a block of the reconstruction.

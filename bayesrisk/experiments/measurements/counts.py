@@ -110,9 +110,6 @@ class MeasurementCountsStudy(Study[MeasurementCountsSummary]):
 
     Raises
     ------
-    ArgumentError
-        When it runs: if an argument is out of range, there is no such level or query, or a
-        posterior is improper: nothing is released of a count or above it.
     DataError
         When it runs: if a row breaks the format, a unit lies in none of the level above, or
         constraints contradict each other; unit and constraints are named.

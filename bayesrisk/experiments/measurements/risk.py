@@ -174,8 +174,6 @@ class MeasurementsStudy(Study[MeasurementsSummary]):
 
     Raises
     ------
-    ArgumentError
-        When it runs: if an argument is out of range, or there is no such level or query.
     DataError
         When it runs: if a row breaks the format (file, row and column are named), constraints
         contradict each other (unit and constraints are named), or a unit that has a noisy answer

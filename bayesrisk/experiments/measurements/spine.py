@@ -180,9 +180,6 @@ def measurement_posterior(
 
     Raises
     ------
-    ArgumentError
-        If an argument is out of range, there is no such level, query, cell or unit, or the
-        posterior is improper.
     DataError
         If a row breaks the format, or constraints contradict each other.
 

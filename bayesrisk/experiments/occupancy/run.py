@@ -86,8 +86,6 @@ class OccupancyStudy(Study[OccupancySummary]):
 
     Raises
     ------
-    ArgumentTypeError
-        If an argument has the wrong type.
     ArgumentError
         When it runs: if a protection needs more than the households of a part.
     DataError
@@ -227,8 +225,6 @@ class OccupancyStudy(Study[OccupancySummary]):
 
         Raises
         ------
-        ArgumentError
-            If an argument is out of range.
         DataError
             If households lack a column or none is subsidised.
         """

@@ -208,8 +208,6 @@ def register(name: str, factory: Callable[[int], Executor]) -> None:
 
     Raises
     ------
-    ArgumentTypeError
-        If ``name`` is no text, or ``factory`` cannot be called.
     ArgumentError
         If the name is one of the package's own.
     """

@@ -57,11 +57,6 @@ class SweepStudy(Study[SweepSummary]):
     ----------
     settings : SweepConfig
         What to run; see :func:`load_config`.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If ``settings`` is something else.
     """
 
     settings: SweepConfig

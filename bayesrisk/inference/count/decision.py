@@ -60,8 +60,6 @@ def decision_threshold(
     ------
     ArgumentError
         If an argument is out of range, or the threshold does not fit in 62 bits.
-    ShapeError
-        If they do not broadcast, or one is empty.
 
     References
     ----------
@@ -118,13 +116,6 @@ def bayes_decision(
     -------
     int or ndarray of int64
         ``known_count`` or ``known_count + 1``.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    ShapeError
-        If they do not broadcast, or one is empty.
 
     References
     ----------

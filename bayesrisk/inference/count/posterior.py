@@ -108,13 +108,6 @@ def risk_ratio(
         ``(4 + 3 |e|) 2**-52`` with e = rho (2 (y - k) - 1); values below 1e-292 may be 0
         (the exponential overflows before a 1 - p of 2**-53 brings it back).
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or not exactly one of ``rho`` and ``sigma2`` is given.
-    ShapeError
-        If they do not broadcast, or one is empty.
-
     References
     ----------
     Kazan and Reiter (arXiv:2204.04253), equation (3.2).
@@ -160,13 +153,6 @@ def posterior_probability(
     -------
     float or ndarray
         Probability in [0, 1], of the broadcast shape; errors as for :func:`risk_ratio`.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or not exactly one of ``rho`` and ``sigma2`` is given.
-    ShapeError
-        If they do not broadcast, or one is empty.
 
     Notes
     -----
@@ -214,15 +200,6 @@ def multilevel_posterior(
     -------
     Belief
         Prior and posterior, of shape (...); the ratio is the risk ratio, in (0, 1 / p).
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    ArgumentTypeError
-        If ``noise`` is neither a budget nor a law.
-    ShapeError
-        If they do not broadcast, or ``noisy_counts`` has no axis of levels.
 
     References
     ----------
@@ -283,10 +260,6 @@ def count_posterior(
     ArgumentError
         If the prior is not a pmf, a count is not whole, or the release is impossible under
         every count that the prior allows.
-    ArgumentTypeError
-        If ``noise`` has no ``logpmf``.
-    ShapeError
-        If shapes do not broadcast.
 
     Examples
     --------

@@ -45,13 +45,6 @@ def postprocess(block: ArrayLike, siblings: ArrayLike, *, group_count: ArrayLike
     int or ndarray of int64
         Count in [0, N], of the broadcast shape, exact; the siblings' count is N less it.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is not a whole number, ``group_count`` is negative, or one is too large.
-    ShapeError
-        If they do not broadcast, or one is empty.
-
     References
     ----------
     Kazan and Reiter (arXiv:2204.04253), supplement, equations (S6.1) to (S6.3).
@@ -129,15 +122,6 @@ def postprocessed_posterior(
     Belief
         Prior and posterior, of the broadcast shape.  The log-odds of the posterior have a relative
         error of at most 2**-46 and an absolute one of at most 2**-48 (1 + 1 / (2 sigma2)).
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or the exact convolution is too long.
-    ArgumentTypeError
-        If ``noise`` is neither a budget nor a law.
-    ShapeError
-        If they do not broadcast, or one is empty.
 
     Notes
     -----

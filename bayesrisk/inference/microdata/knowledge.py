@@ -81,11 +81,6 @@ class KnownRecords:
         list of KnownRecords
             In the order of the places and codes.
 
-        Raises
-        ------
-        ArgumentError
-            If a code is not whole.
-
         Examples
         --------
         >>> import pandas as pd

@@ -84,8 +84,6 @@ def record_law(
 
     Raises
     ------
-    ArgumentError
-        If there must be a chain and ``rng`` is not given.
     DataError
         If the prior forbids what was released, or the tables contradict each other.
     """

@@ -112,8 +112,6 @@ def microdata_posterior(
 
     Raises
     ------
-    ArgumentError
-        If an argument is out of range, or a table has no likelihood in closed form.
     DataError
         If the prior forbids what was released, or the tables contradict each other.
 

@@ -142,13 +142,6 @@ class RecordPrior:
         -------
         RecordPrior
             Shares proportional to ``counts + more / cells``.
-
-        Raises
-        ------
-        ArgumentError
-            If a count is negative, or all are 0.
-        ShapeError
-            If there is not one count for each cell of the schema.
         """
         extra = check.scalar(more, "more", lower=0.0)
         given = check.real_array(counts, "counts", lower=0.0)
@@ -201,8 +194,6 @@ def fit_concentration(counts: ArrayLike, shares: ArrayLike) -> float:
     ------
     ArgumentError
         If a cell that is counted has no share.
-    ShapeError
-        If the shapes do not fit.
 
     Examples
     --------

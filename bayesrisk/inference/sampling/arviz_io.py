@@ -117,11 +117,6 @@ def to_arviz(samples: Samples) -> Any:
         without the release, such as ``precision`` (rho over the squared sensitivity), ``prior`` and
         ``known_count``.  There is no ``sample_stats``: a Gibbs sampler accepts every move.
 
-    Raises
-    ------
-    ArgumentTypeError
-        If ``samples`` is anything else.
-
     Examples
     --------
     >>> from bayesrisk import TwoLevels
@@ -317,15 +312,6 @@ def diagnose(
     -------
     Diagnosis
         Numbers for each variable and the verdict.
-
-    Raises
-    ------
-    ArgumentError
-        If a threshold is out of range.
-    ArgumentTypeError
-        If ``samples`` is anything else.
-    ShapeError
-        If there are fewer than 4 draws a chain: nothing can be computed.
 
     Notes
     -----

@@ -124,11 +124,6 @@ class Samples:
         -------
         ndarray of int64
             Draws.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no such variable.
         """
         if not isinstance(label, str) or label not in self.labels:
             some = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
@@ -157,12 +152,6 @@ class Samples:
         -------
         Estimate
             ``target_probability`` with ``target_error``.
-
-        Raises
-        ------
-        ArgumentError
-            If ``confidence`` is out of range, or the draws are all equal: then they say nothing
-            about their error.
         """
         if np.isnan(self.target_error):
             raise ArgumentError(
@@ -196,11 +185,6 @@ class Samples:
         pandas.DataFrame
             Columns ``probability`` and ``error``, indexed by the count; counts never drawn are
             absent, which says that they are rare and not that they are impossible.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no such variable.
         """
         draws = self.of(label)
         values = np.unique(draws)

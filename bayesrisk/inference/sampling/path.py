@@ -181,16 +181,6 @@ def sample_path(
         One variable for each level; levels at the top about which nothing was released are left
         out under a flat prior.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, the priors exclude every set of counts or a known total, or
-        known totals leave only one value of the block's count.
-    ArgumentTypeError
-        If a prior is not a law.
-    ShapeError
-        If the numbers of levels do not agree.
-
     Notes
     -----
     A sweep redraws X_0 given X_1, then each level given its neighbours from a discrete Gaussian

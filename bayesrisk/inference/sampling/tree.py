@@ -292,15 +292,8 @@ def sample_tree(
 
     Raises
     ------
-    ArgumentError
-        If an argument is out of range, a prior allows nothing, the tree has bounds or exact
-        counts, or the posterior of a leaf is improper (flat, with no release about it).
-    ArgumentTypeError
-        If ``tree`` or ``leaf_prior`` is of another type.
     DataError
         If ``nodes`` names a node that is not there.
-    ShapeError
-        If there is neither one prior nor one for each leaf.
 
     Notes
     -----

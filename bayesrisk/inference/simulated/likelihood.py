@@ -115,13 +115,6 @@ class SimulatedLikelihood:
         -------
         ndarray, shape (hypotheses,)
             For a value never drawn: the probability of all such values together.
-
-        Raises
-        ------
-        ArgumentError
-            If it is not a whole number.
-        ShapeError
-            If it has another number of cells.
         """
         total = self.draws + self.smoothing * (len(self.values) + 1)
         return np.asarray((self._seen(observation) + self.smoothing) / total, dtype=np.float64)
@@ -140,13 +133,6 @@ class SimulatedLikelihood:
         -------
         SimulatedPosterior
             With standard errors by the delta method, covariances of common streams included.
-
-        Raises
-        ------
-        ArgumentError
-            If the prior is not a pmf, or the observation not a whole number.
-        ShapeError
-            If a shape is wrong.
 
         Examples
         --------
@@ -194,11 +180,6 @@ class SimulatedLikelihood:
         -------
         SimulatedLikelihood
             From the same draws.
-
-        Raises
-        ------
-        ArgumentError
-            If one is out of range.
         """
         rows = check.count_array(
             hypotheses, "hypotheses", lower=0, upper=len(self.counts) - 1
@@ -296,10 +277,6 @@ def simulated_likelihood(
     ------
     ArgumentError
         If an argument is out of range, or more than 2**27 numbers would have to be kept.
-    ArgumentTypeError
-        If ``simulate`` cannot be called.
-    ShapeError
-        If it returns another shape than it must.
 
     Notes
     -----

@@ -69,11 +69,6 @@ class LeafPrior:
         -------
         LeafPrior
             The prior.
-
-        Raises
-        ------
-        ArgumentError
-            If ``mean`` is out of range.
         """
         log_mean = np.log(_positive(mean, "mean"))
         return cls("poisson", log_mean, np.full(log_mean.shape, np.inf), log_mean)
@@ -94,13 +89,6 @@ class LeafPrior:
         -------
         LeafPrior
             The prior.
-
-        Raises
-        ------
-        ArgumentError
-            If a parameter is out of range.
-        ShapeError
-            If they do not broadcast.
         """
         mu = _positive(mean, "mean")
         alpha = check.real_array(dispersion, "dispersion", lower=1e-300, upper=1e300)
@@ -130,13 +118,6 @@ class LeafPrior:
         -------
         LeafPrior
             The prior.
-
-        Raises
-        ------
-        ArgumentError
-            If a parameter is out of range.
-        ShapeError
-            If they do not broadcast.
         """
         check.choice(positive, "positive", ("geometric", "poisson"))
         w = check.probability(probability, "probability")
@@ -165,11 +146,6 @@ class LeafPrior:
         -------
         ndarray
             Log ratios of successive probabilities.
-
-        Raises
-        ------
-        ArgumentError
-            If a count is negative.
         """
         count = check.count_array(x, "x", lower=0).astype(float)
         with np.errstate(invalid="ignore"):

@@ -99,11 +99,6 @@ class PathPosterior:
         -------
         pandas.Series
             Probability by count.
-
-        Raises
-        ------
-        ArgumentError
-            If the path has no such level, or nothing is known about it.
         """
         at = check.integer(level, "level", lower=0, upper=len(self.pmfs) - 1)
         return self.pmfs[at]
@@ -259,10 +254,6 @@ def path_posterior(
         total, known totals leave only one value of the block's count, or the
         releases contradict each other so much that doubles cannot hold it: by a tilt beyond 2**32
         nats, about twice rho times the gap between a count and what the others say of it.
-    ArgumentTypeError
-        If a prior is not a law.
-    ShapeError
-        If the numbers of levels do not agree.
 
     Notes
     -----

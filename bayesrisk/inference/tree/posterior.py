@@ -224,10 +224,6 @@ def tree_posterior(
         it has), prior and bounds exclude every set of counts, a prior gives mass to negative
         counts, or
         more than 2**27 probabilities (2 GiB with those of the passage down) would be needed.
-    ArgumentTypeError
-        If an argument has the wrong type.
-    ShapeError
-        If there is neither one prior nor one per leaf.
 
     Notes
     -----

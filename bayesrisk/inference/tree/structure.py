@@ -159,8 +159,6 @@ class Tree:
             If a column is missing; a name is missing or twice there; a parent is unknown; a node
             is its own ancestor; there is no root or more than one; a value is out of range; or
             no counts are within all bounds.  The message names the row and the node.
-        ArgumentTypeError
-            If ``frame`` is not a DataFrame.
         """
         check.frame(frame, "frame")
         _require_columns(frame)

@@ -240,10 +240,6 @@ def hierarchical_posterior(
     ArgumentError
         If an argument is out of range, or the group prior excludes every feasible count or the
         known total.
-    ArgumentTypeError
-        If ``group_prior`` is not a law.
-    ShapeError
-        If arrays do not broadcast, or one is empty.
 
     Warns
     -----

@@ -91,11 +91,6 @@ def audit_suppression(
 
     Raises
     ------
-    ArgumentError
-        If ``least`` or ``most`` is out of range, or tables tell more than 4,194,304 kinds of
-        records apart.
-    ArgumentTypeError
-        If ``tables`` are no published tables.
     DataError
         If no histogram has the published counts, as with noisy or rounded ones, a level lacks a
         place, or a count is 2**31 or more.

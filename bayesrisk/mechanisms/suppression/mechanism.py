@@ -45,13 +45,6 @@ class Suppression(BaseMechanism):
         Smallest difference between the largest and the smallest count that a withheld cell may
         have, >= 1; 1 means that no count can be recovered.
 
-    Raises
-    ------
-    ArgumentError
-        If a parameter is out of range.
-    ArgumentTypeError
-        If ``complementary`` is no truth value.
-
     Notes
     -----
     The adversary of the guarantee knows all published counts of all tables and levels, what each
@@ -113,8 +106,6 @@ class Suppression(BaseMechanism):
         ------
         ArgumentError
             If tables tell more than 4,194,304 kinds of records apart.
-        ArgumentTypeError
-            If ``tables`` are no published tables.
         DataError
             If counts are negative or 2**31 or more, no records have them, or none were found.
 

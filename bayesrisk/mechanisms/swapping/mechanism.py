@@ -99,11 +99,6 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         Riskiest first; shares sum to 1, and probabilities are in [0, 1].  The default is that of
         the source.
 
-    Raises
-    ------
-    ArgumentError
-        If a parameter is out of range.
-
     Notes
     -----
     "Near" is the distance of block centres.  Without coordinates it is the distance in the

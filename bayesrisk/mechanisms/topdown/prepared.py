@@ -56,11 +56,6 @@ class PreparedTopDown(BasePrepared):
         -------
         dict of str to Histogram
             By level, coarse to fine; children add up to their parent cell by cell.
-
-        Raises
-        ------
-        ArgumentError
-            If ``rng`` is not a seed or a generator.
         """
         solved = solve_tree(self.levels, generator(rng, optional=True), self.solve)
         return {

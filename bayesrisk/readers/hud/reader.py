@@ -62,8 +62,6 @@ def iter_hud(
 
     Raises
     ------
-    ArgumentError
-        If ``level`` or ``on_error`` is not one of these or ``chunk`` is not positive.
     DataError
         If a column is there twice or takes a name that this reader gives, there is no column
         ``code``, a code is of another level, or a value is no number or out of range and

@@ -29,8 +29,6 @@ def write_hud(frame: pd.DataFrame | Iterable[pd.DataFrame], path: str | Path) ->
     ------
     ArgumentError
         If the path does not end in ``.csv``, or there is no frame.
-    ArgumentTypeError
-        If a frame is none, or a column has no name.
     DataError
         If a column is missing or there twice, in any of the frames.
     OutputError

@@ -103,8 +103,6 @@ def iter_ipums_1940(
 
     Raises
     ------
-    ArgumentError
-        If ``chunk`` is not positive, or a codebook is given with a CSV file.
     DataError
         If a line is too short or of no known kind, a person without its household, a household
         without its persons, or a value out of range.

@@ -62,11 +62,6 @@ def sigma2_from_variance(variance: ArrayLike) -> FloatAnswer:
     float or ndarray
         Scale parameters sigma2, within 1e-14 relative; from 2.2 on they equal the variance.
 
-    Raises
-    ------
-    ArgumentError
-        If a variance is out of range.
-
     Examples
     --------
     >>> float(sigma2_from_variance(10.09))

@@ -149,8 +149,6 @@ class NoisyMeasurements:
 
         Raises
         ------
-        ArgumentError
-            If there is no such level.
         DataError
             If a file is damaged.
         """
@@ -188,8 +186,6 @@ class NoisyMeasurements:
 
         Raises
         ------
-        ArgumentError
-            If there is no such level.
         DataError
             If a file is damaged or a name does not end in ``_dpq``.
         """
@@ -210,8 +206,6 @@ class NoisyMeasurements:
 
         Raises
         ------
-        ArgumentError
-            If there is no such level.
         DataError
             If a file is damaged or a name does not end in ``_con``.
         """
@@ -308,8 +302,6 @@ class NoisyMeasurements:
 
         Raises
         ------
-        ArgumentError
-            If there is no such level or constraint.
         DataError
             If a row breaks the format: file, row and column are named.
         """
@@ -344,8 +336,6 @@ class NoisyMeasurements:
 
         Raises
         ------
-        ArgumentError
-            If there is no such level, or it has no constraints.
         DataError
             If a file is damaged or a geocode is not one of the level.
         """
@@ -382,8 +372,6 @@ class NoisyMeasurements:
 
         Raises
         ------
-        ArgumentError
-            If there is no such level, or it has no constraints.
         DataError
             If a file is damaged or a geocode is not one of the level.
         """

@@ -287,8 +287,6 @@ def write_nmf(
 
     Raises
     ------
-    ArgumentError
-        If an argument is out of range.
     OutputError
         If the folder exists or cannot be written.
 

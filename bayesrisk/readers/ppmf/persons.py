@@ -51,8 +51,6 @@ def iter_ppmf(
 
     Raises
     ------
-    ArgumentError
-        If ``state`` names no state or ``chunk`` is not positive.
     DataError
         If the columns are those of no known vintage, or a value breaks its format.
 

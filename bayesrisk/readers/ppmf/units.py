@@ -42,8 +42,6 @@ def iter_ppmf_units(
 
     Raises
     ------
-    ArgumentError
-        If ``state`` names no state or ``chunk`` is not positive.
     DataError
         If the columns are those of no known vintage, or a value breaks its format.
 

@@ -51,9 +51,6 @@ def write_nhgis(
 
     Raises
     ------
-    ArgumentError
-        If a table is none of the data set, there are several levels, or a count is negative or
-        suppressed.
     OutputError
         If the file exists or cannot be written.
 

@@ -16,13 +16,6 @@ class ClaimsAttack:
     **options : object
         Those of :class:`ClaimOptions`, by name.
 
-    Raises
-    ------
-    ArgumentError
-        If an option is out of range.
-    ArgumentTypeError
-        If there is no such option, or one has the wrong type.
-
     Examples
     --------
     >>> ClaimsAttack(max_columns=3).name
@@ -52,8 +45,6 @@ class ClaimsAttack:
         ArgumentError
             If an option is out of range for these tables, or their counts need not be true and
             ``taken_as_true`` is not set.
-        ArgumentTypeError
-            If ``release`` is not a release.
         """
         if not isinstance(release, Release):
             raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")

@@ -84,13 +84,6 @@ class ClaimOptions:
         Seed of the objectives near whose optima data sets are looked for; no decision depends on
         it.
 
-    Raises
-    ------
-    ArgumentError
-        If an option is out of range.
-    ArgumentTypeError
-        If one has the wrong type.
-
     Examples
     --------
     >>> ClaimOptions(columns=["sex", "age"], max_columns=2).tenure

@@ -112,11 +112,6 @@ class Claims:
         -------
         pandas.DataFrame
             Columns as in ``claims``.
-
-        Raises
-        ------
-        ArgumentError
-            If ``status`` or ``readable`` is none of those.
         """
         keep = np.ones(len(self.claims), np.bool_)
         if status is not None:
@@ -153,11 +148,6 @@ class Claims:
         -------
         pandas.DataFrame
             A row for each place and number of columns: ``records``, ``covered``, ``claims``.
-
-        Raises
-        ------
-        ArgumentError
-            If an option is unknown, or ``rows`` lacks a column.
         """
         check.choice(count, "count", ("n_columns", "n_needed"))
         check.flag(singletons, "singletons")

@@ -77,11 +77,6 @@ def claim_sentences(found: Claims, frame: pd.DataFrame | None = None) -> list[st
     list of str
         A few sentences for each claim about households; one for claims of other schemas.
 
-    Raises
-    ------
-    ArgumentTypeError
-        If ``found`` is no :class:`Claims`.
-
     Examples
     --------
     >>> from bayesrisk.reconstruction import find_claims

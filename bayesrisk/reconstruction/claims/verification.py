@@ -42,8 +42,6 @@ def find_claims(tables: PublishedTables, **options: Any) -> Claims:
     ArgumentError
         If an argument is out of range, a column is unknown, there are too many cells, or counts
         of a release need not be true and ``taken_as_true`` is not set.
-    ArgumentTypeError
-        If ``tables`` are not published tables, or there is no such option.
 
     Notes
     -----
@@ -87,13 +85,6 @@ def generate_claims(tables: PublishedTables, **options: Any) -> Claims:
         Candidates, ``undecided`` all; every claim about at least one record that can be verified
         is among them.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or a column is unknown.
-    ArgumentTypeError
-        If ``tables`` are not published tables, or there is no such option.
-
     Examples
     --------
     >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
@@ -135,8 +126,6 @@ def verify_claims(
     ------
     ArgumentError
         If an argument is out of range, a column or place is unknown, or a code is.
-    ArgumentTypeError
-        If ``tables`` or ``candidates`` are of another type, or there is no such option.
 
     Examples
     --------

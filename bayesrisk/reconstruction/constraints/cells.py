@@ -179,11 +179,6 @@ def queries(space: CellSpace, tables: Sequence[Table]) -> Queries:
     -------
     Queries
         One for each published cell, table after table.
-
-    Raises
-    ------
-    ArgumentError
-        If a query has a negative weight.
     """
     names = tuple((table.name, cell) for table in tables for cell in table.cells)
     sizes = tuple(len(table.cells) for table in tables)

@@ -27,11 +27,6 @@ def age_bin(age: ArrayLike) -> NDArray[np.int64]:
     ndarray of int64
         Bins 0 to 37.
 
-    Raises
-    ------
-    ArgumentError
-        If an age is not a whole number from 0 to 110.
-
     Examples
     --------
     >>> age_bin([0, 21, 22, 24, 25, 84, 110])

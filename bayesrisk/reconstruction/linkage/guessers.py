@@ -220,8 +220,6 @@ class Guesses:
         ------
         DataError
             If a column is missing or a value is out of range.
-        ShapeError
-            If ``everywhere`` has not 126 counts.
 
         Examples
         --------

@@ -83,15 +83,6 @@ def match_records(
     Matching
         The pairs, with the pass that found each.
 
-    Raises
-    ------
-    ArgumentError
-        If a key is empty, names a column that a file lacks, or has missing values.
-    ArgumentTypeError
-        If a column holds neither whole numbers nor text.
-    ShapeError
-        If the columns of a file differ in length.
-
     Examples
     --------
     >>> left = {"block": [1, 1, 2], "age": [30, 31, 40]}

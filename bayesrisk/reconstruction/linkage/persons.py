@@ -36,8 +36,6 @@ class Persons:
 
     Raises
     ------
-    ArgumentTypeError
-        If the records are not a frame.
     DataError
         If a value is missing or out of range; the row is counted from 1.
 
@@ -91,8 +89,6 @@ def person_frame(
 
     Raises
     ------
-    ArgumentTypeError
-        If the records are neither.
     DataError
         If a column is missing, or a value of a frame is out of range.
     """

@@ -23,11 +23,6 @@ class OccupancyAttack:
     **options : object
         Options of :func:`detect_occupancy`.
 
-    Raises
-    ------
-    ArgumentTypeError
-        If there is no such option.
-
     Examples
     --------
     >>> OccupancyAttack(hud="percentages").name
@@ -72,8 +67,6 @@ class OccupancyAttack:
         ------
         ArgumentError
             If an option is out of range, a table is missing, or counts need not be true.
-        ArgumentTypeError
-            If ``release`` is not a release.
         DataError
             If a count is negative or suppressed.
         """

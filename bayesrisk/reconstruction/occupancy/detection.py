@@ -295,13 +295,6 @@ def detect_occupancy(
         A status for each block.  A block without any reconstruction is ``infeasible``, never a
         violation.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    ArgumentTypeError
-        If ``blocks`` are no statistics.
-
     References
     ----------
     Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 1 and appendix E.

@@ -74,10 +74,6 @@ class HouseholdLaw:
 
         Raises
         ------
-        ArgumentError
-            If an argument is out of range.
-        ArgumentTypeError
-            If ``sample`` is no frame.
         DataError
             If a column is missing, a code out of range, or the sample empty.
 

@@ -181,13 +181,6 @@ def reconstruct_occupancy(
     OccupancyReconstruction
         Households of every solution.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    ArgumentTypeError
-        If ``blocks`` or ``law`` have the wrong type.
-
     Notes
     -----
     Households of 7 people or more count as 7, children of 6 or more as 6.  Without errors, and

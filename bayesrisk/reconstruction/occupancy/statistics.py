@@ -274,8 +274,6 @@ def occupancy_statistics(
     ------
     ArgumentError
         If a table or the level is missing, or counts need not be true.
-    ArgumentTypeError
-        If ``tables`` are no tables.
     DataError
         If a count is negative, 2**31 or more, or suppressed.
 

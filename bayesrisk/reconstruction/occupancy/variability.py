@@ -125,13 +125,6 @@ def occupancy_variability(
     OccupancyVariability
         Bounds for each block, equal where proved.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or the blocks of ``found`` are others.
-    ArgumentTypeError
-        If an argument has the wrong type.
-
     References
     ----------
     Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 3, after Abowd et al. (2023).

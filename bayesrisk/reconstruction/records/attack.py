@@ -33,8 +33,6 @@ class ReconstructionAttack:
 
     Raises
     ------
-    ArgumentError
-        If a parameter is out of range.
     MissingDependencyError
         If the solver is not installed.
 
@@ -84,8 +82,6 @@ class ReconstructionAttack:
         ------
         ArgumentError
             If the release has no tables at the scope, or counts that need not be true.
-        ArgumentTypeError
-            If ``release`` is not a release.
         """
         if not isinstance(release, Release):
             raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")
@@ -113,11 +109,6 @@ def record_form(found: Reconstruction) -> pd.DataFrame:
         ``block, sex, age, agebin, race, hisp``.  Where the tables tell only groups of codes apart,
         such as bins of age, the first code of the group stands for it; ``agebin`` is one of the 38
         of the block tables.  Other schemas have their own columns.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If ``found`` is not a reconstruction.
 
     Examples
     --------

@@ -153,8 +153,6 @@ def instance(tables: PublishedTables, *, scope: str, taken_as_true: bool = False
     ------
     ArgumentError
         If there are no tables at ``scope``, too many cells, or counts that need not be true.
-    ArgumentTypeError
-        If ``tables`` are not published tables.
     """
     if not isinstance(tables, PublishedTables):
         raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")

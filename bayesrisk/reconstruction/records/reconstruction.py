@@ -201,8 +201,6 @@ def reconstruct(
     ArgumentError
         If ``scope`` has no tables, the solver is unknown, there are too many cells, or counts
         that are used need not be true.
-    ArgumentTypeError
-        If ``tables`` are not published tables.
     MissingDependencyError
         If the solver is not installed.
 

@@ -173,8 +173,6 @@ def solution_variability(
     ArgumentError
         If an argument is out of range, ``solution`` does not fit the tables, or counts that are
         used need not be true.
-    ArgumentTypeError
-        If ``tables`` are not published tables.
     MissingDependencyError
         If the solver is not installed.
 

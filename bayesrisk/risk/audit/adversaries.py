@@ -67,11 +67,6 @@ class Adversary:
         -------
         Adversary
             With this name.
-
-        Raises
-        ------
-        ArgumentError
-            If there is none of this name.
         """
         check.choice(name, "name", tuple(ADVERSARIES))
         return cls(name, check.texts(known, "known"), ADVERSARIES[name])

@@ -45,8 +45,6 @@ def audit_certain(statements: pd.DataFrame, *, confidence: float = 0.95) -> pd.D
 
     Raises
     ------
-    ArgumentTypeError
-        If it is no frame.
     DataError
         If a column is missing, or holds what is no number.
 

@@ -102,10 +102,6 @@ def audit_checks(
 
     Raises
     ------
-    ArgumentTypeError
-        If an argument is of another type.
-    ArgumentError
-        If the confidence is out of range, or one of question and specs is there without the other.
     DataError
         If a column is missing, or holds what is no number; or if a decided statement has no
         probability in [0, 1] before, without or after.

@@ -41,10 +41,6 @@ def audit_quantiles(
 
     Raises
     ------
-    ArgumentError
-        If an argument is out of range.
-    ArgumentTypeError
-        If it is no frame.
     DataError
         If a column is missing, or holds what is no number.
 

@@ -59,8 +59,6 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
 
     Raises
     ------
-    ArgumentTypeError
-        If it is no frame.
     DataError
         If a column is missing, or holds what is no number.
 
@@ -133,8 +131,6 @@ def audit_summary(targets: pd.DataFrame, *, confidence: float = 0.95) -> pd.Data
 
     Raises
     ------
-    ArgumentTypeError
-        If it is no frame.
     DataError
         If a column is missing, or holds what is no number.
 
@@ -185,8 +181,6 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
 
     Raises
     ------
-    ArgumentTypeError
-        If it is no frame.
     DataError
         If a column is missing, or holds what is no number.
 

@@ -100,14 +100,6 @@ def decision_accuracy(
         Accuracy, baseline and the two halves, of the broadcast shape; absolute error at most
         4e-13 (the halves: 1e-13 relative).  How ties are decided does not matter to the accuracy.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, sigma2 is not in [1e-100, 1e30], or not exactly one of
-        ``rho`` and ``sigma2`` is given.
-    ShapeError
-        If they do not broadcast, or one is empty.
-
     References
     ----------
     Kazan and Reiter (arXiv:2204.04253), equations (3.5) and (3.6), for the decision and for

@@ -56,13 +56,6 @@ def marginal_risk(
         small priors it is not monotone in rho: noise of about one unit now and then makes the
         adversary certain, less noise makes these releases rare before it convinces in general.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or not exactly one of ``rho`` and ``sigma2`` is given.
-    ShapeError
-        If they do not broadcast, or one is empty.
-
     References
     ----------
     Kazan and Reiter (arXiv:2204.04253), equation (3.4).
@@ -105,13 +98,6 @@ def marginal_posterior(
     -------
     float or ndarray
         Probability in [p, 1]; errors as for :func:`marginal_risk`.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or not exactly one of ``rho`` and ``sigma2`` is given.
-    ShapeError
-        If they do not broadcast, or one is empty.
 
     References
     ----------
@@ -158,14 +144,6 @@ def correct_decision_probability(
         Probability in [0, 1], exact to 1e-13 relative.  It is not monotone in rho: it drops
         wherever the threshold does not move but the noise shrinks.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, sigma2 is not in [1e-100, 1e30], or not exactly one of
-        ``rho`` and ``sigma2`` is given.
-    ShapeError
-        If they do not broadcast, or one is empty.
-
     References
     ----------
     Kazan and Reiter (arXiv:2204.04253), equation (3.6).
@@ -197,13 +175,6 @@ def compose_risk(*risks: ArrayLike) -> FloatAnswer:
     -------
     float or ndarray
         Total ratio, the last posterior over the first prior.
-
-    Raises
-    ------
-    ArgumentError
-        If none is given, or one is negative or not finite.
-    ShapeError
-        If they do not broadcast.
 
     References
     ----------
@@ -260,10 +231,6 @@ def marginal_count_posterior(
     ------
     ArgumentError
         If the prior is not a pmf, or more than 2**24 releases would have to be summed.
-    ArgumentTypeError
-        If ``noise`` lacks a method.
-    ShapeError
-        If ``prior_pmf`` is not one-dimensional.
 
     Examples
     --------

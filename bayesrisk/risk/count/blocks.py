@@ -171,13 +171,6 @@ def block_risk(
     BlockRisk
         Arrays of the broadcast shape.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    ShapeError
-        If they do not broadcast, or one is empty.
-
     Examples
     --------
     >>> result = block_risk([1, 3], rho=0.0992264, prior=0.5)

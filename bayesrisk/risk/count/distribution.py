@@ -123,11 +123,6 @@ class RiskDistribution:
         -------
         float or ndarray
             P(ratio > limit), within ``left_out`` and rounding (1e-13 relative).
-
-        Raises
-        ------
-        ArgumentError
-            If a limit is negative.
         """
         return self._tail(ratio, above=True)
 
@@ -143,11 +138,6 @@ class RiskDistribution:
         -------
         float or ndarray
             P(ratio <= limit), as exact as :meth:`exceeds`.
-
-        Raises
-        ------
-        ArgumentError
-            If a limit is negative.
         """
         return self._tail(ratio, above=False)
 
@@ -164,11 +154,6 @@ class RiskDistribution:
         -------
         float or ndarray
             The smallest ratio r with P(ratio <= r) >= level: a value that a release gives.
-
-        Raises
-        ------
-        ArgumentError
-            If a level is not in (0, 1).
         """
         levels = check.probability(probability, "probability")
         flat = [self._quantile(float(level)) for level in levels.flat]
@@ -282,10 +267,6 @@ def risk_distribution(
     ArgumentError
         If an argument is out of range, or more than 2**22 values would have to be listed: for half
         of the levels, or, with ``others``, for all levels from the first unknown number on.
-    ArgumentTypeError
-        If ``noise`` is neither a budget nor a law, or an entry of ``others`` is not a law.
-    ShapeError
-        If ``noise`` has more than one axis, or numbers of levels do not agree.
 
     Notes
     -----

@@ -43,8 +43,6 @@ def implied_epsilon(belief: Belief) -> float:
     ------
     ArgumentError
         If a prior is 0 or 1.
-    ArgumentTypeError
-        If ``belief`` is not a Belief.
 
     Notes
     -----
@@ -93,13 +91,6 @@ def decision_epsilon(*, found: Number, cleared: Number, delta: float = 0.0) -> F
     float or ndarray
         A lower bound on epsilon, in nats, >= 0; infinite where an outcome of probability above
         delta has none under the other truth.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    ShapeError
-        If they do not broadcast.
 
     Notes
     -----
@@ -158,10 +149,6 @@ def attainable_epsilon(*, noise: Noise | DiscreteGaussian, delta: float) -> floa
     ArgumentError
         If an argument is out of range, rho / sensitivity**2 exceeds 1000, or more than 2**22
         values would have to be listed for half of the levels.
-    ArgumentTypeError
-        If ``noise`` is neither a budget nor a law.
-    ShapeError
-        If ``noise`` has more than one axis.
 
     References
     ----------

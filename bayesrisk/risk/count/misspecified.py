@@ -202,8 +202,6 @@ def misspecified_risk(
     ArgumentError
         If an argument is out of range, a release of the true law is impossible under the
         believed one, or more than 2**22 releases would have to be listed.
-    ArgumentTypeError
-        If a noise is neither a budget nor a law.
 
     Notes
     -----

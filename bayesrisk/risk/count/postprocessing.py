@@ -83,10 +83,6 @@ def postprocessed_marginal_posterior(
     ArgumentError
         If an argument is out of range, or more than 2**24 released values would have to be
         summed.
-    ArgumentTypeError
-        If ``noise`` is neither a budget nor a law.
-    ShapeError
-        If they do not broadcast, or one is empty.
 
     References
     ----------
@@ -228,10 +224,6 @@ def compare_postprocessing(
     ArgumentError
         If an argument is out of range, or more than 2**24 released values would have to be
         summed.
-    ArgumentTypeError
-        If ``noise`` is neither a budget nor a law.
-    ShapeError
-        If they do not broadcast, or one is empty.
 
     References
     ----------

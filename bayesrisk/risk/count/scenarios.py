@@ -40,11 +40,6 @@ class Scenario:
         Scenario
             What the prior and the posterior are about.
 
-        Raises
-        ------
-        ArgumentError
-            If the name is unknown.
-
         Examples
         --------
         >>> Scenario.named("membership").statement

@@ -182,15 +182,6 @@ def multilevel_marginal_posterior(
         average risk, about (5 + 3 sum(rho)) 2**-52 while sum(rho) < 900, none above (it is then
         1 / p).
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    ArgumentTypeError
-        If ``noise`` is neither a budget nor a law.
-    ShapeError
-        If they do not broadcast, or there is no axis of levels.
-
     Notes
     -----
     Cost linear in the number of levels, about 0.2 ms for six, and one pass over a grid of some
@@ -261,10 +252,6 @@ def multilevel_decision_accuracy(
     ArgumentError
         If an argument is out of range, or more than 2**22 values would have to be listed for half
         of the levels.
-    ArgumentTypeError
-        If ``noise`` is neither a budget nor a law.
-    ShapeError
-        If they do not broadcast, or there is no axis of levels.
 
     Notes
     -----

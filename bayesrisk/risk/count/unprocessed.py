@@ -49,15 +49,6 @@ def before_postprocessing(
         Prior and average posterior, in [p, 1], of the broadcast shape; errors as for
         :func:`multilevel_marginal_posterior`.  It depends on neither N nor k.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    ArgumentTypeError
-        If ``noise`` is neither a budget nor a law.
-    ShapeError
-        If they do not broadcast, or one is empty.
-
     Notes
     -----
     No release made of (y, S), by whatever rule, has a larger average (data processing).

@@ -214,8 +214,6 @@ def compare_with_truth(
 
     Raises
     ------
-    ArgumentError
-        If there is no source, or ``baseline_from`` is not one.
     DataError
         If a file lacks a column or has a value out of range: source, row and column are named.
 

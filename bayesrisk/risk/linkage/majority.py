@@ -58,11 +58,6 @@ class MajorityInference:
         -------
         pandas.DataFrame
             ``release``, ``threshold``, ``precision`` (each value once, falling), ``recall``.
-
-        Raises
-        ------
-        ArgumentError
-            If the threshold is not a whole number of at least 1.
         """
         check.integer(threshold, "threshold", lower=1)
         parts = []
@@ -97,11 +92,6 @@ class MajorityInference:
             ``release, threshold, mean_precision`` (over the inferred records),
             ``inferred_share`` (records in blocks at or above the threshold), and a column
             ``recall_at_P`` for each precision.
-
-        Raises
-        ------
-        ArgumentError
-            If the threshold or a precision is out of range.
         """
         check.integer(threshold, "threshold", lower=1)
         wanted = check.real_array(list(precisions), "precisions", lower=0.0, upper=1.0)
@@ -141,11 +131,6 @@ class MajorityInference:
             For every release and class: ``blocks``, ``population``, ``precision`` (weighted by
             people), and of the error released minus true count ``mean_error``, ``sd_error`` and
             ``mean_absolute_error`` over blocks.
-
-        Raises
-        ------
-        ArgumentError
-            If the threshold is not a whole number of at least 1.
         """
         check.integer(threshold, "threshold", lower=1)
         rows = []
@@ -217,8 +202,6 @@ def majority_inference(
 
     Raises
     ------
-    ArgumentError
-        If ``releases`` is empty.
     DataError
         If a table holds something else than whole numbers, a block or column twice, a release has
         a column the truth lacks, or a true count is negative.

@@ -41,10 +41,6 @@ def race_ethnicity_counts(
 
     Raises
     ------
-    ArgumentError
-        If the tables that are needed are not there.
-    ArgumentTypeError
-        If ``source`` is neither tables nor a frame.
     DataError
         If a column of records is missing or a value is out of range.
 

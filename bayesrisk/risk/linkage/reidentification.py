@@ -118,11 +118,6 @@ class Reidentification(Rates):
         pandas.DataFrame
             Rows of :func:`stratified_rates` for each ``attacker`` and ``source``: ``trials`` are
             putative and ``hits`` confirmed re-identifications, ``rate`` is the precision.
-
-        Raises
-        ------
-        ArgumentError
-            If a size is out of range, a block occurs twice, or one of a file is missing.
         """
         check.instance(frame_sizes, pd.Series, "frame_sizes")
         sizes = pd.Series(frame_sizes.to_numpy(), index=frame_sizes.index.astype(str))
@@ -234,8 +229,6 @@ def reidentify(
 
     Raises
     ------
-    ArgumentError
-        If there is no source or attacker, or ``baseline_from`` is not a source.
     DataError
         If a file lacks a column or has a value out of range: source, row and column are named.
 

@@ -271,15 +271,6 @@ def simulated_marginal_posterior(
     SimulatedAverage
         Average posterior, its ratio to the prior, and how often the adversary decides rightly.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or there are fewer than 40 draws.
-    ArgumentTypeError
-        If ``likelihood`` is not one.
-    ShapeError
-        If ``prior_pmf`` has another length.
-
     Notes
     -----
     The interval runs from the lower estimate minus t times its jackknife error to the upper plus t

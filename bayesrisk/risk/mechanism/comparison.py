@@ -72,13 +72,6 @@ def compare_mechanisms(
         One row for each protection and target: columns ``protection``, ``target``, then those of
         :meth:`MechanismRisk.to_frame`.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or there is no mechanism or no target.
-    ArgumentTypeError
-        If ``mechanisms`` or ``targets`` is not a mapping, or another argument has the wrong type.
-
     Examples
     --------
     >>> import pandas as pd
@@ -242,13 +235,6 @@ def postprocessing_effect(
     -------
     PostprocessingEffect
         Both averages, and their difference.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or a measured table is not defined.
-    ArgumentTypeError
-        If the mechanism says nothing about its measurements, or an argument has the wrong type.
 
     Examples
     --------

@@ -84,14 +84,6 @@ def mechanism_risk_of_many(
         ``target`` (the row) and the columns of ``MechanismRisk.to_frame()``, in the order of
         ``targets``.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or for some target as :func:`mechanism_risk`; the message
-        names the target.
-    ArgumentTypeError
-        If an argument has the wrong type.
-
     Notes
     -----
     Where the likelihood is known (noise) a target costs what its own places cost.  Where releases

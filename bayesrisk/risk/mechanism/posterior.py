@@ -221,8 +221,6 @@ def mechanism_risk(
     ArgumentError
         If an argument is out of range, hypotheses do not differ, a place is not published under
         some hypothesis, or a closed form is asked for where there is none.
-    ArgumentTypeError
-        If an argument has the wrong type.
 
     Notes
     -----

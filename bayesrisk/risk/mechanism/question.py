@@ -42,16 +42,6 @@ class MechanismQuestion:
         under every hypothesis: one that changes them is refused, as an absent target does unless
         others make up the total (``{"block": ...}`` says that it is elsewhere in the group).
 
-    Raises
-    ------
-    ArgumentError
-        If ``observed`` or ``known_totals`` names what is not published, or a belief is out of
-        range.
-    ArgumentTypeError
-        If ``workload`` or ``alternatives`` has the wrong type.
-    ShapeError
-        If ``prior`` has another length than the hypotheses.
-
     Examples
     --------
     >>> from bayesrisk.tables import Workload
@@ -94,11 +84,6 @@ class MechanismQuestion:
         -------
         list of (level, table)
             In the order in which they are named.
-
-        Raises
-        ------
-        ArgumentError
-            If one is not published.
         """
         found = self._tables_of(self.observed, "observed")
         return list(dict.fromkeys(found + self._tables_of(self.known_totals, "known_totals")))
@@ -137,13 +122,6 @@ class MechanismQuestion:
         -------
         ndarray, shape (hypotheses,)
             Sums to 1.
-
-        Raises
-        ------
-        ArgumentError
-            If a belief is out of range.
-        ShapeError
-            If there are not as many beliefs as hypotheses.
         """
         alternatives = len(self.alternatives)
         given = check.real_array(self.prior, "prior")
@@ -181,11 +159,6 @@ class MechanismOptions:
         Runs the draws; results do not depend on it.
     progress : callable, optional
         ``progress(done, draws)``, from 0 again for every protection that is simulated.
-
-    Raises
-    ------
-    ArgumentError
-        If a value is out of range.
 
     Examples
     --------

@@ -76,8 +76,6 @@ def release_utility(
     ------
     ArgumentError
         If ``draws`` is below 2, or the mechanism releases other places than the truth has.
-    ArgumentTypeError
-        If ``mechanism`` is not a mechanism.
 
     Examples
     --------

@@ -100,11 +100,6 @@ class TradeOffCurve:
         -------
         float or ndarray
             In [0, 1]; at 0 the rate that is reached without any false positive.
-
-        Raises
-        ------
-        ArgumentError
-            If a rate is out of range.
         """
         at = check.real_array(false_positive_rate, "false_positive_rate", lower=0.0, upper=1.0)
         # Where several points have one false positive rate the last, the highest, counts.
@@ -127,11 +122,6 @@ class TradeOffCurve:
         float or ndarray
             In [0, 1], for this order of the two data sets (present against absent); its error is
             at most ``(1 + exp(epsilon)) * error`` in closed form.
-
-        Raises
-        ------
-        ArgumentError
-            If an epsilon is out of range.
         """
         at = check.real_array(epsilon, "epsilon", lower=0.0, upper=700.0)
         gap = self.true_positive_rate - np.exp(at)[..., None] * self.false_positive_rate
@@ -212,10 +202,6 @@ def tradeoff_curve(
     ------
     ArgumentError
         If a change is out of range, or the cells together have more than 2**22 values.
-    ArgumentTypeError
-        If a noise is none.
-    ShapeError
-        If a law has array parameters, or noises and changes are not as many.
 
     References
     ----------
@@ -316,13 +302,6 @@ def simulated_tradeoff(
         estimate of what one test reaches, and a lower bound, in its interval, of the best test's.
         Its interval takes Clopper-Pearson's of both rates at ``(1 + confidence) / 2``.
 
-    Raises
-    ------
-    ArgumentError
-        If a hypothesis or the confidence is out of range, or there are fewer than 4 draws.
-    ArgumentTypeError
-        If ``likelihood`` is none.
-
     Examples
     --------
     >>> from bayesrisk.inference import simulated_likelihood
@@ -400,11 +379,6 @@ def rho_for_advantage(advantage: float, *, change: int = 1, sensitivity: float =
     float
         rho, rounded down: the advantage at it does not exceed the given one, and it is below the
         exact value by less than 1e-11 of it.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
 
     Examples
     --------

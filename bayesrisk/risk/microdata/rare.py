@@ -164,8 +164,6 @@ def first_look(
     ------
     ArgumentError
         If an argument is out of range, or too many sets of keys would be tried.
-    ArgumentTypeError
-        If ``records`` are neither.
     DataError
         If a column is missing.
 

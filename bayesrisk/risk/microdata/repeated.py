@@ -124,8 +124,6 @@ def repeated_microdata(
     ------
     ArgumentError
         If there are no keys, the target is one of them, or either has no record.
-    ArgumentTypeError
-        If either is neither.
     DataError
         If a column is missing.
 

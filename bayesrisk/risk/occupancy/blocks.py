@@ -117,10 +117,6 @@ def occupancy_block_risk(
 
     Raises
     ------
-    ArgumentError
-        If an argument is out of range.
-    ArgumentTypeError
-        If an argument has the wrong type.
     DataError
         If the truth lacks a column or has a value out of range.
 

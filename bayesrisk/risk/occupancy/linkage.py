@@ -141,8 +141,6 @@ def occupancy_ranking(
 
     Raises
     ------
-    ArgumentTypeError
-        If an argument has the wrong type.
     DataError
         If a column of the key is not known.
 
@@ -189,8 +187,6 @@ def sampling_ranking(
 
     Raises
     ------
-    ArgumentTypeError
-        If an argument has the wrong type.
     DataError
         If a column is missing or not known, or a value out of range.
 
@@ -254,10 +250,6 @@ def occupancy_linkage(
 
     Raises
     ------
-    ArgumentError
-        If ``confidence`` is out of range.
-    ArgumentTypeError
-        If an argument has the wrong type.
     DataError
         If a column is missing or a value out of range.
 

@@ -27,13 +27,6 @@ def claim_examples(found: Claims, *, n: int = 5, readable: str | None = "here") 
     pandas.DataFrame
         The place, ``columns``, ``needed`` and ``claim``; ties go to the first place.
 
-    Raises
-    ------
-    ArgumentError
-        If ``n`` is below 1 or ``readable`` unknown.
-    ArgumentTypeError
-        If ``found`` is no :class:`Claims`.
-
     Examples
     --------
     >>> from bayesrisk.reconstruction import find_claims
@@ -96,8 +89,6 @@ def records_identified(
     ------
     ArgumentError
         If an option is unknown, or the truth is of another schema.
-    ArgumentTypeError
-        If an argument has the wrong type.
 
     Examples
     --------

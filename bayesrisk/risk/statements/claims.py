@@ -76,8 +76,6 @@ def count_claims(found: Claims, claims: pd.DataFrame, truth: Records) -> NDArray
     ------
     ArgumentError
         If the truth is of another schema.
-    ArgumentTypeError
-        If an argument has the wrong type.
 
     Examples
     --------
@@ -147,8 +145,6 @@ def claim_priors(
     ------
     ArgumentError
         If there is no such level, or a place has no records.
-    ArgumentTypeError
-        If an argument has the wrong type.
 
     Notes
     -----
@@ -242,8 +238,6 @@ def claim_precision(
     ------
     ArgumentError
         If the truth is of another schema, or an option is unknown.
-    ArgumentTypeError
-        If an argument has the wrong type.
 
     Examples
     --------

@@ -58,10 +58,6 @@ def statements_about_people(
 
     Raises
     ------
-    ArgumentError
-        If the weight is out of range.
-    ArgumentTypeError
-        If ``statements`` are something else.
     DataError
         If a column is missing or a value out of range, or a protection makes a statement twice
         (two releases under one name).

@@ -58,10 +58,6 @@ def residual_risk(
 
     Raises
     ------
-    ArgumentError
-        If an option is out of range.
-    ArgumentTypeError
-        If an argument is no statements.
     DataError
         If there is no control for an attack under a protection, or no column ``units``.
 

@@ -76,8 +76,6 @@ class Statements:
 
     Raises
     ------
-    ArgumentTypeError
-        If ``frame`` is no frame.
     DataError
         If a column is missing, or a value out of range: the row (the first is 1), the column, the
         bound and the value are named.
@@ -143,11 +141,6 @@ class Statements:
 
         Raises
         ------
-        ArgumentError
-            If a number is out of range.
-        ArgumentTypeError
-            If an argument has the wrong type, an option is missing or unknown, or a truth comes
-            without ``rng``.
         DataError
             If the truth lacks a column or has a value out of range.
 
@@ -232,8 +225,6 @@ class Statements:
         ------
         ArgumentError
             If there are none.
-        ArgumentTypeError
-            If one of them is something else.
         """
         parts = check.instances(statements, Statements, "statements")
         if not parts:
@@ -299,11 +290,6 @@ class Statements:
 
             Missing where no statement has a posterior, or none is proved.  A prior of 0 makes a
             ratio infinite.
-
-        Raises
-        ------
-        ArgumentError
-            If a threshold is out of range.
 
         Notes
         -----

@@ -117,11 +117,6 @@ class HierarchicalGain:
             count; k + 1 at a tie), ``change`` ("none", "gain" or "loss"; "tie" where a coin
             decides for one of the two adversaries) and ``probability`` of the release given the
             truth.
-
-        Raises
-        ------
-        ArgumentError
-            If a count is out of range, or the result holds more than one setting.
         """
         if self.gain.size != 1:
             raise ArgumentError(

@@ -63,10 +63,6 @@ class TwoLevels(TwoLevelSettings):
     ArgumentError
         If a setting is out of range, or the group prior excludes every feasible count or the known
         total.
-    ArgumentTypeError
-        If ``group_prior`` is not a law.
-    ShapeError
-        If arrays do not broadcast, or one is empty.
 
     References
     ----------
@@ -109,13 +105,6 @@ class TwoLevels(TwoLevelSettings):
         -------
         HierarchicalPosterior
             Of the broadcast shape of releases and settings.
-
-        Raises
-        ------
-        ArgumentError
-            If a count is not whole.
-        ShapeError
-            If arrays do not broadcast.
         """
         model.warn_if_published(self.checked)
         return posterior_given(self, block, group, siblings)
@@ -142,13 +131,6 @@ class TwoLevels(TwoLevelSettings):
         -------
         ApproximationCost
             Differences of the posteriors, and the distance between the laws of the noise.
-
-        Raises
-        ------
-        ArgumentError
-            If a count is not whole, or ``n_siblings`` above 10**4 where rho_block > 1/8.
-        ShapeError
-            If arrays do not broadcast.
         """
         model.warn_if_published(self.checked)
         return approximation_cost(self, block, group, siblings)
@@ -205,8 +187,6 @@ class TwoLevels(TwoLevelSettings):
         ArgumentError
             If an argument is out of range, the group prior excludes every feasible count, or the
             posterior is improper (no release, flat prior).
-        ShapeError
-            If a setting is an array.
 
         Notes
         -----
@@ -265,10 +245,6 @@ class TwoLevels(TwoLevelSettings):
         ArgumentError
             If an argument is out of range, the truth is impossible, or more than 2**24 pairs (n, S)
             would have to be enumerated.
-        ArgumentTypeError
-            If ``rng`` is not a seed or a generator.
-        ShapeError
-            If arrays do not broadcast.
         """
         model.warn_if_published(self.checked)
         question = read_question(self, group_count, block_count, draws=(method, releases, rng))
@@ -305,8 +281,6 @@ class TwoLevels(TwoLevelSettings):
         ArgumentError
             If an argument is out of range, the truth is impossible, the prior that is averaged
             over is improper, or more than 2**24 releases would have to be enumerated.
-        ShapeError
-            If a setting or a truth is an array.
 
         Examples
         --------
@@ -365,10 +339,6 @@ class TwoLevels(TwoLevelSettings):
         ArgumentError
             If an argument is out of range, the truth is impossible, or more than 2**24 pairs (n, S)
             would have to be enumerated.
-        ArgumentTypeError
-            If ``rng`` is not a seed or a generator.
-        ShapeError
-            If arrays do not broadcast.
         """
         model.warn_if_published(self.checked)
         draws = (method, releases, rng)
@@ -423,10 +393,6 @@ class TwoLevels(TwoLevelSettings):
         ArgumentError
             If an argument is out of range, the truth is impossible, or more than 2**24 pairs (n, S)
             would have to be enumerated.
-        ArgumentTypeError
-            If ``rng`` is not a seed or a generator.
-        ShapeError
-            If arrays do not broadcast.
         """
         model.warn_if_published(self.checked)
         draws = (method, releases, rng)
@@ -476,10 +442,6 @@ class TwoLevels(TwoLevelSettings):
         ArgumentError
             If an argument is out of range, the truth is impossible, or more than 2**24 pairs (n, S)
             would have to be enumerated.
-        ArgumentTypeError
-            If ``rng`` is not a seed or a generator.
-        ShapeError
-            If arrays do not broadcast.
         """
         model.warn_if_published(self.checked)
         draws = (method, releases, rng)

@@ -91,13 +91,6 @@ class Schema:
         -------
         ndarray of int64
             Cell numbers in [0, size).
-
-        Raises
-        ------
-        ArgumentError
-            If an attribute is missing or unknown, or a code is out of range.
-        ShapeError
-            If the shapes do not broadcast.
         """
         if not hasattr(codes, "keys"):  # a data frame has them too
             check.mapping(codes, "codes")
@@ -140,11 +133,6 @@ class Schema:
         -------
         pandas.DataFrame
             A copy; :meth:`Records.from_frame` reads it back.
-
-        Raises
-        ------
-        ArgumentError
-            If a code is out of range.
 
         Examples
         --------
@@ -272,8 +260,6 @@ class Schema:
 
         Raises
         ------
-        ArgumentError
-            If an argument is out of range.
         DataError
             If a column is missing, has a missing value, more than 10,000 codes, or values that are
             neither whole numbers nor text.
@@ -339,11 +325,6 @@ class Schema:
         -------
         Schema
             Its attributes and geography.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no such schema or geography.
 
         Examples
         --------
