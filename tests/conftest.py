@@ -1,4 +1,11 @@
+import signal
+
 from hypothesis import settings
+
+# A shell that starts the tests in the background ignores Ctrl-C for all below it: commands that
+# tests interrupt must hear it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples every time: a failure must be one that anybody can run again.
 settings.register_profile("bayesrisk", derandomize=True, deadline=None, database=None)

@@ -30,10 +30,8 @@ function compare(a, b, numeric, down) {
 
 const cellsOf = (row) => Array.from(row.cells, (cell) => cell.textContent);
 
-// A field of CSV (RFC 4180): in quotes where it must be, and after an apostrophe where a spreadsheet
-// would compute what is no number and no interval.
-const computed = (text) => /^'*[=+\-@\t\r]/.test(text) && !/^([-+0-9.,% ]|to)+$/.test(text);
-const guarded = (text) => (computed(text) ? `'${text}` : text);
+// A field of CSV (RFC 4180): in quotes where it must be, and no formula but numbers and intervals.
+const guarded = (t) => (/^'*[=+\-@\t\r]/.test(t) && !/^([-+0-9.,% ]|to)+$/.test(t) ? `'${t}` : t);
 const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
 
 // Buttons in the heads: up, down, and as it was.
