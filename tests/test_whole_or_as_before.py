@@ -117,7 +117,8 @@ def test_confidential_results_are_their_owners_alone(at, tmp_path):
     umask = os.umask(0o022)
     try:
         for name in ("occupancy-figures", "reidentify"):
-            assert run(*commands(at)[name].line(tmp_path / name))[0] == 0
+            status, told = run(*commands(at)[name].line(tmp_path / name))
+            assert status == 0, told
     finally:
         os.umask(umask)
     study = modes(tmp_path / "occupancy-figures")

@@ -79,7 +79,7 @@ def _intervals(axes: Axes, frame: pd.DataFrame, names: list[str], measure: str) 
         value = rows[measure].to_numpy(float)
         low, high = (rows[f"{measure}_{end}"].to_numpy(float) for end in ("lower", "upper"))
         place = np.arange(len(names)) + 0.26 * (i - 0.5 * (len(readings) - 1))
-        error = [np.maximum(value - low, 0.0), np.maximum(high - value, 0.0)]
+        error = [np.maximum(value - low, 0.0).tolist(), np.maximum(high - value, 0.0).tolist()]
         text = "not counted" if reading == "apart" else "counted as violations"
         axes.errorbar(
             place,
