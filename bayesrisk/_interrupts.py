@@ -58,7 +58,7 @@ def heeded(*, last: bool = False) -> Iterator[None]:
         Whether nothing follows but the end of the process, which a first request does not stop.
     """
     global _first, _told
-    hook, before = sys.unraisablehook, {}
+    hook, shown, before = sys.unraisablehook, sys.excepthook, {}
     if threading.current_thread() is threading.main_thread():  # no other may handle signals
         asked = dict.fromkeys((signal.SIGINT, signal.SIGTERM), _ask)
         if hasattr(signal, "SIGALRM"):
@@ -68,6 +68,8 @@ def heeded(*, last: bool = False) -> Iterator[None]:
             if handler not in (signal.SIG_IGN, None):
                 signal.signal(number, asked[number])
     sys.unraisablehook = lambda found: None if ended(found.exc_value) else hook(found)
+    # NumPy's C interface prints what ended its loading, and raises an ImportError instead.
+    sys.excepthook = lambda kind, error, place: None if ended(error) else shown(kind, error, place)
     try:
         yield
     except BaseException as error:
@@ -76,6 +78,7 @@ def heeded(*, last: bool = False) -> Iterator[None]:
         raise SystemExit(tell()) from None
     finally:
         _repeat_in(0.0)
+        sys.excepthook = shown
         if last:
             _first = _first or (signal.SIGINT, time.monotonic())
         else:

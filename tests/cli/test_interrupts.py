@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from writing_cases import SWEEP, commands, content, inputs, leftovers, quick_figures, run
 
+from bayesrisk import _interrupts
 from bayesrisk.experiments.sweep.run import SweepStudy
 
 _ROOT = Path(__file__).parents[2]
@@ -39,9 +40,32 @@ def is_caught(number):
         signal.raise_signal(number)
 
 
+def test_what_numpy_prints_of_a_request_is_dropped_and_nothing_else(capsys, monkeypatch):
+    """As PyErr_Print does where NumPy's C interface cannot be loaded."""
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+
+    def loads():
+        sys.excepthook(ValueError, ValueError("another"), None)
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            sys.excepthook(*sys.exc_info())
+            raise ImportError("numpy._core.multiarray failed to import") from None
+
+    with pytest.raises(SystemExit) as end, _interrupts.heeded():
+        loads()
+    assert end.value.code == 128 + signal.SIGTERM
+    assert capsys.readouterr().err == "ValueError: another\nbayesrisk: interrupted\n"
+    assert sys.excepthook is sys.__excepthook__
+
+
 @pytest.mark.parametrize(
     ("happens", "number"),
-    [(becomes_an_error, signal.SIGTERM), (is_caught, signal.SIGINT), (Drops, signal.SIGTERM)],
+    [
+        (becomes_an_error, signal.SIGTERM),
+        (is_caught, signal.SIGINT),
+        (Drops, signal.SIGTERM),
+    ],
 )
 def test_what_became_of_a_request_is_no_failure_of_a_shard(happens, number, tmp_path, monkeypatch):
     (tmp_path / "sweep.toml").write_text(SWEEP)
