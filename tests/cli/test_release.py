@@ -272,7 +272,7 @@ def test_a_seed_is_for_simulation_and_both_sides_are_told(run, microdata, tmp_pa
     assert not Release.read(tmp_path / "b").simulation
     status, _, err = run(microdata, *options, "--seed", 1, "-o", tmp_path / "c")
     assert status == 2
-    assert "No such option: --seed" in err
+    assert "--seed" in err
     status, _, err = run(microdata, *options, "--set", "name=x", "-o", tmp_path / "c")
     assert status == 2
     assert "'name'" in err
