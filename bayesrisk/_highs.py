@@ -6,7 +6,7 @@ import highspy as highspy
 import numpy as np
 from scipy import sparse
 
-from bayesrisk._types import FloatArray, IntArray
+from bayesrisk._validation import FloatArray, IntArray
 
 
 class WarmProgram:

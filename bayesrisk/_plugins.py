@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar, cast
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskWarning
 
 T = TypeVar("T")

@@ -1,11 +1,22 @@
 """Randomness by one keyword: what a seed may be, and the generator that it gives."""
 
 import reprlib
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    as_completed,
+    wait,
+)
+from typing import Any, TypeVar
 
 import numpy as np
 
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk import _interrupts
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, WorkerError
 
 #: What gives a generator.
 Seed = int | np.random.Generator | np.random.BitGenerator | np.random.SeedSequence
@@ -55,3 +66,95 @@ def named_stream(seed: int, name: str) -> np.random.Generator:
     whatever other names there are.
     """
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(name.encode())))
+
+
+# -----------------------------------------------------------------------------
+# Independent pieces of work on an executor of ``concurrent.futures``, in any order.
+
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+def as_finished(
+    executor: Executor,
+    task: Callable[[_T], _R],
+    items: Iterable[_T],
+    failed: Callable[[_T, Exception], None] | None = None,
+) -> Iterator[_R]:
+    """Yield ``task(item)`` for every item, each as soon as it is finished.
+
+    An executor that works at once, in this process, does the next item only when the last result
+    was taken.  One with a method ``room`` has that many items at a time, at most.  On leaving,
+    early or not, what has not begun is cancelled and what has is awaited; the executor itself
+    stays open.
+
+    Parameters
+    ----------
+    executor : concurrent.futures.Executor
+        Where the work is done.
+    task : callable
+        What is done.
+    items : iterable
+        With what.
+    failed : callable, optional
+        Takes an item whose task raised an error, and the error, and may go on by returning; by
+        default the error is raised.
+
+    Yields
+    ------
+    object
+        Results, in any order.
+
+    Raises
+    ------
+    WorkerError
+        If a worker of the executor, or what gives it work, ended before its work was done.
+    """
+    waiting: dict[Future[Any], _T] = {}
+    room: Callable[[], int] | None = getattr(executor, "room", None)
+    try:
+        for item in items:
+            while room is not None and len(waiting) >= room():
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    yield from _result(future, waiting.pop(future), failed)
+            _interrupts.check()
+            future = executor.submit(task, item)
+            if future.done():
+                yield from _result(future, item, failed)
+            else:
+                waiting[future] = item
+        for future in as_completed(list(waiting)):
+            # its result is whose it goes to, and not kept here
+            yield from _result(future, waiting.pop(future), failed)
+    except BrokenExecutor as error:
+        raise WorkerError(
+            "a worker process ended before its work was done, or could not begin; what was "
+            f"finished is kept: {error}"
+        ) from error
+    except CancelledError as error:
+        raise WorkerError(
+            "what gives work to the workers was lost before their work was done; what was "
+            "finished is kept"
+        ) from error
+    finally:
+        for future in waiting:
+            future.cancel()
+        wait(waiting)
+
+
+def _result(
+    future: Future[Any], item: _T, failed: Callable[[_T, Exception], None] | None
+) -> Iterator[Any]:
+    """Yield the result of a future that is done, or say that its item failed."""
+    try:
+        found = future.result()
+    except (BrokenExecutor, CancelledError):
+        raise
+    except Exception as error:
+        _interrupts.check()  # an interrupt may have become another error
+        if failed is None:
+            raise
+        failed(item, error)
+    else:
+        yield found

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk._show import page, span
-from bayesrisk._types import FloatArray
-from bayesrisk._validation import FloatAnswer
+from bayesrisk._validation import FloatAnswer, FloatArray
 from bayesrisk.exceptions import ArgumentError, ShapeError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from bayesrisk.distributions.interfaces import NoiseLaw
+from bayesrisk.distributions.base import NoiseLaw
 
 if TYPE_CHECKING:
     from bayesrisk.release import MechanismSpec, Release

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from bayesrisk.population import Nation
-from bayesrisk.population import _national as national
+from bayesrisk.population import spec as national
 from bayesrisk.reconstruction import find_claims, reconstruct, solution_variability
 from bayesrisk.tables import PublishedTables, Workload, tabulate
 

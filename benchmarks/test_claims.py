@@ -14,9 +14,8 @@ from bayesrisk import tabulate
 from bayesrisk.reconstruction import find_claims, make_solver
 from bayesrisk.reconstruction.claims.options import ClaimOptions, about_claims
 from bayesrisk.reconstruction.claims.search.lattice import matches
-from bayesrisk.reconstruction.claims.search.problem import block_system
-from bayesrisk.reconstruction.solvers.highs import HighsWarm
-from bayesrisk.reconstruction.solvers.sifting import Sifted
+from bayesrisk.reconstruction.claims.search.space import block_system
+from bayesrisk.reconstruction.solvers.highs import HighsWarm, Sifted
 from bayesrisk.tables import Workload
 
 

@@ -13,7 +13,7 @@ from scipy import special
 from targets import as_long, faster, seconds_each
 
 from bayesrisk.experiments import MeasurementsStudy, run
-from bayesrisk.inference.count.measurement_tables import MeasurementTables
+from bayesrisk.inference.count.measurements import MeasurementTables
 from bayesrisk.readers import NoisyMeasurements, block_geocode, write_nmf
 
 UNITS, CELLS, PRIOR = 2600, 2016, 0.1

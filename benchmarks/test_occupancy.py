@@ -10,8 +10,8 @@ from targets import faster, lasting, seconds_each
 
 import bayesrisk as br
 from bayesrisk.reconstruction import make_solver
-from bayesrisk.reconstruction.occupancy import _best as best
-from bayesrisk.reconstruction.occupancy._program import block_program
+from bayesrisk.reconstruction.occupancy import program as best
+from bayesrisk.reconstruction.occupancy.program import block_program
 from bayesrisk.reconstruction.solvers import Limits
 
 #: Seconds of the processor, as everywhere: a busy machine changes them less.

@@ -13,11 +13,10 @@ from targets import Aim, a_second, faster, lasting, seconds_each
 from bayesrisk import MechanismSpec, PublishedTables, Records, Release, Schema, Workload, tabulate
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.inference.microdata import system
-from bayesrisk.inference.microdata._presolve import presolve
-from bayesrisk.inference.microdata.chains.lattice import LatticeChains, walk
-from bayesrisk.inference.microdata.chains.people import PeopleChain
-from bayesrisk.inference.microdata.chains.people_model import people_model, put
-from bayesrisk.inference.microdata.system import system_of
+from bayesrisk.inference.microdata.chains import PeopleChain
+from bayesrisk.inference.microdata.lattice import LatticeChains, walk
+from bayesrisk.inference.microdata.people_model import people_model, put
+from bayesrisk.inference.microdata.system import presolve, system_of
 from bayesrisk.mechanisms import DiscreteGaussianMechanism
 from bayesrisk.release import NoiseSpec, TrueCounts
 from bayesrisk.tables import Attribute, Geography, Table

@@ -6,7 +6,7 @@ from scipy import optimize, sparse
 from targets import faster
 
 from bayesrisk.mechanisms import Suppression, audit_suppression
-from bayesrisk.mechanisms.suppression._integer_range import IntegerProgram
+from bayesrisk.mechanisms.suppression.ranges import IntegerProgram
 from bayesrisk.tables import (
     Attribute,
     Geography,

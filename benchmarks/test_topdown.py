@@ -14,9 +14,9 @@ from targets import Aim, faster, lasting, value_of
 
 from bayesrisk.datasets import load_microdata
 from bayesrisk.mechanisms import TopDown
-from bayesrisk.mechanisms.topdown import _children as families
-from bayesrisk.mechanisms.topdown._classes import classes_of
-from bayesrisk.mechanisms.topdown._least_squares import solve, solve_whole
+from bayesrisk.mechanisms.topdown import estimation as families
+from bayesrisk.mechanisms.topdown.estimation import solve, solve_whole
+from bayesrisk.mechanisms.topdown.families import classes_of
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 
 LEVELS = ["county", "tract", "block_group", "block"]

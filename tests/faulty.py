@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from bayesrisk.experiments.runs.config import RunSettings
+from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
-from bayesrisk.experiments.runs.study import Study
+from bayesrisk.experiments.runs.parts import RunSettings
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,10 @@ from bayesrisk.mechanisms.registry import REGISTRY as MECHANISMS
 
 ROOT = Path(bayesrisk.__file__).parent
 ZONES = [
-    {"exceptions", "_types", "_version"},
-    {"_highs"},
+    {"exceptions", "_interrupts", "_version"},
     {"_files", "_numba", "_random", "_show"},
-    {"_interrupts"},
-    {"_tasks", "_validation"},
-    {"_plugins"},
+    {"_validation"},
+    {"_highs", "_plugins"},
     {"answers"},
     {"distributions"},
     {"accounting"},
@@ -39,45 +37,28 @@ ZONES = [
 ]
 # The order of the rooms, files or folders, inside a zone: each may know those before it.
 ROOMS = {
-    "_files": (
-        "delimited parse | limits | bounds parquet_footer | parquet seal spill text | leftovers"
-        " | writing"
-    ),
+    "_files": "text | limits parquet writing",
     "accounting": "budget | conversion | one_count",
-    "cli": "_app output | examples options | data | commands | app",
-    "distributions": (
-        "_base interfaces kernels | discrete_gaussian discrete_laplace finite scipy_adapter"
-        " | gaussian_sums log_table noise truncated | sums"
-    ),
+    "cli": "base examples recipes | attacks audit hierarchy records release risk | app",
+    "distributions": "base | finite kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
-        "runs | by_place | hierarchy measurements | reconstruction sweep"
-        " | audit claims linkage occupancy | schemas"
+        "hierarchy runs | by_place measurements reconstruction sweep | audit claims"
+        " linkage occupancy | schemas"
     ),
-    "inference": "count simulated | two_levels | tree | sampling | microdata",
-    "mechanisms": (
-        "base | registry tabulation | topdown identity noise rounding suppression swapping"
-    ),
-    "plotting": (
-        "_canvas | audit block claims diagnostics hierarchy mechanisms noisy_measurements occupancy"
-        " points postprocessing reidentification statements tradeoff"
-    ),
-    "population": (
-        "_national | _laws spec | _geography _groups | _households _quarters subsidy"
-        " | _columns summary | _assemble | simulate | nation"
-    ),
-    "readers": "text geocodes | dialects | hud ipums nmf ppmf record_form summary_files",
-    "reconstruction": (
-        "status | registry solvers | constraints linkage | records | claims occupancy"
-    ),
-    "release": "_folder | likelihoods | spec | by_place | release",
+    "inference": "count simulated | tree two_levels | sampling | microdata",
+    "mechanisms": "base | bottom_up noise registry rounding suppression swapping topdown",
+    "plotting": "_canvas | attacks audit counts hierarchy",
+    "population": "spec | simulate summary",
+    "readers": "geocodes text | dialects hud ipums nmf ppmf summary_files | record_form",
+    "reconstruction": "constraints linkage registry | solvers | claims occupancy records",
+    "release": "likelihoods | spec | release",
     "risk": (
-        "intervals | count mechanism membership microdata | linkage two_levels | occupancy"
-        " | statements | audit"
+        "count intervals mechanism microdata | linkage membership occupancy two_levels |"
+        " statements | audit"
     ),
     "tables": (
-        "_documents | schema | _columns _grammar household | _table records"
-        " | _definitions _sensitivity histogram recode | workload | exchange | microdata"
-        " | published"
+        "_documents | schema | _grammar records | histogram workload | exchange |"
+        " microdata | published"
     ),
 }
 RANK = {name: rank for rank, zone in enumerate(ZONES) for name in zone}
@@ -232,7 +213,7 @@ def test_rooms_stand_in_order(name):
 
 
 def test_the_order_of_rooms_can_be_broken():
-    source = "from bayesrisk.risk.occupancy.blocks import occupancy_block_risk"
+    source = "from bayesrisk.risk.occupancy import occupancy_block_risk"
     assert backwards("risk.count.averages", source, ROOMS["risk"]) == {"occupancy"}
     assert backwards("risk.statements.claims", source, ROOMS["risk"]) == set()
 
@@ -307,11 +288,11 @@ def test_private_names_stay_in_their_folder(name):
 
 
 def test_private_doors_are_seen():
-    source = "from bayesrisk.inference.tree._plan import Plan"
-    assert private_doors("risk.count.averages", source) == {"inference.tree._plan.Plan"}
-    assert private_doors("inference.tree.path", source) == set()
-    source = "from bayesrisk.inference.tree import path\npath._read()"
-    assert private_doors("inference.sampling.path", source) == {"inference.tree.path._read"}
+    source = "from bayesrisk.inference.tree._messages import Plan"
+    assert private_doors("risk.count.averages", source) == {"inference.tree._messages.Plan"}
+    assert private_doors("inference.tree.posterior", source) == set()
+    source = "from bayesrisk.inference.tree import posterior\nposterior._read()"
+    assert private_doors("inference.sampling.tree", source) == {"inference.tree.posterior._read"}
     assert private_doors("inference.tree.targets", source) == set()
 
 
@@ -410,7 +391,7 @@ def test_the_danger_check_sees_dangers(source, caught):
 
 
 # Names of protections that a study of a paper compares, chosen from its own list.
-STUDIES = {"experiments.occupancy.config", "plotting.occupancy"}
+STUDIES = {"experiments.occupancy.study", "plotting.attacks"}
 # Names of laws of noise, too, which everybody may know.
 MECHANISM_NAMES = set(MECHANISMS.own) - {"discrete-gaussian", "discrete-laplace"}
 

@@ -8,7 +8,7 @@ import pytest
 
 import bayesrisk as br
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskError, ShapeError
 
 PLACES = br.tables.Geography("towns", ("county", "block"), (1, 3))

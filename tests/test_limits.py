@@ -8,16 +8,16 @@ import two_level_questions as questions
 
 import bayesrisk as br
 from bayesrisk import _validation
-from bayesrisk._files import parse as _parse
+from bayesrisk._files import text as _parse
+from bayesrisk.distributions import finite
 from bayesrisk.distributions import sums as convolution
-from bayesrisk.distributions import truncated
 from bayesrisk.inference.sampling import chains
-from bayesrisk.inference.sampling import path as path_gibbs
+from bayesrisk.inference.sampling import tree as path_gibbs
 from bayesrisk.inference.tree import _sum_product as _tree_engine
-from bayesrisk.inference.tree import path
+from bayesrisk.inference.tree import posterior
 from bayesrisk.inference.two_levels import model as _two_levels
-from bayesrisk.risk.two_levels import _arguments as _two_level_question
-from bayesrisk.risk.two_levels import _grid as _two_level_grid
+from bayesrisk.risk.two_levels import averages as _two_level_grid
+from bayesrisk.risk.two_levels import averages as _two_level_question
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/reference/errors.md"
 ROWS = {
@@ -26,10 +26,10 @@ ROWS = {
     "elements of an array": (_validation.MAX_ELEMENTS,),
     "items that are taken": (_validation.MAX_ITEMS,),
     "entries of a tabulated": (convolution.MAX_TABLE,),
-    "convolved or truncated": (truncated.MAX_TABLE,),
+    "convolved or truncated": (finite.MAX_TABLE,),
     "terms of a sum over": (_two_levels.MAX_TERMS,),
     "releases that an exact": (_two_level_grid.MAX_CELLS,),
-    "counts that `path_posterior`": (path._MAX_ENTRIES,),
+    "counts that `path_posterior`": (posterior._MAX_ENTRIES,),
     "probabilities in the messages": (_tree_engine.MAX_ENTRIES,),
     "draws of all chains": (chains.MAX_VALUES,),
     "a JSON document": (_parse.JSON_BYTES, _parse.JSON_VALUES, _parse.JSON_KEYS),

@@ -335,7 +335,7 @@ def test_the_check_of_hidden_modules_can_fail():
     def claims():
         """Do nothing."""
 
-    claims.__module__ = "bayesrisk.reconstruction.claims.verification"
+    claims.__module__ = "bayesrisk.reconstruction.claims.result"
     assert shadows(claims)
     claims.__module__ = "bayesrisk.reconstruction.claims"
     assert shadows(claims)

@@ -7,20 +7,20 @@ removes it, unless a living process still holds its lock.  Every failure is an
 :class:`~bayesrisk.OutputError` with the path and the reason.
 """
 
-from bayesrisk._files.leftovers import clear, digest_folder, is_leftover
-from bayesrisk._files.seal import (
-    check_digest,
-    digest,
-    document_digest,
-    read_document,
-    sealed,
-    unsealed,
-)
 from bayesrisk._files.writing import (
+    check_digest,
+    clear,
+    digest,
+    digest_folder,
+    document_digest,
     explained,
+    is_leftover,
     make_folder,
     new_folder,
+    read_document,
     scratch_folder,
+    sealed,
+    unsealed,
     whole_file,
     whole_folder,
     write_bytes,

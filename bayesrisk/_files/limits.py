@@ -4,14 +4,18 @@ A configuration names its bounds when its module is imported, and pydantic takes
 so this module does without it until something is read.
 """
 
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler
-    from pydantic.annotated_handlers import GetJsonSchemaHandler
-    from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, model_validator
+from pydantic.annotated_handlers import GetJsonSchemaHandler
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from bayesrisk._files.text import shown
+from bayesrisk.exceptions import ConfigError
 
 
 def refuse(bound: str, **told: Any) -> "PydanticCustomError":
@@ -79,3 +83,156 @@ class _Limit:
 Count = Annotated[int, _Limit("ge", 1)]
 Seed = Annotated[int, _Limit("ge", 0)]
 Positive = Annotated[float, _Limit("gt", 0.0)]
+
+
+# -----------------------------------------------------------------------------
+# Bounds of the keys of a configuration, for pydantic: how they are checked, said and drawn up.
+#
+# Faults are raised by ``limits.refuse``, or by pydantic; :func:`as_config_error` names the file,
+# the key, the bound and the value.
+
+
+_UNKNOWN = "unknown_key"
+#: What pydantic's own faults say that a value must be, with what they know filled in.
+_OWN = {
+    "greater_than": "> {gt}",
+    "greater_than_equal": ">= {ge}",
+    "less_than": "< {lt}",
+    "less_than_equal": "<= {le}",
+    "int_type": "of type int",
+    "int_from_float": "of type int",
+    "float_type": "of type float",
+    "string_type": "of type str",
+    "bool_type": "of type bool",
+    "tuple_type": "a list",
+    "dataclass_type": "an object",
+}
+
+
+def as_config_error(error: ValidationError, source: str) -> ConfigError:
+    """Return the first fault in our own words."""
+    fault = error.errors(include_url=False)[0]
+    told = fault.get("ctx", {})
+    key = _key(fault["loc"], told.get("indexed", True))
+    if fault["type"] == _UNKNOWN:
+        prefix = f"{key}." if key else ""
+        known = ", ".join(f"{prefix}{name}" for name in told["known"])
+        return ConfigError(f"{source}: unknown key {prefix}{told['name']}; known: {known}")
+    if fault["type"] == "said":
+        return ConfigError(f"{source}: {key}: {told['words']}")
+    if fault["type"] == "value_error":  # of the class that is made of the values
+        return ConfigError(f"{source}: {told['error']}")
+    if fault["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
+        return ConfigError(f"{source}: unknown key {key}")
+    if fault["type"] == "missing":
+        return ConfigError(f"{source}: {key} must be given")
+    key = f"{key}{told.get('key', '')}".removeprefix(".")
+    if told.get("section"):
+        key = f"[{key}]"
+    value = told.get("value", fault["input"])
+    bound = _OWN.get(fault["type"], fault["msg"].removeprefix("Input should be ")).format(**told)
+    name = f"{key} " if key else ""
+    return ConfigError(f"{source}: {name}must be {bound}, got {shown(value)}")
+
+
+def _key(place: tuple[int | str, ...], indexed: bool) -> str:
+    """Return a place as it is written; the tags of alternatives, in angles, are not part of it."""
+    parts = [p for p in place if not (isinstance(p, str) and p.startswith("<"))]
+    if parts and isinstance(parts[-1], int) and not indexed:
+        parts.pop()
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+    return text.removeprefix(".")
+
+
+class Section(BaseModel):
+    """A table of a configuration: unknown keys and missing ones are told before any value."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_are_known(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            raise refuse("a table", section=True)
+        fields = {field.alias or name: field for name, field in cls.model_fields.items()}
+        for name in values:
+            if name not in fields:
+                told = {"name": f"{name!s:.200}", "known": cls.known(list(fields))}
+                raise PydanticCustomError(_UNKNOWN, "unknown key", told)
+        for name, field in fields.items():
+            if field.is_required() and name not in values:
+                words = [m.words for m in field.metadata if isinstance(m, Bound | Several)]
+                bound = words[-1] if words else "a table"
+                raise refuse(bound, key=f".{name}", value=None, section=not words)
+        return values
+
+    @classmethod
+    def known(cls, names: list[str]) -> list[str]:
+        """Return the keys that a message about an unknown one lists."""
+        return names
+
+
+class Several:
+    """A list with at least one entry, each of which is checked by the type of the entries.
+
+    ``read`` is the type of the list in the file, where the field keeps something else.
+    """
+
+    words = "a list with at least one entry"
+
+    def __init__(self, read: Any = None) -> None:
+        self.read = read
+
+    def _check(self, value: Any) -> Any:
+        if not isinstance(value, list) or not value:
+            raise refuse(self.words)
+        return value
+
+    def __get_pydantic_core_schema__(self, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the check before that of the entries."""
+        entries = handler(kind) if self.read is None else handler.generate_schema(self.read)
+        return core_schema.no_info_before_validator_function(self._check, entries)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Return what an editor is told."""
+        return {**handler(schema), "minItems": 1}
+
+
+def whole(low: int, high: int) -> Bound:
+    """Return the bound of a whole number; a truth value is none."""
+    words = f"a whole number in [{low}, {high}]"
+
+    def check(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise refuse(words, indexed=False)
+        return value
+
+    return Bound(words, check, {"type": "integer", "minimum": low, "maximum": high})
+
+
+class _Drawing(GenerateJsonSchema):
+    """TOML knows no null: what may be left out is not also null."""
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        drawn = super().default_schema(schema)
+        if drawn.get("default") is None or drawn["default"] == "":
+            drawn.pop("default", None)
+        return drawn
+
+    def encode_default(self, dft: Any) -> Any:
+        """Return a default as it is written in TOML: what has a name by its name."""
+        if isinstance(dft, list):
+            return [getattr(entry, "name", entry) for entry in dft]
+        return super().encode_default(dft)
+
+
+def schema_text(kind: type[BaseModel], title: str) -> str:
+    """Return the JSON Schema of a TOML document."""
+    schema = kind.model_json_schema(schema_generator=_Drawing)
+    schema = {"$schema": _Drawing.schema_dialect, **schema, "title": title}
+    return json.dumps(schema, indent=2, sort_keys=True) + "\n"

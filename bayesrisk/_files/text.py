@@ -3,17 +3,349 @@
 import csv
 import gzip
 import io
+import json
+import re
+import tomllib
+import zipfile
+import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 
-from bayesrisk._files.delimited import csv_tables
-from bayesrisk._files.parse import named, shown
-from bayesrisk.exceptions import DataError
+from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError
+
+# -----------------------------------------------------------------------------
+# Documents from elsewhere, read within bounds: JSON and TOML, and the errors that name a file.
+#
+# A file that is damaged or hostile is answered by an error of our own, in little memory and time:
+# documents are bounded in bytes, values and depth before and after they are read.
+
+
+_T = TypeVar("_T")
+#: Makes the error about a file: a class of our own tree.
+Fault = Callable[[str], BayesRiskError]
+
+#: Bytes of a file or of a table that is held whole: records of the largest state take 2 GiB.
+MAX_HELD = 2**32
+#: What to do about what is longer, unless who asks for it knows better.
+IN_PIECES = "read it a piece at a time, or a file for each state"
+#: What a caller may say, so that a file is read in spite of values that cannot be.
+MISSING = 'on_error="missing"'
+#: Bytes and values of a JSON document: a sweep of 2**20 budgets is one of 68 MB and 3 million.  A
+#: key that differs from all others takes about as much memory as two values.
+JSON_BYTES = 2**27
+JSON_VALUES = 2**22
+JSON_KEYS = 2**18
+_KEY_END = re.compile(rb'"\s*:')
+_KEY = 128  # bytes of a key, from its end, by which it is told from others
+#: Bytes of a TOML document, and points in a line of it: a key of n parts takes memory n**2.
+TOML_BYTES = 2**18
+TOML_POINTS = 2**8
+_DEPTH = 64
+_WIDTH = 200  # characters of a value that a message quotes
+_FAULTS = (
+    OSError,
+    EOFError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,  # RecursionError is one
+    zlib.error,
+    zipfile.BadZipFile,
+)
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message quotes it: all of it, or its beginning."""
+    try:
+        text = repr(value)
+    except Exception:  # lists that are too deep, whole numbers of too many digits, foreign objects
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}… ({len(text)} characters)"
+
+
+@contextmanager
+def named(name: str, fault: Fault = DataError, *, also: tuple[Any, ...] = ()) -> Iterator[None]:
+    """Turn what goes wrong in reading into an error that names the file."""
+    try:
+        yield
+    except (*_FAULTS, *also) as error:
+        if isinstance(error, BayesRiskError):
+            raise
+        lines = str(error).strip().splitlines()
+        reason = lines[0][:_WIDTH] if lines else repr(error)
+        raise fault(f"{name}: cannot be read: {reason}") from error
+
+
+def check_held(name: str, size: int, most: int | None = None, fault: Fault = DataError) -> None:
+    """Refuse what is too long to be held whole: ``MAX_HELD`` bytes, or ``most`` where less."""
+    most = MAX_HELD if most is None else min(most, MAX_HELD)
+    if size > most:
+        raise fault(
+            f"{name}: must take at most {most} bytes to be held whole, got {size}: {IN_PIECES}"
+        )
+
+
+def all_of(pieces: Iterable[_T], size: Callable[[_T], int], name: str) -> list[_T]:
+    """Return all pieces, as long as they can be held."""
+    held, taken = [], 0
+    for piece in pieces:
+        taken += size(piece)
+        check_held(name, taken)
+        held.append(piece)
+    return held
+
+
+def read_bytes(
+    file: Path, most: int, fault: Fault = DataError, *, name: str | None = None
+) -> bytes:
+    """Return what a small file holds."""
+    called = name or str(file)
+    with named(called, fault):
+        if (size := file.stat().st_size) > most:
+            raise fault(f"{called}: must be at most {most} bytes long, got {size}")
+        with file.open("rb") as stream:
+            raw = stream.read(most + 1)
+    if len(raw) > most:  # what is no plain file has no length
+        raise fault(f"{called}: must be at most {most} bytes long, got more")
+    return raw
+
+
+def read_json(file: Path, fault: Fault = DataError) -> Any:
+    """Return the JSON document in a file: numbers are finite and whole ones fit in 64 bits."""
+    return json_document(read_bytes(file, JSON_BYTES, fault), str(file), fault)
+
+
+def json_document(raw: bytes, name: str, fault: Fault = DataError) -> Any:
+    """Return a JSON document: numbers are finite and whole ones fit in 64 bits."""
+    values = raw.count(b",") + raw.count(b"[") + raw.count(b"{")
+    if values > JSON_VALUES:
+        raise fault(f"{name}: must hold at most {JSON_VALUES} values, got about {values}")
+    if raw.count(b":") > JSON_KEYS and _has_many_keys(raw):
+        raise fault(f"{name}: must hold at most {JSON_KEYS} different keys, got more")
+    try:
+        document = json.loads(raw.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise fault(f"{name}: cannot be read as JSON: {_reason(error)}") from error
+    if problem := _problem(document):
+        raise fault(f"{name}: cannot be read as JSON: {problem}")
+    return document
+
+
+def _has_many_keys(raw: bytes) -> bool:
+    """Return whether the objects of a JSON text have more different keys than fit."""
+    keys = set()
+    for found in _KEY_END.finditer(raw):
+        end = found.start()
+        keys.add(raw[max(raw.rfind(b'"', 0, end), end - _KEY) : end])
+        if len(keys) > JSON_KEYS:
+            return True
+    return False
+
+
+def read_toml(file: Path, fault: Fault = ConfigError, *, name: str | None = None) -> dict[str, Any]:
+    """Return the TOML document in a file."""
+    called = name or str(file)
+    raw = read_bytes(file, TOML_BYTES, fault, name=called)
+    try:
+        return toml_document(raw.decode("utf-8"))
+    except ValueError as error:
+        raise fault(f"{called}: cannot be read as TOML: {_reason(error)}") from error
+
+
+def toml_document(text: str) -> dict[str, Any]:
+    """Return the TOML document of a text; whatever is wrong with it is a ``ValueError``."""
+    points = max((line.count(".") for line in text.split("\n")), default=0)
+    if points > TOML_POINTS:
+        raise ValueError(f"lines must have at most {TOML_POINTS} points, got {points}")
+    try:
+        document = tomllib.loads(text)
+    except RecursionError as error:
+        raise ValueError(_reason(error)) from error
+    if problem := _problem(document, numbers=False):
+        raise ValueError(problem)
+    return document
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return f"must be at most {_DEPTH} deep"
+    return str(error)[:_WIDTH]
+
+
+def _problem(document: Any, *, numbers: bool = True) -> str | None:
+    """Return what no document of ours has, if anything: the checks of a key come later."""
+    level, depth = [document], 0
+    while level:
+        if depth > _DEPTH:
+            return f"must be at most {_DEPTH} deep"
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                below += value.values()
+            elif isinstance(value, list):
+                below += value
+            elif numbers and isinstance(value, int) and not -(2**63) <= value < 2**63:
+                return f"whole numbers must fit in 64 bits, got {shown(value)}"
+            elif numbers and isinstance(value, float) and not abs(value) < float("inf"):
+                return f"numbers must be finite, got {value}"
+        level, depth = below, depth + 1
+    return None
+
+
+# -----------------------------------------------------------------------------
+# Lines of comma-separated text as columns, a block of whole lines at a time.
+#
+# Blocks are read here, and parsed from memory that is Arrow's own.  Given a stream of Python's,
+# Arrow reads ahead in a thread: where a process ends meanwhile, as after an error in the first
+# rows, that thread never comes back from Python, and the process waits for it for ever.
+
+
+_BLOCK = 2**22  # bytes that are parsed at a time, and at most one line more
+_ROW = re.compile(r"Row #(\d+)")
+# Texts that a spreadsheet computes when it opens a file, and numbers, which it may.
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?[0-9][0-9,]*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?%?", re.IGNORECASE)
+
+
+class _Stream(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+def csv_tables(
+    stream: _Stream,
+    kinds: pa.Schema,
+    *,
+    wanted: Collection[str] | None = None,
+    nulls: Sequence[str] = (),
+    delimiter: str = ",",
+    quotes: bool = True,
+) -> Iterator[pa.Table]:
+    """Yield the rows of a text without a header; lines end in a line feed, blank ones are no rows.
+
+    Parameters
+    ----------
+    stream : file-like
+        Bytes whose lines have a bounded length.
+    kinds : pyarrow.Schema
+        All columns of the text in turn, with their types.
+    wanted : collection of str, optional
+        Those that are yielded, in this order; by default all.
+    nulls : sequence of str, optional
+        What stands for a missing number; by default nothing does.
+    delimiter : str, default ","
+        What separates columns, one character.
+    quotes : bool, default True
+        Whether a value may stand between double quotes, on one line.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If a row, which the message names, has another number of columns, a value is not of its
+        kind, or a quote is not closed on its line.
+    """
+    names = list(kinds.names if wanted is None else wanted)
+    parse = pa_csv.ParseOptions(delimiter=delimiter, quote_char='"' if quotes else False)
+    convert = pa_csv.ConvertOptions(
+        column_types={name: kinds.field(name).type for name in names},
+        include_columns=names,
+        null_values=list(nulls),
+        strings_can_be_null=False,
+    )
+    done = 0
+    for block in _blocks(stream):
+        read = pa_csv.ReadOptions(
+            column_names=kinds.names, block_size=len(block) + 1, use_threads=False
+        )
+        held = pa.BufferOutputStream()
+        held.write(block)
+        try:
+            table = pa_csv.read_csv(held.getvalue(), read, parse, convert)
+        except pa.ArrowInvalid as error:
+            raise _after(done, error) from None
+        if quotes:
+            _check_quotes(block, table.num_rows, done, delimiter)
+        done += table.num_rows
+        yield table
+
+
+def csv_bytes(frame: Any) -> bytes:
+    """Return a data frame as CSV, in which no text is a formula.
+
+    Names of protections and values of records come from others.  One that a spreadsheet would
+    compute stands after an apostrophe, by which it takes a cell for text; ``own_text`` removes it.
+    """
+    texts = frame.select_dtypes(["object", "string", "category"])
+    guarded = {name: texts[name].astype(object).map(_guarded) for name in texts}
+    text: str = frame.assign(**guarded).to_csv(index=False, lineterminator="\n")
+    return text.encode()
+
+
+def _guarded(value: Any) -> Any:
+    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+def own_text(value: Any) -> Any:
+    """Return a value of such a file as it was."""
+    if isinstance(value, str) and value.startswith("'") and _FORMULA.match(value):
+        return value[1:]
+    return value
+
+
+def _after(done: int, error: pa.ArrowInvalid) -> pa.ArrowInvalid:
+    """Return an error whose row is counted from the beginning of the text."""
+    return pa.ArrowInvalid(_ROW.sub(lambda row: f"Row #{done + int(row[1])}", str(error)))
+
+
+def _blocks(stream: _Stream) -> Iterator[bytes]:
+    """Yield the bytes of a stream in pieces of whole lines, the end of the last one left out."""
+    pieces: list[bytes] = []
+    size = 0
+    more = True
+    while more:
+        data = stream.read(_BLOCK)
+        more = bool(data)
+        pieces.append(data)
+        size += len(data)
+        cut = data.rfind(b"\n") + 1
+        if not more or (size >= _BLOCK and cut):
+            pieces[-1] = data[:cut]
+            # A blank line is no row, and a block without a row is an error of the parser.
+            if block := b"".join(pieces).rstrip(b"\n"):
+                yield block
+            pieces, size = [data[cut:]], len(data) - cut
+
+
+def _check_quotes(block: bytes, rows: int, done: int, delimiter: str) -> None:
+    """Refuse a quote that is not closed on its line: the lines after it became one value."""
+    closed = not _left_open(block[block.rfind(b"\n") + 1 :], delimiter)
+    if closed and rows == block.count(b"\n") + 1:
+        return
+    lines = [line for line in block.split(b"\n") if line]
+    if closed and rows == len(lines):
+        return
+    found = (row for row, line in enumerate(lines, done + 1) if _left_open(line, delimiter))
+    raise pa.ArrowInvalid(f"Row #{next(found, done + 1)}: a quote must be closed on its line")
+
+
+def _left_open(line: bytes, delimiter: str) -> bool:
+    if b'"' not in line:
+        return False
+    try:
+        next(csv.reader([line.decode(errors="replace")], delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        return "unexpected end" in str(error)
+    return False
+
+
+# -----------------------------------------------------------------------------
+
 
 #: Bytes of a line, and columns in it.
 MAX_LINE = 2**20

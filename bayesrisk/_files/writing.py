@@ -3,16 +3,233 @@
 import contextlib
 import ctypes
 import errno
+import hashlib
+import json
 import os
+import re
+import secrets
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from bayesrisk._files.leftovers import clear, hidden, is_leftover, locked_file, locked_folder
-from bayesrisk.exceptions import BayesRiskError, OutputError
+import pyarrow as pa
+
+from bayesrisk._files.text import Fault, named, read_json
+from bayesrisk.exceptions import BayesRiskError, DataError, OutputError
+
+# -----------------------------------------------------------------------------
+# Rows put down in files that grow, and read again once all are there.
+
+
+def spill(file: Path, table: pa.Table) -> None:
+    """Put rows down behind those that are there."""
+    with file.open("ab") as stream, pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+
+
+def spilled(file: Path) -> pa.Table | None:
+    """Return all rows that were put down; None where nothing was."""
+    if not file.exists():
+        return None
+    found, size = [], file.stat().st_size
+    with file.open("rb") as stream:
+        while stream.tell() < size:
+            with pa.ipc.open_stream(stream) as reader:
+                found.append(reader.read_all())
+    return pa.concat_tables(found)
+
+
+# -----------------------------------------------------------------------------
+# Digests of files, and JSON documents that carry their own.
+
+
+_SEAL = "seal"
+
+
+def digest(file: str | Path) -> str:
+    """Return the SHA-256 of a file's bytes."""
+    with Path(file).open("rb") as data:
+        return hashlib.file_digest(data, "sha256").hexdigest()
+
+
+def check_digest(file: Path, known: str, listing: str, fault: Fault = DataError) -> None:
+    """Refuse a file that is not the one that a manifest lists."""
+    with named(str(file), fault):
+        same = digest(file) == known
+    if not same:
+        raise fault(f"{file}: is not the file that {listing} lists: damaged, or changed")
+
+
+def read_document(file: Path, fault: Fault = DataError) -> dict[str, Any]:
+    """Return the JSON object in a file without its seal, which must fit where there is one."""
+    document = read_json(file, fault)
+    try:
+        return unsealed(document)
+    except ValueError as error:
+        raise fault(f"{file}: {error}") from error
+
+
+def sealed(document: Mapping[str, Any]) -> bytes:
+    """Return a document as JSON with its own digest in it, under ``seal``."""
+    plain = json.loads(json.dumps(document, allow_nan=False))
+    return (json.dumps({**plain, _SEAL: document_digest(plain)}, indent=1) + "\n").encode()
+
+
+def unsealed(document: Any) -> dict[str, Any]:
+    """Return a document without its seal.
+
+    A document without one is taken as it is: it may have been written by hand.  So a reader must
+    refuse keys that it does not know, or a seal whose own name is damaged would go unnoticed.
+
+    Raises
+    ------
+    ValueError
+        If the document is no object, or not the one that was sealed.
+    """
+    if not isinstance(document, dict):
+        what = type(document).__name__
+        raise ValueError(f"must be an object, got {what}")  # noqa: TRY004 - a fault of the file
+    plain = dict(document)
+    if _SEAL in plain and plain.pop(_SEAL) != document_digest(plain):
+        raise ValueError("was changed after it was written: its seal does not fit")
+    return plain
+
+
+def document_digest(document: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of what a JSON document says, however it is laid out."""
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# -----------------------------------------------------------------------------
+# Names of what is being made, locks on them, and what killed processes leave behind.
+#
+# Two kinds: ``tmp`` is being filled, ``old`` was moved out of the way.
+
+
+if sys.platform != "win32":
+    import fcntl
+
+_OURS = re.compile(r"\.bayesrisk-([0-9a-f]{16})-[0-9a-f]{16}\.(tmp|old)")
+
+
+def is_leftover(name: str) -> bool:
+    """Return whether a file's name is one that only an unfinished output of ours has."""
+    return _OURS.fullmatch(name) is not None
+
+
+def digest_folder(folder: Path) -> str:
+    """Return the SHA-256 of the names and contents of a folder's files, but for unfinished ones."""
+    total = hashlib.sha256()
+    try:
+        for file in sorted(p for p in folder.iterdir() if p.is_file()):
+            if not is_leftover(file.name):
+                total.update(f"{file.name} {digest(file)}\n".encode())
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be read: {error}") from error
+    return total.hexdigest()
+
+
+def hidden(target: Path, kind: str = "tmp") -> Path:
+    """Return a name beside an output that nobody can foresee."""
+    return target.parent / f".bayesrisk-{_key(target)}-{secrets.token_hex(8)}.{kind}"
+
+
+def _key(target: Path) -> str:
+    """Return what stands for a name in that of its unfinished form, however long it is."""
+    return hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]
+
+
+def locked_file(target: Path, mode: int) -> tuple[Path, int, int | None]:
+    """Make a file beside an output; return its path, a handle, and a second one that locks it.
+
+    There is no second one on systems that lock by keeping a file open.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    while True:
+        path = hidden(target)
+        handle = os.open(path, flags, mode)
+        if _locked(handle):
+            return path, handle, None if sys.platform == "win32" else os.dup(handle)
+        os.close(handle)  # somebody took it for a leftover
+
+
+def locked_folder(target: Path, mode: int) -> tuple[Path, int]:
+    """Make a folder beside an output; return its path, and a handle that locks it."""
+    while True:
+        path = hidden(target)
+        path.mkdir(mode)
+        if sys.platform == "win32":
+            return path, os.open(os.devnull, os.O_RDONLY)
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        if _locked(handle):
+            return path, handle
+        os.close(handle)
+
+
+def _locked(handle: int) -> bool:
+    """Lock what was just made; return False if it is being removed as a leftover."""
+    if sys.platform == "win32":
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # a file system without locks, on which nobody removes leftovers either
+    return os.fstat(handle).st_nlink > 0
+
+
+def clear(target: Path, *others: Path) -> None:
+    """Remove what killed processes left of outputs in one folder, and undo their half steps."""
+    try:
+        found = [path for path in target.parent.iterdir() if is_leftover(path.name)]
+    except OSError:
+        return  # no such folder, or none to be read: the writing itself says so
+    known = {_key(path): path for path in (target, *others)} if found else {}
+    for path in found:
+        if (key := path.name.split("-")[1]) in known:
+            with contextlib.suppress(OSError):
+                _clear_one(path, known[key])
+
+
+def _clear_one(path: Path, target: Path) -> None:
+    """Undo a leftover that belongs to nobody else, and that no process holds."""
+    about, kind = path.lstat(), path.suffix[1:]
+    folder = stat.S_ISDIR(about.st_mode)
+    if not folder and not stat.S_ISREG(about.st_mode):
+        return  # ours are never links
+    if sys.platform == "win32":
+        if folder and kind == "tmp":
+            return  # nobody can know whether it is being filled
+        _undo(path, target, kind)
+        return
+    if about.st_uid != os.geteuid():
+        return
+    flags = os.O_RDONLY | os.O_DIRECTORY if folder else os.O_RDWR
+    handle = os.open(path, flags | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a living process has it: an OSError
+        _undo(path, target, kind)
+    finally:
+        os.close(handle)
+
+
+def _undo(path: Path, target: Path, kind: str) -> None:
+    if kind == "old" and not os.path.lexists(target):
+        path.rename(target)
+    elif path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink()
+
+
+# -----------------------------------------------------------------------------
+
 
 _PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
 _FILE, _FOLDER = 0o666, 0o777  # less what the user's umask takes away

@@ -8,7 +8,7 @@ from numbers import Rational
 from typing import TYPE_CHECKING, Any, overload
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
 if TYPE_CHECKING:

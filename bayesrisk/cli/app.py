@@ -1,6 +1,7 @@
 """The ``bayesrisk`` command: thin wrappers, no mathematics of their own."""
 
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -10,32 +11,64 @@ import typer
 
 from bayesrisk import _interrupts
 from bayesrisk._version import __version__
-from bayesrisk.cli._app import Command, Commands
-from bayesrisk.cli.commands.audit import audit
-from bayesrisk.cli.commands.claims import claims
-from bayesrisk.cli.commands.convert import convert
-from bayesrisk.cli.commands.convert_file import convert_file
-from bayesrisk.cli.commands.first_look import first_look
-from bayesrisk.cli.commands.hierarchy import hierarchy, hierarchy_table
-from bayesrisk.cli.commands.measurements import measurements
-from bayesrisk.cli.commands.occupancy import attack, study
-from bayesrisk.cli.commands.reconstruct import reconstruct
-from bayesrisk.cli.commands.reidentify import reidentify
-from bayesrisk.cli.commands.release import release
-from bayesrisk.cli.commands.risk import risk
-from bayesrisk.cli.commands.simulate import simulate
-from bayesrisk.cli.commands.sweep import report, sweep
-from bayesrisk.cli.commands.tables import tabulate
-from bayesrisk.cli.commands.verify_release import verify_release
-from bayesrisk.cli.commands.warmup import warmup
-from bayesrisk.cli.options import flattened
-from bayesrisk.exceptions import (
-    BayesRiskError,
-    DataError,
-    PartFileError,
-    ShardError,
-    WorkerError,
+from bayesrisk.cli.attacks import attack, claims, reconstruct, reidentify, study
+from bayesrisk.cli.audit import audit
+from bayesrisk.cli.base import (
+    Command,
+    Commands,
+    JsonOption,
+    QuietOption,
+    flattened,
+    print_json,
+    progress,
+    steps_done,
+    warnings_as_lines,
 )
+from bayesrisk.cli.hierarchy import hierarchy, hierarchy_table, measurements
+from bayesrisk.cli.records import convert_file, first_look, simulate, tabulate
+from bayesrisk.cli.release import release, verify_release
+from bayesrisk.cli.risk import convert, report, risk, sweep
+from bayesrisk.exceptions import BayesRiskError, DataError, PartFileError, ShardError, WorkerError
+
+# -----------------------------------------------------------------------------
+# ``bayesrisk warmup``: compile all kernels ahead.
+
+
+def warmup(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+    """Compile all kernels ahead, so that no later command waits; once for an installation."""
+    from bayesrisk import _numba
+    from bayesrisk.cli.examples import EXAMPLES
+
+    clock, start = time.perf_counter(), time.time_ns()
+    with warnings_as_lines(), progress(quiet=quiet or as_json, title="warmup", unit="groups") as go:
+        step = steps_done(go, len(EXAMPLES))
+        for call in EXAMPLES.values():
+            call()
+            step()
+            if _numba.cache_folder() is None:
+                break  # the rest would be compiled in vain
+    folder, compiled = _numba.cache_folder(), _numba.compiled_since(start)
+    summary = {
+        "kernels": len(_numba.DECLARED),
+        "compiled": compiled,
+        "seconds": round(time.perf_counter() - clock, 1),
+        "folder": folder,
+    }
+    if as_json:
+        print_json(summary)
+    elif folder is None:
+        typer.echo("nothing was compiled ahead: compiled kernels cannot be kept")
+    elif compiled:
+        typer.echo(
+            f"{compiled} versions of {summary['kernels']} kernels compiled in "
+            f"{summary['seconds']} s, kept in {folder}"
+        )
+    else:
+        typer.echo(f"nothing was left to compile: {summary['kernels']} kernels, kept in {folder}")
+
+
+# -----------------------------------------------------------------------------
+
 
 #: Exit statuses besides 0, 2 (wrong use), 130 and 143 (interrupted).
 DATA, CRASH = 3, 1

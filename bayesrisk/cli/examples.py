@@ -22,7 +22,7 @@ def _counts() -> None:
 
     from bayesrisk.distributions import Noise
     from bayesrisk.inference import postprocessed_posterior
-    from bayesrisk.inference.count.measurement_tables import MeasurementTables
+    from bayesrisk.inference.count.measurements import MeasurementTables
     from bayesrisk.risk import (
         block_risk,
         compare_postprocessing,
@@ -104,8 +104,8 @@ def _records() -> None:
     import pandas as pd
 
     from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
-    from bayesrisk.inference.microdata.chains.people import PeopleChain
-    from bayesrisk.inference.microdata.chains.people_model import people_model
+    from bayesrisk.inference.microdata.chains import PeopleChain
+    from bayesrisk.inference.microdata.people_model import people_model
     from bayesrisk.inference.microdata.system import system_of
     from bayesrisk.release import MechanismSpec, NoiseSpec, Release, TrueCounts
     from bayesrisk.tables import (

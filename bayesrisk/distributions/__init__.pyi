@@ -1,14 +1,14 @@
 """Public names of the noise laws."""
 
-from ._base import CountLaw as CountLaw
+from .base import CountLaw as CountLaw
+from .base import as_rv_discrete as as_rv_discrete
 from .discrete_gaussian import DiscreteGaussian as DiscreteGaussian
 from .discrete_laplace import DiscreteLaplace as DiscreteLaplace
+from .discrete_laplace import Noise as Noise
 from .finite import FiniteLaw as FiniteLaw
-from .noise import Noise as Noise
-from .scipy_adapter import as_rv_discrete as as_rv_discrete
+from .finite import TruncatedLaw as TruncatedLaw
 from .sums import SumApproximation as SumApproximation
 from .sums import as_finite as as_finite
 from .sums import convolve as convolve
 from .sums import sum_approximation as sum_approximation
 from .sums import total_variation as total_variation
-from .truncated import TruncatedLaw as TruncatedLaw

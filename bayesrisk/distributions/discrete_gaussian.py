@@ -13,7 +13,7 @@ from bayesrisk import _validation as check
 from bayesrisk._random import Seed, generator
 from bayesrisk._validation import FloatAnswer, IntAnswer
 from bayesrisk.distributions import kernels as _kernels
-from bayesrisk.distributions._base import LocatedLaw, whole_size
+from bayesrisk.distributions.base import LocatedLaw, whole_size
 
 # The tail is summed term by term below this scale and by Euler-Maclaurin above it, as long as
 # one step changes the log-weight by less than _FLAT.

@@ -13,20 +13,25 @@ from bayesrisk.experiments.audit import (
     parse_protection,
     read_audit,
 )
-from bayesrisk.experiments.by_place.nation import NationConfig, NationStudy, NationSummary
-from bayesrisk.experiments.by_place.release import ReleaseConfig, ReleaseStudy, ReleaseSummary
-from bayesrisk.experiments.by_place.split import split_by_place
-from bayesrisk.experiments.by_place.tabulation import (
+from bayesrisk.experiments.by_place.parts import split_by_place
+from bayesrisk.experiments.by_place.release import (
+    NationConfig,
+    NationStudy,
+    NationSummary,
+    ReleaseConfig,
+    ReleaseStudy,
+    ReleaseSummary,
     TabulationConfig,
     TabulationStudy,
     TabulationSummary,
 )
 from bayesrisk.experiments.claims import ClaimsConfig, ClaimsStudy, ClaimsSummary
 from bayesrisk.experiments.linkage.report import ReidentificationReport, write_reidentification
-from bayesrisk.experiments.measurements.config import MeasurementCountsConfig, MeasurementsConfig
 from bayesrisk.experiments.measurements.counts import (
+    MeasurementCountsConfig,
     MeasurementCountsStudy,
     MeasurementCountsSummary,
+    MeasurementsConfig,
 )
 from bayesrisk.experiments.measurements.risk import MeasurementsStudy, MeasurementsSummary
 from bayesrisk.experiments.measurements.spine import measurement_posterior
@@ -40,16 +45,16 @@ from bayesrisk.experiments.occupancy import (
     write_occupancy_figures,
     write_occupancy_report,
 )
-from bayesrisk.experiments.reconstruction.folder import (
+from bayesrisk.experiments.reconstruction import (
     ReconstructionConfig,
     ReconstructionOutput,
+    ReconstructionStudy,
+    ReconstructionSummary,
     read_reconstruction,
 )
-from bayesrisk.experiments.reconstruction.run import ReconstructionStudy, ReconstructionSummary
-from bayesrisk.experiments.runs.engine import run
-from bayesrisk.experiments.runs.study import Outcome, Study
+from bayesrisk.experiments.runs.engine import Outcome, Study, run
 from bayesrisk.experiments.sweep.config import SweepConfig
-from bayesrisk.experiments.sweep.parsing import load_config, parse_config
+from bayesrisk.experiments.sweep.document import load_config, parse_config
 from bayesrisk.experiments.sweep.report import write_report
 from bayesrisk.experiments.sweep.run import SweepStudy, SweepSummary, read_results
 

@@ -19,18 +19,17 @@ import pyarrow as pa
 
 from bayesrisk import _validation as check
 from bayesrisk._files.limits import Count, Positive
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.reconstruction.shards import shard_size
-from bayesrisk.experiments.reconstruction.source import forget_tables, open_tables
-from bayesrisk.experiments.runs.config import RunSettings
+from bayesrisk.experiments.reconstruction import forget_tables, open_tables, shard_size
+from bayesrisk.experiments.runs.engine import Outcome, Study
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
-from bayesrisk.experiments.runs.study import Outcome, Study
+from bayesrisk.experiments.runs.parts import RunSettings
 from bayesrisk.reconstruction import ClaimOptions, Claims, claim_sentences, find_claims
 from bayesrisk.reconstruction.claims.options import about_claims
-from bayesrisk.reconstruction.status import Status
+from bayesrisk.reconstruction.registry import Status
 
 #: What files call a status, where that is another word.
 STORED = {Status.INFEASIBLE: "contradictory"}

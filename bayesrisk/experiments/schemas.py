@@ -7,15 +7,13 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from bayesrisk.experiments.audit.config import AuditConfig
-from bayesrisk.experiments.by_place.nation import NationConfig
-from bayesrisk.experiments.by_place.release import ReleaseConfig
-from bayesrisk.experiments.by_place.tabulation import TabulationConfig
+from bayesrisk.experiments.audit.populations import AuditConfig
+from bayesrisk.experiments.by_place.release import NationConfig, ReleaseConfig, TabulationConfig
 from bayesrisk.experiments.claims import ClaimsConfig
 from bayesrisk.experiments.occupancy.attack import OccupancyAttackConfig
-from bayesrisk.experiments.occupancy.config import OccupancyConfig
-from bayesrisk.experiments.reconstruction.folder import ReconstructionConfig
-from bayesrisk.experiments.runs.config import RunSettings
+from bayesrisk.experiments.occupancy.study import OccupancyConfig
+from bayesrisk.experiments.reconstruction import ReconstructionConfig
+from bayesrisk.experiments.runs.parts import RunSettings
 from bayesrisk.experiments.sweep.config import SweepConfig
 
 #: Configurations of the studies, by the command that runs them.

@@ -8,21 +8,21 @@ keyword parameters and checks them, and which follows the protocol
 from collections.abc import Callable
 from typing import Any
 
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk._plugins import Registry
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.base import Dial
 
 _OWN = {
-    "identity": "bayesrisk.mechanisms.identity:Identity",
-    "discrete-gaussian": "bayesrisk.mechanisms.noise.mechanism:DiscreteGaussianMechanism",
-    "discrete-laplace": "bayesrisk.mechanisms.noise.mechanism:DiscreteLaplaceMechanism",
+    "identity": "bayesrisk.mechanisms.rounding:Identity",
+    "discrete-gaussian": "bayesrisk.mechanisms.noise:DiscreteGaussianMechanism",
+    "discrete-laplace": "bayesrisk.mechanisms.noise:DiscreteLaplaceMechanism",
     "rounding": "bayesrisk.mechanisms.rounding:Rounding",
     "suppression": "bayesrisk.mechanisms.suppression.mechanism:Suppression",
     "swapping": "bayesrisk.mechanisms.swapping.mechanism:Swapping",
     "topdown": "bayesrisk.mechanisms.topdown.mechanism:TopDown",
-    "bottom-up": "bayesrisk.mechanisms.noise.bottom_up:BottomUp",
+    "bottom-up": "bayesrisk.mechanisms.bottom_up:BottomUp",
 }
 REGISTRY: Registry[Mechanism] = Registry(
     "mechanism", own=_OWN, protocol=Mechanism, needs="spec and release()"

@@ -6,10 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.mechanisms.base import Dial, Protected
-from bayesrisk.mechanisms.tabulation import TableMechanism, replace_counts
-from bayesrisk.release import MechanismSpec, RoundingSpec
-from bayesrisk.tables import PublishedTables, Workload
+from bayesrisk.mechanisms.base import (
+    BaseMechanism,
+    Dial,
+    Protected,
+    TableMechanism,
+    replace_counts,
+    true_tables,
+)
+from bayesrisk.release import MechanismSpec, RoundingSpec, TrueCounts
+from bayesrisk.tables import Microdata, PublishedTables, Records, Workload
 
 _METHODS = ("nearest", "random")
 
@@ -81,3 +87,29 @@ class Rounding(TableMechanism):
             part.eliminate_zeros()
             rounded[key] = part
         return Protected(replace_counts(tables, rounded))
+
+
+# -----------------------------------------------------------------------------
+# No protection: the release that every protection is compared with.
+
+
+class Identity(BaseMechanism):
+    """Publish the tables as they are, whatever the source of randomness.
+
+    Examples
+    --------
+    >>> Identity().spec.true_counts
+    True
+    """
+
+    def __init__(self) -> None:
+        super().__init__(MechanismSpec("identity", others=TrueCounts()))
+
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the finest level: all tables are sums over its places."""
+        return check.instance(workload, Workload, "workload").levels[-1]
+
+    def _protect(
+        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
+    ) -> Protected:
+        return Protected(true_tables(microdata, workload))

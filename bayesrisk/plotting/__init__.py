@@ -9,41 +9,46 @@ from bayesrisk.plotting._canvas import Axes as Axes
 from bayesrisk.plotting._canvas import Panels as Panels
 from bayesrisk.plotting._canvas import Where as Where
 from bayesrisk.plotting._canvas import figure_of, save_figure
-from bayesrisk.plotting.audit import plot_audit, plot_beliefs
-from bayesrisk.plotting.block import (
-    plot_correct_decision,
-    plot_decision_accuracy,
-    plot_levels,
-    plot_marginal_risk,
-    plot_released_count,
-    plot_risk_distribution,
-)
-from bayesrisk.plotting.claims import plot_claims
-from bayesrisk.plotting.diagnostics import plot_autocorr, plot_posterior, plot_rank, plot_trace
-from bayesrisk.plotting.hierarchy import (
-    plot_decision_map,
-    plot_group_budget,
-    plot_group_count,
-    plot_noise_sum,
-    plot_variance_ratio,
-)
-from bayesrisk.plotting.mechanisms import plot_mechanisms
-from bayesrisk.plotting.noisy_measurements import plot_noisy_measurements
-from bayesrisk.plotting.occupancy import (
+from bayesrisk.plotting.attacks import (
+    plot_claims,
+    plot_majority,
     plot_occupancy_blocks,
     plot_occupancy_counts,
     plot_occupancy_linkage,
     plot_occupancy_variability,
-)
-from bayesrisk.plotting.points import Point, figure_points
-from bayesrisk.plotting.postprocessing import plot_postprocessing
-from bayesrisk.plotting.reidentification import (
-    plot_majority,
     plot_reidentification,
     plot_variability,
 )
-from bayesrisk.plotting.statements import plot_statements
-from bayesrisk.plotting.tradeoff import plot_tradeoff
+from bayesrisk.plotting.audit import (
+    Point,
+    figure_points,
+    plot_audit,
+    plot_beliefs,
+    plot_statements,
+    plot_tradeoff,
+)
+from bayesrisk.plotting.counts import (
+    plot_correct_decision,
+    plot_decision_accuracy,
+    plot_levels,
+    plot_marginal_risk,
+    plot_mechanisms,
+    plot_postprocessing,
+    plot_released_count,
+    plot_risk_distribution,
+)
+from bayesrisk.plotting.hierarchy import (
+    plot_autocorr,
+    plot_decision_map,
+    plot_group_budget,
+    plot_group_count,
+    plot_noise_sum,
+    plot_noisy_measurements,
+    plot_posterior,
+    plot_rank,
+    plot_trace,
+    plot_variance_ratio,
+)
 
 __all__ = [
     "Point",

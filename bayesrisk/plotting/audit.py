@@ -1,11 +1,35 @@
 """Figures of audits: what adversaries learn, and what protecting from it costs."""
 
-from collections.abc import Sequence
+import re
+import textwrap
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
-from bayesrisk.plotting._canvas import Panels, Where, legend_outside, panels, require, style
+from bayesrisk.plotting._canvas import (
+    GUIDE,
+    Axes,
+    Axis,
+    BarContainer,
+    Drawn,
+    ErrorbarContainer,
+    FixedLocator,
+    Panels,
+    PathCollection,
+    Where,
+    figure_of,
+    legend_outside,
+    panel,
+    panels,
+    require,
+    style,
+)
 
 #: Attacks whose name says how the release was read.
 _NAMES = ("reconstruction", "majority", "claims")
@@ -146,3 +170,323 @@ def _name(row: pd.Series) -> str:
     if attack == "likelihood":
         return protection
     return f"{protection}, {attack if attack in _NAMES else f'read {attack}'}"
+
+
+# -----------------------------------------------------------------------------
+# The values of the points of a figure, and where they are: what a page tells who points at one.
+
+
+_APART = 0.012  # of the width of a figure: nearer points of one line nobody can tell apart
+_SIZE = 0.02  # of the width: what a pointer finds
+_NUMBER = re.compile(r"[-+.\d\u2212e]*")
+_MATHS = re.compile(r"(?<!\\)\$(.*?)(?<!\\)\$", re.S)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A mark of a figure: a box, and what it stands for.
+
+    Attributes
+    ----------
+    x, y : float
+        Left and upper edge of the box, as shares of the figure's width and height, from its left
+        and upper edge.
+    width, height : float
+        Of the box, as shares of the figure's.
+    text : str
+        What the mark stands for: its line, values and interval.
+    """
+
+    x: float
+    y: float
+    width: float
+    height: float
+    text: str
+
+
+def figure_points(drawn: Drawn) -> list[Point]:
+    """Return what the marks of a figure stand for.
+
+    Parameters
+    ----------
+    drawn : matplotlib.axes.Axes, array of them, or matplotlib.figure.Figure
+        What a plot function returned, drawn once (:func:`save_figure` does).
+
+    Returns
+    -------
+    list of Point
+        For every point of a line, point of a scatter and bar inside the panels: the name of its
+        line, its values with four significant digits, and its interval where it has one.  Points
+        of one line that lie closer together than anybody could point at are left out.
+    """
+    whole = figure_of(drawn)
+    to_share = whole.transFigure.inverted()
+    least = _SIZE * np.array([1.0, whole.get_figwidth() / whole.get_figheight()])
+    found = []
+    for axes in whole.axes:
+        if not axes.get_visible():
+            continue
+        box = axes.get_position()
+        low, high = np.array(box.min) - 1e-9, np.array(box.max) + 1e-9
+        for at, text in _marks(axes):
+            shares = to_share.transform(axes.transData.transform(at))
+            # A bar may begin below what an axis shows.
+            shares = np.clip(shares, low, high) if len(shares) > 1 else shares
+            middle, size = shares.mean(axis=0), np.maximum(np.ptp(shares, axis=0), least)
+            if (middle >= low).all() and (middle <= high).all():
+                left, top = middle[0] - size[0] / 2.0, 1.0 - middle[1] - size[1] / 2.0
+                width, height = float(size[0]), float(size[1])
+                found.append(Point(float(left), float(top), width, height, text))
+    return found
+
+
+def _marks(axes: Axes) -> Iterator[tuple[Any, str]]:
+    """Yield data coordinates, one pair or two corners, and the words of every mark."""
+    ranged = {c[0]: c for c in axes.containers if isinstance(c, ErrorbarContainer) and c[0]}
+    caps = {cap for several in ranged.values() for cap in several[1]}
+    for line in axes.lines:
+        if line in caps or str(line.get_gid()).startswith(GUIDE):
+            continue
+        if line.get_transform() != axes.transData:  # a ruler across the whole panel
+            continue
+        bars = ranged.get(line)
+        values = np.asarray(line.get_xydata(), float)
+        reach = _intervals(bars, len(values))
+        for i in _apart(axes, values):
+            yield values[[i]], _words(axes, bars or line, values[i], reach[i])
+    for points in axes.collections:
+        if isinstance(points, PathCollection):
+            for pair in np.asarray(points.get_offsets(), float):
+                yield pair[None], _words(axes, points, pair)
+    for several in axes.containers:
+        if not isinstance(several, BarContainer):
+            continue
+        for bar in several.patches:
+            low = np.array(bar.get_xy(), float)
+            size = np.array([bar.get_width(), bar.get_height()], float)
+            end = size * ((1.0, 0.5) if several.orientation == "horizontal" else (0.5, 1.0))
+            yield np.array([low, low + size]), _words(axes, several, low + end)
+
+
+def _apart(axes: Axes, values: Any) -> list[int]:
+    """Return which points of a line are told: finite, and far enough from the one before."""
+    with np.errstate(all="ignore"):
+        at = axes.transData.transform(values) / figure_of(axes).bbox.width
+    kept: list[int] = []
+    for i in np.flatnonzero(np.isfinite(at).all(axis=1)).tolist():
+        if not kept or np.hypot(*(at[i] - at[kept[-1]])) >= _APART:
+            kept.append(i)
+    return kept
+
+
+def _intervals(bars: ErrorbarContainer | None, points: int) -> list[tuple[str, str]]:
+    """Return the intervals of every point in words, across and up; empty where it has none."""
+    found = [["", ""] for _ in range(points)]
+    if bars is not None:
+        has = [axis for axis, there in ((0, bars.has_xerr), (1, bars.has_yerr)) if there]
+        for axis, lines in zip(has, bars[2], strict=True):
+            for one, ends in zip(found, lines.get_segments(), strict=False):
+                if len(ends):  # a value that is no number has no segment
+                    one[axis] = f" ({ends[:, axis].min():.4g} to {ends[:, axis].max():.4g})"
+    return [(across, up) for across, up in found]
+
+
+def _words(axes: Axes, what: Any, pair: Any, reach: tuple[str, str] = ("", "")) -> str:
+    """Return "panel, line: across 1, up 2 (1 to 3)"."""
+    beside = [axes, *axes.get_shared_y_axes().get_siblings(axes)]  # one of which has the label
+    below = [axes, *axes.get_shared_x_axes().get_siblings(axes)]
+    across = _said([one.xaxis for one in below], float(pair[0])) + reach[0]
+    up = _said([one.yaxis for one in beside], float(pair[1])) + reach[1]
+    name = str(what.get_label())
+    legends = [axes.get_legend(), *figure_of(axes).legends]
+    title = next((one.get_title().get_text() for one in legends if one is not None), "")
+    line = "" if name.startswith("_") else f"{title} {name}"
+    head = ", ".join(part for part in (_plain(axes.get_title()), _plain(line)) if part)
+    return f"{head}: {across}, {up}" if head else f"{across}, {up}"
+
+
+def _said(alike: list[Axis], value: float) -> str:
+    """Return what alike axes call a value: the name at a tick, or their label and the number."""
+    if isinstance(alike[0].get_major_locator(), FixedLocator):
+        places = list(alike[0].get_majorticklocs())
+        names = alike[0].get_major_formatter().format_ticks(places)
+        for place, name in zip(places, names, strict=False):
+            if place == value and not _NUMBER.fullmatch(name):
+                return _plain(name)
+    label = next((text for axis in alike if (text := _plain(axis.get_label().get_text()))), "")
+    return f"{label} {value:.4g}".strip()
+
+
+def _plain(text: str) -> str:
+    """Return a label of a figure as words on one line, without the signs of mathematics."""
+    words = _MATHS.sub(lambda found: re.sub(r"[\\{}^]", "", found.group(1)), text)
+    return " ".join(words.replace(r"\$", "$").split())
+
+
+# -----------------------------------------------------------------------------
+# Figure of trade-off curves: true against false positives of tests of membership.
+
+
+_RATES = ("false_positive_rate", "true_positive_rate")
+
+
+def plot_tradeoff(curves: Mapping[str, pd.DataFrame], *, ax: Axes | None = None) -> Axes:
+    """Draw the true positive rate of the best test against its false positive rate.
+
+    Parameters
+    ----------
+    curves : mapping of str to pandas.DataFrame
+        By what the legend says; each as :meth:`TradeOffCurve.to_frame` returns it.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A line for each curve, and the diagonal, on which a test does no better than chance.
+    """
+    if not check.mapping(curves, "curves"):
+        raise ArgumentError("curves must be at least one, got none")
+    for frame in curves.values():
+        require(frame, _RATES)
+    with style():
+        axes = panel(ax, 3.9, 3.6)
+        axes.plot([0.0, 1.0], [0.0, 1.0], color="0.35", linewidth=1.0, zorder=0)
+        for i, (name, frame) in enumerate(curves.items()):
+            axes.plot(
+                *(frame[rate] for rate in _RATES),
+                label=canvas.as_text(name),
+                color=canvas._COLOURS[i % len(canvas._COLOURS)],
+                linestyle=canvas._DASHES[i % len(canvas._DASHES)],
+            )
+        axes.set(
+            xlim=(0.0, 1.0), ylim=(0.0, 1.0), xlabel="false positive rate",
+            ylabel="true positive rate", aspect="equal",
+        )  # fmt: skip
+        axes.legend(loc="lower right", fontsize=8.0)
+        return axes
+
+
+# -----------------------------------------------------------------------------
+# Figure of statements: how much an adversary gains, by attack and protection.
+
+
+def plot_statements(
+    statements: pd.DataFrame,
+    *,
+    comparable: Mapping[str, bool] | None = None,
+    ax: Where = None,
+) -> Panels:
+    """Draw the share of statements whose ratio of posterior to prior is at least so large.
+
+    Statements draw themselves (:meth:`Statements.plot`); this is for frames that look like theirs.
+
+    Parameters
+    ----------
+    statements : pandas.DataFrame
+        Rows with ``attack``, ``protection``, ``status``, ``ratio``, and ``adversary`` where there
+        are several; those without a ratio are left out.
+    comparable : mapping of str to bool, optional
+        Attacks whose protections have the same statements about the same targets
+        (:attr:`Statements.comparable`); by default those with a single protection.  Of others only
+        proved ones are drawn, and a line above the panels says so: estimates are pooled over other
+        people under each protection (see :func:`statements_about_people`).
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each attack; by default in a new figure.
+
+    Returns
+    -------
+    array of matplotlib.axes.Axes
+        A panel for each attack, a line for each protection.  The axis ends where at most 1 in 100
+        statements of any line is left; what is beyond (also infinite ratios, of a prior of 0) is
+        the share at the right edge.
+    """
+    require(statements, ("attack", "protection", "status", "ratio"), "statements")
+    statements = _lines(statements)
+    if comparable is None:
+        same = dict(statements.groupby("attack")["protection"].nunique() == 1)
+    else:
+        same = dict(check.mapping(comparable, "comparable"))
+    drawn = statements["attack"].map(same).fillna(False).astype(bool)
+    drawn |= statements["status"] == "proved"
+    some = statements[statements["ratio"].notna()]
+    known = some[drawn[some.index]]
+    require(known, ("ratio",), "statements")
+    hidden = some[~drawn[some.index]].drop_duplicates(["attack", "protection"])
+    attacks = list(dict.fromkeys(known["attack"].tolist()))
+    protections = list(dict.fromkeys(known["protection"].tolist()))
+    groups = known.groupby(["attack", "protection"])["ratio"]
+    finite = known.loc[np.isfinite(known["ratio"]) & (known["ratio"] > 0), "ratio"]
+    ends = groups.quantile(0.99, interpolation="lower")
+    low = min(float(finite.min()), 1.0) / 1.5 if len(finite) else 0.5
+    high = max(float(ends[np.isfinite(ends)].max()), 1.0) * 1.5 if np.isfinite(ends).any() else 2.0
+    with style():
+        every = panels(ax, len(attacks), (1.2 + 2.7 * len(attacks), 3.2), sharey=True)
+        named: set[str] = set()
+        for axes, attack in zip(every, attacks, strict=True):
+            named |= _panel(axes, known[known["attack"] == attack], protections, (low, high), named)
+        for axes in every[1:]:
+            axes.set_ylabel("")
+        if len(hidden):
+            pairs = ", ".join(
+                f"{a} under {p}"
+                for a, p in zip(hidden["attack"], hidden["protection"], strict=True)
+            )
+            note = f"Estimates about other people are not drawn: {canvas.as_text(pairs)}"
+            # Above the panels: below them is the legend.
+            figure = canvas.figure_of(every)
+            width = int(20.0 * figure.get_figwidth())
+            figure.suptitle("\n".join(textwrap.wrap(note, width)), fontsize=8.0)
+        handles, labels = zip(
+            *(
+                pair
+                for axes in every
+                for pair in zip(*axes.get_legend_handles_labels(), strict=True)
+            ),
+            strict=True,
+        )
+        legend_outside(every, handles, labels, ncols=4)
+        return every
+
+
+def _lines(statements: pd.DataFrame) -> pd.DataFrame:
+    """Return statements whose protection names the adversary too, where there are several."""
+    found = statements.reset_index(drop=True)
+    if "adversary" in found:
+        several = found.groupby("attack")["adversary"].transform("nunique") > 1
+        both = found["protection"].astype("str") + ", " + found["adversary"].astype("str")
+        found["protection"] = found["protection"].astype("str").where(~several, both)
+    return found
+
+
+def _panel(
+    axes: Axes,
+    rows: pd.DataFrame,
+    protections: list[str],
+    span: tuple[float, float],
+    named: Collection[str] = (),
+) -> set[str]:
+    """Draw one attack, and return the protections that its legend now has."""
+    low, high = span
+    found = set()
+    for i, protection in enumerate(protections):
+        ratio = np.sort(rows.loc[rows["protection"] == protection, "ratio"].to_numpy(np.float64))
+        if not ratio.size:
+            continue
+        share = 1.0 - np.arange(ratio.size) / ratio.size
+        axes.step(
+            np.concatenate([[low], np.clip(ratio, low, high), [high]]),
+            np.concatenate([[1.0], share, [float((ratio > high).mean())]]),
+            where="pre",
+            label="_nolegend_" if protection in named else canvas.as_text(protection),
+            color=canvas._COLOURS[i % len(canvas._COLOURS)],
+            linestyle=canvas._DASHES[i % len(canvas._DASHES)],
+        )
+        found.add(protection)
+    axes.axvline(1.0, color="0.35", linewidth=1.0, zorder=0)
+    axes.set(
+        xscale="log", xlim=(low, high), ylim=(-0.02, 1.02),
+        title=canvas.as_text(rows["attack"].iloc[0]), xlabel="posterior / prior",
+        ylabel="share of statements with at least\nthis ratio",
+    )  # fmt: skip
+    return found

@@ -4,10 +4,14 @@ Rule of this layer: it draws records from published totals and stated shapes; it
 records, and nothing of the adversary or the auditor is known here.
 """
 
-from bayesrisk.population.nation import Nation
-from bayesrisk.population.simulate import simulate_population
-from bayesrisk.population.spec import PopulationSpec, population_presets, population_spec
-from bayesrisk.population.subsidy import draw_bedrooms, occupancy_violation
+from bayesrisk.population.simulate import Nation, simulate_population
+from bayesrisk.population.spec import (
+    PopulationSpec,
+    draw_bedrooms,
+    occupancy_violation,
+    population_presets,
+    population_spec,
+)
 from bayesrisk.population.summary import PopulationSummary, population_summary
 
 __all__ = [

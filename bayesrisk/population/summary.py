@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk._show import displayed
-from bayesrisk._types import FloatArray, IntArray
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import DataError
-from bayesrisk.population import _national as national
-from bayesrisk.population.subsidy import occupancy_violation
+from bayesrisk.population import spec as national
+from bayesrisk.population.spec import occupancy_violation
 from bayesrisk.tables.microdata import Microdata, read_microdata
 from bayesrisk.tables.records import Records
 

@@ -8,29 +8,32 @@ from bayesrisk.readers.geocodes import (
     is_tribal,
     spine_ancestor,
 )
-from bayesrisk.readers.hud.reader import iter_hud, read_hud
-from bayesrisk.readers.hud.writer import write_hud
-from bayesrisk.readers.ipums.reader import iter_ipums_1940, read_ipums_1940
-from bayesrisk.readers.ipums.writer import write_ipums_1940
-from bayesrisk.readers.nmf.batches import ConstraintBatch, MeasurementBatch
-from bayesrisk.readers.nmf.noise import sigma2_from_variance
-from bayesrisk.readers.nmf.reader import NoisyMeasurements
+from bayesrisk.readers.hud import iter_hud, read_hud, write_hud
+from bayesrisk.readers.ipums import iter_ipums_1940, read_ipums_1940, write_ipums_1940
+from bayesrisk.readers.nmf.reader import NoisyMeasurements, sigma2_from_variance
+from bayesrisk.readers.nmf.rows import ConstraintBatch, MeasurementBatch
 from bayesrisk.readers.nmf.writer import SyntheticMeasurements, write_nmf
-from bayesrisk.readers.ppmf.persons import iter_ppmf, read_ppmf, write_ppmf
-from bayesrisk.readers.ppmf.units import iter_ppmf_units, read_ppmf_units, write_ppmf_units
+from bayesrisk.readers.ppmf import (
+    iter_ppmf,
+    iter_ppmf_units,
+    read_ppmf,
+    read_ppmf_units,
+    write_ppmf,
+    write_ppmf_units,
+)
 from bayesrisk.readers.record_form import iter_record_form, read_record_form, write_record_form
-from bayesrisk.readers.summary_files.files_2020 import (
+from bayesrisk.readers.summary_files.files import (
     iter_dhc,
     iter_pl94,
+    iter_sf1,
     read_dhc,
     read_pl94,
+    read_sf1,
     write_dhc,
     write_pl94,
 )
 from bayesrisk.readers.summary_files.nhgis import iter_nhgis, read_nhgis
-from bayesrisk.readers.summary_files.nhgis_writer import write_nhgis
-from bayesrisk.readers.summary_files.sf1 import iter_sf1, read_sf1
-from bayesrisk.readers.summary_files.sf1_writer import write_sf1
+from bayesrisk.readers.summary_files.nhgis_writer import write_nhgis, write_sf1
 
 __all__ = [
     "SPINE_WIDTHS",

@@ -17,11 +17,10 @@ import pyarrow.compute as pc
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import CODING, opened
-from bayesrisk._files.parse import shown
-from bayesrisk._files.text import header_fields, open_text
-from bayesrisk._types import IntArray
+from bayesrisk._files.text import header_fields, open_text, shown
+from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.readers.text.columns import Piece
+from bayesrisk.readers.text.tables import Piece
 
 RACES = ("white", "black", "aian", "asian", "nhopi", "sor")
 #: Other names of the columns of records.

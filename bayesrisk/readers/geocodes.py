@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentTypeError, DataError, ShapeError
 
 #: Characters of a geocode by level, coarse to fine, in the redistricting data of 2020 (the

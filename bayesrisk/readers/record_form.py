@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_batches
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers.dialects import (
     ALIASES,
@@ -29,11 +29,18 @@ from bayesrisk.readers.dialects import (
     race_mask,
     said_by_file,
 )
-from bayesrisk.readers.text.columns import CHUNK, Piece, characters, csv_pieces, header_of
-from bayesrisk.readers.text.places import check_state, state_code
-from bayesrisk.readers.text.record_pieces import joined, pieces_of
-from bayesrisk.readers.text.source import Source, one_source
-from bayesrisk.readers.text.write import new_file, write_table
+from bayesrisk.readers.text.source import Source, new_file, one_source, write_table
+from bayesrisk.readers.text.tables import (
+    CHUNK,
+    Piece,
+    characters,
+    check_state,
+    csv_pieces,
+    header_of,
+    joined,
+    pieces_of,
+    state_code,
+)
 from bayesrisk.tables import Records, Schema
 
 _ORDER = ("block", "geoid_tract", "sex", "age", "agebin", "race", *RACES, "hisp", "pik")

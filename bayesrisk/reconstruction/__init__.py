@@ -12,15 +12,17 @@ from bayesrisk.reconstruction.claims import (
     generate_claims,
     verify_claims,
 )
-from bayesrisk.reconstruction.linkage.age_bins import AGE_BIN_STARTS, age_bin
-from bayesrisk.reconstruction.linkage.guessers import (
+from bayesrisk.reconstruction.linkage import (
+    AGE_BIN_STARTS,
     Guesses,
+    Matching,
+    Persons,
+    age_bin,
+    match_records,
     modal_cells,
     modal_guess,
     proportional_guess,
 )
-from bayesrisk.reconstruction.linkage.matching import Matching, match_records
-from bayesrisk.reconstruction.linkage.persons import Persons
 from bayesrisk.reconstruction.occupancy import (
     OCCUPANCY_STATUS,
     HouseholdLaw,
@@ -34,10 +36,20 @@ from bayesrisk.reconstruction.occupancy import (
     occupancy_variability,
     reconstruct_occupancy,
 )
-from bayesrisk.reconstruction.records.attack import ReconstructionAttack, record_form
-from bayesrisk.reconstruction.records.reconstruction import Reconstruction, reconstruct
-from bayesrisk.reconstruction.records.variability import SolutionVariability, solution_variability
-from bayesrisk.reconstruction.registry import available_attacks, make_attack, register_attack
+from bayesrisk.reconstruction.records.reconstruction import (
+    Reconstruction,
+    ReconstructionAttack,
+    SolutionVariability,
+    reconstruct,
+    record_form,
+    solution_variability,
+)
+from bayesrisk.reconstruction.registry import (
+    Status,
+    available_attacks,
+    make_attack,
+    register_attack,
+)
 from bayesrisk.reconstruction.solvers import (
     IntegerModel,
     Limits,
@@ -45,7 +57,6 @@ from bayesrisk.reconstruction.solvers import (
     SolverResult,
     make_solver,
 )
-from bayesrisk.reconstruction.status import Status
 
 __all__ = [
     "AGE_BIN_STARTS",

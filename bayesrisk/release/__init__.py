@@ -1,8 +1,7 @@
 """What crosses from the custodian to everybody else: the tables and how they were protected."""
 
-from bayesrisk.release._folder import RELEASE_FILE
-from bayesrisk.release.by_place import ReleaseIndex, place_document, release_document
 from bayesrisk.release.likelihoods import (
+    RELEASE_FILE,
     Likelihood,
     NoiseSpec,
     RoundingSpec,
@@ -11,7 +10,7 @@ from bayesrisk.release.likelihoods import (
     TrueCounts,
     rounding_probability,
 )
-from bayesrisk.release.release import Release
+from bayesrisk.release.release import Release, ReleaseIndex, place_document, release_document
 from bayesrisk.release.spec import MechanismSpec
 
 __all__ = [

@@ -7,19 +7,20 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
-from bayesrisk._types import FloatArray
-from bayesrisk.distributions.interfaces import NoiseLaw
+from bayesrisk._validation import FloatArray
+from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.release._folder import plain, same_keys
 from bayesrisk.release.likelihoods import (
     KINDS,
     Likelihood,
     NoiseSpec,
     SimulationOnly,
     TrueCounts,
+    plain,
     read_likelihood,
+    same_keys,
 )
 
 _KEYS = {"mechanism", "parameters", "tables", "others", "places"}

@@ -17,7 +17,7 @@ import scipy.special as special
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._types import FloatArray, IntArray
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, SampleWarning, ShapeError
 
 #: Least people of a block of each class of size: from 8 on each class doubles.

@@ -4,13 +4,13 @@ Code of the adversary may import schemas, workloads and published tables, never 
 records.
 """
 
+from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.histogram import Histogram
-from bayesrisk.tables.household import household_cells, household_valid
 from bayesrisk.tables.microdata import Microdata, as_microdata
 from bayesrisk.tables.published import PublishedTables, tabulate
 from bayesrisk.tables.records import Records, iter_records
-from bayesrisk.tables.schema import Attribute, Geography, Schema
-from bayesrisk.tables.workload import Table, Workload
+from bayesrisk.tables.schema import Attribute, Geography, Schema, household_cells, household_valid
+from bayesrisk.tables.workload import Workload
 
 __all__ = [
     "Attribute",

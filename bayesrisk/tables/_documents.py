@@ -13,9 +13,8 @@ import pandas as pd
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from bayesrisk import _validation as check
-from bayesrisk._files.bounds import Section, Several, as_config_error, whole
-from bayesrisk._files.limits import Bound, refuse
-from bayesrisk._files.parse import read_toml, shown
+from bayesrisk._files.limits import Bound, Section, Several, as_config_error, refuse, whole
+from bayesrisk._files.text import read_toml, shown
 from bayesrisk.exceptions import DataError
 
 #: Codes of an attribute that is made from a column: beyond, it is a number of its own.

@@ -8,16 +8,22 @@ listed, patterned, numbered from 0, or named by their labels (``cells = "labels"
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby, pairwise, product
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
-from bayesrisk._files.parse import shown
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
+from bayesrisk._show import displayed
+from bayesrisk._validation import IntArray
+from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.tables.schema import Attribute, Schema
 
 #: Codes and cells of a table, and its weights of one attribute: what fits in memory.
@@ -291,3 +297,234 @@ def _fill(rows: NDArray[np.int64], part: Part, attribute: Attribute) -> None:
     for name, values in part.weight:
         if name == attribute.name:
             rows *= np.asarray(values, dtype=np.int64)
+
+
+# -----------------------------------------------------------------------------
+# A table as linear counting queries: the weight of a record in every cell.
+
+
+_DENSE = 2**22  # entries of a dense slice of an incidence matrix
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table: named cells, each a weighted count of records.
+
+    The weight of a record in cell q is the product over the attributes ``a`` named in ``factors``
+    of ``factors[a][q, code - first]``; an attribute that is not named does not matter.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    cells : tuple of str
+        Names of its cells, in order.
+    factors : mapping of str to ndarray of int64
+        For each attribute that matters an array (cells, codes), >= 0.
+    parts : tuple
+        How it was defined, for a compact description; empty when made from factors.
+    """
+
+    name: str
+    cells: tuple[str, ...]
+    factors: Mapping[str, IntArray]
+    parts: tuple[Part, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        check.text(self.name, "name")
+        cells = check.texts(self.cells, "cells")
+        if not cells or len(set(cells)) != len(cells):
+            raise ArgumentError(f"cells of {self.name!r} must be named, each once")
+        factors = {}
+        for name, values in check.mapping(self.factors, "factors").items():
+            array = check.count_array(
+                values, f"factors: factor {name!r} of {self.name!r}", lower=0
+            ).copy()
+            if array.ndim != 2 or len(array) != len(cells):
+                raise ShapeError(
+                    f"factors: factor {name!r} of {self.name!r} must be ({len(cells)} cells, "
+                    f"codes), got shape {array.shape}"
+                )
+            array.setflags(write=False)
+            factors[name] = array
+        object.__setattr__(self, "cells", cells)
+        object.__setattr__(self, "factors", MappingProxyType(factors))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Table):
+            return NotImplemented
+        return (
+            (self.name, self.cells) == (other.name, other.cells)
+            and self.factors.keys() == other.factors.keys()
+            and all(np.array_equal(v, other.factors[k]) for k, v in self.factors.items())
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Send what it is made of to another process, which makes and checks it again."""
+        return Table, (self.name, self.cells, dict(self.factors), self.parts)
+
+    @cached_property
+    def classes(self) -> dict[str, tuple[IntArray, IntArray]]:
+        """For each attribute its different columns (cells, classes) and the class of each code."""
+        found = {}
+        for name, values in self.factors.items():
+            columns, inverse = np.unique(values, axis=1, return_inverse=True)
+            found[name] = columns, inverse.reshape(-1).astype(np.int64)
+        return found
+
+    def check_schema(self, schema: Schema) -> None:
+        """Refuse a schema whose attributes the factors do not fit."""
+        check.instance(schema, Schema, "schema")
+        for name, values in self.factors.items():
+            size = schema.attribute(name).size
+            if values.shape[1] != size:
+                raise ShapeError(
+                    f"factors: factor {name!r} of {self.name!r} must have {size} codes, "
+                    f"got {values.shape[1]}"
+                )
+
+    def incidence(self, schema: Schema, cells: ArrayLike) -> sparse.csr_array:
+        """Return the weight of records of given schema cells in the cells of the table.
+
+        Parameters
+        ----------
+        schema : Schema
+            What the cell numbers belong to.
+        cells : array_like of int
+            Schema cells, as :meth:`Schema.cell_index` numbers them.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of int64
+            Shape (cells of the table, len(cells)).
+        """
+        self.check_schema(schema)
+        flat = check.as_array(cells, "cells")
+        if flat.size:
+            flat = check.count_array(flat, "cells", lower=0, upper=schema.size - 1)
+        if flat.ndim != 1:
+            raise ShapeError(f"cells must have one axis, got shape {flat.shape}")
+        index = schema.indices(flat.astype(np.int64))
+        key = np.zeros(len(flat), dtype=np.int64)
+        for name, (columns, inverse) in self.classes.items():
+            key = key * columns.shape[1] + inverse[index[name]]
+        distinct, inverse = np.unique(key, return_inverse=True)
+        matrix = self._of_classes(distinct)
+        return sparse.csr_array(matrix[:, inverse.reshape(-1)])
+
+    def _of_classes(self, keys: IntArray) -> sparse.csc_array:
+        """Return the columns of combinations of classes, numbered in mixed radix."""
+        pieces = []
+        step = max(1, _DENSE // len(self.cells))
+        for start in range(0, len(keys), step):
+            rest = keys[start : start + step]
+            weights = np.ones((len(self.cells), len(rest)), dtype=np.int64)
+            for columns, _ in reversed(self.classes.values()):
+                rest, digit = np.divmod(rest, columns.shape[1])
+                weights *= columns[:, digit]
+            pieces.append(sparse.csc_array(weights))
+        if not pieces:
+            return sparse.csc_array((len(self.cells), 0), dtype=np.int64)
+        return sparse.csc_array(sparse.hstack(pieces, format="csc"))
+
+
+# -----------------------------------------------------------------------------
+# Workloads in the compact grammar: from the definition files and manifests, and back.
+
+
+Key = tuple[str, str]
+
+
+def parsed(values: Mapping[str, Any]) -> tuple[Schema, dict[Key, Table]]:
+    """Return the schema and the tables by level and name."""
+    try:
+        return _parsed(values)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        if isinstance(error, ArgumentError):
+            raise
+        raise ArgumentError(
+            f"workload, or measurements, must follow the grammar of tables: {error!r}"
+        ) from error
+
+
+def described(about: Schema, tables: Mapping[Key, Table]) -> list[dict[str, Any]]:
+    """Return the tables in the grammar, each once with its levels."""
+    entries: list[tuple[Table, dict[str, Any]]] = []
+    by_name: dict[str, list[int]] = {}
+    for (level, name), table in tables.items():
+        for i in by_name.get(name, []):
+            if entries[i][0] is table or entries[i][0] == table:
+                entries[i][1]["levels"].append(level)
+                break
+        else:
+            by_name.setdefault(name, []).append(len(entries))
+            parts = table.parts or _parts_of(table, about)
+            grammars = [part_to_dict(part, about) for part in parts]
+            entries.append((table, {"name": name, "levels": [level], "parts": grammars}))
+    return [entry for _, entry in entries]
+
+
+def _parsed(values: Mapping[str, Any]) -> tuple[Schema, dict[Key, Table]]:
+    about = Schema.from_dict(values["schema"])
+    recodes = values.get("recodes", {})
+    tables: dict[Key, Table] = {}
+    weights = 0
+    for entry in values["tables"]:
+        for table in _expanded(entry, about, recodes, values.get("iterations", {})):
+            weights += sum(factor.size for factor in table.factors.values())
+            if weights > MOST_WEIGHTS:
+                raise ArgumentError(
+                    f"tables must have at most {MOST_WEIGHTS} weights of codes in cells, "
+                    f"got more at {shown(table.name)}"
+                )
+            for level in entry.get("levels", values.get("levels", ())):
+                if (level, table.name) in tables:
+                    raise ArgumentError(f"table {table.name!r} must be defined once at {level!r}")
+                tables[level, table.name] = table
+    return about, tables
+
+
+def _expanded(
+    entry: Mapping[str, Any],
+    about: Schema,
+    recodes: Mapping[str, Any],
+    iterations: Mapping[str, Any],
+) -> Iterable[Table]:
+    """Yield the table of an entry, or one for each iteration of it."""
+    rest = {k: v for k, v in entry.items() if k not in ("name", "levels", "iterate", "parts")}
+    parts = entry.get("parts", [rest])
+    if "parts" in entry and rest:
+        raise ArgumentError(f"table {entry['name']!r} must have parts or {sorted(rest)[0]!r}")
+    if "iterate" not in entry:
+        yield _table(entry["name"], parts, about, recodes)
+        return
+    for key, where in iterations[entry["iterate"]].items():
+        own = [
+            {**p, "cells": p["cells"].replace("*", key), "where": {**p.get("where", {}), **where}}
+            for p in parts
+        ]
+        yield _table(entry["name"].replace("*", key), own, about, recodes)
+
+
+def _table(name: str, entries: Iterable[Any], about: Schema, recodes: Mapping[str, Any]) -> Table:
+    parts = tuple(parse_part(entry, about, recodes, name) for entry in entries)
+    cells = tuple(cell for part in parts for cell in part.cells)
+    return Table(name, cells, factors_of(parts, about), parts)
+
+
+def _parts_of(table: Table, about: Schema) -> tuple[Part, ...]:
+    """Return parts of one cell each, for a table that was made from factors."""
+    parts = []
+    for row, cell in enumerate(table.cells):
+        where, weight = [], []
+        for name, values in table.factors.items():
+            codes = np.flatnonzero(values[row]) + about.attribute(name).first
+            if np.all((values[row] == 0) | (values[row] == 1)) and len(codes):
+                where.append((name, tuple(codes.tolist())))
+            else:
+                weight.append((name, tuple(values[row].tolist())))
+        parts.append(Part((cell,), (), tuple(where), tuple(weight)))
+    return tuple(parts)

@@ -1,5 +1,7 @@
 """Sparse histograms: how many records of each place are in each cell of their schema."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +12,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
-from bayesrisk._types import IntArray
+from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Schema
@@ -57,7 +59,7 @@ class Histogram:
     @classmethod
     def from_records(
         cls, records: Records | Iterable[Records], *, level: str | None = None
-    ) -> "Histogram":
+    ) -> Histogram:
         """Return the counts of records, given at once or in pieces.
 
         Parameters
@@ -87,7 +89,7 @@ class Histogram:
             raise ArgumentError("records must have at least one piece, got none")
         return merger.histogram()
 
-    def aggregate(self, level: str) -> "Histogram":
+    def aggregate(self, level: str) -> Histogram:
         """Return the counts at a coarser level (or the same)."""
         place = self.schema.geography
         if place.rank(level) > place.rank(self.level):

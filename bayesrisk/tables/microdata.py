@@ -14,12 +14,11 @@ from numpy.typing import ArrayLike
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_frame, read_table
-from bayesrisk._files.parse import all_of, json_document, named, shown
+from bayesrisk._files.text import all_of, json_document, named, shown
 from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
-from bayesrisk.tables.exchange.partitions import Partitions
-from bayesrisk.tables.recode import recoded
-from bayesrisk.tables.records import Records
+from bayesrisk.tables.exchange import Partitions
+from bayesrisk.tables.records import Records, recoded
 from bayesrisk.tables.schema import Schema
 
 #: The list of places of those who publish the places where somebody lives, and say so.

@@ -14,17 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
-from bayesrisk._types import TextArray
+from bayesrisk._validation import TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.tables.exchange import reading, writing
-from bayesrisk.tables.exchange.layout import Content
-from bayesrisk.tables.exchange.partitions import ABOVE, Partitions
+from bayesrisk.tables import exchange
+from bayesrisk.tables._grammar import Table
+from bayesrisk.tables.exchange import ABOVE, Content, Partitions
 from bayesrisk.tables.histogram import Histogram, checked_matrix, compact, pieces_of
 from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.records import Records
-from bayesrisk.tables.workload import Table, Workload
+from bayesrisk.tables.workload import Workload
 
 Key = tuple[str, str]
 
@@ -162,7 +162,7 @@ class PublishedTables:
             where suppressed), in the order of levels, tables, places and cells.
         """
         content = self.content
-        pieces = [writing.rows_of(content, key).to_pandas() for key in self.workload.tables]
+        pieces = [exchange.rows_of(content, key).to_pandas() for key in self.workload.tables]
         frame: pd.DataFrame = pd.concat(pieces, ignore_index=True)
         return frame.astype({"count": "Int64"})
 
@@ -183,7 +183,7 @@ class PublishedTables:
         OutputError
             If the folder holds anything else, or cannot be written; nothing is changed then.
         """
-        writing.write(self.content, check.path(folder, "folder"), replace=replace)
+        exchange.write(self.content, check.path(folder, "folder"), replace=replace)
 
     @classmethod
     def read(cls, folder: str | Path) -> PublishedTables:
@@ -208,7 +208,7 @@ class PublishedTables:
         """
         source = check.path(folder, "folder")
         if not Partitions.there(source):
-            return cls(*reading.read(source))
+            return cls(*exchange.read(source))
         index = Partitions.read(source, "tables")
         names = [*([ABOVE] if index.above else []), *index.codes]
         return joined([cls.read(index.checked(name)) for name in names])

@@ -328,7 +328,7 @@ def test_messages_name_the_option_that_was_given(run, population, tmp_path, argu
 )
 def test_progress_and_quiet(run, population, tmp_path, arguments, unit, monkeypatch):
     """A run that takes a while says how far it is; here every run takes one."""
-    monkeypatch.setattr("bayesrisk.cli.output._SECONDS", 0.0)
+    monkeypatch.setattr("bayesrisk.cli.base._SECONDS", 0.0)
     table = tmp_path / "releases.csv"
     table.write_text("block,group,siblings\n2,5,3\n")
     for i, more in enumerate(((), ("-q",), ("--json",))):

@@ -7,7 +7,7 @@ import pytest
 
 from bayesrisk import datasets as samples
 from bayesrisk.cli.app import main
-from bayesrisk.cli.data import MICRODATA, data_path, measurement_folder
+from bayesrisk.cli.base import MICRODATA, data_path, measurement_folder
 from bayesrisk.exceptions import ArgumentError
 
 

@@ -3,7 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
-from bayesrisk._files import parse
+from bayesrisk._files import text
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import DataError
 from bayesrisk.experiments import split_by_place
@@ -45,13 +45,13 @@ def test_what_is_too_long_to_be_held_is_refused_with_what_to_do(
     output = [] if words is LOOK else ["-o", str(tmp_path / "out"), "--quiet"]
     command = [words[0], str(people / name), *words[1:], *output]
     assert CliRunner().invoke(app, command).exit_code == 0
-    monkeypatch.setattr(parse, "MAX_HELD", 20_000)
+    monkeypatch.setattr(text, "MAX_HELD", 20_000)
     command = [str(word).replace("out", "again") for word in command]
     refused = CliRunner().invoke(app, command).exception
     assert isinstance(refused, DataError)
     assert "must take at most 20000 bytes to be held whole" in str(refused)
     assert instead in str(refused)
-    assert parse.IN_PIECES not in str(refused)
+    assert text.IN_PIECES not in str(refused)
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_what_is_too_long_to_be_held_is_refused_with_what_to_do(
 )
 def test_what_is_said_to_do_works(people, tmp_path, monkeypatch, words, name):
     # A part is held whole, and is here all there is, which the file as it stands is not.
-    real, held = parse.check_held, []
-    monkeypatch.setattr(parse, "check_held", lambda *about: (held.append(about), real(*about)))
+    real, held = text.check_held, []
+    monkeypatch.setattr(text, "check_held", lambda *about: (held.append(about), real(*about)))
     command = [words[0], str(people / name), *words[1:], "-o", str(tmp_path / "out"), "--quiet"]
     assert CliRunner().invoke(app, command).exit_code == 0
     assert not [about for about in held if about[0] == str(people / name)]

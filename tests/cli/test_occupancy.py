@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import BayesRiskError, DataError, OutputError
 from bayesrisk.experiments import OccupancyConfig
-from bayesrisk.experiments.occupancy import run as occupancy_run
+from bayesrisk.experiments.occupancy import attack as occupancy_run
 from bayesrisk.experiments.occupancy.study import synthetic_households
 from bayesrisk.reconstruction import detect_occupancy, occupancy_statistics
 from bayesrisk.tables import PublishedTables, Schema, Workload, tabulate

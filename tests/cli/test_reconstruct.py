@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import bayesrisk.experiments
 from bayesrisk.cli.app import app
-from bayesrisk.cli.commands.reconstruct import JOINT_NODES, JOINT_SECONDS
+from bayesrisk.cli.attacks import JOINT_NODES, JOINT_SECONDS
 from bayesrisk.exceptions import ArgumentError, MissingDependencyError, OutputError
 from bayesrisk.experiments import read_reconstruction
 from bayesrisk.mechanisms import Identity

@@ -13,8 +13,8 @@ from oracles.readers import person_records
 
 from bayesrisk import Release, make_mechanism, simulate_population
 from bayesrisk.cli.app import main
-from bayesrisk.cli.commands._release_file import json_schema, read_release_file
-from bayesrisk.cli.commands.release import with_settings
+from bayesrisk.cli.recipes import json_schema, read_release_file
+from bayesrisk.cli.release import with_settings
 from bayesrisk.exceptions import ArgumentError, ConfigError
 from bayesrisk.experiments import split_by_place
 from bayesrisk.readers import write_record_form
@@ -279,7 +279,7 @@ def test_a_seed_is_for_simulation_and_both_sides_are_told(run, microdata, tmp_pa
 
 
 RELEASE_SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "release.schema.json"
-WRITE = "from bayesrisk.cli.commands._release_file import json_schema; print(json_schema(), end='')"
+WRITE = "from bayesrisk.cli.recipes import json_schema; print(json_schema(), end='')"
 
 
 def test_the_stored_schema_is_current_and_of_one_mind_with_the_reader(tmp_path):

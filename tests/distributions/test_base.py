@@ -6,7 +6,7 @@ import pytest
 from bayesrisk import ArgumentError, DiscreteGaussian
 from bayesrisk._random import generator
 from bayesrisk.distributions import CountLaw
-from bayesrisk.distributions._base import _first_true, whole_size
+from bayesrisk.distributions.base import _first_true, whole_size
 from bayesrisk.interfaces import NoiseLaw
 
 

@@ -6,7 +6,7 @@ from oracles import two_levels as oracle
 
 from bayesrisk import DiscreteGaussian
 from bayesrisk.distributions import convolve
-from bayesrisk.distributions.gaussian_sums import pair_ripple, sum_ripple
+from bayesrisk.distributions.sums import pair_ripple, sum_ripple
 from bayesrisk.exceptions import ArgumentError
 
 

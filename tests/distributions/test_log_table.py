@@ -5,7 +5,7 @@ import pytest
 
 from bayesrisk import DiscreteGaussian
 from bayesrisk.distributions import FiniteLaw
-from bayesrisk.distributions.log_table import FLAT, LogTable, log_table
+from bayesrisk.distributions.kernels import FLAT, LogTable, log_table
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
 LAW = FiniteLaw(2, [0.0, 0.25, 0.5, 0.0, 0.25, 0.0])

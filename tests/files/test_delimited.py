@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesrisk._files import delimited
-from bayesrisk._files.delimited import csv_bytes, csv_tables, own_text
-from bayesrisk.experiments.audit import folder
+from bayesrisk._files import text as delimited
+from bayesrisk._files.text import csv_bytes, csv_tables, own_text
+from bayesrisk.experiments.audit import study
 
 TWO = pa.schema([("x", pa.string()), ("y", pa.string())])
 VALUES = st.text(st.sampled_from('ab ,"0é'), max_size=4)
@@ -129,4 +129,4 @@ def test_names_from_others_are_guarded_in_the_files_of_an_audit(tmp_path):
     (tmp_path / "choice.csv").write_bytes(csv_bytes(frame))
     text = (tmp_path / "choice.csv").read_text()
     assert text == "setting,own\n'=HYPERLINK(1),-1.5\n0.05,2.0\n"
-    assert folder._csv(tmp_path / "choice.csv").to_dict("list") == frame.to_dict("list")
+    assert study._csv(tmp_path / "choice.csv").to_dict("list") == frame.to_dict("list")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from bayesrisk._files import parquet_footer as footer
+from bayesrisk._files import parquet as footer
 from bayesrisk.exceptions import DataError
 
 NUMBERS = st.lists(st.lists(st.integers(-5, 5), max_size=20), min_size=1, max_size=30)

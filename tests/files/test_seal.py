@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesrisk import _files
-from bayesrisk._files import parse
+from bayesrisk._files import text as parse
 from bayesrisk.exceptions import DataError
 
 values = st.recursive(

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from bayesrisk import _files
-from bayesrisk._files import leftovers, writing
+from bayesrisk._files import writing
+from bayesrisk._files import writing as leftovers
 from bayesrisk.exceptions import OutputError
 
 

@@ -18,15 +18,15 @@ from oracles import readers as oracle
 from studies import run_reconstruction, run_sweep
 
 import bayesrisk as br
-from bayesrisk.cli.commands._release_file import read_release_file
+from bayesrisk.cli.recipes import read_release_file
 from bayesrisk.exceptions import BayesRiskWarning
 from bayesrisk.experiments import load_config, read_reconstruction, read_results
 from bayesrisk.experiments.hierarchy import add_columns
-from bayesrisk.experiments.linkage.persons import _read as read_known
+from bayesrisk.experiments.linkage.counties import _read as read_known
 from bayesrisk.experiments.occupancy import attack
 from bayesrisk.experiments.occupancy.report import read_households, read_sample
-from bayesrisk.experiments.sweep.folder import SweepFolder
-from bayesrisk.experiments.sweep.parsing import parse_config
+from bayesrisk.experiments.sweep.document import parse_config
+from bayesrisk.experiments.sweep.run import SweepFolder
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.readers import NoisyMeasurements
 from bayesrisk.release import Release

@@ -6,8 +6,8 @@ import unittest.mock
 from writing_cases import quick_figures
 
 from bayesrisk.experiments.linkage import counties as linkage_counties
-from bayesrisk.experiments.occupancy import run as occupancy_run
-from bayesrisk.risk.linkage.rates import ReidentificationSums
+from bayesrisk.experiments.occupancy import attack as occupancy_run
+from bayesrisk.risk.linkage.agreement import ReidentificationSums
 
 
 def _texts(frames):

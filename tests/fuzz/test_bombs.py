@@ -28,7 +28,7 @@ from pathlib import Path
 import bayesrisk
 from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.experiments import load_config
-from bayesrisk.experiments.linkage.persons import _read
+from bayesrisk.experiments.linkage.counties import _read
 from bayesrisk.experiments.hierarchy import add_columns
 from bayesrisk.tables import PublishedTables, Records, Schema
 

@@ -10,7 +10,7 @@ from fuzz.file_kinds import P1, people, tables
 
 import bayesrisk as br
 from bayesrisk import experiments, mechanisms, plotting, readers, risk
-from bayesrisk.readers.text.places import state_code
+from bayesrisk.readers.text.tables import state_code
 
 FRAME = pd.DataFrame({"levels": [2, 1], "prior": 0.3, "marginal_posterior": 0.4}).assign(
     marginal_risk=1.2

@@ -18,9 +18,9 @@ from pyarrow import parquet
 import bayesrisk as br
 from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError, OutputError
 from bayesrisk.experiments import load_config
-from bayesrisk.experiments.sweep.folder import SweepFolder
-from bayesrisk.readers.text.fixed import parse_whole
-from bayesrisk.release._folder import plain
+from bayesrisk.experiments.sweep.run import SweepFolder
+from bayesrisk.readers.text.tables import parse_whole
+from bayesrisk.release.likelihoods import plain
 from bayesrisk.tables import Attribute, PublishedTables, Records, Schema
 from bayesrisk.tables._grammar import codes_of
 

@@ -49,7 +49,7 @@ def test_a_flipped_bit_is_told_or_does_nothing(name, share, at, quick_path, requ
 
 def test_a_reader_that_trusts_its_files_is_found(at, tmp_path, monkeypatch):
     """Without the seal of the document that says how a release was made, and what binds it."""
-    monkeypatch.setattr("bayesrisk._files.seal.document_digest", lambda _: "")
+    monkeypatch.setattr("bayesrisk._files.writing.document_digest", lambda _: "")
     monkeypatch.setattr("bayesrisk.release.release.check_bound", lambda file, document: None)
     subject = make("read-release", at, tmp_path)
     subject.files = [file for file in subject.files if file.name == "_release.json"]

@@ -13,8 +13,8 @@ from bayesrisk import ArgumentError, BayesRiskError, Tree, hierarchical_posterio
 from bayesrisk.inference import path_posterior
 from bayesrisk.inference.tree import _kernels as kernels
 from bayesrisk.inference.tree import _sum_product as engine
-from bayesrisk.inference.tree import _tilting as tilts
-from bayesrisk.inference.tree import path
+from bayesrisk.inference.tree import _sum_product as tilts
+from bayesrisk.inference.tree import posterior
 
 # The wide windows of budgets between these are slow in a tree, not endless.
 budgets = st.one_of(st.floats(-300, -40), st.floats(-3, 300)).map(lambda t: 10.0**t)
@@ -53,7 +53,7 @@ def attempt(call):
 )
 def test_paths(noisy, siblings, n_siblings, rho, prior):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(path, "_MAX_ENTRIES", 2**20)  # a second of work, as a rule
+        patch.setattr(posterior, "_MAX_ENTRIES", 2**20)  # a second of work, as a rule
         found = attempt(
             lambda: path_posterior(noisy, siblings, n_siblings=n_siblings, rho=rho, prior=prior)
         )

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy import optimize, sparse
 
-from bayesrisk.mechanisms.topdown._family import Family, Query
+from bayesrisk.mechanisms.topdown.families import Family, Query
 from bayesrisk.tables import Attribute, Geography, Microdata, Records, Schema, Table, Workload
 
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from oracles.population import combinations, renewal_overshoot
 from scipy.stats import chi2
 
-from bayesrisk.population import _laws as laws
-from bayesrisk.population import _national as national
-from bayesrisk.population._groups import dirichlet_rows, masks_of, pick, race_class
+from bayesrisk.population import spec as laws
+from bayesrisk.population import spec as national
+from bayesrisk.population.spec import dirichlet_rows, masks_of, pick, race_class
 
 
 def test_published_totals_add_up():

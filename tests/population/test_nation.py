@@ -6,7 +6,7 @@ from scipy.stats import chi2
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.population import Nation, population_spec, population_summary
-from bayesrisk.population import _national as national
+from bayesrisk.population import spec as national
 
 FEW = 1e-6  # how rarely a test of a true law may fail
 SMALL = population_spec("county", blocks_per_group=4, tracts_per_county=2)  # 24 blocks in a county

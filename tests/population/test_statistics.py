@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from bayesrisk.population import _laws as laws
-from bayesrisk.population import _national as national
 from bayesrisk.population import population_spec, population_summary, simulate_population
-from bayesrisk.population._groups import race_class
-from bayesrisk.population._households import fill_blocks
+from bayesrisk.population import spec as laws
+from bayesrisk.population import spec as national
+from bayesrisk.population.simulate import fill_blocks
+from bayesrisk.population.spec import race_class
 
 FEW = 1e-6  # how rarely a test of a true law may fail
 

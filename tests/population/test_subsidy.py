@@ -10,7 +10,6 @@ from scipy.stats import chi2
 
 from bayesrisk import ArgumentError
 from bayesrisk.exceptions import ShapeError
-from bayesrisk.population import _national as national
 from bayesrisk.population import (
     draw_bedrooms,
     occupancy_violation,
@@ -18,7 +17,8 @@ from bayesrisk.population import (
     population_summary,
     simulate_population,
 )
-from bayesrisk.population.subsidy import (
+from bayesrisk.population import spec as national
+from bayesrisk.population.spec import (
     largest_in_block,
     property_sizes,
     selection_weight,

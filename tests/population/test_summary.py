@@ -9,8 +9,8 @@ from oracles.population import summary_by_hand
 
 from bayesrisk import DataError, __version__
 from bayesrisk.exceptions import ArgumentTypeError
-from bayesrisk.population import _national as national
 from bayesrisk.population import population_summary
+from bayesrisk.population import spec as national
 from bayesrisk.tables import Microdata, Records, Schema
 
 PERSON = st.tuples(

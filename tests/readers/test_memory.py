@@ -11,7 +11,7 @@ from peak_memory import run_and_measure
 
 import bayesrisk
 from bayesrisk import DataError
-from bayesrisk._files import parse as _parse
+from bayesrisk._files import text as _parse
 from bayesrisk.readers import (
     iter_ppmf,
     iter_record_form,

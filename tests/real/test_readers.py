@@ -9,8 +9,8 @@ import pytest
 
 from bayesrisk import DataError
 from bayesrisk.readers import read_record_form, read_sf1, write_record_form, write_sf1
-from bayesrisk.readers.ppmf._layouts import RACE_MASKS
-from bayesrisk.readers.summary_files._sf1_cells import cell_number, codebook
+from bayesrisk.readers.ppmf import RACE_MASKS
+from bayesrisk.readers.summary_files.sf1_cells import cell_number, codebook
 from bayesrisk.tables import Workload, tabulate
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import bayesrisk as br
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.by_place.above import at_levels
-from bayesrisk.experiments.reconstruction.source import open_tables
+from bayesrisk.experiments.by_place.parts import at_levels
+from bayesrisk.experiments.reconstruction import open_tables
 from bayesrisk.reconstruction import (
     detect_occupancy,
     find_claims,

@@ -30,7 +30,7 @@ from bayesrisk.release import (
     TrueCounts,
     rounding_probability,
 )
-from bayesrisk.tables.exchange import writing
+from bayesrisk.tables import exchange
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 scales = st.fractions(min_value=Fraction(1, 10**6), max_value=10**6)
@@ -245,7 +245,7 @@ def test_a_failed_write_leaves_nothing(released, tmp_path, monkeypatch):
     def fail(tables, folder, **how):
         raise OSError("disk full")
 
-    monkeypatch.setattr(writing, "fill", fail)
+    monkeypatch.setattr(exchange, "fill", fail)
     with pytest.raises(OutputError, match="disk full"):
         released.write(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -17,8 +17,7 @@ from bayesrisk.exceptions import (
     OutputError,
     ShapeError,
 )
-from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
-from bayesrisk.tables.exchange import writing
+from bayesrisk.tables import PublishedTables, Records, Schema, Workload, exchange, tabulate
 
 PERSON = Schema.named("sf1-person")
 SMALL = Workload.named("sf1-block", levels=["tract", "block"]).select(tables=["P1", "P6", "P12"])
@@ -150,8 +149,8 @@ def test_the_folder_is_a_plain_data_set(tmp_path):
 
 
 def test_parts_have_a_size(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "_PART_ROWS", 30)
-    monkeypatch.setattr(writing, "_SLICE", 20)
+    monkeypatch.setattr(exchange, "_PART_ROWS", 30)
+    monkeypatch.setattr(exchange, "_SLICE", 20)
     made = noisy()
     made.write(tmp_path / "t")
     parts = sorted(p.name for p in (tmp_path / "t").glob("part-*"))
@@ -332,7 +331,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
 
     tables().write(tmp_path / "t")
     before = content(tmp_path / "t")
-    monkeypatch.setattr(writing.pq, "write_table", broken)
+    monkeypatch.setattr(exchange.pq, "write_table", broken)
     with pytest.raises(OutputError, match=r"part-00000.parquet: cannot be written: disk full"):
         noisy().write(tmp_path / "t")
     assert content(tmp_path / "t") == before

@@ -21,7 +21,7 @@ from bayesrisk.tables import (
     Workload,
     tabulate,
 )
-from bayesrisk.tables import _sensitivity as search
+from bayesrisk.tables import workload as search
 
 TOY = Schema(
     "toy",
@@ -299,17 +299,17 @@ def test_kinds_and_norms_are_checked():
 
 
 def test_a_part_of_a_large_table_in_slices(monkeypatch):
-    from bayesrisk.tables import _table
+    from bayesrisk.tables import _grammar
 
     made = Workload.named("pl94", levels=["block"])
     cells = np.random.default_rng(2).integers(0, made.schema.size, 500)
     whole = made.incidence(cells, level="block")
-    monkeypatch.setattr(_table, "_DENSE", 5000)
+    monkeypatch.setattr(_grammar, "_DENSE", 5000)
     assert (made.incidence(cells, level="block") != whole).nnz == 0
 
 
 def test_the_races_of_the_redistricting_file_are_in_the_order_of_the_tables():
-    from bayesrisk.tables.recode import CENRACE
+    from bayesrisk.tables.records import CENRACE
 
     p8 = Workload.named("sf1-block").tables["block", "P8"]
     assert p8.factors["race"].argmax(axis=1).tolist() == (CENRACE - 1).tolist()

@@ -13,14 +13,18 @@ import pandas as pd
 from scipy.special import betainc
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.experiments.audit.populations import POPULATION, by_population
-from bayesrisk.experiments.audit.protections import Protection, has_budget
+from bayesrisk.experiments.audit.populations import (
+    POPULATION,
+    Protection,
+    by_population,
+    has_budget,
+)
 from bayesrisk.mechanisms import Dial, mechanism_dial
 from bayesrisk.risk.audit import audit_quantiles, audit_targets
-from bayesrisk.risk.statements.columns import ratio_of
+from bayesrisk.risk.statements.claims import ratio_of
 
 _RANGE = ".."
 _DIGITS = 3  # significant ones of a value that is tried

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, cast
 
@@ -17,47 +17,37 @@ import pyarrow as pa
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.limits import Count, Seed
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk._random import named_stream
 from bayesrisk._show import displayed
-from bayesrisk._types import TextArray
+from bayesrisk._validation import TextArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import (
-    ArgumentTypeError,
-    BayesRiskError,
-    DataError,
-    PartFileError,
-)
-from bayesrisk.experiments.by_place.above import (
+from bayesrisk.exceptions import ArgumentTypeError, BayesRiskError, DataError, PartFileError
+from bayesrisk.experiments.by_place.parts import (
+    PlaceFolder,
+    PlacePart,
     at_levels,
+    check_reach,
     coarse_levels,
     coarse_rows,
     digits,
-    sums_of,
-)
-from bayesrisk.experiments.by_place.folder import PlaceFolder, PlacePart
-from bayesrisk.experiments.by_place.reach import check_reach
-from bayesrisk.experiments.by_place.records import (
     forget_index,
     level_of_parts,
     open_index,
     read_place,
+    sums_of,
     workload_digest,
 )
-from bayesrisk.experiments.runs.config import RunConfig, RunSettings
+from bayesrisk.experiments.runs.engine import Outcome, Study
 from bayesrisk.experiments.runs.folder import ADVICE, PartFolder, arrow_table
-from bayesrisk.experiments.runs.study import Outcome, Study
+from bayesrisk.experiments.runs.parts import RunConfig, RunSettings
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.base import check_unlisted
-from bayesrisk.release import (
-    RELEASE_FILE,
-    MechanismSpec,
-    Release,
-    place_document,
-    release_document,
-)
-from bayesrisk.tables import Workload
-from bayesrisk.tables.exchange.partitions import ABOVE, PARTITIONS, Partitions, part_name
+from bayesrisk.population import Nation, PopulationSummary
+from bayesrisk.population.summary import population_sums, summary_of_sums
+from bayesrisk.release import RELEASE_FILE, MechanismSpec, Release, place_document, release_document
+from bayesrisk.tables import Records, Workload, tabulate
+from bayesrisk.tables.exchange import ABOVE, PARTITIONS, Partitions, part_name
 from bayesrisk.tables.microdata import OCCUPIED
 
 _WHOLE = "release all records in one piece (--whole)"
@@ -345,3 +335,243 @@ def _diagnostics(parts: Sequence[Mapping[str, float]], totals: Sequence[str]) ->
         else:
             found |= {f"{name}_lowest": min(values), f"{name}_highest": max(values)}
     return found
+
+
+# -----------------------------------------------------------------------------
+# Tables of microdata by place: a part at a time, as a data set by the same places.
+
+
+@dataclass(frozen=True)
+class TabulationConfig(RunSettings):
+    """What is counted, and of which records.
+
+    Attributes
+    ----------
+    records : str
+        Digest of the microdata.
+    workload : str
+        Digest of the workload.
+    level : str
+        Level of the parts.
+    shards : int
+        Number of parts.
+    version : str
+        Version of bayesrisk.
+    """
+
+    records: str
+    workload: str
+    level: str
+    shards: Count
+    version: str = __version__
+
+
+@displayed
+@dataclass(frozen=True)
+class TabulationSummary:
+    """What a run did.
+
+    Attributes
+    ----------
+    folder : str
+        The output folder.
+    shards, computed, resumed : int
+        Parts in all, those computed by this run, and those found finished.
+    complete : bool
+        Whether every part is there.
+    places : int
+        Places of the finest level of a complete run; else 0.
+    """
+
+    folder: str
+    shards: int
+    computed: int
+    resumed: int
+    complete: bool
+    places: int
+
+
+@dataclass(frozen=True)
+class TabulationStudy(Study[TabulationSummary]):
+    """Exact tables of microdata by place, for :func:`~bayesrisk.run`: tables by the same places.
+
+    A complete run is read by :meth:`PublishedTables.read`, as a whole, and by the commands that
+    attack tables, place by place.  Memory: one part in every worker.  The tables are the
+    custodian's: beside exact counts the folder holds a digest of the microdata.  What is to be
+    published is made by :class:`ReleaseStudy`.
+
+    Parameters
+    ----------
+    records : path-like
+        Microdata by place, as :class:`NationStudy` makes it.
+    workload : Workload
+        What to count.  Tables of levels coarser than the parts are sums over them, in a part of
+        their own.
+
+    Raises
+    ------
+    ArgumentError
+        When it runs: if the workload has no level inside the parts.
+    DataError
+        When it runs: if the microdata are damaged, or not by place.
+    """
+
+    records: str | Path
+    workload: Workload
+
+    @functools.cached_property
+    def config(self) -> TabulationConfig:
+        """The configuration: everything is checked that can be before a folder is made."""
+        check.instance(self.workload, Workload, "workload")
+        index = open_index(self.records)
+        level = level_of_parts(index, self.workload)
+        digest = workload_digest(self.workload)
+        return TabulationConfig(index.digest, digest, level, len(index.codes))
+
+    @property
+    def _above(self) -> list[str]:
+        """Levels that are coarser than the parts."""
+        return coarse_levels(self.workload, self.config.level)
+
+    def open(self, folder: str | Path) -> PlaceFolder:
+        """Return the folder of the tables."""
+        return PlaceFolder(folder, "tables", *(["above"] if self._above else []))
+
+    def compute(self, shard: int) -> dict[str, PlacePart | pa.Table]:
+        """Return the tables of a part, and what it adds to those of coarser levels."""
+        code, data = read_place(self.records, shard, self.config.records)
+        made = tabulate(data, self.workload)
+        coarse = self._above
+        inner = at_levels(made, [level for level in self.workload.levels if level not in coarse])
+        width = digits(self.workload, self.config.level)
+        part = PlacePart(code, inner, made.geoids[self.workload.levels[-1]], width)
+        return {"part": part, **({"above": coarse_rows(made, coarse)} if coarse else {})}
+
+    def results(self, folder: PartFolder) -> dict[str, bytes]:
+        """Return the index; the tables of coarser levels are written beside."""
+        above = None
+        if self._above:
+            rows = (folder.read_part(shard, "above") for shard in range(self.config.shards))
+            above = sums_of(rows, self.workload, self._above, open_index(self.records).codes)
+        return cast(PlaceFolder, folder).index(self.config, self.config.level, above)
+
+    def summary(self, folder: PartFolder, outcome: Outcome) -> TabulationSummary:
+        """Return what was done."""
+        places = 0
+        if outcome.complete:
+            places = int(Partitions.read(folder.path, "tables").sizes.sum())
+        return TabulationSummary(str(folder.path), *outcome, places)
+
+    def close(self) -> None:
+        """Forget the index of the microdata."""
+        forget_index()
+
+
+# -----------------------------------------------------------------------------
+# A synthetic nation as a study: microdata by county, no county held longer than it is drawn.
+
+
+_LEVEL = "county"
+
+
+@dataclass(frozen=True)
+class NationConfig(RunSettings):
+    """Which nation is drawn.
+
+    Attributes
+    ----------
+    blocks : int
+        Blocks, those without people included.
+    settings : str
+        Digest of the settings of the population.
+    seed : int
+        Its seed.
+    shards : int
+        Number of counties.
+    version : str
+        Version of bayesrisk.
+    """
+
+    blocks: Count
+    settings: str
+    seed: Seed
+    shards: Count
+    version: str = __version__
+
+
+@displayed
+@dataclass(frozen=True)
+class NationSummary:
+    """What a run did.
+
+    Attributes
+    ----------
+    folder : str
+        The output folder.
+    shards, computed, resumed : int
+        Counties in all, those drawn by this run, and those found finished.
+    complete : bool
+        Whether every county is there.
+    population : PopulationSummary or None
+        The people of a complete run beside the published figures.
+    """
+
+    folder: str
+    shards: int
+    computed: int
+    resumed: int
+    complete: bool
+    population: PopulationSummary | None
+
+
+@dataclass(frozen=True)
+class NationStudy(Study[NationSummary]):
+    """A synthetic nation by county, for :func:`~bayesrisk.run`.
+
+    A complete run is microdata by place, which :class:`TabulationStudy` counts part by part and
+    :meth:`Microdata.read` reads as a whole.  Memory: one county in every worker.
+
+    Parameters
+    ----------
+    nation : Nation
+        How many blocks, and how they are drawn.
+    seed : int
+        The same seed gives the same bytes, however the run is done.
+    """
+
+    nation: Nation
+    seed: int
+
+    @functools.cached_property
+    def config(self) -> NationConfig:
+        """The configuration."""
+        check.instance(self.nation, Nation, "nation")
+        seed = check.integer(self.seed, "seed", lower=0)
+        text = json.dumps(asdict(self.nation.spec), sort_keys=True)
+        settings = hashlib.sha256(text.encode()).hexdigest()
+        return NationConfig(self.nation.blocks, settings, seed, self.nation.counties)
+
+    def open(self, folder: str | Path) -> PlaceFolder:
+        """Return the folder of the microdata."""
+        return PlaceFolder(folder, "microdata", "sums")
+
+    def compute(self, shard: int) -> dict[str, PlacePart | pa.Table]:
+        """Return a county, and what it adds to the figures of the nation."""
+        drawn = self.nation.county(shard, seed=self.config.seed)
+        code = self.nation.code(shard)
+        part = PlacePart(code, drawn, np.asarray(drawn.geoids()), len(code))
+        sums = population_sums(cast(Records, drawn.persons), drawn)
+        return {"part": part, "sums": arrow_table(pd.DataFrame([sums]))}
+
+    def results(self, folder: PartFolder) -> dict[str, bytes]:
+        """Return the index."""
+        return cast(PlaceFolder, folder).index(self.config, _LEVEL, None)
+
+    def summary(self, folder: PartFolder, outcome: Outcome) -> NationSummary:
+        """Return what was done."""
+        found = None
+        if outcome.complete:
+            counties = range(self.config.shards)
+            sums = pa.concat_tables([folder.read_part(shard, "sums") for shard in counties])
+            found = summary_of_sums(sums.to_pandas().sum(skipna=False).to_dict())
+        return NationSummary(str(folder.path), *outcome, found)

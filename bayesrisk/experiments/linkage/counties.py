@@ -6,6 +6,8 @@ what the truth says of a person whom a file has in another county, and that no p
 twice.  Two passes over the persons settle them, and a third one links.
 """
 
+import functools
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,27 +15,310 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
-from bayesrisk._types import IntArray
+from bayesrisk import _files
+from bayesrisk import _validation as check
+from bayesrisk._files.parquet import opened, read_frame
+from bayesrisk._files.text import all_of, header_fields, named, open_text, text_tables
+from bayesrisk._files.writing import spill, spilled
+from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import DataError
-from bayesrisk.experiments.linkage.elsewhere import Elsewhere
-from bayesrisk.experiments.linkage.persons import COUNTY, PersonFile
-from bayesrisk.experiments.reconstruction.folder import FinishedReconstruction, RowsByPlace
-from bayesrisk.reconstruction.linkage.guessers import Guesses, cell_counts
-from bayesrisk.reconstruction.linkage.persons import Persons
-from bayesrisk.reconstruction.status import Status
-from bayesrisk.risk.linkage.agreement import AgreementSums, compare_with_truth
-from bayesrisk.risk.linkage.majority import MajorityInference, condensed, majority_inference
-from bayesrisk.risk.linkage.race_ethnicity import race_ethnicity_counts
-from bayesrisk.risk.linkage.rates import ReidentificationSums
-from bayesrisk.risk.linkage.reidentification import link_targets, targets_of
-from bayesrisk.risk.linkage.variability_reports import (
+from bayesrisk.experiments.reconstruction import FinishedReconstruction, RowsByPlace
+from bayesrisk.readers.dialects import (
+    decoded_persons,
+    is_person_column,
+    missing_columns,
+    named_dialect,
+    said_by_file,
+)
+from bayesrisk.reconstruction.linkage import Guesses, Persons, cell_counts, person_frame
+from bayesrisk.reconstruction.registry import Status
+from bayesrisk.risk.linkage.agreement import AgreementSums, ReidentificationSums, compare_with_truth
+from bayesrisk.risk.linkage.majority import (
+    MajorityInference,
     checked_variability,
+    condensed,
+    majority_inference,
     quantile_table,
     unique_sums,
     unique_table,
 )
+from bayesrisk.risk.linkage.reidentification import link_targets, race_ethnicity_counts, targets_of
 from bayesrisk.risk.linkage.without_record import inference_without_record, without_record_means
+from bayesrisk.tables.exchange import Partitions
+
+# -----------------------------------------------------------------------------
+# Persons whose true record is in another county than where a file of known persons has them.
+#
+# What the truth says of every person is put down by a number that the name gives, and so are the
+# questions; each number is then answered by itself.  Memory: the persons of one number.
+
+
+_PERSONS = 2**18  # of one number
+_FACTS = ["modal", "unique", "zero_variability"]
+
+
+class Elsewhere:
+    """Questions about persons by county, and their answers.
+
+    Parameters
+    ----------
+    folder : Path
+        An empty folder for what is put down.
+    persons : int
+        True records in all.
+    truth : str
+        How messages call them.
+    """
+
+    def __init__(self, folder: Path, persons: int, truth: str) -> None:
+        self._folder, self._truth = folder, truth
+        self._numbers = -(-max(persons, 1) // _PERSONS)
+
+    def tell(self, county: str, known: pd.DataFrame) -> None:
+        """Put down what the truth of a county says of its persons."""
+        facts = sum(known[name].to_numpy(np.int64) << bit for bit, name in enumerate(_FACTS))
+        rows = pa.table(
+            {
+                "person": pa.array(known["person"], pa.string()),
+                "county": pa.array([county] * len(known), pa.string()),
+                "facts": pa.array(facts, pa.int64()),
+            }
+        )
+        self._put("told", rows)
+
+    def ask(self, county: str, attacker: int, persons: pd.Series) -> None:
+        """Put down the persons of a file that the truth of the same county does not have."""
+        names = pa.array(persons.unique(), pa.string())
+        where = pa.array([f"{county}-{attacker}"] * len(names), pa.string())
+        self._put("asked", pa.table({"person": names, "where": where}))
+
+    def _put(self, kind: str, rows: pa.Table) -> None:
+        number = self._number(rows.column("person"))
+        for own in np.unique(number):
+            spill(self._folder / f"{kind}-{own}", rows.filter(pa.array(number == own)))
+
+    def _number(self, persons: pa.ChunkedArray) -> IntArray:
+        # The same for the same name on every machine.
+        hashed = pd.util.hash_array(persons.to_numpy().astype(object), categorize=False)
+        return np.asarray(hashed % self._numbers, dtype=np.int64)
+
+    def answer(self) -> None:
+        """Answer all questions.
+
+        Raises
+        ------
+        DataError
+            If a person has two true records.
+        """
+        for number in range(self._numbers):
+            table = spilled(self._folder / f"told-{number}")
+            if table is None:
+                continue
+            told = table.to_pandas()
+            again = told["person"].duplicated()
+            if again.any():
+                person = told["person"][again].iloc[0]
+                places = told.loc[told["person"] == person, "county"].tolist()
+                raise DataError(
+                    f"{self._truth}: column 'person': must be different for each record, "
+                    f"got {person} in {places[0]} and {places[1]}"
+                )
+            asked = spilled(self._folder / f"asked-{number}")
+            if asked is None:
+                continue
+            found = asked.to_pandas().merge(told[["person", "facts"]], on="person")
+            for where, rows in found.groupby("where", sort=True):
+                own = pa.Table.from_pandas(rows[["person", "facts"]], preserve_index=False)
+                spill(self._folder / f"answer-{where}", own.replace_schema_metadata(None))
+
+    def answers(self, county: str, attacker: int) -> pd.DataFrame:
+        """Return ``person`` and what the truth of other counties says of them."""
+        table = spilled(self._folder / f"answer-{county}-{attacker}")
+        frame = pd.DataFrame({"person": pd.Series([], dtype="str"), "facts": np.zeros(0, np.int64)})
+        if table is not None:
+            frame = table.to_pandas()
+        facts = frame["facts"].to_numpy(np.int64)
+        found = {name: facts >> bit & 1 for bit, name in enumerate(_FACTS)}
+        return frame[["person"]].assign(**found)
+
+
+# -----------------------------------------------------------------------------
+# Files of persons a county at a time: of a data set by place from its parts, or of one file.
+
+
+#: Digits of a county.
+COUNTY = 5
+_TEXTS = ("block", "geoid_block", "person", "pik")  # whatever they look like
+
+
+class PersonFile(ABC):
+    """Persons of whom a county is asked for at a time, in the order of the codes.
+
+    Attributes
+    ----------
+    counties : tuple of str
+        Counties with anybody in them, sorted.
+    digest : str
+        What tells the persons from others.
+    name : str
+        How messages call them.
+    """
+
+    counties: tuple[str, ...]
+    digest: str
+    name: str
+
+    @abstractmethod
+    def of(self, county: str) -> pd.DataFrame:
+        """Return the checked persons of a county, rows numbered from 0."""
+
+
+class _Whole(PersonFile):
+    """Persons of one file, which is held."""
+
+    def __init__(
+        self, file: Path, columns: tuple[str, ...], dialect: str | None, once: bool
+    ) -> None:
+        persons = _read(file, columns, dialect)
+        if once:
+            _check_once(persons)
+        frame = persons.frame
+        self.name, self.digest = str(file), _files.digest(file)
+        number, counties = pd.factorize(frame["block"].str[:COUNTY], sort=True)
+        order = np.argsort(number, kind="stable")
+        self._frame, self.counties = frame.iloc[order], tuple(counties)
+        self._ends = np.cumsum(np.bincount(number, minlength=len(counties)))
+
+    def of(self, county: str) -> pd.DataFrame:
+        """Return the checked persons of a county."""
+        if county not in self.counties:
+            return self._frame[:0].reset_index(drop=True)
+        place = self.counties.index(county)
+        start = self._ends[place - 1] if place else 0
+        return self._frame[start : self._ends[place]].reset_index(drop=True)
+
+
+class _ByPlace(PersonFile):
+    """Persons of microdata by place, of which the part that was read last is held."""
+
+    def __init__(
+        self, folder: Path, columns: tuple[str, ...], dialect: str | None, once: bool
+    ) -> None:
+        self._index = Partitions.read(folder, "microdata")
+        self._columns, self._dialect, self._once = columns, dialect, once
+        self.name, self.digest = str(folder), self._index.digest
+        self._part = functools.lru_cache(maxsize=1)(self._read_part)
+        self._parts: dict[str, list[str]] = {}
+        for code in self._index.codes:
+            # Of parts that are larger than counties only their persons say which there are.
+            inside = {code[:COUNTY]} if len(code) >= COUNTY else self._found(code)
+            for county in inside:
+                self._parts.setdefault(county, []).append(code)
+        self.counties = tuple(sorted(self._parts))
+
+    def _found(self, code: str) -> set[str]:
+        return set(self._part(code)["block"].str[:COUNTY].unique())
+
+    def _read_part(self, code: str) -> pd.DataFrame:
+        folder = self._index.checked(code)
+        file = folder / "persons.parquet"
+        with named(str(folder), also=(KeyError, TypeError)):
+            listed = _files.read_document(folder / "_microdata.json")["files"][file.name]["sha256"]
+        _files.check_digest(file, listed, "_microdata.json")
+        persons = _read(file, self._columns, self._dialect)
+        outside = ~persons.frame["block"].str.startswith(code).to_numpy(bool)
+        if outside.any():
+            row = int(np.argmax(outside))
+            raise DataError(
+                f"{file}: row {row + 1}, column 'block': must be in {code}, "
+                f"got {persons.frame['block'].iloc[row]}"
+            )
+        if self._once:
+            _check_once(persons)
+        return persons.frame
+
+    def of(self, county: str) -> pd.DataFrame:
+        """Return the checked persons of a county."""
+        codes = self._parts.get(county)
+        if codes is None:
+            return self._part(self._index.codes[0])[:0]
+        if len(codes[0]) < COUNTY:
+            frame = self._part(codes[0])
+            return frame[frame["block"].str.startswith(county)].reset_index(drop=True)
+        return pd.concat([self._part(code) for code in codes], ignore_index=True)
+
+
+def open_persons(
+    path: Path, columns: tuple[str, ...], dialect: str | None, *, once: bool = False
+) -> PersonFile:
+    """Return the persons of a file, or of microdata by place.
+
+    ``once`` is whether a person may be in a file, or in a part, only once.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, or it lacks a column or has a value out of range: file, row and
+        column are named.
+    """
+    kind = _ByPlace if Partitions.there(path) else _Whole
+    return kind(path, columns, dialect, once)
+
+
+def _check_once(persons: Persons) -> None:
+    again = persons.frame["person"].duplicated()
+    if again.any():
+        row = int(np.argmax(again.to_numpy()))
+        raise DataError(
+            f"{persons.source}: row {row + 1}, column 'person': must be different for each "
+            f"record, got {persons.frame['person'].iloc[row]} again"
+        )
+
+
+def _read(file: Path, columns: tuple[str, ...], dialect: str | None) -> Persons:
+    """Return the persons of a file, checked once; a fault is named with the file."""
+    with named(str(file)):
+        if not file.is_file():
+            raise DataError(f"{file}: is not a file")
+    coding = named_dialect(dialect, str(file), said_by_file(file))
+    if file.suffix.lower() == ".csv":
+        frame = _from_csv(file)
+    else:
+        with opened(file) as (_, schema):
+            names = schema.names
+        lacking = missing_columns(names, columns)  # nothing need be read to say so
+        check.frame(pd.DataFrame(columns=list({*columns} - {*lacking})), str(file), columns)
+        kinds = dict.fromkeys((n for n in names if is_person_column(n)), ("number", "text"))
+        frame = read_frame(file, kinds)
+    frame = decoded_persons(frame, coding, columns=columns, source=str(file))
+    checked = person_frame(frame, columns=columns, source=str(file))
+    # Identifiers are names, whether a file stores them as numbers or as text.
+    return Persons(checked.assign(person=checked["person"].astype("str")), str(file))
+
+
+def _from_csv(file: Path) -> pd.DataFrame:
+    """Return the columns of a text file: blocks and identifiers as text, all others as numbers."""
+    with open_text(file) as lines, named(str(file), also=(pa.ArrowException,)):
+        names = header_fields(lines.readline(), str(file))
+        wanted = [name for name in names if is_person_column(name)]
+        pieces = (table.select(wanted) for table in text_tables(lines, names))
+        held = all_of(pieces, lambda piece: int(piece.nbytes), str(file))
+    schema = pa.schema([(name, pa.string()) for name in wanted])
+    frame: pd.DataFrame = pa.concat_tables([schema.empty_table(), *held]).to_pandas()
+    for name in wanted:
+        nothing = frame[name].str.strip() == ""
+        frame[name] = frame[name].mask(nothing)
+        if name not in _TEXTS:
+            numbers = pd.to_numeric(frame[name], errors="coerce")
+            # What is no number stays a text: the message about it says so.
+            frame[name] = numbers if (numbers.notna() | nothing).all() else frame[name]
+    return frame
+
+
+# -----------------------------------------------------------------------------
+
 
 SOURCE = "reconstruction"
 _PASSES = 3

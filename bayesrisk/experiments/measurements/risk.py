@@ -20,14 +20,12 @@ import pyarrow as pa
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk.exceptions import DataError
-from bayesrisk.experiments.measurements.cells import cells_of
-from bayesrisk.experiments.measurements.config import MeasurementsConfig
-from bayesrisk.experiments.measurements.evidence import around
-from bayesrisk.experiments.measurements.source import BUDGETS, Source, digest_of, open_source
+from bayesrisk.experiments.measurements.counts import MeasurementsConfig, around, cells_of
+from bayesrisk.experiments.measurements.spine import BUDGETS, Source, digest_of, open_source
+from bayesrisk.experiments.runs.engine import Outcome, Study
 from bayesrisk.experiments.runs.folder import PartFolder
-from bayesrisk.experiments.runs.study import Outcome, Study
-from bayesrisk.inference.count.measurement_tables import MeasurementTables
-from bayesrisk.readers.nmf.between import states_of, units_between
+from bayesrisk.inference.count.measurements import MeasurementTables
+from bayesrisk.readers.nmf.bounds import states_of, units_between
 
 if TYPE_CHECKING:
     import pandas as pd

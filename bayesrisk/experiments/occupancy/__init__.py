@@ -1,10 +1,13 @@
 """Occupancy violations: the study of protections, and the attack on published statistics."""
 
-from bayesrisk.experiments.occupancy.attack import OccupancyAttackStudy, OccupancyAttackSummary
-from bayesrisk.experiments.occupancy.config import OccupancyConfig
-from bayesrisk.experiments.occupancy.pooled import OccupancyResults
+from bayesrisk.experiments.occupancy.attack import (
+    OccupancyAttackStudy,
+    OccupancyAttackSummary,
+    OccupancyStudy,
+    OccupancySummary,
+)
 from bayesrisk.experiments.occupancy.report import write_occupancy_figures, write_occupancy_report
-from bayesrisk.experiments.occupancy.run import OccupancyStudy, OccupancySummary
+from bayesrisk.experiments.occupancy.study import OccupancyConfig, OccupancyResults
 
 __all__ = [
     "OccupancyAttackStudy",

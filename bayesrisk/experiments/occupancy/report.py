@@ -9,9 +9,12 @@ import pandas as pd
 from bayesrisk import _files
 from bayesrisk._files.parquet import opened, read_frame
 from bayesrisk.exceptions import DataError
-from bayesrisk.experiments.occupancy.config import PROTECTION_WORDS, OccupancyConfig
-from bayesrisk.experiments.occupancy.pooled import OccupancyResults
-from bayesrisk.experiments.runs.settled import CONFIDENTIAL
+from bayesrisk.experiments.occupancy.study import (
+    PROTECTION_WORDS,
+    OccupancyConfig,
+    OccupancyResults,
+)
+from bayesrisk.experiments.runs.parts import CONFIDENTIAL
 from bayesrisk.tables import Microdata, Records, Schema
 
 _OCCUPANCY = "household-occupancy"
@@ -179,7 +182,7 @@ def write_occupancy_report(study: OccupancyResults, folder: str | Path) -> Path:
         If a file cannot be written.
     """
     from bayesrisk import plotting  # slow to import
-    from bayesrisk.experiments.runs import html
+    from bayesrisk.experiments.runs import folder as html
 
     path = Path(folder)
     write_occupancy_figures(study, path / "figures")

@@ -1,17 +1,111 @@
 """The one engine of long runs: shard by shard, resumable, the same bytes for any executor."""
 
 import functools
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
+from bayesrisk._files.limits import Bound, refuse
+from bayesrisk._files.text import shown
+from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.experiments.runs.executors import make_executor
-from bayesrisk.experiments.runs.study import Outcome, Study
+from bayesrisk.experiments.runs.folder import PartFolder
+from bayesrisk.experiments.runs.parts import RunConfig
+
+# -----------------------------------------------------------------------------
+# What a study is: a configuration, shards that are computed one by one, and what they come to.
+
+
+S_co = TypeVar("S_co", covariant=True)
+
+
+class Outcome(NamedTuple):
+    """What a run did: shards in all, computed, found finished; and whether every one is there."""
+
+    shards: int
+    computed: int
+    resumed: int
+    complete: bool
+
+
+class Study(ABC, Generic[S_co]):
+    """A computation in shards, for :func:`run`: everything but where and how it runs.
+
+    A study is sent to workers, so it holds settings and paths rather than open files.  What a
+    shard comes to depends on the study and the number of the shard, on nothing else.
+    """
+
+    #: Kinds of parts that a complete run has in one file each.
+    merged: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    @abstractmethod
+    def config(self) -> RunConfig:
+        """The checked configuration, the same for every run of this study."""
+
+    @abstractmethod
+    def open(self, folder: str | Path) -> PartFolder:
+        """Return the folder of this kind of study at a path."""
+
+    @abstractmethod
+    def compute(self, shard: int) -> Mapping[str, Any]:
+        """Return the parts of a shard, tables of Arrow: what a worker does.
+
+        A folder of another kind may take other things too, which its ``write_parts`` knows.
+        """
+
+    @property
+    def stages(self) -> Sequence[range]:
+        """Shards in stages, one after the other: a later one may read what earlier ones found."""
+        return (range(self.config.shards),)
+
+    def compute_after(self, shard: int, folder: PartFolder) -> Mapping[str, Any]:
+        """Return the parts of a shard, where a folder holds those of all earlier stages."""
+        return self.compute(shard)
+
+    def results(self, folder: PartFolder) -> Mapping[str, bytes]:
+        """Return further files of a complete run, by name."""
+        return {}
+
+    @abstractmethod
+    def summary(self, folder: PartFolder, outcome: Outcome) -> S_co:
+        """Return what a run did and what the folder holds."""
+
+    def close(self) -> None:
+        """Forget what this process keeps between shards."""
+
+
+# -----------------------------------------------------------------------------
+# The bound of a number that may be written as a fraction.
+
+
+def number(low: float, high: float, *, open_: bool = False, **told: Any) -> Bound:
+    """Return the bound of a number or fraction, which is read exactly."""
+    brackets = "()" if open_ else "[]"
+    words = f"a number in {brackets[0]}{low:g}, {high:g}{brackets[1]}"
+
+    def check(value: Any) -> Fraction:
+        try:
+            exact = exact_number(value)
+        except ArgumentError:
+            raise refuse(words, **told) from None
+        if not (low < exact < high if open_ else low <= exact <= high):
+            raise refuse(words, **told)
+        return exact
+
+    ends = ("exclusiveMinimum", "exclusiveMaximum") if open_ else ("minimum", "maximum")
+    drawn = [{"type": "number", ends[0]: low, ends[1]: high}, {"type": "string"}]
+    return Bound(words, check, {"anyOf": drawn})
+
+
+# -----------------------------------------------------------------------------
+
 
 S = TypeVar("S")
 

@@ -1,21 +1,426 @@
 """The sweep as a study: what a shard of it is, and what all of them come to."""
 
 import io
+import warnings
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import csv as pa_csv
 
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
-from bayesrisk.exceptions import ArgumentTypeError
+from bayesrisk.accounting import rho_to_epsilon
+from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace, Noise
+from bayesrisk.exceptions import ArgumentTypeError, IncompatibleConditionalsWarning, PartFileError
+from bayesrisk.experiments.runs.engine import Outcome, Study
 from bayesrisk.experiments.runs.folder import PartFolder
-from bayesrisk.experiments.runs.study import Outcome, Study
-from bayesrisk.experiments.sweep.config import SweepConfig
-from bayesrisk.experiments.sweep.folder import SweepFolder
-from bayesrisk.experiments.sweep.shard import compute_shard
+from bayesrisk.experiments.sweep.config import Budget, SweepConfig
+from bayesrisk.inference import count_posterior, decision_threshold, posterior_probability
+from bayesrisk.risk import (
+    DecisionAccuracy,
+    TwoLevels,
+    correct_decision_probability,
+    decision_accuracy,
+    marginal_posterior,
+    marginal_risk,
+    multilevel_marginal_posterior,
+)
+from bayesrisk.risk.count.accuracy import (
+    laplace_accuracy,
+    laplace_correct_decision,
+    laplace_marginal_posterior,
+    laplace_threshold,
+)
+
+# -----------------------------------------------------------------------------
+# One shard of a sweep: settings in, rows out.  Pure: the same shard gives the same rows.
+
+
+Columns = dict[str, Any]
+_DRAWS_AT_ONCE = 2**20  # 8 MiB
+_TAIL = 2.0**-60  # of the noise left out on each side
+_VALUES = 2**13
+_ROUNDING = 1e-11  # relative standard errors below it are rounding, not chance
+
+#: Columns of the results, one row for each quantity at each point of the grid.
+SCHEMA = pa.schema(
+    [
+        ("scenario", pa.string()),
+        ("noise", pa.string()),
+        ("sensitivity", pa.float64()),
+        ("rho_name", pa.string()),
+        ("rho", pa.float64()),
+        ("noise_parameter", pa.float64()),  # sigma2 of a Gaussian, scale of a Laplace law
+        ("prior_text", pa.string()),
+        ("prior", pa.float64()),
+        ("levels", pa.int64()),
+        ("rho_group", pa.float64()),
+        ("group_count", pa.int64()),
+        ("n_siblings", pa.int64()),
+        ("conditionals", pa.string()),
+        ("target", pa.string()),
+        ("known_count", pa.int64()),
+        ("noisy_count", pa.int64()),
+        ("quantity", pa.string()),
+        ("value", pa.float64()),
+        ("standard_error", pa.float64()),  # null: exact
+        ("effective_releases", pa.float64()),  # that make the standard error; null: exact
+    ]
+)
+
+
+def compute_shard(config: SweepConfig, shard: int) -> pa.Table:
+    """Return the rows of one shard.
+
+    Parameters
+    ----------
+    config : SweepConfig
+        The sweep.
+    shard : int
+        Its number, in [0, config.shards).
+
+    Returns
+    -------
+    pyarrow.Table
+        Rows in the order of the settings, of schema :data:`SCHEMA`.
+
+    Raises
+    ------
+    ArgumentError
+        If a threshold or a noise scale at a setting is too large to be represented.
+    """
+    first = shard * config.settings_per_shard
+    chosen = config.settings[first : first + config.settings_per_shard]
+    batches = [
+        batch
+        for i, (noise, sensitivity, rho) in enumerate(chosen)
+        for batch in _setting(config, first + i, noise, sensitivity, rho)
+    ]
+    return pa.Table.from_batches(batches, schema=SCHEMA).combine_chunks()
+
+
+def _setting(
+    config: SweepConfig, index: int, noise: str, sensitivity: Budget, rho: Budget
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one (noise, sensitivity, rho), whatever its place among the shards."""
+    law = (_Laplace if noise == "discrete-laplace" else _Gaussian)(rho.value, sensitivity.value)
+    rng = np.random.default_rng(np.random.SeedSequence(config.seed, spawn_key=(index,)))
+    shared = {
+        "scenario": config.scenario,
+        "noise": noise,
+        "sensitivity": sensitivity.value,
+        "rho_name": rho.name or None,
+        "rho": rho.value,
+        "noise_parameter": law.parameter,
+    }
+    for quantity in config.quantities:
+        for columns in _rows(config, law, quantity, rng):
+            yield _batch({**shared, "quantity": quantity}, columns)
+
+
+def _batch(shared: Columns, columns: Columns) -> pa.RecordBatch:
+    """Return rows from columns, single values repeated, absent columns null."""
+    everything = {**shared, **columns}
+    rows = len(columns["value"])
+    arrays = []
+    for field in SCHEMA:
+        value = everything.get(field.name)
+        if isinstance(value, (list, np.ndarray)):
+            arrays.append(pa.array(value, field.type))
+        else:
+            arrays.append(pa.repeat(pa.scalar(value, field.type), rows))
+    return pa.record_batch(arrays, schema=SCHEMA)
+
+
+def _rows(
+    config: SweepConfig, law: "_Gaussian", quantity: str, rng: np.random.Generator
+) -> Iterator[Columns]:
+    """Yield the columns of one quantity that are not the same for the whole setting."""
+    priors = np.array([prior.value for prior in config.prior])
+    offsets = np.array(config.released)
+    by_prior: Columns = {"prior": priors, "prior_text": [prior.name for prior in config.prior]}
+    if quantity == "epsilon":
+        yield {"value": [law.epsilon(config.delta or 0.5)]}
+    elif quantity == "release_probability":
+        yield _released(config, law.noise().pmf(offsets - 1))
+    elif quantity in ("posterior", "risk_ratio"):
+        for prior in config.prior:
+            value = law.posterior(offsets, prior.value)
+            if quantity == "risk_ratio":
+                value = value / prior.value
+            about = {"prior": prior.value, "prior_text": prior.name}
+            yield {**about, **_released(config, value)}
+    elif quantity.startswith("multilevel"):
+        yield from _by_levels(config, law, quantity, by_prior)
+    elif quantity.startswith("hierarchical"):
+        yield from _by_hierarchy(config, law, quantity)
+    elif quantity == "simulated_marginal_posterior":
+        value, error = _simulate(law, priors, config.releases, rng)
+        effective = _effective_releases(law, priors, config.releases)
+        yield {
+            **by_prior,
+            "value": value,
+            "standard_error": error,
+            "effective_releases": effective,
+        }
+    else:
+        exact: dict[str, Any] = {
+            "marginal_posterior": law.marginal_posterior,
+            "marginal_risk": law.marginal_risk,
+            "decision_threshold": law.threshold,
+            "correct_decision_probability": law.correct,
+            "decision_accuracy": lambda p: law.accuracy(p).accuracy,
+            "decision_baseline": lambda p: law.accuracy(p).baseline,
+        }
+        yield {**by_prior, "value": np.asarray(exact[quantity](priors), dtype=float)}
+
+
+def _released(config: SweepConfig, value: NDArray[np.float64]) -> Columns:
+    """Return a value at every released count, for every target: only y - k matters to it."""
+    targets = config.targets
+    known = np.repeat([target.known_count for target in targets], len(config.released))
+    return {
+        "target": [target.label for target in targets for _ in config.released],
+        "known_count": known,
+        "noisy_count": known + np.tile(config.released, len(targets)),
+        "value": np.tile(value, len(targets)),
+    }
+
+
+def _by_levels(
+    config: SweepConfig, law: "_Gaussian", quantity: str, by_prior: Columns
+) -> Iterator[Columns]:
+    """Yield the marginal posterior or risk from the first 1, 2, ... levels.
+
+    The levels share the rho of the setting in the proportions of the configuration, the first
+    having all of it.
+    """
+    rhos = law.rho * np.array([level.value for level in config.levels])
+    for n in range(1, len(rhos) + 1):
+        noise = Noise(rho=rhos[:n], sensitivity=law.sensitivity)
+        belief = multilevel_marginal_posterior(noise=noise, prior=by_prior["prior"])
+        as_ratio = quantity == "multilevel_marginal_risk"
+        yield {**by_prior, "levels": n, "value": belief.ratio if as_ratio else belief.posterior}
+
+
+def _by_hierarchy(config: SweepConfig, law: "_Gaussian", quantity: str) -> Iterator[Columns]:
+    """Yield an average over the releases of two levels at every point of the hierarchy's axes."""
+    averages: dict[str, Any] = {
+        "hierarchical_marginal_posterior": TwoLevels.average,
+        "hierarchical_correct_decision_probability": TwoLevels.correct_decision,
+        "hierarchical_decision_accuracy": TwoLevels.accuracy,
+    }
+    axes = config.hierarchy
+    grid = np.meshgrid(
+        np.array(axes.n_siblings),
+        np.array([budget.value for budget in axes.rho_group]),
+        np.array(axes.group_count),
+        np.arange(len(config.prior)),
+        indexing="ij",
+    )
+    siblings, rho_group, group_count, prior = (values.ravel() for values in grid)
+    priors = np.array([budget.value for budget in config.prior])[prior]
+    for conditionals in axes.conditionals:
+        with warnings.catch_warnings():  # the configuration asks for them by name
+            warnings.simplefilter("ignore", IncompatibleConditionalsWarning)
+            question = TwoLevels(
+                n_siblings=siblings,
+                rho_block=law.rho,
+                rho_group=rho_group,
+                prior=priors,
+                sensitivity=law.sensitivity,
+                conditionals=conditionals,
+            )
+            result = averages[quantity](question, group_count)
+        yield {
+            "prior": priors,
+            "prior_text": [config.prior[i].name for i in prior],
+            "rho_group": rho_group,
+            "group_count": group_count,
+            "n_siblings": siblings,
+            "conditionals": conditionals,
+            "value": result.value.ravel(),
+        }
+
+
+def _simulate(
+    law: "_Gaussian", priors: NDArray[np.float64], releases: int, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the posterior averaged over simulated releases, and its standard error."""
+    seen: Counter[int] = Counter()
+    for start in range(0, releases, _DRAWS_AT_ONCE):
+        draws = 1 + law.noise().rvs(min(_DRAWS_AT_ONCE, releases - start), rng)
+        values, repeats = np.unique(draws, return_counts=True)
+        seen.update(dict(zip(values.tolist(), repeats.tolist(), strict=True)))
+    noisy, times = np.array(sorted(seen.items())).T
+    posterior = np.array([law.posterior(noisy, prior) for prior in priors])
+    mean = posterior @ times / releases
+    variance = ((posterior - mean[:, None]) ** 2) @ times / (releases - 1)
+    return mean, np.sqrt(variance / releases)
+
+
+def _effective_releases(
+    law: "_Gaussian", priors: NDArray[np.float64], releases: int
+) -> NDArray[np.float64]:
+    """Return how many of the simulated releases the standard error rests on.
+
+    With d the distance of the posterior from its average, n E[d^2]^2 / E[d^4]: n/3 for a normal
+    d, the expected number of rare releases where these make all of it.  It is computed from the
+    law and not from the draws: a release so rare that it was not drawn is what the draws cannot
+    tell.  0 where the posterior is the same to rounding for every release.
+    """
+    noise = law.noise()
+    first, last = int(noise.ppf(_TAIL)), int(noise.isf(_TAIL))
+    # Noise that is spread over more values than these is smooth: some of them will do.
+    noisy = 1 + np.arange(first, last + 1, 1 + (last - first) // _VALUES)
+    mass = noise.pmf(noisy - 1)
+    mass = mass / mass.sum()
+    posterior = np.array([law.posterior(noisy, prior) for prior in priors])
+    mean = (posterior @ mass)[:, None]
+    distance = np.abs(posterior / mean - 1.0)
+    second, fourth = distance**2 @ mass, distance**4 @ mass
+    with np.errstate(invalid="ignore", divide="ignore"):
+        effective = releases * second**2 / fourth
+    return np.where(np.sqrt(second / releases) > _ROUNDING, effective, 0.0)
+
+
+class _Gaussian:
+    """Discrete Gaussian noise at one setting, on counts measured from the known one."""
+
+    def __init__(self, rho: float, sensitivity: float) -> None:
+        self.rho, self.sensitivity = rho, sensitivity
+        self._budget: dict[str, float] = {"rho": rho, "sensitivity": sensitivity}
+        self.parameter = sensitivity**2 / (2.0 * rho)
+
+    def noise(self) -> Any:
+        return DiscreteGaussian(self.parameter)
+
+    def posterior(self, noisy: NDArray[Any], prior: float) -> Any:
+        return posterior_probability(noisy, prior=prior, **self._budget)
+
+    def marginal_posterior(self, priors: NDArray[np.float64]) -> Any:
+        return marginal_posterior(prior=priors, **self._budget)
+
+    def marginal_risk(self, priors: NDArray[np.float64]) -> Any:
+        return marginal_risk(prior=priors, **self._budget)
+
+    def threshold(self, priors: NDArray[np.float64]) -> Any:
+        return decision_threshold(prior=priors, **self._budget)
+
+    def correct(self, priors: NDArray[np.float64]) -> Any:
+        return correct_decision_probability(prior=priors, **self._budget)
+
+    def accuracy(self, priors: NDArray[np.float64]) -> DecisionAccuracy:
+        return decision_accuracy(prior=priors, **self._budget)
+
+    def epsilon(self, delta: float) -> float:
+        return float(rho_to_epsilon(self.rho, delta))
+
+
+class _Laplace(_Gaussian):
+    """Discrete Laplace noise of the same zCDP budget: epsilon = sqrt(2 rho), delta = 0."""
+
+    def __init__(self, rho: float, sensitivity: float) -> None:
+        super().__init__(rho, sensitivity)
+        self.parameter = sensitivity / float(np.sqrt(2.0 * rho))
+
+    def noise(self) -> Any:
+        return DiscreteLaplace(self.parameter)
+
+    def posterior(self, noisy: NDArray[Any], prior: float) -> Any:
+        return count_posterior(noisy, noise=self.noise(), prior_pmf=[1.0 - prior, prior])[..., 1]
+
+    def marginal_posterior(self, priors: NDArray[np.float64]) -> Any:
+        return laplace_marginal_posterior(self.parameter, priors)
+
+    def marginal_risk(self, priors: NDArray[np.float64]) -> Any:
+        return laplace_marginal_posterior(self.parameter, priors) / priors
+
+    def threshold(self, priors: NDArray[np.float64]) -> Any:
+        return laplace_threshold(self.parameter, priors)
+
+    def correct(self, priors: NDArray[np.float64]) -> Any:
+        return laplace_correct_decision(self.parameter, priors)
+
+    def accuracy(self, priors: NDArray[np.float64]) -> DecisionAccuracy:
+        return laplace_accuracy(self.parameter, priors)
+
+    def epsilon(self, delta: float) -> float:
+        return float(np.sqrt(2.0 * self.rho))  # whatever the delta: pure differential privacy
+
+
+# -----------------------------------------------------------------------------
+# The output folder of a sweep.
+
+
+class SweepFolder(PartFolder):
+    """The folder of one sweep.
+
+    Parameters
+    ----------
+    path : path-like
+        The folder; :meth:`prepare` makes it.
+    """
+
+    what: ClassVar[str] = "sweep"
+
+    def read(self, config: SweepConfig) -> pa.Table:
+        """Return the rows of all parts, in the order of the shards.
+
+        Parameters
+        ----------
+        config : SweepConfig
+            The sweep.
+
+        Returns
+        -------
+        pyarrow.Table
+            All rows.
+
+        Raises
+        ------
+        PartFileError
+            If a part is missing, truncated or foreign.
+        """
+        missing = self.missing(config)
+        if missing:
+            raise PartFileError(
+                f"{self.path}: {len(missing)} of {config.shards} shards are missing, "
+                f"the first is {missing[0]}; run the sweep with --resume"
+            )
+        try:
+            return pa.concat_tables(self.read_part(s).cast(SCHEMA) for s in range(config.shards))
+        except (ValueError, pa.ArrowException) as error:
+            raise PartFileError(f"{self.path}: a part has other columns: {error}") from error
+
+    def load_config(self) -> SweepConfig:
+        """Return the configuration that the folder was made with.
+
+        Returns
+        -------
+        SweepConfig
+            The resolved configuration.
+
+        Raises
+        ------
+        OutputError
+            If the folder holds no sweep, or one that this version cannot read.
+        PartFileError
+            If its manifest is damaged, or belongs to another configuration.
+        """
+        config = self.load_settings(SweepConfig)
+        self.check_settings(config)
+        return config
+
+
+# -----------------------------------------------------------------------------
 
 
 @displayed

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln
 
-from bayesrisk._types import FloatArray, IntArray
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference.microdata.knowledge import Group
 from bayesrisk.inference.microdata.prior import RecordPrior

@@ -11,9 +11,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
-from bayesrisk._types import FloatArray, IntArray
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.tables.schema import Schema
 

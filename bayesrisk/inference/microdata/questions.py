@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from scipy import special
 
 from bayesrisk import _validation as check
+from bayesrisk._show import displayed
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.inference.microdata.classes import Condition, codes_of, condition_factors
+from bayesrisk.inference.microdata._strata import Stratum
+from bayesrisk.inference.microdata.chains import LEAST_ESS, MOST_R_HAT, Draws
+from bayesrisk.inference.microdata.exact import Ranking, ranked
+from bayesrisk.inference.microdata.knowledge import (
+    Condition,
+    codes_of,
+    condition_factors,
+    of_classes,
+)
+from bayesrisk.inference.microdata.system import MicrodataSystem
+from bayesrisk.inference.sampling.chains import Samples, effective_size, mean_r_hat
+from bayesrisk.tables import Table
 from bayesrisk.tables.schema import Schema
-from bayesrisk.tables.workload import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +63,10 @@ class RecordQuestion:
     name: str = ""
 
     def __post_init__(self) -> None:
-        for field in ("where", "among"):
-            given = getattr(self, field)
+        for name in ("where", "among"):
+            given = getattr(self, name)
             if given is not None:
-                object.__setattr__(self, field, codes_of(given, field))
+                object.__setattr__(self, name, codes_of(given, name))
         if self.at_least is not None:
             if self.among is not None:
                 raise ArgumentError("at_least must not be given together with among")
@@ -76,3 +95,361 @@ class RecordQuestion:
 
 def _told(condition: Condition) -> str:
     return ", ".join(f"{a} {'/'.join(map(str, v))}" for a, v in condition.items()) or "anybody"
+
+
+# -----------------------------------------------------------------------------
+# Questions as linear functions of the unknown counts, and their answers before the release.
+
+
+_SAME = 1e-12  # relative difference of shares that rounding explains
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What every question counts, and among what.
+
+    Attributes
+    ----------
+    cells : scipy.sparse.csr_array of int64, shape (functions, places * classes)
+        The functions, each once.
+    row : ndarray of int64, shape (questions, 2)
+        The functions of every question: the records that it counts, and those among which.
+    known : ndarray of int64, shape (questions, 2)
+        What known people of a known class add to them.
+    """
+
+    cells: sp.csr_array
+    row: IntArray
+    known: IntArray
+
+
+def asked_of(questions: Sequence[RecordQuestion], system: MicrodataSystem) -> Asked:
+    """Return the questions as functions of the counts of all classes in all places."""
+    places, width = [str(p) for p in system.places], system.classes.size
+    number = {p: i for i, p in enumerate(places)}
+    vectors: dict[str, IntArray] = {}
+    seen: dict[tuple[str, ...], int] = {}
+    columns: list[IntArray] = []
+    row = np.zeros((len(questions), 2), np.int64)
+    for i, question in enumerate(questions):
+        if question.place is not None:
+            check.choice(question.place, "place", tuple(places))
+        where, group = str(question.where), str(question.among or {})
+        for text, condition in ((where, question.where), (group, question.among or {})):
+            if text not in vectors:
+                vectors[text] = of_classes(condition, system.classes)
+        for j, texts in enumerate(((where, group), (group, group))):
+            key = (*texts, question.place or "")
+            if key not in seen:
+                seen[key] = len(columns)
+                kinds = np.flatnonzero(vectors[texts[0]] * vectors[texts[1]])
+                at = range(len(places)) if question.place is None else [number[question.place]]
+                columns.append(np.concatenate([p * width + kinds for p in at]))
+            row[i, j] = seen[key]
+    ends = np.cumsum([0, *(c.size for c in columns)])
+    flat = np.concatenate([*columns, np.zeros(0, np.int64)])
+    cells = sp.csr_array(
+        (np.ones(flat.size, np.int64), flat, ends), shape=(len(columns), len(places) * width)
+    )
+    every = system.settled(cells)
+    others = every - np.asarray(cells @ system.known.named.toarray().ravel(), np.int64)
+    target = np.array([q.among is not None for q in questions], np.bool_)
+    return Asked(cells, row, np.where(target[:, None], others[row], every[row]))
+
+
+def before(
+    questions: Sequence[RecordQuestion],
+    asked: Asked,
+    system: MicrodataSystem,
+    strata: list[list[Stratum]] | None,
+) -> FloatArray:
+    """Return the answers given what is known alone; NaN where that does not say."""
+    if strata is None:
+        return np.full(len(questions), np.nan)
+    width = system.classes.size
+    sizes: list[list[FloatArray | None]] = [
+        [_size_law(s, system) for s in of_place] for of_place in strata
+    ]
+    number = {str(p): i for i, p in enumerate(system.places)}
+    found = np.empty(len(questions))
+    for i, question in enumerate(questions):
+        at = range(len(strata)) if question.place is None else [number[question.place]]
+        part, whole = (_indices(asked.cells, r) % width for r in asked.row[i])
+        if question.place is None:
+            part, whole = np.unique(part), np.unique(whole)
+        both = [
+            (float(s.mass[part].sum()), float(s.mass[whole].sum()), float(s.mass.sum()), law)
+            for p in at
+            for s, law in zip(strata[p], sizes[p], strict=True)
+        ]
+        if question.among is not None:
+            found[i] = _share(both, asked.known[i])
+        elif any(law is None for *_, law in both):
+            found[i] = np.nan
+        elif question.at_least is None:
+            found[i] = asked.known[i, 0] + sum(
+                a / s * _mean(law) for a, _, s, law in both if law is not None and s
+            )
+        else:
+            need = max(question.at_least - int(asked.known[i, 0]), 0)
+            found[i] = _tail(both, need, dirichlet=system.prior.concentration is not None)
+    return found
+
+
+def _indices(matrix: sp.csr_array, r: int) -> IntArray:
+    found = matrix.indices[matrix.indptr[r] : matrix.indptr[r + 1]].astype(np.int64)
+    return found
+
+
+def _size_law(stratum: Stratum, system: MicrodataSystem) -> FloatArray | None:
+    """Return the law of the number of people of a stratum; None where there is none."""
+    size = system.prior.size
+    if stratum.count is not None:
+        certain: FloatArray = np.eye(1, stratum.count + 1, stratum.count)[0]
+        return certain
+    if not stratum.mass.any():
+        return np.ones(1)
+    if size is None:
+        return None
+    total = float(system.classes.mass(system.prior.shares).sum())
+    if system.prior.concentration is not None:
+        settled = system.known.settled[[stratum.place], :].sum()
+        total = total * system.prior.concentration + float(settled)
+    most = size.size - 1 - stratum.known
+    if most < 0:
+        return None
+    value = stratum.log_size(most, system.prior, total)
+    law: FloatArray = np.exp(value - value.max())
+    law /= law.sum()
+    return law
+
+
+def _mean(law: FloatArray) -> float:
+    return float(np.arange(law.size) @ law)
+
+
+def _share(both: list[tuple[float, float, float, FloatArray | None]], known: IntArray) -> float:
+    """Return the share of a target's kind among its group."""
+    inside = [(a / w, law, w / s) for a, w, s, law in both if w > 0.0]
+    if any(law is None for _, law, _ in inside):  # the same share, however many they are
+        first = inside[0][0]
+        same = all(abs(share - first) <= _SAME * first for share, _, _ in inside)
+        return first if same and not known[1] else float("nan")
+    group = known[1] + sum(w * _mean(law) for _, law, w in inside if law is not None)
+    part = known[0] + sum(a * w * _mean(law) for a, law, w in inside if law is not None)
+    return float(part / group) if group > 0.0 else float("nan")
+
+
+def _tail(
+    both: list[tuple[float, float, float, FloatArray | None]], need: int, *, dirichlet: bool
+) -> float:
+    """Return the probability of so many people or more."""
+    from scipy.stats import betabinom, binom  # slow to import
+
+    every = np.ones(1)[:need]
+    for a, _, s, size in both:  # no more than the question needs
+        if size is None or not s or not need:
+            continue
+        part, n = min(a / s, 1.0), np.flatnonzero(size)
+        counts = np.arange(min(need, int(n[-1]) + 1))[:, None]
+        if not dirichlet or part in (0.0, 1.0):
+            one = binom.pmf(counts, n, part)
+        else:
+            one = betabinom.pmf(counts, n, a, s - a)
+        every = np.convolve(every, np.asarray(one) @ size[n])[:need]
+    return float(max(0.0, 1.0 - every.sum()))
+
+
+# -----------------------------------------------------------------------------
+# Answers of draws: their errors and intervals, and which are undecided.
+#
+# An answer is a mean of draws, or a ratio E[X] / E[G] of two means, whose error is that of the mean
+# of the linearised draws.  Its effective size is the smaller of two: of the draws of that mean,
+# without ranks, and of the looks at the target, p (1 - p) / error^2, the number of independent
+# people of the group who would tell as much.  Where every draw says yes or no both are the same;
+# in a group that is empty in most draws, few of them are looks.
+
+
+_COLUMNS = ["posterior", "error", "lower", "upper", "status", "r_hat", "ess"]
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """One question: draws with the error of its answer, and the answer."""
+
+    draws: FloatArray
+    value: float
+    about: float  # part of the draws that is about the question at all
+    share: bool
+
+
+def answers_of(asked: Sequence[RecordQuestion], functions: Asked, drawn: Draws) -> pd.DataFrame:
+    """Return value, error, interval, status, R-hat and effective size of every question."""
+    rows = zip(asked, functions.row, functions.known, strict=True)
+    return pd.DataFrame(
+        [answer_of(_tracked(*row, drawn.counts), drawn) for row in rows], columns=_COLUMNS
+    )
+
+
+def _tracked(question: RecordQuestion, row: IntArray, known: IntArray, counts: IntArray) -> Tracked:
+    part, whole = (counts[:, :, r] + k for r, k in zip(row, known, strict=True))
+    if question.among is not None:
+        return share_of(part.astype(float), whole.astype(float))
+    draws: FloatArray = part.astype(float)
+    if question.at_least is not None:
+        draws = (part >= question.at_least).astype(float)
+    return Tracked(draws, float(draws.mean()), 1.0, question.at_least is not None)
+
+
+def share_of(part: FloatArray, whole: FloatArray) -> Tracked:
+    """Return the share of a part, from draws of both, each of shape (chains, draws)."""
+    mean = float(whole.mean())
+    value, about = ratio(float(part.mean()), mean), float(np.mean(whole > 0))
+    # Linearised: the error of a ratio of means is that of these draws.
+    draws = value + (part - value * whole) / mean if about else 0.0 * whole
+    return Tracked(draws, value, about, True)
+
+
+def answer_of(
+    of: Tracked, drawn: Draws, *, most: float = math.inf
+) -> tuple[float, float, float, float, str, float, float]:
+    """Return value, error, interval, status, R-hat and effective size, at most ``most``."""
+    seen, error = drawn.watched, 0.0
+    if np.isfinite(of.value) and not np.all(of.draws == of.draws.flat[0]):
+        r_hat, ess = mean_r_hat(of.draws), float(effective_size(of.draws))
+        error = float(of.draws.std(ddof=1)) / math.sqrt(ess)
+        if of.share:
+            ess = min(ess, of.value * (1.0 - of.value) / error**2)
+    else:  # it never changed: nothing but the state's own numbers says how much that means
+        r_hat = max((n.r_hat for n in seen), default=np.nan)
+        ess = of.about * min((min(n.bulk, n.tail) for n in seen), default=0.0)
+    ess = min(ess, most)
+    agree = r_hat <= MOST_R_HAT or error == 0.0  # of what is watched, if nothing changed
+    if not (drawn.agreed and agree and ess >= LEAST_ESS):
+        return np.nan, np.nan, np.nan, np.nan, "undecided", r_hat, ess
+    low, high = answer_interval(of.value, error, ess, share=of.share, leap=drawn.leap)
+    return of.value, error, low, high, "sampled", r_hat, ess
+
+
+def answer_interval(
+    value: float, error: float, ess: float, *, share: bool, level: float = 0.95, leap: int = 1
+) -> tuple[float, float]:
+    """Return the interval of an answer from ``ess`` effective draws with a standard error.
+
+    That of a share is Clopper and Pearson's for the trials that would have this error, which
+    are the effective draws where every draw says 0 or 1: a normal law is wrong for rare events.
+    Draws that all say the same leave at most the share of a run of so many trials without one
+    event, which changes a share by 1 and a number by ``leap``.
+    """
+    tail = 0.5 * (1.0 - level)
+    if error == 0.0:
+        rest = float(-np.expm1(np.log(tail) / ess)) * (1 if share else leap)
+        return max(value - rest, 0.0), min(value + rest, 1.0) if share else value + rest
+    if not share:
+        reach = float(-special.ndtri(tail)) * error
+        return max(value - reach, 0.0), value + reach
+    p = min(value, 1.0)
+    trials = p * (1.0 - p) / error**2
+    events, others = p * trials, (1.0 - p) * trials
+    low = float(special.betaincinv(events, others + 1.0, tail)) if events else 0.0
+    high = float(special.betaincinv(events + 1.0, others, 1.0 - tail)) if others else 1.0
+    return low, high
+
+
+def ratio(part: float, whole: float) -> float:
+    """Return the share of a target's kind; NaN if nobody can be the target."""
+    return float(part / whole) if whole > 0.0 else float("nan")
+
+
+# -----------------------------------------------------------------------------
+# What a release says about the records of a place, as it is returned.
+
+
+@dataclass(frozen=True)
+class FoundLaw:
+    """The law of every unknown, of which place and class and known people they are."""
+
+    ranking: Ranking
+    system: MicrodataSystem
+    cell_of: IntArray
+    names: list[str]
+    agreed: bool = True
+
+
+@displayed
+@dataclass(frozen=True)
+class MicrodataPosterior:
+    """What a release says about the records of a place.
+
+    Attributes
+    ----------
+    answers : pandas.DataFrame
+        One row for each question: ``question``, ``prior``, ``posterior``, ``error`` (0 where it
+        is exact), ``lower``, ``upper`` (the 95 % interval of the Monte Carlo error, Clopper and
+        Pearson's for probabilities), ``status`` (``exact``, ``sampled``, or ``undecided`` where
+        chains do not agree: there is no posterior then), ``r_hat`` and ``ess``.
+    expected : pandas.DataFrame
+        One row for each class of records that may be there: ``place``, a column for each
+        attribute (its codes, ``a-b`` for a range), and ``expected``, the posterior mean of their
+        number.
+    engine : str
+        ``exact``, ``people`` or ``lattice``.
+    reason : str
+        Why this engine.
+    points : int
+        Points that were weighed, of an exact law; 0 else.
+    samples : Samples or None
+        Draws of the numbers that questions are about, for ArviZ; None where the law is exact, and
+        where they would be more than 2^25 numbers.
+    """
+
+    answers: pd.DataFrame
+    expected: pd.DataFrame
+    engine: str
+    reason: str
+    points: int
+    samples: Samples | None
+    _law: FoundLaw = field(repr=False)
+
+    def ranked_records(self, top: int = 100) -> pd.DataFrame:
+        """Return the records that are most probably there.
+
+        For each class c of a place and k = 1, 2, ..., the probability that at least k records of
+        the class are there.  An adversary who lists those of probability q or more is right with
+        each of them so often.
+
+        Parameters
+        ----------
+        top : int, default 100
+            How many.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``place``, a column for each attribute as in ``expected``, ``known`` (of which known
+            people, by what is known; empty for all others), ``number`` k, ``probability`` and
+            ``error``: 0 where it is exact, else the standard error between chains.  People whose
+            class is known are left out, and do not count in k.
+
+        Raises
+        ------
+        ArgumentError
+            If the chains do not agree.
+
+        Notes
+        -----
+        Chains count up to k = 2^25 / (chains * classes of all places), at least 1.
+        """
+        check.integer(top, "top", lower=1)
+        if not self._law.agreed:
+            raise ArgumentError("draws must be more for a ranking: the chains do not agree")
+        law = self._law
+        return ranked(law.ranking, law.system, law.cell_of, law.names, top)
+
+    def _answer(self) -> list[str]:
+        lines = [f"{len(self.answers)} questions answered, {self.engine}: {self.reason}."]
+        for row in self.answers.head(6).itertuples():
+            lines.append(
+                f"{row.question}: {row.posterior:.4g} ({row.status}), before {row.prior:.4g}"
+            )
+        return lines

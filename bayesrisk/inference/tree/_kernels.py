@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesrisk._numba import kernel
-from bayesrisk._types import BoolArray, FloatArray, IntArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
 
 _LONGEST = 2**25  # entries of one leaf's window on either side of its start
 _WIDEST = -14.0  # log of a share above any that a window cuts off

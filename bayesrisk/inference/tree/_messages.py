@@ -4,23 +4,189 @@ A passage may stop, to be taken up again at the same segment, with one of these 
 """
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayesrisk._numba import kernel
-from bayesrisk._types import FloatArray, IntArray
-from bayesrisk.inference.tree._factors import (
-    apply_factor,
-    convolve_into,
-    correlate_into,
-    factor_of,
-    factor_window,
-    lost_below,
-    lowest,
-    tails,
-)
+from bayesrisk._validation import MAX_COUNT, FloatArray, IntArray
+from bayesrisk.distributions.kernels import LogTable
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.inference.tree import _kernels as kernels
 from bayesrisk.inference.tree._kernels import fill_leaf, fill_leaf_table, leaf_window
+from bayesrisk.inference.tree.structure import Tree
+
+# -----------------------------------------------------------------------------
+# Compiled arithmetic of messages: convolutions, factors, cuts.  Nothing here checks arguments.
+
+
+class Factors(NamedTuple):
+    """Each unit's own factor exp(-lam (x - y - frac)**2 + delta x), or its table.
+
+    ``row[u]`` is -1, or the row of ``rows`` that says where in ``values`` the logarithms of the
+    table are: lowest count, offset, size.  ``bounds`` holds the least and the largest count that
+    each unit's bounds leave.
+    """
+
+    lam: FloatArray
+    y: IntArray
+    frac: FloatArray
+    delta: FloatArray
+    row: IntArray
+    values: FloatArray
+    rows: IntArray
+    bounds: IntArray
+
+
+@kernel
+def factor_window(y: int, frac: float, lam: float, delta: float, depth: float) -> Any:
+    """Describe a unit's own factor exp(-lam (x - y - frac)**2 + delta x) on x >= 0.
+
+    Returns its largest point x0, the slope of the logarithm there, the window outside which it
+    is below exp(-depth) of the largest, and a bound on its sum (largest value 1).
+    """
+    shift = frac + delta / (2.0 * lam)
+    x0: Any = max(y + np.int64(np.rint(min(max(shift, -4.5e15), 4.5e15))), 0)
+    slope = 2.0 * lam * ((y - x0) + frac) + delta
+    half = 0.5 * slope / lam
+    reach = math.sqrt(half * half + depth / lam)
+    up = half + reach if half > 0.0 else (depth / lam) / (reach - half)
+    down = reach - half if half < 0.0 else (depth / lam) / (reach + half)
+    low = max(x0 - np.int64(math.ceil(min(down, 4e15))), 0)
+    high = x0 + np.int64(math.ceil(min(up, 4e15)))
+    return x0, slope, low, high, 3.0 + math.sqrt(math.pi / lam)
+
+
+@kernel
+def convolve_into(a: Any, b: Any, first: int, out: Any) -> None:
+    """Fill ``out[z] = sum a[i] b[first + z - i]``; sums of products that are not negative."""
+    if a.size > b.size:
+        a, b = b, a
+    out[:] = 0.0
+    last = first + out.size
+    for i in range(a.size):
+        weight = a[i]
+        if weight > 0.0:
+            for j in range(max(0, first - i), min(b.size, last - i)):
+                out[i + j - first] += weight * b[j]
+
+
+@kernel
+def correlate_into(u: Any, v: Any, first: int, out: Any) -> None:
+    """Fill ``out[x] = sum_y u[y] v[x + y + first]``, v zero outside its window."""
+    out[:] = 0.0
+    if u.size <= out.size:
+        for y in range(u.size):
+            shift = y + first
+            for x in range(max(0, -shift), min(out.size, v.size - shift)):
+                out[x] += u[y] * v[x + shift]
+    else:
+        for x in range(out.size):
+            total = 0.0
+            shift = x + first
+            for y in range(max(0, -shift), min(u.size, v.size - shift)):
+                total += u[y] * v[y + shift]
+            out[x] = total
+
+
+@kernel
+def apply_factor(low: int, factor: Any, table: Any, out: Any) -> tuple[float, bool]:
+    """Multiply ``out`` by a unit's factor, scale to sum 1; return the log sum, and any underflow.
+
+    ``factor`` is (x0, slope, lam); a ``table`` (lowest count, log values) replaces it.
+    """
+    peak = -math.inf
+    total = 0.0
+    if factor[2] == 0.0 and not table[1].size:  # no factor: spare the logarithms
+        for i in range(out.size):
+            total += out[i]
+        if not total > 0.0:
+            return peak, False
+        for i in range(out.size):
+            out[i] /= total
+        return math.log(total), False
+    for i in range(out.size):
+        if out[i] > 0.0:
+            if table[1].size:
+                at = low + i - table[0]
+                gain = table[1][at] if 0 <= at < table[1].size else -math.inf
+            else:
+                e = float(low + i - factor[0])
+                gain = e * (factor[1] - factor[2] * e)
+            out[i] = math.log(out[i]) + gain
+            peak = max(peak, out[i])
+        else:
+            out[i] = -math.inf
+    if peak == -math.inf:
+        return peak, False
+    under = False
+    for i in range(out.size):
+        under |= -math.inf < out[i] - peak < -700.0
+        out[i] = math.exp(out[i] - peak)
+        total += out[i]
+    for i in range(out.size):
+        out[i] /= total
+    return peak + math.log(total), under
+
+
+@kernel
+def factor_of(u: int, factors: Any) -> Any:
+    """Return a unit's factor, its table (empty for none) and a bound on the factor's sum."""
+    factor, spread = (0, 0.0, 0.0), math.inf
+    low, offset, size = 0, 0, 0
+    if u >= 0 and factors.row[u] >= 0:
+        row = factors.rows[factors.row[u]]
+        low, offset, size = row[0], row[1], row[2]
+        spread = np.exp(factors.values[offset : offset + size]).sum()
+    elif u >= 0 and factors.lam[u] > 0.0:
+        window = factor_window(factors.y[u], factors.frac[u], factors.lam[u], factors.delta[u], 1.0)
+        factor, spread = (window[0], window[1], factors.lam[u]), window[4]
+    return factor, (low, factors.values[offset : offset + size]), spread
+
+
+@kernel
+def tails(out: Any, eps: float) -> tuple[int, int, float]:
+    """Return the range that remains when at most ``eps`` is cut from each end, and what is cut."""
+    first, last = 0, out.size
+    lower = upper = 0.0
+    while first < last - 1 and lower + out[first] <= eps:
+        lower += out[first]
+        first += 1
+    while last - 1 > first and upper + out[last - 1] <= eps:
+        upper += out[last - 1]
+        last -= 1
+    return first, last, lower + upper
+
+
+@kernel
+def lowest(a: Any) -> float:
+    """Return the smallest positive entry."""
+    low = math.inf
+    for value in a:
+        if value > 0.0:
+            low = min(low, value)
+    return low
+
+
+@kernel
+def lost_below(a: Any, b: Any, lost_a: Any, lost_b: Any, spread: float, column: int) -> float:
+    """Bound the mass lost below a merge, after its factor.
+
+    What one side lost meets the other side, and passes the factor (largest value 1, sum
+    ``spread``) at most as fast as the other side's largest value allows.
+    """
+    pass_a = min(1.0, b.max() * spread)
+    pass_b = min(1.0, a.max() * spread)
+    r, q = lost_a[column], lost_b[column]
+    bound: float = r * (pass_a + q) + q * pass_b
+    return bound
+
+
+# -----------------------------------------------------------------------------
+
 
 DONE = 0
 LONG = 1  # a product of messages is long enough for a transform
@@ -266,3 +432,209 @@ def downward(
                 scale_above(child, spot, store, above)
         s -= 1
     return s, DONE
+
+
+# -----------------------------------------------------------------------------
+# A tree of counts as the arrays that the sum-product runs on.
+
+
+_SHORT = 2**12  # counts within bounds that are kept as a table; wider bounds only cut windows
+_LONGEST_TABLE = 2**22  # the same for a count of which nothing else is known
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A tree as units (chains of nodes with one count) and a binary tree of merges."""
+
+    unit_of: IntArray
+    parent: IntArray
+    is_leaf: NDArray[np.bool_]
+    lam: FloatArray
+    y: IntArray
+    frac: FloatArray
+    left: IntArray
+    right: IntArray
+    unit: IntArray
+    root: IntArray
+    law: FloatArray
+    bank: FloatArray
+    bank_of: IntArray
+    tables: dict[int, LogTable]
+    leaf_units: IntArray
+    leaf_names: Any
+    bounds: IntArray
+
+    def leaf_name(self, unit: int) -> Any:
+        """Return the name of the leaf at the end of a unit."""
+        return self.leaf_names[int(np.flatnonzero(self.leaf_units == unit)[0])]
+
+
+def units(tree: Tree) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:
+    """Return the unit of each node, and parent, precision, whole and rest of each unit."""
+    unit_of = np.empty(tree.n_nodes, dtype=np.int64)
+    n = int(kernels.unit_of_nodes(tree.parent, tree.first_child, unit_of))
+    head = np.full(n, tree.n_nodes, dtype=np.int64)
+    np.minimum.at(head, unit_of, np.arange(tree.n_nodes))
+    above = tree.parent[head]
+    parent = np.where(above < 0, -1, unit_of[above])
+    lam: FloatArray = np.minimum(np.bincount(unit_of, tree.precision, n), 1e280)
+    # The most precise release is the reference; the others move it by a weighted mean.
+    y = np.zeros(n, dtype=np.int64)
+    order = np.argsort(tree.precision, kind="stable")
+    y[unit_of[order]] = tree.noisy[order]
+    gap = (tree.noisy - y[unit_of]) * np.minimum(tree.precision / np.fmax(lam[unit_of], 1e-320), 1)
+    rest = np.bincount(unit_of, np.where(tree.precision > 0.0, gap, 0.0), n)
+    return unit_of, np.asarray(parent, dtype=np.int64), lam, y, rest.astype(np.float64)
+
+
+def _product(a: LogTable, b: LogTable) -> LogTable:
+    """Return the product of two laws of one count, not normalised."""
+    if min(a.stop, b.stop) <= max(a.start, b.start):
+        raise ArgumentError(
+            "priors on one count must share a possible count, got "
+            f"[{a.start}, {a.stop - 1}] and [{b.start}, {b.stop - 1}]"
+        )
+    return a.times(b)
+
+
+def _within(table: LogTable, low: int, high: int) -> LogTable:
+    """Return a law cut down to the counts that bounds leave."""
+    return _product(table, LogTable(low, np.zeros(min(high, table.stop - 1) - low + 1)))
+
+
+def _log_law(law: FloatArray, low: int, high: int) -> FloatArray:
+    """Return log weights of a law of the family (see ``LeafPrior``) on ``low``, ..., ``high``."""
+    x = np.arange(low, high, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        grown = np.where(np.isinf(law[1]), 1.0, x + law[1]) / (x + 1.0)
+    steps = np.where(x == 0.0, law[0], law[2] + np.log(grown))
+    return np.concatenate(([0.0], np.cumsum(steps)))
+
+
+def _use_bounds(
+    bounds: IntArray,
+    lam: FloatArray,
+    leaf: NDArray[np.bool_],
+    laws: FloatArray,
+    leaf_tables: dict[int, LogTable | None],
+    inner: dict[int, LogTable],
+) -> None:
+    """Put short bounds into the tables; those that stay only cut windows.
+
+    A bound of 0, or an exact total, is a table of one count.  Units share tables.
+    """
+    made: dict[Any, FloatArray] = {}
+    width = bounds[:, 1] - bounds[:, 0]
+    bounded = (bounds[:, 0] > 0) | (bounds[:, 1] < MAX_COUNT)
+    short = (width < _SHORT) | ((lam == 0.0) & (width < _LONGEST_TABLE))
+    for u in np.flatnonzero(bounded).tolist():
+        low, high = bounds[u].tolist()
+        table = leaf_tables.get(u) if leaf[u] else inner.get(u)
+        if table is not None:
+            table = _within(table, low, high)
+        elif short[u]:
+            law = laws[u] if leaf[u] else np.array([0.0, 1.0, 0.0])
+            key = (low, high, *law.tolist())
+            if key not in made:
+                made[key] = _log_law(law, low, high)
+            table = LogTable(low, made[key])
+        else:
+            continue
+        if leaf[u]:
+            leaf_tables[u] = table
+        else:
+            inner[u] = table
+
+
+def _unit_tables(
+    tree: Tree,
+    unit_of: IntArray,
+    laws: FloatArray,
+    tables: Sequence[LogTable | None],
+    node_tables: Mapping[int, LogTable],
+) -> tuple[list[LogTable | None], dict[int, LogTable]]:
+    """Return the table of each leaf, and those of other units: priors and exact counts together.
+
+    Nodes with one child share a unit, and its count.
+    """
+    exact = {
+        int(v): LogTable(int(tree.exact[v]), np.zeros(1)) for v in np.flatnonzero(tree.exact >= 0)
+    }
+    inner: dict[int, LogTable] = {}
+    for node, table in [*node_tables.items(), *exact.items()]:
+        unit = int(unit_of[node])
+        inner[unit] = _product(inner[unit], table) if unit in inner else table
+    leaf_tables = list(tables)
+    for i, unit in enumerate(unit_of[tree.leaves].tolist()):
+        if unit not in inner:
+            continue
+        known = inner.pop(unit)
+        own = leaf_tables[i]
+        if own is not None:
+            known = _product(own, known)
+        elif known.start > 1 and np.isneginf(laws[i, 2]):  # a hurdle that allows 0 and 1 alone
+            raise ArgumentError(f"leaf_prior must allow the exact count, got {known.start}")
+        leaf_tables[i] = known
+    return leaf_tables, inner
+
+
+def make_plan(
+    tree: Tree,
+    laws: FloatArray,
+    tables: Sequence[LogTable | None],
+    node_tables: Mapping[int, LogTable],
+) -> Plan:
+    """Return the plan of a tree; ``laws`` and ``tables`` go with ``tree.leaves``.
+
+    ``tables[i]`` is the table of the i-th leaf, None where it has a law; ``node_tables`` are those
+    of inner nodes.
+    """
+    unit_of, parent, lam, y, frac = units(tree)
+    n = lam.size
+    count = np.bincount(parent[1:], minlength=n).astype(np.int64)
+    first = np.full(n, n, dtype=np.int64)
+    np.minimum.at(first, parent[1:], np.arange(1, n))
+    n_segments = n + int(np.maximum(count - 2, 0).sum())
+    left, right, unit = (np.empty(n_segments, dtype=np.int64) for _ in range(3))
+    root = np.empty(n, dtype=np.int64)
+    kernels.pair_children(first, count, left, right, unit, root)
+    law = np.zeros((n, 3))
+    law[unit_of[tree.leaves]] = laws
+    bank_of = np.zeros((n, 3), dtype=np.int64)
+    parts: list[FloatArray] = [np.zeros(0)]
+    placed: dict[int, int] = {}
+    total = 0
+    leaf_list, inner = _unit_tables(tree, unit_of, laws, tables, node_tables)
+    leaf_tables = dict(zip(unit_of[tree.leaves].tolist(), leaf_list, strict=True))
+    bounds = np.stack([np.zeros(n, dtype=np.int64), np.full(n, MAX_COUNT)], axis=1)
+    if tree.is_bounded:
+        np.maximum.at(bounds[:, 0], unit_of, tree.lower)
+        np.minimum.at(bounds[:, 1], unit_of, tree.upper)
+        _use_bounds(bounds, lam, count == 0, law, leaf_tables, inner)
+    for leaf, table in leaf_tables.items():
+        if table is not None:
+            low, values = table
+            if id(values) not in placed:  # leaves may share a law
+                placed[id(values)] = total
+                parts.append(values)
+                total += values.size
+            bank_of[leaf] = placed[id(values)], low, values.size
+    return Plan(
+        unit_of,
+        parent,
+        count == 0,
+        lam,
+        y,
+        frac,
+        left,
+        right,
+        unit,
+        root,
+        law,
+        np.concatenate(parts),
+        bank_of,
+        inner,
+        unit_of[tree.leaves],
+        tree.names[tree.leaves],
+        bounds,
+    )

@@ -9,14 +9,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.tree import _sum_product as engine
-from bayesrisk.inference.tree._leaf_tables import LeafPriors, plan_tree
-from bayesrisk.inference.tree._plan import Plan
-from bayesrisk.inference.tree.leaf_prior import LeafPrior
+from bayesrisk.inference.tree._messages import Plan
+from bayesrisk.inference.tree.leaf_prior import LeafPrior, LeafPriors, plan_tree
 from bayesrisk.inference.tree.structure import Tree
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesrisk._numba import elementwise, kernel
-from bayesrisk._types import FloatArray, IntArray
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.distributions.discrete_gaussian import MIDPOINT
 from bayesrisk.distributions.kernels import REACH
 

@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._types import FloatArray, IntArray
-from bayesrisk._validation import Number
+from bayesrisk._validation import FloatArray, IntArray, Number
 from bayesrisk.distributions import CountLaw
-from bayesrisk.distributions.gaussian_sums import FLAT as NO_RIPPLE
-from bayesrisk.distributions.gaussian_sums import SMOOTH, sum_ripple
-from bayesrisk.distributions.kernels import REACH
-from bayesrisk.distributions.log_table import FLAT, LogTable, log_table
+from bayesrisk.distributions.kernels import FLAT, REACH, LogTable, log_table
+from bayesrisk.distributions.sums import FLAT as NO_RIPPLE
+from bayesrisk.distributions.sums import SMOOTH, sum_ripple
 from bayesrisk.exceptions import ArgumentError, IncompatibleConditionalsWarning
 from bayesrisk.inference.count.posterior import bayes_rule
 from bayesrisk.inference.two_levels import _kernels as kernels

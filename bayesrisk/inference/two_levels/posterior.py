@@ -6,7 +6,7 @@ counts of block and group, and the noisy total S of the other m blocks, whose tr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,145 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed, number, span
-from bayesrisk._types import FloatArray, IntArray
-from bayesrisk._validation import Number
+from bayesrisk._validation import FloatArray, IntArray, Number
 from bayesrisk._version import __version__
 from bayesrisk.answers import Belief
-from bayesrisk.distributions import CountLaw
-from bayesrisk.exceptions import ShapeError
+from bayesrisk.distributions import CountLaw, Noise, sum_approximation
+from bayesrisk.distributions.kernels import REACH
+from bayesrisk.distributions.sums import FLAT as NO_RIPPLE
+from bayesrisk.distributions.sums import sum_ripple
+from bayesrisk.exceptions import ArgumentError, ShapeError
+from bayesrisk.inference.two_levels import _kernels as kernels
 from bayesrisk.inference.two_levels import model
-from bayesrisk.inference.two_levels._group_pmf import group_pmf
-from bayesrisk.inference.two_levels.settings import TwoLevelSettings
+
+# -----------------------------------------------------------------------------
+# What an adversary knows of a block and the group around it, before any release.
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TwoLevelSettings:
+    """Settings of the two-level model, checked once; arrays broadcast against each other.
+
+    Attributes
+    ----------
+    n_siblings : int or ndarray
+        Number m of other blocks in the group.
+    rho_block, rho_group : float or ndarray
+        zCDP budgets of every block count and of the group count; 0 where nothing is released.
+    prior : float or ndarray
+        Probability p that the target has the characteristics.
+    known_count : int or ndarray
+        Others in the block known to have them, k.
+    group_prior : CountLaw or None
+        Prior on the group count; None is flat on 0, 1, 2, ...
+    known_total : int or None
+        Group count that is known exactly, with and without the target.
+    sensitivity : float or ndarray
+        L2 sensitivity that both budgets refer to.
+    conditionals, sibling_noise : str
+        As for :func:`hierarchical_posterior`.
+    """
+
+    n_siblings: ArrayLike
+    rho_block: Number
+    rho_group: Number
+    prior: Number
+    known_count: ArrayLike = 0
+    group_prior: CountLaw | None = None
+    known_total: int | None = None
+    sensitivity: Number = 1.0
+    conditionals: str = "coherent"
+    sibling_noise: str = "approximate"
+
+    def __post_init__(self) -> None:
+        """Check the settings, and keep numbers and read-only arrays of them."""
+        settings = model.read_settings(**{f.name: getattr(self, f.name) for f in fields(self)})
+        arrays: dict[str, NDArray[Any]] = {
+            "n_siblings": settings.n_siblings,
+            "rho_block": check.real_array(self.rho_block, "rho_block"),
+            "rho_group": check.real_array(self.rho_group, "rho_group"),
+            "prior": settings.prior,
+            "known_count": settings.known_count,
+            "sensitivity": check.real_array(self.sensitivity, "sensitivity"),
+        }
+        check.broadcast(**arrays)
+        for name, array in arrays.items():
+            value = np.array(array)
+            value.flags.writeable = False
+            object.__setattr__(self, name, value if value.ndim else value.item())
+        object.__setattr__(self, "_checked", settings)
+
+    @property
+    def checked(self) -> model.Settings:
+        """The settings as precisions and tables, which the computations take."""
+        settings: model.Settings = vars(self)["_checked"]
+        return settings
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The settings that may be arrays, by name."""
+        names = ("n_siblings", "known_count", "rho_block", "rho_group", "sensitivity", "prior")
+        return {name: np.asarray(getattr(self, name)) for name in names}
+
+
+# -----------------------------------------------------------------------------
+# Posterior of the group count for one release and one setting.
+
+
+def _window(settings: model.Settings, n: float, total: float, reach: float) -> tuple[int, int]:
+    """Return the first group count minus k that matters, and how many."""
+    k, table = settings.known_count.item(), settings.group_prior
+    if not table.flat:
+        return table.start - k, table.log_pmf.size
+    b, c = settings.group.item(), settings.total.item()
+    if b + c == 0.0:
+        raise ArgumentError(
+            "group_pmf needs a release or a proper group_prior: with rho_block = rho_group = 0 "
+            "the flat prior has no posterior that sums to 1"
+        )
+    width = np.sqrt(reach / (b + c)) + 2.0
+    if not 2.0 * width <= model.MAX_TERMS:
+        raise ArgumentError(
+            f"group_pmf must have at most {model.MAX_TERMS} entries, got {2 * width:g}"
+        )
+    centre = n * (b / (b + c)) + total * (c / (b + c))
+    first = int(max(0.0, np.floor(centre - width)))
+    return first, int(max(0.0, np.ceil(centre)) + np.ceil(width)) + 1 - first
+
+
+def group_pmf(
+    settings: model.Settings, block: float, group: float, siblings: float
+) -> tuple[int, FloatArray]:
+    """Return the smallest group count and the probabilities from there on.
+
+    Given the block count N follows A_i(t); the two laws are mixed by the posterior of the block
+    count, under the coherent model and, by stationarity, under the published conditionals.
+    """
+    k = settings.known_count.item()
+    ripple = NO_RIPPLE
+    if settings.exact_noise:
+        ripple = sum_ripple(settings.block.item(), settings.n_siblings.item(), name="n_siblings")
+    d, n, total = np.array(block - k), np.array(group - k), np.array(siblings)
+    pi = float(model.target_probability(settings, d, n, total))
+    reach = REACH + float(np.ptp(ripple))
+    window = _window(settings, n.item(), total.item(), reach)
+    weights = kernels.group_weights(
+        n.item(),
+        total.item(),
+        settings.group.item(),
+        settings.total.item(),
+        kernels.Laws(ripple, settings.group_prior.log_pmf, reach),
+        window,
+    )
+    impossible = max(-window[0], 0)
+    without, with_target = weights[:, impossible:]
+    pmf = (1.0 - pi) * (without / without.sum())
+    if pi > 0.0:
+        pmf = pmf + pi * (with_target / with_target.sum())
+    return max(window[0], 0) + k, pmf
+
+
+# -----------------------------------------------------------------------------
 
 
 @displayed
@@ -308,3 +438,92 @@ def posterior_given(
         sibling_noise=known.sibling_noise,
         truncation_bound=model.TRUNCATION if settings.group_prior.flat else 0.0,
     )
+
+
+# -----------------------------------------------------------------------------
+# What it costs the adversary to take one discrete Gaussian for the noise of a total.
+
+
+@displayed
+@dataclass(frozen=True)
+class ApproximationCost:
+    """What the approximate law of the siblings' noise changes, release by release.
+
+    Attributes
+    ----------
+    approximate, exact : HierarchicalPosterior
+        Posteriors with either law of the noise.
+    target_difference : ndarray
+        Approximate minus exact probability of the target.
+    group_total_variation : ndarray
+        Total-variation distance between the two posteriors of the group count.
+    noise_total_variation : float
+        Total-variation distance between the two laws of the noise; NaN where it is not one law or
+        its table would be too long.
+    noise_error_bound : float
+        Bound on the error of that distance.
+    """
+
+    approximate: HierarchicalPosterior
+    exact: HierarchicalPosterior
+    target_difference: FloatArray
+    group_total_variation: FloatArray
+    noise_total_variation: float
+    noise_error_bound: float
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each release.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Releases, both probabilities of the target, their difference, and the distance between
+            the posteriors of the group count.
+        """
+        frame = self.approximate.to_frame()[["block", "group", "siblings", "prior"]]
+        return frame.assign(
+            approximate=self.approximate.target_probability.ravel(),
+            exact=self.exact.target_probability.ravel(),
+            target_difference=self.target_difference.ravel(),
+            group_total_variation=self.group_total_variation.ravel(),
+        )
+
+
+def approximation_cost(
+    known: TwoLevelSettings, block: ArrayLike, group: ArrayLike, siblings: ArrayLike
+) -> ApproximationCost:
+    """Return what it costs to replace the siblings' noise by one discrete Gaussian."""
+    approximate, exact = (
+        posterior_given(replace(known, sibling_noise=noise), block, group, siblings)
+        for noise in model.SIBLING_NOISE
+    )
+    distances = [
+        _distance(approximate.group_pmf_of(i), exact.group_pmf_of(i))
+        for i in range(exact.target_probability.size)
+    ]
+    distance, bound = _noise_distance(exact)
+    return ApproximationCost(
+        approximate=approximate,
+        exact=exact,
+        target_difference=approximate.target_probability - exact.target_probability,
+        group_total_variation=np.reshape(distances, exact.target_probability.shape),
+        noise_total_variation=distance,
+        noise_error_bound=bound,
+    )
+
+
+def _distance(p: pd.Series, q: pd.Series) -> float:
+    return 0.5 * float(p.sub(q, fill_value=0.0).abs().sum())
+
+
+def _noise_distance(result: HierarchicalPosterior) -> tuple[float, float]:
+    """Return the distance between the laws of the noise, where there is one law."""
+    budget = np.unique(result.rho_block / result.sensitivity**2)
+    m = np.unique(result.n_siblings)
+    if budget.size > 1 or m.size > 1 or budget[0] == 0.0:
+        return float("nan"), float("nan")
+    try:
+        answer = sum_approximation(Noise(rho=budget[0]).law(), int(m[0]))
+    except ArgumentError:  # a table of more than 2**24 entries
+        return float("nan"), float("nan")
+    return answer.total_variation, answer.error_bound

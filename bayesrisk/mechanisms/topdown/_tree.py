@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bayesrisk._types import IntArray
+from bayesrisk._validation import IntArray
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import DataError
-from bayesrisk.mechanisms.topdown._children import solve_family
-from bayesrisk.mechanisms.topdown._family import Family, Lookahead, Query
-from bayesrisk.mechanisms.topdown._invariants import ExactSets, Zeros
+from bayesrisk.mechanisms.topdown.estimation import solve_family
+from bayesrisk.mechanisms.topdown.families import ExactSets, Family, Lookahead, Query, Zeros
 
 Rows = sparse.csr_array
 #: Returns the integer counts of the children of a node, (children, cells).

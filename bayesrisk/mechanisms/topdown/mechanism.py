@@ -4,27 +4,433 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from bayesrisk._files.parse import shown
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.mechanisms.base import Dial, PreparingMechanism
-from bayesrisk.mechanisms.topdown import _budget as strategy
-from bayesrisk.mechanisms.topdown import _parameters as parameters
-from bayesrisk.mechanisms.topdown._build import Settings, build, noise_scales, settings_documents
-from bayesrisk.mechanisms.topdown._children import solve_family
-from bayesrisk.mechanisms.topdown._solved import SolvedFamilies
-from bayesrisk.mechanisms.topdown._tree import Solve
-from bayesrisk.mechanisms.topdown.prepared import PreparedTopDown
+from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
+from bayesrisk._random import generator
+from bayesrisk._validation import BoolArray, IntArray
+from bayesrisk.distributions import DiscreteGaussian
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.mechanisms.base import BasePrepared, Dial, PreparingMechanism, Protected
+from bayesrisk.mechanisms.topdown import families as strategy
+from bayesrisk.mechanisms.topdown._tree import Level, Measured, Solve, solve_tree
+from bayesrisk.mechanisms.topdown.estimation import SolvedFamilies, solve_family
+from bayesrisk.mechanisms.topdown.families import (
+    ExactSets,
+    Zeros,
+    check_nested,
+    controlled_sets,
+    lookaheads,
+)
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
-from bayesrisk.tables import Histogram, Microdata, Workload
+from bayesrisk.tables import Histogram, Microdata, PublishedTables, Schema, Workload
+
+# -----------------------------------------------------------------------------
+# From records and settings to a tree that is ready to be solved.
+
+
+Key = tuple[str, str]
+Rows = sparse.csr_array
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that shapes the tree but the data: what a spec says, resolved for a workload.
+
+    Attributes
+    ----------
+    measurements : Workload
+        Definitions of the measured tables and of the invariants.
+    budget : dict
+        rho by level and table; its levels are the tree's.
+    invariants : tuple of (level, table)
+        Tables that are exact.
+    zero_patterns : mapping of attribute to codes
+        Codes that are public zeros where a finest place lacks them.
+    facilities : mapping of attribute to place to codes
+        Where these codes may occur, instead of where they do.
+    rounding : sequence of str or None
+        Tables whose counts the rounding keeps near.
+    rows : mapping of (level, table) to csr_array
+        Tables as matrices over the cells of the histogram.
+    """
+
+    measurements: Workload
+    budget: strategy.Budget
+    invariants: tuple[Key, ...]
+    zero_patterns: Mapping[str, tuple[int, ...]]
+    facilities: Mapping[str, Mapping[str, tuple[int, ...]]]
+    rounding: Sequence[str] | None
+    rows: Mapping[Key, Rows]
+
+    @property
+    def levels(self) -> list[str]:
+        """Levels of the tree, coarse to fine."""
+        names = self.measurements.schema.geography.levels
+        return [level for level in names if level in self.budget]
+
+
+@dataclass(frozen=True)
+class _Truth:
+    """Nodes of a level, the level above of each, and the true counts."""
+
+    geoids: NDArray[np.str_]
+    parent: IntArray
+    counts: Rows
+
+
+def _truths(histogram: Histogram, geoids: NDArray[np.str_], levels: list[str]) -> list[_Truth]:
+    """Return the nodes of every level, those without records included, and their counts."""
+    geography = histogram.schema.geography
+    finest = levels[-1]
+    nodes = np.union1d(geography.ancestors(geoids, finest), histogram.geoids)
+    place = np.searchsorted(nodes, histogram.geoids)
+    counts = _gather(histogram.counts, place, nodes.size)
+    found: list[_Truth] = []
+    for level in [*reversed(levels[:-1]), None]:
+        if level is None:
+            found.append(_Truth(nodes, np.arange(nodes.size), counts))
+            break
+        above, parent = np.unique(geography.ancestors(nodes, level), return_inverse=True)
+        found.append(_Truth(nodes, parent.astype(np.int64), counts))
+        nodes, counts = above, _gather(counts, parent, above.size)
+    return found[::-1]
+
+
+def _gather(counts: Rows, parent: IntArray, size: int) -> Rows:
+    """Return the sums of rows by parent."""
+    ones = np.ones(parent.size, dtype=np.int64)
+    shape = (size, parent.size)
+    return sparse.csr_array(
+        sparse.csr_array((ones, (parent, np.arange(parent.size))), shape=shape) @ counts
+    )
+
+
+def _observed(schema: Schema, settings: Settings, truth: _Truth) -> Zeros:
+    """Return the public zeros of the finest places."""
+    cells = schema.indices(np.arange(schema.size, dtype=np.int64))
+    kinds = np.zeros(schema.size, dtype=np.int64)
+    allowed = np.ones((truth.geoids.size, 1), dtype=bool)
+    for name, codes in settings.zero_patterns.items():
+        first = schema.attribute(name).first
+        label = np.zeros(schema.attribute(name).size, dtype=np.int64)
+        label[np.asarray(codes) - first] = 1 + np.arange(len(codes))
+        own = label[cells[name]]
+        member = sparse.csr_array(
+            (np.ones(own.size, dtype=np.int64), (np.arange(own.size), own)),
+            shape=(own.size, len(codes) + 1),
+        )
+        present = (truth.counts @ member).toarray() > 0
+        if name in settings.facilities:
+            public = _of_table(settings.facilities[name], truth.geoids, codes)
+            _check_facilities(present[:, 1:] & ~public, truth.geoids, name, codes)
+            present[:, 1:] = public
+        present[:, 0] = True
+        kinds = kinds * (len(codes) + 1) + own
+        allowed = (allowed[:, :, None] & present[:, None, :]).reshape(truth.geoids.size, -1)
+    return Zeros(kinds, allowed)
+
+
+def _of_table(
+    table: Mapping[str, Sequence[int]], geoids: NDArray[np.str_], codes: Sequence[int]
+) -> BoolArray:
+    """Return (places, codes): where a public table says that a code may occur."""
+    column = {code: i for i, code in enumerate(codes)}
+    public = np.zeros((geoids.size, len(codes)), dtype=bool)
+    for geoid, present in table.items():
+        row = int(np.searchsorted(geoids, geoid))
+        if row < geoids.size and geoids[row] == geoid:
+            public[row, [column[code] for code in present]] = True
+    return public
+
+
+def _check_facilities(
+    missing: BoolArray, geoids: NDArray[np.str_], name: str, codes: Sequence[int]
+) -> None:
+    if missing.any():
+        row, code = (int(i) for i in np.argwhere(missing)[0])
+        raise DataError(
+            f"facilities[{name!r}] must list code {codes[code]} at {str(geoids[row])!r}, "
+            "where records have it"
+        )
+
+
+def _exact(
+    settings: Settings, rows: Mapping[str, Rows], level: str, truth: _Truth, below: ExactSets | None
+) -> ExactSets:
+    """Return what is exact at a level: its own invariants, and sums of those below."""
+    cells = settings.measurements.schema.size
+    own = [
+        ExactSets(rows[table], np.asarray((truth.counts @ rows[table].T).toarray(), dtype=np.int64))
+        for name, table in settings.invariants
+        if name == level
+    ]
+    exact = ExactSets.stack(
+        own if below is None else [*own, below], cells=cells, nodes=truth.geoids.size
+    )
+    check_nested(exact, level)
+    return exact
+
+
+def noise_scales(settings: Settings) -> dict[Key, Fraction]:
+    """Return sigma2 of every measured table, exactly."""
+    return {
+        (level, table): strategy.sigma2(rho, settings.rows[level, table])
+        for level, parts in settings.budget.items()
+        for table, rho in parts.items()
+    }
+
+
+def _measured(
+    rows: Mapping[str, Rows], laws: Mapping[str, DiscreteGaussian], truth: _Truth
+) -> tuple[Measured, ...]:
+    weight = strategy.weights(np.array([float(law.var()) for law in laws.values()]))
+    return tuple(
+        Measured(
+            sparse.csc_array(rows[name].astype(np.float64)),
+            sparse.csr_array(truth.counts @ rows[name].T),
+            law,
+            float(w),
+        )
+        for (name, law), w in zip(laws.items(), weight, strict=True)
+    )
+
+
+def build(settings: Settings, histogram: Histogram, geoids: NDArray[np.str_]) -> tuple[Level, ...]:
+    """Return the levels of the tree, coarse to fine.
+
+    Parameters
+    ----------
+    settings : Settings
+        What to measure and what to keep.
+    histogram : Histogram
+        True counts at the finest level of the tree.
+    geoids : ndarray of str
+        Places that exist, at that level or finer; those without records take part too.
+    """
+    workload, names = settings.measurements, settings.levels
+    scales = noise_scales(settings)
+    truths = _truths(histogram, geoids, names)
+    zeros = _observed(workload.schema, settings, truths[-1])
+    unit = _unit_level(settings)
+    below: ExactSets | None = None
+    units: tuple[ExactSets, Zeros, IntArray] | None = None
+    levels: list[Level] = []
+    for level, truth in reversed(list(zip(names, truths, strict=True))):
+        rows = {name: settings.rows[level, name] for name in workload.at(level)}
+        exact = _exact(settings, rows, level, truth, below)
+        budget = settings.budget[level]
+        laws = {t: DiscreteGaussian(scales[level, t]) for t in budget}
+        ahead = {} if units is None else lookaheads(*units)
+        controlled = controlled_sets({t: rows[t] for t in budget}, exact.sets, settings.rounding)
+        nodes = truth.geoids.size
+        top = level == names[0]
+        first = (
+            np.arange(nodes + 1)
+            if top
+            else np.searchsorted(truth.parent, range(truth.parent[-1] + 2))
+        )
+        levels.append(
+            Level(
+                level,
+                truth.geoids,
+                first,
+                _measured(rows, laws, truth),
+                exact,
+                zeros,
+                controlled,
+                ahead,
+            )
+        )
+        if top:
+            break
+        above = int(truth.parent[-1]) + 1
+        if units is not None:
+            units = units[0], units[1], truth.parent[units[2]]
+        elif level == unit and settings.zero_patterns:
+            units = exact, zeros, truth.parent
+        below, zeros = exact.sums(truth.parent, above), zeros.above(truth.parent, above)
+    return tuple(reversed(levels))
+
+
+def _unit_level(settings: Settings) -> str | None:
+    """Return the one level below the top that has invariants, where zeros are public too."""
+    lower = [level for level in settings.levels[1:] if level in dict(settings.invariants)]
+    if settings.zero_patterns and len(lower) > 1:
+        raise ArgumentError(
+            "invariants must lie at one level below the top when zero_patterns are given, "
+            f"got {', '.join(lower)}"
+        )
+    return lower[0] if lower else None
+
+
+def settings_documents(value: object) -> object:
+    """Return nested mappings with fractions as text, as JSON holds them."""
+    if isinstance(value, Mapping):
+        return {key: settings_documents(part) for key, part in value.items()}
+    return str(value) if isinstance(value, Fraction) else value
+
+
+# -----------------------------------------------------------------------------
+# Parameters of the TopDown-like mechanism, checked and put into one form.
+
+
+def workload_of(value: Any) -> Workload | None:
+    """Return a workload, given as one or as its dict."""
+    if value is None or isinstance(value, Workload):
+        return value
+    if isinstance(value, Mapping):
+        return Workload.from_dict(value)
+    raise ArgumentTypeError(f"measurements must be a Workload or its dict, got {shown(value)}")
+
+
+def level_tables(value: Any) -> tuple[Key, ...]:
+    """Return pairs of level and table."""
+    good = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    pairs = [tuple(k) if isinstance(k, (list, tuple)) else () for k in value] if good else [()]
+    if any(len(p) != 2 or not all(isinstance(n, str) for n in p) for p in pairs):
+        raise ArgumentTypeError(f"invariants must be pairs (level, table), got {shown(value)}")
+    return tuple((p[0], p[1]) for p in pairs)
+
+
+def table_names(value: Any) -> tuple[str, ...] | None:
+    """Return names of tables."""
+    if value is None:
+        return None
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ArgumentTypeError(f"rounding must be names of tables, got {shown(value)}")
+    if not all(isinstance(name, str) for name in value):
+        raise ArgumentTypeError(f"rounding must be names of tables, got {shown(value)}")
+    return tuple(value)
+
+
+def zero_codes(value: Any) -> dict[str, tuple[int, ...]]:
+    """Return codes by attribute, each once."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ArgumentTypeError(f"zero_patterns must map attributes to codes, got {shown(value)}")
+    return {
+        str(name): tuple(np.unique(check.count_array(codes, f"zero_patterns[{name!r}]")).tolist())
+        for name, codes in value.items()
+    }
+
+
+def facility_codes(
+    value: Any, patterns: Mapping[str, tuple[int, ...]]
+) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Return codes by attribute and place, all of them codes of the zero patterns."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(t, Mapping) for t in value.values()):
+        raise ArgumentTypeError(
+            f"facilities must map attributes to places to codes, got {shown(value)}"
+        )
+    found: dict[str, dict[str, tuple[int, ...]]] = {}
+    for name, table in value.items():
+        if name not in patterns:
+            raise ArgumentError(f"facilities[{name!r}] must have codes in zero_patterns, got none")
+        found[name] = {}
+        for place, codes in table.items():
+            where = f"facilities[{name!r}][{place!r}]"
+            own = (
+                tuple(check.count_array(codes, where).reshape(-1).tolist())
+                if np.size(codes)
+                else ()
+            )
+            for code in own:
+                if code not in patterns[name]:
+                    raise ArgumentError(f"{where} must be codes of zero_patterns, got {code}")
+            found[name][str(place)] = own
+    return found
+
+
+def check_codes(workload: Workload, patterns: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse codes that an attribute does not have."""
+    for name, codes in patterns.items():
+        about = workload.schema.attribute(name)
+        for code in codes:
+            if not about.first <= code <= about.last:
+                raise ArgumentError(
+                    f"zero_patterns[{name!r}] must be in [{about.first}, {about.last}], got {code}"
+                )
+
+
+# -----------------------------------------------------------------------------
+# Many TopDown-like releases of one truth: all that the noise does not touch is done once.
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedTopDown(BasePrepared):
+    """A TopDown-like release of one truth, ready to be drawn many times.
+
+    It holds the confidential counts: it belongs to the custodian.
+
+    Attributes
+    ----------
+    spec : MechanismSpec
+        Spec of the releases.
+    levels : tuple
+        The tree.
+    workload : Workload
+        Published tables.
+    rows : mapping of (level, table) to csc_array
+        Published tables over cells, transposed.
+    solve : callable
+        Returns the integer counts of the children of a node.
+    """
+
+    spec: MechanismSpec
+    levels: tuple[Level, ...]
+    workload: Workload
+    rows: Mapping[Key, sparse.csc_array]
+    solve: Solve = solve_family
+
+    def histograms(self, rng: np.random.Generator | int | None = None) -> dict[str, Histogram]:
+        """Return one draw of the protected counts at every level of the tree.
+
+        Parameters
+        ----------
+        rng : Generator or int, optional
+            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
+            for simulation, and the release says so (``simulation``): a seed can be guessed.
+
+        Returns
+        -------
+        dict of str to Histogram
+            By level, coarse to fine; children add up to their parent cell by cell.
+        """
+        solved = solve_tree(self.levels, generator(rng, optional=True), self.solve)
+        return {
+            level.name: Histogram(self.workload.schema, level.name, level.geoids, counts)
+            for level, counts in zip(self.levels, solved, strict=True)
+        }
+
+    def _draw(self, rng: np.random.Generator) -> Protected:
+        found = self.histograms(rng)
+        finest = found[self.levels[-1].name]
+        geoids: dict[str, NDArray[np.str_]] = {}
+        counts: dict[Key, sparse.csr_array] = {}
+        for level in self.workload.levels:
+            own = found.get(level) or finest.aggregate(level)
+            geoids[level] = own.geoids
+            for name in self.workload.at(level):
+                counts[level, name] = sparse.csr_array(own.counts @ self.rows[level, name])
+        return Protected(PublishedTables(self.workload, geoids, counts), self.spec)
+
+
+# -----------------------------------------------------------------------------
+
 
 #: Most cells of a histogram that is solved.
 MAX_CELLS = 100_000
-
-Key = tuple[str, str]
 
 
 class TopDown(PreparingMechanism[PreparedTopDown]):
@@ -118,11 +524,11 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         self._budget = strategy.explicit_budget(budget)
         self._level_shares = strategy.shares(level_shares, "level_shares")
         self._query_shares = strategy.shares(query_shares, "query_shares")
-        self._measurements = parameters.workload_of(measurements)
-        self._invariants = None if invariants is None else parameters.level_tables(invariants)
-        self._zero_patterns = parameters.zero_codes(zero_patterns)
-        self._facilities = parameters.facility_codes(facilities, self._zero_patterns)
-        self._rounding = parameters.table_names(rounding)
+        self._measurements = workload_of(measurements)
+        self._invariants = None if invariants is None else level_tables(invariants)
+        self._zero_patterns = zero_codes(zero_patterns)
+        self._facilities = facility_codes(facilities, self._zero_patterns)
+        self._rounding = table_names(rounding)
         given = {
             "rho": self._rho,
             "budget": self._budget,
@@ -202,7 +608,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
                 f"budget must reach the finest published level {workload.levels[-1]!r}, "
                 f"got {shown(levels[-1])}"
             )
-        parameters.check_codes(workload, self._zero_patterns)
+        check_codes(workload, self._zero_patterns)
         return Settings(
             known,
             budget,

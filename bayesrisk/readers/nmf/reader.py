@@ -9,30 +9,33 @@ Counts may be negative.  A unit without siblings has no row among the answers (i
 budget went to its parent); the constraints list every unit.
 """
 
-from collections.abc import Iterator, Mapping
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import named, shown
 from bayesrisk._show import displayed
-from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.readers.nmf._folder import (
-    check_units,
-    files_of,
-    levels_of,
-    refuse_repeated,
-    widths_of,
-)
-from bayesrisk.readers.nmf._rows import (
+from bayesrisk._validation import FloatAnswer
+from bayesrisk.accounting import exact_number
+from bayesrisk.distributions import DiscreteGaussian
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.readers.geocodes import SPINE_WIDTHS, first_fault
+from bayesrisk.readers.nmf.rows import (
     BATCH_CELLS,
+    ConstraintBatch,
+    MeasurementBatch,
     Rows,
+    Universe,
     axes_of,
     batches,
     check_columns,
@@ -40,13 +43,291 @@ from bayesrisk.readers.nmf._rows import (
     column_of_text,
     opened,
     rows_of_query,
+    universe_of,
 )
-from bayesrisk.readers.nmf.axes import Universe, universe_of
-from bayesrisk.readers.nmf.batches import ConstraintBatch, MeasurementBatch
-from bayesrisk.readers.nmf.noise import Scales, budget_chain
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# -----------------------------------------------------------------------------
+# Variance and scale of the noise in noisy measurement files.
+#
+# The files give the variance of the discrete Gaussian, rounded to single precision; inference wants
+# the scale parameter sigma2.  The two agree to 2e-7 at 1 and differ by 6 % at sigma2 = 0.3.
+
+
+# Above this scale, variance and sigma2 are the same double: the gap is sigma2 times
+# 8 pi**2 sigma2 exp(-2 pi**2 sigma2), relatively 2e-17.
+_SAME = 2.2
+_TERMS = np.arange(1.0, 16.0)  # exp(-j**2 / (2 _SAME)) < 1e-21 beyond
+_MAX_STEPS = 60
+#: Relative difference that rounding to single precision explains, with a margin of two.
+SINGLE = 2.0**-23
+
+
+def _log_variance(precision: NDArray[np.float64]) -> tuple[Any, Any]:
+    """Return the logarithm of the variance at 1 / (2 sigma2), and its derivative.
+
+    The weight of 1 is taken out, so that nothing underflows.
+    """
+    squares = _TERMS**2
+    weight = np.exp(-precision[..., None] * (squares - 1.0))
+    second, fourth = (weight * squares).sum(-1), (weight * squares**2).sum(-1)
+    first = 2.0 * np.exp(-precision)
+    mass = 1.0 + first * weight.sum(-1)
+    value = np.log(2.0 * second) - precision - np.log(mass)
+    return value, first * second / mass - fourth / second
+
+
+def sigma2_from_variance(variance: ArrayLike) -> FloatAnswer:
+    r"""Return the scale parameter of the discrete Gaussian that has a given variance.
+
+    The inverse of ``DiscreteGaussian(sigma2).var()``, by Newton's method on
+    :math:`\log \operatorname{var}` as a function of :math:`1 / (2 \sigma^2)`, a smooth
+    curve that falls everywhere, with slopes between -4.4 and -0.79 and -1 at the far end.
+
+    Parameters
+    ----------
+    variance : array_like
+        Variances, in (0, 1e30].
+
+    Returns
+    -------
+    float or ndarray
+        Scale parameters sigma2, within 1e-14 relative; from 2.2 on they equal the variance.
+
+    Examples
+    --------
+    >>> float(sigma2_from_variance(10.09))
+    10.09
+    >>> from bayesrisk.distributions import DiscreteGaussian
+    >>> variance = float(DiscreteGaussian(0.2).var())
+    >>> round(variance, 6), round(float(sigma2_from_variance(variance)), 12)
+    (0.14132, 0.2)
+    """
+    target = check.real_array(variance, "variance", lower=0.0, upper=1e30, bounds="(]")
+    result = target.astype(float)
+    small = target < _SAME
+    if small.any():
+        goal = np.log(target[small])
+        precision = np.full(goal.shape, 0.5 / _SAME)
+        for _ in range(_MAX_STEPS):
+            value, slope = _log_variance(precision)
+            step = (goal - value) / slope
+            precision = np.maximum(precision + step, 0.5 / _SAME)
+            if (np.abs(step) <= 4e-16 * precision).all():
+                break
+        result[small] = 0.5 / precision
+    return result[()]
+
+
+def budget_chain(budget: pd.DataFrame, level: str, query: str) -> list[Fraction]:
+    """Return the budgets of a query at a level and at those below it, from a table of budgets."""
+    missing = [name for name in ("level", "query", "rho") if name not in budget.columns]
+    if missing:
+        raise ArgumentError(f"budget must have the columns level, query, rho; missing: {missing}")
+    levels = list(dict.fromkeys(budget["level"]))
+    if level not in levels:
+        raise ArgumentError(f"budget must have the level {level!r}, got {', '.join(levels)}")
+    mine = budget[budget["query"] == query]
+    if mine.empty:
+        raise ArgumentError(f"budget must have the query {query!r}, got none of that name")
+    if mine["level"].duplicated().any():
+        raise ArgumentError(f"budget must have one row for each level of {query!r}, got two")
+    budgets = zip(mine["level"], mine["rho"], strict=True)
+    rho = {name: exact_number(value, "rho") for name, value in budgets}
+    return [rho.get(name, Fraction(0)) for name in levels[levels.index(level) :]]
+
+
+class Scales:
+    """Scale parameters for the variances of one query at one level.
+
+    A unit without siblings hands its budget to its parent, and that one perhaps to its own: with
+    a table of budgets a row's share is the level's own and those of one, two, ... levels below.
+
+    Parameters
+    ----------
+    chain : sequence of Fraction or None
+        Budgets of the level and those below; the noise has ``sigma2 = 1 / rho``.  None: invert
+        the variance, which is known to single precision only.
+    """
+
+    def __init__(self, chain: Sequence[Fraction] | None) -> None:
+        self._exact: NDArray[np.float64] | None = None
+        if chain is not None:
+            totals = {sum(chain[: i + 1], Fraction(0)) for i in range(len(chain))} - {Fraction(0)}
+            if not totals:
+                raise ArgumentTypeError("budget must be positive at some level, got zero")
+            self._exact = np.array(sorted(float(1 / total) for total in totals))
+            self._variance = np.asarray(DiscreteGaussian(self._exact).var())
+
+    @property
+    def allowed(self) -> list[float] | None:
+        """Variances that the budget allows, or None."""
+        return None if self._exact is None else self._variance.tolist()
+
+    def __call__(self, variance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return sigma2 for each variance; NaN where the budget does not explain it."""
+        distinct, place = np.unique(variance, return_inverse=True)
+        if self._exact is None:
+            scales = np.asarray(sigma2_from_variance(distinct))
+        else:
+            gap = np.abs(distinct[:, None] / self._variance - 1.0)
+            best = gap.argmin(axis=1)
+            scales = np.where(gap.min(axis=1) <= SINGLE, self._exact[best], np.nan)
+        result: NDArray[np.float64] = scales[place]
+        return result
+
+
+# -----------------------------------------------------------------------------
+
+
+# -----------------------------------------------------------------------------
+# Folders of a noisy measurement file, and units that occur twice.
+
+
+#: Levels of the redistricting data and of the later demographic ones, coarse to fine.
+_LEVELS = (
+    "US",
+    "State",
+    "County",
+    "Prim",
+    "Tract_Subset_Group",
+    "Tract_Subset",
+    "Tract",
+    "Block_Group",
+    "Block",
+)
+_SUFFIX = 16  # characters of a block's geocode that are published geography
+
+
+def levels_of(folder: Path) -> tuple[str, ...]:
+    """Return the levels that a product's folder has, coarse to fine."""
+    with named(str(folder)):
+        if not folder.is_dir():
+            raise DataError(f"{folder}: must be a folder of noisy measurements, but is none")
+    present = {p.name.removesuffix(".parquet") for p in folder.glob("*.parquet") if p.is_dir()}
+    levels = tuple(level for level in _LEVELS if level in present)
+    if unknown := sorted(present - set(levels)):
+        raise DataError(
+            f"{folder}: folders must be named after the levels {', '.join(_LEVELS)}, "
+            f"got {shown(unknown[0])}"
+        )
+    if not levels:
+        inner = sorted(p.parent.name for p in folder.glob("*/*.parquet") if p.is_dir())
+        hint = f"; the folder {inner[0]!r} in it does" if inner else ""
+        raise DataError(f"{folder}: must hold folders such as Block.parquet, got none{hint}")
+    return levels
+
+
+def files_of(folder: Path, level: str, kind: str) -> Iterator[tuple[Path, str | None]]:
+    """Yield the files of a level with the state of their folder, the states one after the other."""
+    root = folder / f"{level}.parquet" / kind
+    for file in sorted(root.rglob("*.parquet")):
+        inner = file.relative_to(root).parts
+        if inner[-1].startswith(("_", ".")):
+            continue
+        state = None
+        for part in inner[:-1]:
+            key, _, value = part.partition("=")
+            if key not in ("State", "County"):
+                raise DataError(
+                    f"{file}: folders below {kind} must be State=... or County=..., "
+                    f"got {shown(part)}"
+                )
+            if key == "State":
+                state = value
+        if state is not None and (len(state) != SPINE_WIDTHS["State"] or not state.isdigit()):
+            raise DataError(
+                f"{file}: State= must have 3 digits, a tribal flag and the FIPS code, "
+                f"got {shown(state)}"
+            )
+        yield file, state
+
+
+def widths_of(folder: Path, levels: tuple[str, ...]) -> dict[str, int]:
+    """Return the characters of a geocode by level, from the first row of each.
+
+    A run of the agency's system finds them from the largest number of children, so that they
+    differ from product to product; along the spine they grow, as each unit's code starts with
+    that of the unit around it.
+    """
+    widths: dict[str, int] = {}
+    for level in levels:
+        if level == "US":
+            widths[level] = 0
+            continue
+        first = _first_geocode(folder, level)
+        if first is None:
+            continue
+        file, code = first
+        above = next(reversed(widths), None)
+        least = widths[above] + 1 if above else 1
+        if len(code) < least:
+            raise DataError(
+                f"{file}: column 'geocode': a {level} must have more characters than a {above}, "
+                f"{least - 1}, got {shown(code)}"
+            )
+        widths[level] = len(code)
+    return widths
+
+
+def _first_geocode(folder: Path, level: str) -> tuple[Path, str] | None:
+    """Return a level's first geocode that is text, and its file; None where it has no row."""
+    for kind in ("Constraint", "DPQuery"):
+        for file, _ in files_of(folder, level, kind):
+            with opened(file) as source:
+                if "geocode" not in source.schema_arrow.names:
+                    continue  # refused by name where the file is read
+            for _, batch in batches(file, ("geocode",), 1):
+                code = batch.column("geocode")[0].as_py()
+                if code is not None:
+                    return file, str(code)
+                break
+    return None
+
+
+def _keys(codes: NDArray[np.str_], level: str) -> list[Any]:
+    """Return a number for each unit; that of a block is its published part."""
+    if level == "US":
+        return list(codes.tolist())
+    kept = (code[-_SUFFIX:] for code in codes.tolist()) if level == "Block" else codes.tolist()
+    return [int("1" + code) for code in kept]
+
+
+def refuse_repeated(rows: Rows, codes: NDArray[np.str_], level: str, seen: set[Any]) -> None:
+    """Refuse a unit that has been read before, and remember these."""
+    keys = _keys(codes, level)
+    fresh = set(keys)
+    if len(fresh) == len(keys) and seen.isdisjoint(fresh):
+        seen |= fresh
+        return
+    for place, key in enumerate(keys):
+        if key in seen:
+            raise rows.refuse(
+                place,
+                "geocode",
+                f"must occur once for the query, got {shown(str(codes[place]))} again",
+            )
+        seen.add(key)
+
+
+def check_units(
+    codes: NDArray[np.str_], level: str, width: int | None, state: str | None, file: Path
+) -> None:
+    """Refuse units that are not of the level and of the state of their folder."""
+    fault = first_fault(codes, level, width)
+    if fault:
+        place, rule = fault
+        raise DataError(
+            f"{file}: column 'geocode': a {level} must have {rule}, got {shown(str(codes[place]))}"
+        )
+    if state is not None and (codes.astype(f"U{len(state)}") != state).any():
+        raise DataError(f"{file}: column 'geocode': must start with {state!r}, the folder's state")
+
+
+# -----------------------------------------------------------------------------
+
 
 _SUFFIXES = {"DPQuery": "_dpq", "Constraint": "_con"}
 _SIGNS = ("=", "<=", ">=")
@@ -95,11 +376,11 @@ class NoisyMeasurements:
     folder: Path
     levels: tuple[str, ...]
     universe: Universe
-    budget: "pd.DataFrame | None" = None
+    budget: pd.DataFrame | None = None
     widths: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, folder: str | Path, *, budget: "pd.DataFrame | None" = None) -> Self:
+    def open(cls, folder: str | Path, *, budget: pd.DataFrame | None = None) -> Self:
         """Open a product's folder.
 
         Parameters

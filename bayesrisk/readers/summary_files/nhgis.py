@@ -1,26 +1,410 @@
 """Tables of the 2010 and 2020 Censuses as NHGIS delivers them: CSV files and their codebooks."""
 
-from collections.abc import Iterator, Sequence
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.readers.summary_files import _nhgis_files as files
-from bayesrisk.readers.summary_files._products import PRODUCTS
-from bayesrisk.readers.text.columns import Faults, Piece, characters, csv_pieces, one_array
-from bayesrisk.readers.text.places import check_state, state_code
-from bayesrisk.readers.text.table_pieces import (
+from bayesrisk._files.text import shown, split_line
+from bayesrisk.exceptions import ArgumentError, CodebookWarning, DataError
+from bayesrisk.readers.summary_files.segments import DHC, PL94, PRODUCTS, SF1, Product
+from bayesrisk.readers.summary_files.sf1_cells import usual_table
+from bayesrisk.readers.text.source import Source, list_sources
+from bayesrisk.readers.text.tables import (
+    Faults,
+    Piece,
+    characters,
     check_distinct,
+    check_state,
     check_total,
     combined,
+    csv_pieces,
+    header_of,
+    one_array,
     piece_of_tables,
     place_texts,
+    state_code,
 )
 from bayesrisk.tables import PublishedTables, Workload
+
+# -----------------------------------------------------------------------------
+# The codebook beside an NHGIS extract: which column is which published cell.
+
+
+_SOURCE = re.compile(r"\s*Source code:\s*(\S+)\s*$", re.IGNORECASE)
+_CODE = re.compile(r"\s*NHGIS code:\s*(\S+)\s*$", re.IGNORECASE)
+_DATASET = re.compile(r"\s*NHGIS ID:\s*(\S+)\s*$", re.IGNORECASE)
+_CODE_OF = re.compile(r"\s*NHGIS code:\s*(\d{4}_\S+)\s*$", re.IGNORECASE)
+_YEAR = re.compile(r"\s*Years?:\s*(\S.*?)\s*$", re.IGNORECASE)
+_SERIES_LINE = re.compile(r"\s*Time series", re.IGNORECASE)
+_BYTES = 2**24  # a codebook is text for people; a longer one is none
+
+#: Name and number of a data set of each summary file, by the ending of its files.
+DATASETS = MappingProxyType(
+    {"sf1": ("2010_SF1a", "ds172"), "pl": ("2020_PL94171", "ds248"), "dhc": ("2020_DHCa", "ds258")}
+)
+# First table and first code of each run: codes count A to Z and then 0 to 9 in their last place.
+# Seen in published programs: P1, P3, P5, P12, P16, P18, P28, P16A to G and H, P28A to H, H1, H3,
+# H4; the others follow by their order, which is why a codebook comes first.
+_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+_RUNS = (
+    ("H7V", [f"P{i}" for i in range(1, 29)]),
+    ("H9A", [f"P12{letter}" for letter in "ABCDEFGHI"]),
+    ("H9S", [f"P16{letter}" for letter in "ABCDEFGH"]),
+    ("IAJ", [f"P28{letter}" for letter in "ABCDEFGH"]),
+    ("IFC", [f"H{i}" for i in range(1, 16)]),
+)
+
+
+def _following(code: str) -> str:
+    """Return the next code."""
+    place = _DIGITS.index(code[2])
+    if place + 1 < len(_DIGITS):
+        return code[:2] + _DIGITS[place + 1]
+    return code[0] + _DIGITS[_DIGITS.index(code[1]) + 1] + _DIGITS[0]
+
+
+def built_in_columns() -> dict[str, str]:
+    """Return the NHGIS code of tables of the 2010 block data set, as far as it is known."""
+    found = {}
+    for code, tables in _RUNS:
+        for table in tables:
+            found[table] = code
+            code = _following(code)
+    return found
+
+
+def codebook_of(source: Source) -> Source | None:
+    """Return the codebook that stands beside a data file, in its folder or archive."""
+    wanted = source.base.removesuffix(".csv") + "_codebook.txt"
+    place = source.path if source.member is not None else source.path.parent
+    for other in list_sources(place):
+        if other.base == wanted:
+            return other
+    return None
+
+
+@dataclass(frozen=True)
+class Codebook:
+    """What a codebook says: the code of each table, its data set and year, where it does.
+
+    ``sources`` are all tables that it describes, those that are not read among them, by the names
+    of the agency.
+    """
+
+    codes: dict[str, str]
+    sources: tuple[str, ...] = ()
+    year: str | None = None
+    dataset: str | None = None  # such as ds172
+    name: str | None = None  # such as 2010_SF1a
+
+
+def read_codebook(source: Source) -> Codebook:
+    """Return the NHGIS code of each table that a codebook describes, and its data set."""
+    raw = source.read(_BYTES)
+    found: dict[str, str] = {}
+    table: str | None = None
+    dataset: str | None = None
+    name: str | None = None
+    year: str | None = None
+    sources: list[str] = []
+    for line in raw.decode("latin-1").splitlines():
+        if match := _DATASET.match(line):
+            dataset = dataset or match[1]
+        elif match := _CODE_OF.match(line):
+            name = name or match[1]
+        elif match := _YEAR.match(line):
+            year = year or match[1]
+        elif _SERIES_LINE.match(line) and not found:
+            raise DataError(
+                f"{source.name}: describes time series, which are not read; ask NHGIS for the "
+                "source tables of one data set"
+            )
+        elif match := _SOURCE.match(line):
+            sources.append(match[1])
+            table = usual_table(match[1])
+        elif (match := _CODE.match(line)) and table is not None:
+            if found.setdefault(table, match[1]) != match[1]:
+                raise DataError(
+                    f"{source.name}: table {table}: must have one NHGIS code, "
+                    f"got {shown(found[table])} "
+                    f"and {match[1]!r}"
+                )
+            table = None
+    if not sources:
+        raise DataError(
+            f"{source.name}: must name tables (lines 'Source code:' and 'NHGIS code:'), got none"
+        )
+    return Codebook(found, tuple(sources), year, dataset, name)
+
+
+def describe(tables: dict[str, tuple[str, int]], data: str, about: Product) -> str:
+    """Return a codebook in the form of NHGIS, for tables with their code and number of cells."""
+    name, dataset = DATASETS[about.ending]
+    rule = "-" * 80
+    lines = [
+        rule,
+        f"Codebook for NHGIS data file '{data}'",
+        rule,
+        " ",
+        "Data Summary",
+        rule,
+        " ",
+        f"Year:             {about.year}",
+        f"Dataset:          {about.year} Census: {about.title}",
+        f"   NHGIS code:    {name}",
+        f"   NHGIS ID:      {dataset}",
+        " ",
+        rule,
+        "Data Dictionary",
+        rule,
+        " ",
+    ]
+    for place, (table, (code, cells)) in enumerate(tables.items(), 1):
+        lines += [f"Table {place}:     {table}", f"Source code: {table}", f"NHGIS code:  {code}"]
+        lines += [f"    {code}{number:03d}:      {number}" for number in range(1, cells + 1)]
+        lines.append(" ")
+    return "\n".join(lines) + "\n"
+
+
+def as_source(path: str | Path) -> Source:
+    """Return a codebook file that the caller names."""
+    return list_sources(path)[0]
+
+
+# -----------------------------------------------------------------------------
+# The files of an NHGIS extract: which are there, of what level and data set, with which tables.
+
+
+_NAME = re.compile(
+    r"(?:.*_)?(?P<dataset>ds\d+)_(?P<year>[^_]+(?:_\d{4})?)_(?P<level>[a-z_]+?)(?:_[EM]|_\d+)?\.csv"
+)
+_TIMES = re.compile(r"(?:^|_)ts_")
+_LEVEL_NAMES = {"blck_grp": "block_group"}
+_GISJOIN = re.compile(r"G[0-9]+")
+_SUPPORTED = (
+    "ask NHGIS for source tables of 2010_SF1a (Summary File 1), 2020_PL94171 (redistricting file) "
+    "or 2020_DHCa (DHC), as comma-delimited files with their codebook"
+)
+_SERIES = "time series are not read; ask NHGIS for the source tables of one data set"
+
+
+@dataclass(frozen=True)
+class Extract:
+    """A CSV file of an extract; ``dataset`` is what its codebook and its name call the data set."""
+
+    source: Source
+    header: list[str]
+    codes: dict[str, str]
+    product: Product
+    dataset: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return self.source.name
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A CSV file of which only the name has been looked at."""
+
+    source: Source
+    level: str | None
+    dataset: str | None
+    year: str | None
+
+
+def candidates_of(path: str | Path, codebook: str | Path | None) -> list[Candidate]:
+    """Return the CSV files at a place: the only one, or those that are called as NHGIS does."""
+    found = list_sources(path)
+    if len(found) == 1 and found[0].member is None and not Path(path).is_dir():
+        tables = [source for source in found if not source.base.endswith(".dat")]
+    else:
+        tables = [source for source in found if source.base.endswith(".csv")]
+    if not tables and any(source.base.endswith(".dat") for source in found):
+        raise DataError(
+            f"{path}: holds a fixed-width extract, which is not read; ask NHGIS for "
+            "comma-delimited files"
+        )
+    candidates = [_candidate(source) for source in tables]
+    if len(tables) > 1:
+        candidates = [c for c in candidates if c.level is not None]
+    if not candidates:
+        held = ", ".join(source.base for source in found[:10]) or "nothing"
+        raise DataError(
+            f"{path}: must hold a .csv file of NHGIS, such as nhgis0001_ds172_2010_block.csv, "
+            f"holds {held}"
+        )
+    if codebook is not None and len(candidates) > 1:
+        raise DataError(
+            f"{path}: must hold one .csv file where a codebook is named, holds {len(candidates)}"
+        )
+    return candidates
+
+
+def _candidate(source: Source) -> Candidate:
+    if _TIMES.search(source.base):
+        return Candidate(source, "time series", None, None)
+    name = _NAME.fullmatch(source.base)
+    if name is None:
+        return Candidate(source, None, None, None)
+    level = _LEVEL_NAMES.get(name["level"], name["level"])
+    return Candidate(source, level, name["dataset"], name["year"])
+
+
+def _extract(candidate: Candidate, codebook: str | Path | None) -> Extract:
+    source = candidate.source
+    if candidate.level == "time series":
+        raise DataError(f"{source.name}: {_SERIES}")
+    header = header_of(source)
+    if "GISJOIN" not in header:
+        raise DataError(f"{source.name}: must have a column 'GISJOIN'; has {' '.join(header[:20])}")
+    book = codebook_of(source) if codebook is None else as_source(codebook)
+    about = Codebook({}) if book is None else read_codebook(book)
+    told = (about.dataset, about.name, candidate.dataset)
+    dataset = tuple(dict.fromkeys(text for text in told if text is not None))
+    year = _year(source, header) or candidate.year or about.year or "2010"
+    product = _product(source, year, dataset, about.sources)
+    codes = _built_in(source, product) if book is None else about.codes
+    return Extract(source, header, codes, product, dataset)
+
+
+def _year(source: Source, header: list[str]) -> str:
+    """Return the year that the first row of a file says, empty where it says none."""
+    with source.open() as stream:
+        stream.readline()
+        for _ in range(2):  # the first may describe the columns in words
+            line = stream.readline().decode("latin-1").rstrip("\n")
+            row = dict(zip(header, split_line(line, source.name), strict=False))
+            if _GISJOIN.fullmatch(row.get("GISJOIN", "")) and "YEAR" in row:
+                return row["YEAR"].strip()
+    return ""
+
+
+def _product(
+    source: Source, year: str, dataset: tuple[str, ...], tables: tuple[str, ...]
+) -> Product:
+    """Return the summary file that a data set is of, some of whose tables are known."""
+    names = {text.upper() for text in dataset}
+    ours = not tables or any(map(usual_table, tables))
+    if year == "2010" and ours:
+        return SF1
+    if year == "2020" and ours:
+        return PL94 if names & {"DS248", "2020_PL94171"} else DHC
+    listed = f", with table {', '.join(tables[:10])}" if tables else ""
+    more = f" and {len(tables) - 10} more" if len(tables) > 10 else ""
+    raise DataError(
+        f"{source.name}: is of {year[:20]}, data set {', '.join(dataset) or 'unknown'}{listed}"
+        f"{more}, which is not read; {_SUPPORTED}"
+    )
+
+
+def _built_in(source: Source, product: Product) -> dict[str, str]:
+    if product is not SF1:
+        raise DataError(
+            f"{source.name}: has no codebook beside it (..._codebook.txt), without which the "
+            f"columns of {product.year} are not known"
+        )
+    warnings.warn(
+        f"{source.name}: has no codebook beside it; the codes known for the 2010 block data set "
+        "are used",
+        CodebookWarning,
+        stacklevel=5,
+    )
+    return built_in_columns()
+
+
+def files_of(
+    candidates: Sequence[Candidate],
+    tables: Iterable[str],
+    level: str,
+    dataset: str | None,
+    codebook: str | Path | None,
+) -> list[Extract]:
+    """Return the files that the tables of a level are in, each table in one of them."""
+    place = candidates[0].source.path
+    fitting = [c for c in candidates if len(candidates) == 1 or c.level == level]
+    if not fitting:
+        held = ", ".join(f"{c.source.base} ({c.level})" for c in candidates)
+        raise DataError(f"{place}: must hold a file of level {level!r}, holds {held}")
+    faults: list[DataError] = []
+    extracts = []
+    for candidate in fitting:
+        try:
+            extracts.append(_extract(candidate, codebook))
+        except DataError as error:  # of a file that may not be needed
+            faults.append(error)
+    if dataset is not None:
+        chosen = [e for e in extracts if dataset.lower() in (d.lower() for d in e.dataset)]
+        if not chosen and not faults:
+            raise DataError(
+                f"{place}: must hold a file of the dataset {shown(dataset)}, "
+                f"holds {_listed(extracts)}"
+            )
+        extracts = chosen
+    found: list[Extract] = []
+    for name in tables:
+        having = [extract for extract in extracts if name in extract.codes]
+        if not having and faults:
+            raise faults[0]
+        if not having:
+            named = ", ".join(code for extract in extracts for code in extract.codes)
+            raise DataError(
+                f"{extracts[0].name}: must have table {name}, which the codebook does not name; "
+                f"it names {named}"
+            )
+        if len(having) > 1:
+            raise DataError(
+                f"{place}: must have table {name} in one file, it is in {_listed(having)}; choose "
+                "a data set"
+            )
+        if having[0] not in found:
+            found.append(having[0])
+    return found
+
+
+def _listed(extracts: Sequence[Extract]) -> str:
+    return ", ".join(f"{e.source.base} ({', '.join(e.dataset)})" for e in extracts)
+
+
+def columns_of(
+    extract: Extract, workload: Workload, level: str
+) -> dict[tuple[str, str], list[str]]:
+    """Return the columns of each table: its cells, then its total where it has one to compare."""
+    found = {}
+    for key, table in workload.tables.items():
+        if key[0] != level or table.name not in extract.codes:
+            continue
+        about = extract.product
+        numbers = [*about.numbers(table).tolist(), *([1] if about.has_total(table) else [])]
+        names = [f"{extract.codes[table.name]}{number:03d}" for number in numbers]
+        for name in names:
+            if name not in extract.header:
+                raise DataError(f"{extract.name}: must have a column {name!r} ({table.name})")
+        found[key] = names
+    return found
+
+
+def described(extract: Extract, values: list[str]) -> int:
+    """Return 1 if the second line describes the columns in words, else 0."""
+    with extract.source.open() as stream:
+        stream.readline()
+        line = stream.readline().decode("latin-1").rstrip("\n")
+    row = dict(zip(extract.header, split_line(line, extract.name), strict=False))
+    words = not _GISJOIN.fullmatch(row.get("GISJOIN", "G0"))
+    return int(words and not any(row.get(name, "0").strip("-").isdigit() for name in values))
+
+
+# -----------------------------------------------------------------------------
+
 
 CHUNK = 2**15  # places in memory at a time, where the caller does not say
 #: Characters of the join code that make up the published code, by its length and level: a letter
@@ -122,15 +506,15 @@ def iter_nhgis(
     _check_workload(workload)
     if codebook is not None:
         check.path(codebook, "codebook")
-    candidates = files.candidates_of(path, codebook)
+    candidates = candidates_of(path, codebook)
     for level in workload.levels:
-        chosen = files.files_of(candidates, workload.at(level), level, dataset, codebook)
+        chosen = files_of(candidates, workload.at(level), level, dataset, codebook)
         yield from _level_pieces(chosen, workload, level, place, rows, faults)
     faults.warn(str(path))
 
 
 def _level_pieces(
-    chosen: Sequence[files.Extract],
+    chosen: Sequence[Extract],
     workload: Workload,
     level: str,
     state: str | None,
@@ -138,7 +522,7 @@ def _level_pieces(
     faults: Faults,
 ) -> Iterator[PublishedTables]:
     """Yield the tables of one level, from files whose rows are the same places."""
-    columns = [files.columns_of(extract, workload, level) for extract in chosen]
+    columns = [columns_of(extract, workload, level) for extract in chosen]
     readers = [
         _pieces(extract, names, chunk, faults)
         for extract, names in zip(chosen, columns, strict=True)
@@ -169,7 +553,7 @@ def _level_pieces(
 
 
 def _other_places(
-    others: Sequence[files.Extract], pieces: Sequence[Piece | None], first: files.Extract
+    others: Sequence[Extract], pieces: Sequence[Piece | None], first: Extract
 ) -> DataError:
     """Return the error for a file that goes on after the first has ended."""
     name = next(e.name for e, piece in zip(others, pieces, strict=True) if piece is not None)
@@ -177,7 +561,7 @@ def _other_places(
 
 
 def _pieces(
-    extract: files.Extract,
+    extract: Extract,
     columns: dict[tuple[str, str], list[str]],
     chunk: int,
     faults: Faults,
@@ -190,7 +574,7 @@ def _pieces(
         wanted=[*wanted, *values],
         whole=() if faults.kept else values,
         chunk=chunk,
-        skip=files.described(extract, values),
+        skip=described(extract, values),
     )
 
 
@@ -265,7 +649,7 @@ def read_nhgis(
     return combined(pieces, workload, path)
 
 
-def _check_once(codes: list[NDArray[np.int64]], start: int, extract: files.Extract) -> None:
+def _check_once(codes: list[NDArray[np.int64]], start: int, extract: Extract) -> None:
     """Refuse a place that is there twice; the list is emptied, so that nothing is held twice."""
     every = np.concatenate(codes)
     codes.clear()

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.readers.summary_files import _nhgis_codebook as books
-from bayesrisk.readers.summary_files._products import PRODUCTS, SF1, Product
-from bayesrisk.readers.text.write import new_file
+from bayesrisk.readers.summary_files import nhgis as books
+from bayesrisk.readers.summary_files.files import write_segments
+from bayesrisk.readers.summary_files.segments import PRODUCTS, SF1, Product
+from bayesrisk.readers.text.source import new_file
 from bayesrisk.tables import PublishedTables
 
 _ROWS = 2**12
@@ -143,3 +144,48 @@ def _context(geoid: str, year: int) -> str:
     join = f"G{state}0" + (f"{county}0{rest}" if county else "")
     block = rest[6:] if len(geoid) == 15 else ""
     return ",".join([join, str(year), state, county, rest[:6], rest[6:7], block])
+
+
+# -----------------------------------------------------------------------------
+# Writing published tables in the form of the 2010 Summary File 1.
+
+
+def write_sf1(tables: PublishedTables, path: str | Path) -> None:
+    """Write published tables of one state in the form of the 2010 Summary File 1.
+
+    Parameters
+    ----------
+    tables : PublishedTables
+        Exact counts of tables of Summary File 1 at levels from state to block; nothing suppressed.
+    path : path-like
+        ZIP archive to be made, as the state's is published; it must not exist.
+
+    Raises
+    ------
+    ArgumentError
+        If a table is none of Summary File 1, the places are of several states, or a count is
+        negative or suppressed.
+    OutputError
+        If the file exists or cannot be written.
+
+    Notes
+    -----
+    Columns of cells that the tables do not hold are left empty, but for the total of a table all
+    of whose leaves are held.  Names, areas and populations of places are blank.
+
+    Examples
+    --------
+    >>> from bayesrisk import ArgumentError
+    >>> from bayesrisk.readers import write_sf1
+    >>> from bayesrisk.tables import PublishedTables, Workload
+    >>> from scipy import sparse
+    >>> nothing = Workload.named("sf1-block").select(tables=["P1"])
+    >>> empty = PublishedTables(nothing, {"block": []}, {("block", "P1"): sparse.csr_array((0, 1))
+    ...                         .astype(int)})
+    >>> try:
+    ...     write_sf1(empty, "vt2010.sf1.zip")
+    ... except ArgumentError as error:
+    ...     print(error)
+    tables must have places of one state, got 0
+    """
+    write_segments(SF1, tables, path)

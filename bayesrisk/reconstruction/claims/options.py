@@ -12,18 +12,79 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
-from bayesrisk._types import BoolArray, IntArray
+from bayesrisk._files.text import shown
+from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.reconstruction.claims._cells import HOUSEHOLD, TENURES, possible_cells
-from bayesrisk.reconstruction.claims.search.decide_block import Study
+from bayesrisk.reconstruction.claims.search.decide import Study
 from bayesrisk.reconstruction.claims.search.lattice import subsets
 from bayesrisk.reconstruction.claims.search.space import ClaimSpace, claim_space
 from bayesrisk.reconstruction.solvers import make_solver
-from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
+from bayesrisk.reconstruction.solvers.model import SolverBackend
+from bayesrisk.tables import Table
 from bayesrisk.tables.published import PublishedTables, assumed_true
-from bayesrisk.tables.schema import Schema
-from bayesrisk.tables.workload import Table
+from bayesrisk.tables.schema import Schema, household_cells
+
+# -----------------------------------------------------------------------------
+# Cells of a schema that a record can lie in.
+
+
+#: Most possible cells that are listed.
+MAX_CELLS = 2_000_000
+HOUSEHOLD = "household-dhc"
+TENURES = ("merged", "cash", "four-way")
+_NO_RENT = 4
+
+
+def possible_cells(schema: Schema, *, structural_rules: bool, tenure: str) -> IntArray:
+    """Return the cells that a record can lie in.
+
+    Parameters
+    ----------
+    schema : Schema
+        What the records have.
+    structural_rules : bool
+        For household schemas, whether only combinations that can exist count; else every
+        combination of an occupied unit's codes, and the vacant units.
+    tenure : str
+        ``"cash"`` leaves out households that pay no rent.
+
+    Returns
+    -------
+    ndarray of int64
+        Schema cells, sorted.
+
+    Raises
+    ------
+    ArgumentError
+        If there are more than two million.
+    """
+    if schema.name != HOUSEHOLD:
+        if schema.size > MAX_CELLS:
+            raise ArgumentError(
+                f"schema {schema.name!r} must have at most {MAX_CELLS} cells, got {schema.size}; "
+                "give the possible ones as cells"
+            )
+        return np.arange(schema.size, dtype=np.int64)
+    cells = household_cells() if structural_rules else _any_household(schema)
+    if tenure == "cash":
+        cells = cells[schema.indices(cells)["tenure"] != _NO_RENT]
+    return cells
+
+
+def _any_household(schema: Schema) -> IntArray:
+    """Return every combination of the codes of occupied units, and the vacant units."""
+    homes = np.zeros(1, np.int64)
+    for name in schema.names:
+        attribute = schema.attribute(name)
+        code = np.arange(1, attribute.size) if name != "vacancy" else np.zeros(1, np.int64)
+        homes = (homes[:, None] * attribute.size + code).ravel()
+    vacant = np.arange(1, schema.attribute("vacancy").size)
+    empty = schema.cell_index({**dict.fromkeys(schema.names, 0), "vacancy": vacant})
+    return np.sort(np.concatenate([homes, empty]))
+
+
+# -----------------------------------------------------------------------------
+
 
 _MOST_COLUMNS = 14
 #: Partial assignments have a number each.

@@ -1,7 +1,9 @@
 """Claims and what is proved of each: the answer of the attack, as frames."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +13,18 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError
-from bayesrisk.reconstruction.claims.options import About
-from bayesrisk.reconstruction.claims.search.decide import REFUTED, UNDECIDED, VERIFIED
-from bayesrisk.reconstruction.claims.search.decide_block import BlockClaims
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.reconstruction.claims.options import HOUSEHOLD, About, ClaimOptions, about_claims
+from bayesrisk.reconstruction.claims.search.decide import (
+    REFUTED,
+    UNDECIDED,
+    VERIFIED,
+    BlockClaims,
+    study,
+)
 from bayesrisk.reconstruction.claims.search.lattice import matches
-from bayesrisk.reconstruction.status import Status
+from bayesrisk.reconstruction.registry import Status
+from bayesrisk.release import Release
 from bayesrisk.tables.published import PublishedTables
 from bayesrisk.tables.schema import Schema
 
@@ -245,3 +253,366 @@ def _decoded(about: About, patterns: NDArray[np.int16]) -> pd.DataFrame:
         codes = space.first_code[name][np.maximum(group, 0)].astype(np.int16)
         found[name] = pd.arrays.IntegerArray(codes, group < 0)
     return pd.DataFrame(found)
+
+
+# -----------------------------------------------------------------------------
+# Claims that must be true: generate candidates from the tables, then verify each (Liu et al.).
+#
+# A claim R(a, m) says that exactly m records of a place agree with the partial assignment a.  It is
+# verified when it holds in every data set that fits the published tables.
+
+
+def find_claims(tables: PublishedTables, **options: Any) -> Claims:
+    """Return every claim about records that must be true, given tables of true counts.
+
+    Candidates are all partial assignments of the records of one data set that fits the tables:
+    what holds in every data set holds in that one.  Each is then decided exactly.
+
+    Parameters
+    ----------
+    tables : PublishedTables
+        Tables of true counts, of any schema and workload.
+    **options : object
+        Those of :class:`ClaimOptions`, by name.
+
+    Returns
+    -------
+    Claims
+        Claims with status, and a status of every place.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, a column is unknown, there are too many cells, or counts
+        of a release need not be true and ``taken_as_true`` is not set.
+
+    Notes
+    -----
+    A claim is verified by a whole-numbered combination of published counts (row space), by bounds
+    of the linear relaxation proved in integer arithmetic, or by an integer program without a
+    solution, confirmed a second way.  It is refuted by a data set that fits every count.
+    Memory grows with the published cells that count each live cell, and with the claims.
+
+    Source: T. Liu, E. Xiao, P. Thaker, A. Smith, Z. S. Wu, "Generate-then-Verify: Reconstructing
+    Data from Limited Published Statistics", section 2 (definitions) and 3 (which decides by a
+    program over one-hot records; here by one over counts of cells, with the same answers).
+
+    Examples
+    --------
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
+    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
+    ...                        "race": 1, "hisp": 0})
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> found = find_claims(tabulate(records, Workload.named("sf1-block")), max_columns=2)
+    >>> len(found.to_frame()), found.blocks["status"].tolist()
+    (17, ['decided'])
+    """
+    about = about_claims(tables, ClaimOptions.given(options))
+    found = [study(about.study, counts, hidden) for counts, hidden in about.blocks(tables)]
+    return collected(tables, about, found)
+
+
+def generate_claims(tables: PublishedTables, **options: Any) -> Claims:
+    """Return candidates: claims that hold in every data set that was found.
+
+    Parameters
+    ----------
+    tables : PublishedTables
+        Tables of true counts, of any schema and workload.
+    **options : object
+        Those of :class:`ClaimOptions`, by name.
+
+    Returns
+    -------
+    Claims
+        Candidates, ``undecided`` all; every claim about at least one record that can be verified
+        is among them.
+
+    Examples
+    --------
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
+    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
+    ...                        "race": 1, "hisp": 0})
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> tables = tabulate(records, Workload.named("sf1-block"))
+    >>> candidates = generate_claims(tables, columns=["sex", "age"], n_solutions=3)
+    >>> verify_claims(tables, candidates).claims["status"].value_counts().to_dict()
+    {'verified': 6}
+    """
+    about = about_claims(tables, ClaimOptions.given(options))
+    how = replace(about.study, verify=False, refuted=False)
+    found = [study(how, counts, hidden) for counts, hidden in about.blocks(tables)]
+    return collected(tables, about, found)
+
+
+def verify_claims(
+    tables: PublishedTables, candidates: Claims | pd.DataFrame, **options: Any
+) -> Claims:
+    """Return a decision on each of some claims.
+
+    Parameters
+    ----------
+    tables : PublishedTables
+        Tables of true counts, of any schema and workload.
+    candidates : Claims or pandas.DataFrame
+        Place, code of each column (missing for any) and ``multiplicity`` of each claim, which may
+        be 0.
+    **options : object
+        Those of :class:`ClaimOptions`, by name; columns default to those of the candidates.
+
+    Returns
+    -------
+    Claims
+        The same claims, place after place, with their status.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, a column or place is unknown, or a code is.
+
+    Examples
+    --------
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
+    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
+    ...                        "race": 1, "hisp": 0})
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> tables = tabulate(records, Workload.named("sf1-block"))
+    >>> one = pd.DataFrame({"block": ["500010101001000"] * 2, "age": 7, "multiplicity": [1, 2]})
+    >>> verify_claims(tables, one).claims["status"].tolist()
+    ['verified', 'refuted']
+    """
+    frame = candidates.claims if isinstance(candidates, Claims) else candidates
+    check.frame(frame, "candidates")
+    if isinstance(candidates, Claims):
+        options = {"level": candidates.level, "columns": candidates.columns, **options}
+    about = about_claims(tables, ClaimOptions.given(options))
+    asked = about.patterns(tables, frame)
+    how = replace(about.study, verify=True, refuted=True)
+    found = [
+        study(how, counts, hidden, asked[at])
+        for at, (counts, hidden) in enumerate(about.blocks(tables))
+    ]
+    return collected(tables, about, found)
+
+
+# -----------------------------------------------------------------------------
+# Claims in plain English, as Table 1 of Liu et al. words them.
+
+
+_TENURE = {
+    1: "owned with a mortgage",
+    2: "owned free and clear",
+    3: "rented",
+    4: "occupied without payment of rent",
+}
+_TYPE = {
+    1: "a married couple",
+    2: "another family with a male householder",
+    3: "another family with a female householder",
+    4: "a man living alone",
+    5: "a nonfamily household with a male householder who does not live alone",
+    6: "a woman living alone",
+    7: "a nonfamily household with a female householder who does not live alone",
+}
+_DETAIL = {
+    1: "a married couple with own children under 18",
+    2: "a married couple without own children under 18",
+    3: "a cohabiting couple with own children under 18",
+    4: "a cohabiting couple without own children under 18",
+    5: "a woman living alone",
+    6: "a female householder without spouse or partner, with own children under 18",
+    7: "a female householder without spouse or partner, with relatives, no own children under 18",
+    8: "a female householder without spouse or partner, with nonrelatives only",
+    9: "a man living alone",
+    10: "a male householder without spouse or partner, with own children under 18",
+    11: "a male householder without spouse or partner, with relatives, no own children under 18",
+    12: "a male householder without spouse or partner, with nonrelatives only",
+}
+_AGE = {
+    1: "15 to 24 years old",
+    2: "25 to 34 years old",
+    3: "35 to 44 years old",
+    4: "45 to 54 years old",
+    5: "55 to 59 years old",
+    6: "60 to 64 years old",
+    7: "65 to 74 years old",
+    8: "75 to 84 years old",
+    9: "85 years old or older",
+}
+_RACE = {
+    1: "White",
+    2: "Black",
+    3: "American Indian or Alaska Native",
+    4: "Asian",
+    5: "Native Hawaiian or Pacific Islander",
+    6: "of some other race",
+    7: "of two or more races",
+}
+_NUMBER = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
+
+
+def claim_sentences(found: Claims, frame: pd.DataFrame | None = None) -> list[str]:
+    """Return claims in words.
+
+    Parameters
+    ----------
+    found : Claims
+        Where they are from.
+    frame : pandas.DataFrame, optional
+        Some of its claims; the verified ones by default.
+
+    Returns
+    -------
+    list of str
+        A few sentences for each claim about households; one for claims of other schemas.
+
+    Examples
+    --------
+    >>> from bayesrisk.reconstruction import find_claims
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
+    >>> unit = pd.DataFrame({"block": ["500010101001000"], "tenure": 3, "vacancy": 0, "size": 2,
+    ...     "type": 7, "detailed_type": 8, "under_18": 1, "over_65": 1, "hispanic": 1, "hhage": 2,
+    ...     "race": 2})
+    >>> records = Records.from_frame(unit, schema=Schema.named("household-dhc"))
+    >>> tables = tabulate(records, Workload.named("household-dhc"))
+    >>> print(claim_sentences(find_claims(tables, columns=["size", "over_65", "race"]))[-1])
+    One household of 2 people. Nobody in it is 65 or over. The householder is Black.
+    """
+    if not isinstance(found, Claims):
+        raise ArgumentTypeError(f"found must be Claims, got {type(found).__name__}")
+    rows = found.to_frame() if frame is None else frame
+    check.frame(rows, "frame", ("multiplicity", *found.columns))
+    about = found.schema
+    lines = []
+    for row in rows.to_dict("records"):
+        times = int(row["multiplicity"])
+        said = {n: _codes(found, n, int(row[n])) for n in found.columns if not pd.isna(row[n])}
+        if about.name == HOUSEHOLD:
+            lines.append(_household(times, said))
+        else:
+            lines.append(_record(times, said, about))
+    return lines
+
+
+def _codes(found: Claims, name: str, code: int) -> tuple[int, ...]:
+    """Return the codes that a code stands for."""
+    return next((g for g in found.grouped.get(name, ()) if code in g), (code,))
+
+
+def _number(times: int) -> str:
+    return _NUMBER[times] if times < len(_NUMBER) else str(times)
+
+
+def _any_of(words: Mapping[int, str], codes: tuple[int, ...]) -> str:
+    return " or ".join(words[code] for code in codes if code in words) or "not in universe"
+
+
+def _household(times: int, said: Mapping[str, tuple[int, ...]]) -> str:
+    one = times == 1
+    start = f"{_number(times)} household{'' if one else 's'}"
+    if "size" in said:
+        size = said["size"][0]
+        people = "person" if size == 1 else "people"
+        start += f" of {size}{' or more' if size == 7 else ''} {people}"
+    found = [start]
+    subject = "It is" if one else "Each is"
+    if "detailed_type" in said:  # says more than the type
+        found.append(f"{subject} {_any_of(_DETAIL, said['detailed_type'])}")
+        if "type" in said and not _told(said):
+            found.append(f"{subject} {_any_of(_TYPE, said['type'])}")
+    elif "type" in said:
+        found.append(f"{subject} {_any_of(_TYPE, said['type'])}")
+    if "tenure" in said:
+        found.append(f"The home is {_any_of(_TENURE, said['tenure'])}")
+    found += _others(said)
+    householder = []
+    if "race" in said:
+        householder.append(_any_of(_RACE, said["race"]))
+    if "hispanic" in said:
+        origin = "of Hispanic or Latino origin"
+        householder.append(origin if said["hispanic"][0] == 2 else f"not {origin}")
+    if "hhage" in said:
+        householder.append(_any_of(_AGE, said["hhage"]))
+    if householder:
+        found.append("The householder is " + _listed(householder))
+    if len(found) == 1 and "size" not in said:
+        found = [f"{start}, occupied"]
+    return ". ".join(found) + "."
+
+
+def _told(said: Mapping[str, tuple[int, ...]]) -> bool:
+    """Whether the type follows from the detailed type: but for cohabiting couples it does."""
+    return said["detailed_type"][0] not in (3, 4)
+
+
+def _others(said: Mapping[str, tuple[int, ...]]) -> list[str]:
+    """Return the sentence about children and seniors."""
+    words = {"under_18": "under 18", "over_65": "65 or over"}
+    found = []
+    for code, start in ((2, "Somebody in it is "), (1, "Nobody in it is ")):
+        parts = [words[n] for n in words if n in said and said[n][0] == code]
+        if parts:
+            found.append(start + (", and somebody " if code == 2 else " or ").join(parts))
+    return found
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + ", and " + parts[-1]
+
+
+def _record(times: int, said: Mapping[str, tuple[int, ...]], about: Schema) -> str:
+    parts = []
+    for name, codes in said.items():
+        labels, first = about.attribute(name).labels, about.attribute(name).first
+        words = [labels[c - first] if labels else str(c) for c in codes]
+        if len(codes) > 2 and not labels and codes == tuple(range(codes[0], codes[-1] + 1)):
+            words = [f"{codes[0]} to {codes[-1]}"]
+        parts.append(f"{name} {' or '.join(words)}")
+    return f"{_number(times)} record{'' if times == 1 else 's'} with {', '.join(parts)}."
+
+
+# -----------------------------------------------------------------------------
+# Verified claims as an attack on a release: what the registry knows it by.
+
+
+class ClaimsAttack:
+    """Claims about records that hold in whatever has the published counts of a release.
+
+    Parameters
+    ----------
+    **options : object
+        Those of :class:`ClaimOptions`, by name.
+
+    Examples
+    --------
+    >>> ClaimsAttack(max_columns=3).name
+    'claims'
+    """
+
+    name = "claims"
+
+    def __init__(self, **options: Any) -> None:
+        self.options = ClaimOptions.given(options)
+
+    def run(self, release: Release) -> Claims:
+        """Return the claims that the tables of a release prove.
+
+        Parameters
+        ----------
+        release : Release
+            What was published; nothing else is read.
+
+        Returns
+        -------
+        Claims
+            What is certain of the tables: of the people, if published counts are true counts.
+
+        Raises
+        ------
+        ArgumentError
+            If an option is out of range for these tables, or their counts need not be true and
+            ``taken_as_true`` is not set.
+        """
+        if not isinstance(release, Release):
+            raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")
+        return find_claims(release.tables, **vars(self.options))

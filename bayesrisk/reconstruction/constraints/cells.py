@@ -7,10 +7,10 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk._types import IntArray
+from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError
+from bayesrisk.tables import Table
 from bayesrisk.tables.schema import Schema
-from bayesrisk.tables.workload import Table
 
 #: Most cells that are enumerated for one schema.
 MAX_CELLS = 2_000_000

@@ -10,15 +10,145 @@ say ``A x = c``.  Three things make the system small without changing its soluti
 - a cell in any row that is zero is dead, and never listed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk._types import IntArray
-from bayesrisk.reconstruction.constraints.cells import CellSpace, Queries
-from bayesrisk.reconstruction.constraints.derived_rows import joined, person_families, spanned
-from bayesrisk.reconstruction.constraints.kernels import HIDDEN
+from bayesrisk._validation import IntArray
+from bayesrisk.reconstruction.constraints.cells import CellSpace, Queries, queries, space_of
+from bayesrisk.reconstruction.constraints.derived_rows import (
+    HIDDEN,
+    coupling_family,
+    joined,
+    person_families,
+    spanned,
+)
+from bayesrisk.tables import Table
+
+# -----------------------------------------------------------------------------
+# Rows that couple the blocks of a larger place, such as the tract tables by single years of age.
+#
+# The tables PCT12A-G and PCT12I-O fix every count of sex x age x 7 race classes x Hispanic origin
+# in a tract.  Summed over the ages of a bin they couple the blocks, and whatever solves block rows
+# and coupling rows can be given single years of age afterwards: within sex, bin, class and origin
+# the block tables do not tell ages apart, so any assignment with the published ages will do.
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """Rows of a larger place over the cells of its blocks.
+
+    Attributes
+    ----------
+    queries : Queries
+        The published cells of the larger place, over cells that they tell apart.
+    derivation : scipy.sparse.csr_array
+        Rows in terms of published cells.
+    rows : scipy.sparse.csr_array
+        Rows over the cells of the blocks.
+    family : ndarray of int64
+        The family of each row.
+    detail : scipy.sparse.csr_array or None
+        Counts of finer rows in terms of published cells, when the cells of the blocks are coarser
+        than the tables of the place.
+    detail_cell : ndarray of int64
+        The first fine cell of every finer row.
+    detail_row : ndarray of int64
+        The row in which every finer row lies.
+    """
+
+    queries: Queries
+    derivation: sp.csr_array
+    rows: sp.csr_array
+    family: IntArray
+    detail: sp.csr_array | None
+    detail_cell: IntArray
+    detail_row: IntArray
+
+
+def coarse_coupling(
+    space: CellSpace, own: Sequence[Table], tables: Sequence[Table]
+) -> Coupling | None:
+    """Return rows over the cells of the blocks that are as good as all tables of the place.
+
+    Parameters
+    ----------
+    space : CellSpace
+        The cells of the blocks.
+    own : sequence of Table
+        The tables of the blocks.
+    tables : sequence of Table
+        The tables of the larger place.
+
+    Returns
+    -------
+    Coupling or None
+        None when the tables are not such that what is finer can be filled in afterwards.
+    """
+    fine = space_of(space.schema, [*own, *tables])
+    published = queries(fine, tables)
+    family = coupling_family(published)
+    if family is None:
+        return None
+    coarse = fine.coarser(family.rows.indices.astype(np.int64), space)
+    sizes = np.diff(family.rows.indptr)
+    first = np.minimum.reduceat(coarse, family.rows.indptr[:-1])
+    keys, group = np.unique(first, return_inverse=True)
+    merge = sp.csr_array(
+        (np.ones(group.size, np.int64), (group, np.arange(group.size))),
+        shape=(keys.size, group.size),
+    )
+    pairs = np.unique(np.stack([np.repeat(group, sizes), coarse]), axis=1)
+    if np.unique(pairs[1]).size < pairs.shape[1]:
+        return None  # rows that overlap on the coarse cells could not be summed
+    rows = sp.csr_array(
+        (np.ones(pairs.shape[1], np.int64), (pairs[0], pairs[1])), shape=(keys.size, space.size)
+    )
+    return Coupling(
+        queries=published,
+        derivation=sp.csr_array(merge @ family.derivation),
+        rows=rows,
+        family=np.zeros(keys.size, np.int64),
+        detail=family.derivation,
+        detail_cell=np.minimum.reduceat(family.rows.indices, family.rows.indptr[:-1]).astype(
+            np.int64
+        ),
+        detail_row=group.astype(np.int64),
+    )
+
+
+def whole_coupling(space: CellSpace, tables: Sequence[Table]) -> Coupling:
+    """Return the published cells of the place as they are, over cells that they tell apart.
+
+    Parameters
+    ----------
+    space : CellSpace
+        Cells on which the tables are constant.
+    tables : sequence of Table
+        The tables of the larger place.
+
+    Returns
+    -------
+    Coupling
+        One row for each published cell.
+    """
+    published = queries(space, tables)
+    count = len(published.names)
+    none = np.zeros(0, np.int64)
+    return Coupling(
+        queries=published,
+        derivation=sp.csr_array(sp.eye_array(count, dtype=np.int64)),
+        rows=published.matrix(),
+        family=np.arange(count, dtype=np.int64),
+        detail=None,
+        detail_cell=none,
+        detail_row=none,
+    )
+
+
+# -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -184,3 +314,55 @@ def reduced_system(published: Queries) -> CellSystem:
     rows.sort_indices()
     family = np.concatenate(labels).astype(np.int64)
     return assemble(published, rows, stacked, family, reduced=True)
+
+
+# -----------------------------------------------------------------------------
+# Details that only the larger place publishes, such as single years of age, given to records.
+
+
+def detailed_cells(
+    coupling: Coupling, counts: sp.csr_array, group: IntArray, block: IntArray, cell: IntArray
+) -> IntArray:
+    """Return for every record the row of the larger place's detailed tables that it gets.
+
+    Within a place and a row (sex, age bin, race class, Hispanic origin) records are taken in the
+    order of block, then cell (race, Hispanic origin), and get the published single years of age
+    from the youngest to the oldest.  The tables do not say more: any other order is as good.
+
+    Parameters
+    ----------
+    coupling : Coupling
+        Rows of the larger place, with their details.
+    counts : scipy.sparse.csr_array
+        Published counts of the places.
+    group : ndarray of int64
+        The place of every record.
+    block, cell : ndarray of int64
+        Block and cell of every record, sorted by block and then cell.
+
+    Returns
+    -------
+    ndarray of int64
+        The detailed row of every record; -1 where the published counts leave none.
+    """
+    if coupling.detail is None:
+        return np.full(block.size, -1, np.int64)
+    detail = sp.csr_array(counts @ coupling.detail.T).tocoo()
+    columns = sp.csc_array(coupling.rows)
+    row = columns.indices[columns.indptr[cell]].astype(np.int64)
+    order = np.lexsort((cell, block, row, group))
+    place, fine = (part.astype(np.int64) for part in detail.coords)
+    by_age = np.lexsort((coupling.detail_cell[fine], coupling.detail_row[fine], place))
+    size = np.maximum(detail.data[by_age], 0)
+    offered_place = np.repeat(place[by_age], size)
+    offered = np.repeat(fine[by_age], size)
+    # Both lists are sorted by place and row: the n-th record of a key gets the n-th offer of it.
+    width = coupling.rows.shape[0]
+    wanted_key = group[order] * width + row[order]
+    offered_key = offered_place * width + coupling.detail_row[offered]
+    rank = np.arange(order.size) - np.searchsorted(wanted_key, wanted_key)
+    at = np.searchsorted(offered_key, wanted_key) + rank
+    found = at < np.searchsorted(offered_key, wanted_key, side="right")
+    result = np.full(block.size, -1, np.int64)
+    result[order[found]] = offered[at[found]]
+    return result

@@ -1,23 +1,21 @@
 """Households above the occupancy limit of subsidised housing, from census and HUD statistics."""
 
-from bayesrisk.reconstruction.occupancy.attack import OccupancyAttack
 from bayesrisk.reconstruction.occupancy.detection import (
     OCCUPANCY_STATUS,
+    HouseholdLaw,
+    OccupancyAttack,
     OccupancyDetection,
     detect_occupancy,
 )
-from bayesrisk.reconstruction.occupancy.law import HouseholdLaw
 from bayesrisk.reconstruction.occupancy.solutions import (
     OccupancyReconstruction,
+    OccupancyVariability,
+    occupancy_variability,
     reconstruct_occupancy,
 )
 from bayesrisk.reconstruction.occupancy.statistics import (
     OccupancyStatistics,
     occupancy_statistics,
-)
-from bayesrisk.reconstruction.occupancy.variability import (
-    OccupancyVariability,
-    occupancy_variability,
 )
 
 __all__ = [

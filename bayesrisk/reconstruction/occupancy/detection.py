@@ -6,27 +6,29 @@ with large coefficients.  Households of 7 people or more have no largest size, w
 people empty wherever one is present: a few cases instead of a switch.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
-from bayesrisk._types import IntArray
+from bayesrisk._validation import IntArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentTypeError
-from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics, occupancy_statistics
+from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel, Limits, make_solver
 from bayesrisk.reconstruction.solvers.branching import proves_infeasible
-from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
-from bayesrisk.reconstruction.status import Status
-
-if TYPE_CHECKING:
-    import pandas as pd
+from bayesrisk.reconstruction.solvers.model import SolverBackend
+from bayesrisk.release import Release
 
 #: What is said of a block: ``violation``: proved that some household violates the limit, if the
 #: statistics are right; ``possible``: a reconstruction without violation exists; ``infeasible``:
@@ -113,7 +115,7 @@ class OccupancyDetection:
         """Whether a violation is proved, for each block."""
         return np.array([s == Status.VIOLATION for s in self.status], dtype=bool)
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self) -> pd.DataFrame:
         """Return one row for each block.
 
         Returns
@@ -339,3 +341,198 @@ def _decisions(
     detector = _Detector(blocks, adults=adults, open_end=open_end, solver=solver, limits=limits)
     for block in range(len(blocks)):
         yield detector.decide(block)
+
+
+# -----------------------------------------------------------------------------
+# Detection of occupancy violations as an attack on a release: what the registry knows it by.
+
+
+class OccupancyAttack:
+    """Blocks whose tables leave no way but a violation of the occupancy limit.
+
+    Parameters
+    ----------
+    level : str, default "block"
+        Level of the tables.
+    hud : {"counts", "percentages"}, default "counts"
+        How HUD's tables are read; see :func:`occupancy_statistics`.
+    taken_as_true : bool, default False
+        Whether counts that need not be true are read as if they were.
+    **options : object
+        Options of :func:`detect_occupancy`.
+
+    Examples
+    --------
+    >>> OccupancyAttack(hud="percentages").name
+    'occupancy'
+    """
+
+    name = "occupancy"
+
+    def __init__(
+        self,
+        *,
+        level: str = "block",
+        hud: str = "counts",
+        taken_as_true: bool = False,
+        **options: Any,
+    ) -> None:
+        known = tuple(detect_occupancy.__kwdefaults__ or ())
+        for option in options:
+            if option not in known:
+                raise ArgumentTypeError(
+                    f"options must be those of detect_occupancy ({', '.join(known)}), "
+                    f"got {shown(option)}"
+                )
+        self.level, self.hud, self.options = level, hud, options
+        self.taken_as_true = taken_as_true
+
+    def run(self, release: Release) -> OccupancyDetection:
+        """Return what the tables of a release say of every block.
+
+        Parameters
+        ----------
+        release : Release
+            What was published; nothing else is read.
+
+        Returns
+        -------
+        OccupancyDetection
+            A status for each block: proved of the tables, and of the households if published
+            counts are true counts.
+
+        Raises
+        ------
+        ArgumentError
+            If an option is out of range, a table is missing, or counts need not be true.
+        DataError
+            If a count is negative or suppressed.
+        """
+        if not isinstance(release, Release):
+            raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")
+        blocks = occupancy_statistics(
+            release.tables, level=self.level, hud=self.hud, taken_as_true=self.taken_as_true
+        )
+        return detect_occupancy(blocks, **self.options)
+
+
+# -----------------------------------------------------------------------------
+# How likely each kind of household is, from a public sample of households.
+
+
+#: Log-likelihoods are whole multiples of this part of a nat, so that optima are proved exactly.
+UNIT = 10_000
+COLUMNS = ("size", "race_ethnicity", "children")
+_BOUNDS = {"size": (1, 7), "race_ethnicity": (0, 13), "children": (0, 6)}
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class HouseholdLaw:
+    """Kinds of households and their log probabilities.
+
+    Attributes
+    ----------
+    size, race_ethnicity, children : ndarray of int64
+        Codes of the schema ``household-occupancy`` (7 is 7 or more people, 6 is 6 or more
+        children), one entry for each kind.
+    log_probability : ndarray of int64
+        Natural logarithm of the probability, in units of 1e-4, rounded.
+    in_sample : ndarray of bool
+        Whether the kind was in the sample; the others are there for blocks that none of these fit.
+    adults : int
+        People of a household that are not children, at the least.
+    """
+
+    size: IntArray
+    race_ethnicity: IntArray
+    children: IntArray
+    log_probability: IntArray
+    in_sample: NDArray[np.bool_]
+    adults: int
+
+    def __len__(self) -> int:
+        return int(self.size.size)
+
+    @classmethod
+    def from_sample(
+        cls, sample: pd.DataFrame, *, smoothing: float, adults: int = 1
+    ) -> HouseholdLaw:
+        r"""Return the law of households from a sample.
+
+        The probability of a kind that ``c`` of ``n`` households have is
+        :math:`(c + s) / (n + s K)` with smoothing ``s`` and ``K`` possible kinds.  Kinds outside
+        the sample are used only in blocks that the others cannot explain, and flagged there.
+
+        Parameters
+        ----------
+        sample : pandas.DataFrame
+            Columns ``size``, ``race_ethnicity``, ``children`` in codes of ``household-occupancy``;
+            optionally ``weight``, whole households that a row stands for.
+        smoothing : float
+            Households of every kind that are added to the sample, > 0.
+        adults : int, default 1
+            People of a household that are not children, at the least; 0 or 1.
+
+        Returns
+        -------
+        HouseholdLaw
+            All kinds, those of the sample first.
+
+        Raises
+        ------
+        DataError
+            If a column is missing, a code out of range, or the sample empty.
+
+        References
+        ----------
+        Steed, Qing and Wu (2024), Eq. 2.
+
+        Examples
+        --------
+        >>> sample = pd.DataFrame({"size": [1, 1, 3], "race_ethnicity": 0, "children": [0, 0, 1]})
+        >>> law = HouseholdLaw.from_sample(sample, smoothing=0.5)
+        >>> len(law), int(law.in_sample.sum())
+        (392, 2)
+        """
+        check.frame(sample, "sample")
+        added = check.scalar(smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]")
+        least = check.integer(adults, "adults", lower=0, upper=1)
+        codes = {name: _codes(sample, name, *_BOUNDS[name]) for name in COLUMNS}
+        weight = _codes(sample, "weight", 0, 2**40) if "weight" in sample else None
+        size, race, children = (a.ravel() for a in np.indices((7, 14, 7)))
+        size = size + 1
+        counts = np.zeros((7, 14, 7), dtype=np.int64)
+        at = (codes["size"] - 1, codes["race_ethnicity"], codes["children"])
+        np.add.at(counts, at, 1 if weight is None else weight)
+        possible = children <= np.maximum(size - least, 0)
+        flat = counts.ravel()
+        impossible = np.flatnonzero((flat > 0) & ~possible)
+        if impossible.size:
+            at_fault = impossible[0]
+            raise DataError(
+                f"sample: children must be <= size - {least}, got {children[at_fault]} in a "
+                f"household of {size[at_fault]}"
+            )
+        if not flat.any():
+            raise DataError("sample: must hold households, got none")
+        order = np.flatnonzero(possible)
+        order = order[np.argsort(flat[order] == 0, kind="stable")]
+        whole = flat.sum() + added * order.size
+        log = np.log((flat[order] + added) / whole)
+        return cls(
+            size[order].astype(np.int64),
+            race[order].astype(np.int64),
+            children[order].astype(np.int64),
+            np.rint(UNIT * log).astype(np.int64),
+            flat[order] > 0,
+            least,
+        )
+
+
+def _codes(sample: pd.DataFrame, name: str, low: int, high: int) -> IntArray:
+    check.frame(sample, "sample", (name,))
+    try:
+        return check.count_array(sample[name].to_numpy(), name, lower=low, upper=high)
+    except ArgumentError as error:
+        raise DataError(f"sample: {error}") from error

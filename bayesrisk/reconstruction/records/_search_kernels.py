@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from bayesrisk._numba import kernel
-from bayesrisk._types import IntArray
+from bayesrisk._validation import IntArray
 
 #: What a search found out about a component.
 NONE, UNIQUE, SEVERAL, SOME, UNKNOWN, PENDING = 0, 1, 2, 3, 4, 5

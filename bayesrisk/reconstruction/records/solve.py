@@ -5,17 +5,28 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from bayesrisk._types import IntArray
-from bayesrisk.reconstruction.constraints import kernels as blocks
+from bayesrisk._validation import IntArray
+from bayesrisk.reconstruction.constraints import derived_rows as blocks
+from bayesrisk.reconstruction.constraints.cells import Queries
+from bayesrisk.reconstruction.constraints.derived_rows import HIDDEN
+from bayesrisk.reconstruction.constraints.system import Coupling, detailed_cells
 from bayesrisk.reconstruction.records import _search_kernels as kernels
-from bayesrisk.reconstruction.records.models import distance_model, solution_model, variables
-from bayesrisk.reconstruction.records.problem import BlockBounds, Instance, block_bounds
-from bayesrisk.reconstruction.records.program import Program, build_program
-from bayesrisk.reconstruction.solvers import BOUND_ERROR, Limits
-from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
-from bayesrisk.reconstruction.status import Status
+from bayesrisk.reconstruction.records.problem import (
+    BlockBounds,
+    Instance,
+    Program,
+    block_bounds,
+    build_program,
+    distance_model,
+    solution_model,
+    variables,
+)
+from bayesrisk.reconstruction.registry import Status
+from bayesrisk.reconstruction.solvers import BOUND_ERROR, IntegerModel, Limits
+from bayesrisk.reconstruction.solvers.model import SolverBackend
 
 #: Nodes that a depth-first search may look at before a solver is asked.
 NODES = 1000
@@ -396,3 +407,249 @@ def farthest(
             lower[component], more[component] = low, gained
         upper[component] = high if upper[component] < 0 else min(upper[component], high)
     return Farthest(lower, upper, taken, even > 0, more)
+
+
+# -----------------------------------------------------------------------------
+# Every answer tabulated again and compared with the published counts, in integer arithmetic.
+
+
+def first_differences(
+    published: sp.csr_array, found: sp.csr_array, names: Queries
+) -> dict[int, str]:
+    """Return for every geography that differs its first cell with both counts.
+
+    Parameters
+    ----------
+    published : scipy.sparse.csr_array
+        Published counts, ``HIDDEN`` where suppressed.
+    found : scipy.sparse.csr_array
+        Counts of the records.
+    names : Queries
+        The published cells.
+
+    Returns
+    -------
+    dict of int to str
+        Empty when all that is published agrees.
+    """
+    held = published.tocoo()
+    secret = held.data == HIDDEN
+    place = tuple(part[secret] for part in held.coords)
+    hidden = sp.csr_array((np.ones(int(secret.sum()), np.int64), place), shape=published.shape)
+    difference = sp.csr_array(found - published)
+    difference = sp.csr_array(difference - difference.multiply(hidden))
+    difference.eliminate_zeros()
+    difference.sort_indices()
+    texts = {}
+    for row in np.flatnonzero(np.diff(difference.indptr)):
+        at = int(difference.indices[difference.indptr[row]])
+        table, cell = names.names[at]
+        texts[int(row)] = (
+            f"{cell} of table {table} is {published[int(row), at]}, "
+            f"what the other cells say adds up to {found[int(row), at]}"
+        )
+    return texts
+
+
+def _histogram(
+    group: IntArray, cell: IntArray, count: IntArray, shape: tuple[int, int]
+) -> sp.csr_array:
+    return sp.csr_array((count, (group, cell)), shape=shape)
+
+
+def complete(problem: Instance, solution: Solution) -> dict[str, IntArray]:
+    """Check a solution against every published cell, and give records their finer attributes.
+
+    Blocks whose tables do not agree with each other lose their records; their status becomes
+    ``infeasible``, with the cell that differs.  Those whose number of records no table bounds
+    lose them after that, and become ``unknown``: they were there for the rows of larger places.
+
+    Parameters
+    ----------
+    problem : Instance
+        What was published.
+    solution : Solution
+        Changed where it does not fit.
+
+    Returns
+    -------
+    dict of str to ndarray of int64
+        A column of the records for every attribute that a larger place tells more of.
+    """
+    extra = _checked(problem, solution)
+    solved = (Status.UNIQUE, Status.FEASIBLE)
+    gone = [b for b in solution.unbounded if solution.status[b] in solved]
+    for b in gone:
+        solution.status[b], solution.conflict[b] = Status.UNKNOWN, solution.unbounded[b]
+    kept = ~np.isin(solution.block, gone)
+    records = np.repeat(kept, solution.count)
+    extra = {name: values[records] for name, values in extra.items()}
+    _keep(solution, kept)
+    return extra
+
+
+def _checked(problem: Instance, solution: Solution) -> dict[str, IntArray]:
+    """Return the finer columns of what is left after blocks and places that do not agree."""
+    shape = (problem.geoids.size, problem.space.size)
+    found = _histogram(solution.block, solution.cell, solution.count, shape)
+    names = problem.system.queries
+    differences = first_differences(
+        problem.published, sp.csr_array(found @ names.matrix().T), names
+    )
+    solved = {b for b, s in enumerate(solution.status) if s in (Status.UNIQUE, Status.FEASIBLE)}
+    causes = {
+        b: f"{problem.level} {problem.geoids[b]}: {text}"
+        for b, text in differences.items()
+        if b in solved
+    }
+    _drop(problem, solution, causes)
+    extra: dict[str, IntArray] = {}
+    for level, coupling in problem.couplings.items():
+        columns, causes = _place(problem, solution, level, coupling)
+        if causes:
+            # The same tables again, without the places that contradict themselves.
+            _drop(problem, solution, causes)
+            return _checked(problem, solution)
+        extra |= columns
+    return extra
+
+
+def _drop(problem: Instance, solution: Solution, causes: dict[int, str]) -> None:
+    gone = spread(problem, causes)
+    for block, cause in gone.items():
+        solution.status[block], solution.conflict[block] = Status.INFEASIBLE, causes[cause]
+    _keep(solution, ~np.isin(solution.block, list(gone)))
+
+
+def _keep(solution: Solution, kept: NDArray[np.bool_]) -> None:
+    solution.block, solution.cell = solution.block[kept], solution.cell[kept]
+    solution.count = solution.count[kept]
+
+
+def _place(
+    problem: Instance, solution: Solution, level: str, coupling: Coupling
+) -> tuple[dict[str, IntArray], dict[int, str]]:
+    """Return the finer columns that a level gives, and the blocks of places that do not agree."""
+    group, counts = problem.group[level], problem.coupled[level]
+    block, cell = (np.repeat(part, solution.count) for part in (solution.block, solution.cell))
+    fine = coupling.queries.space
+    solved = np.array([s in (Status.UNIQUE, Status.FEASIBLE) for s in solution.status], bool)
+    whole = ~np.isin(np.arange(problem.places[level].size), group[~solved])
+    columns: dict[str, IntArray] = {}
+    if coupling.detail is None:
+        detailed = cell
+    else:
+        at = detailed_cells(coupling, counts, group[block], block, cell)
+        given = np.unravel_index(np.maximum(coupling.detail_cell[at], 0), fine.shape)
+        parts = list(np.unravel_index(cell, problem.space.shape))
+        for axis, name in enumerate(fine.schema.names):
+            if fine.bins[name].max() > problem.space.bins[name].max():
+                parts[axis] = given[axis]
+                first = np.unique(fine.bins[name], return_index=True)[1]
+                codes = first[given[axis]] + fine.schema.attribute(name).first
+                # A place that misses a block has more ages than records.
+                columns[name] = np.where(whole[group[block]] & (at >= 0), codes, -1)
+        detailed = np.ravel_multi_index(tuple(parts), fine.shape).astype(np.int64)
+    shape = (problem.places[level].size, fine.size)
+    found = _histogram(group[block], detailed, np.ones(block.size, np.int64), shape)
+    matrix = coupling.queries.matrix()
+    differences = first_differences(counts, sp.csr_array(found @ matrix.T), coupling.queries)
+    causes = {
+        b: f"{level} {problem.places[level][place]}: {differences[place]}"
+        for b, place in enumerate(group.tolist())
+        if place in differences and whole[place]
+    }
+    return columns, causes
+
+
+# -----------------------------------------------------------------------------
+# Records for tables that no records fit: the least total deviation from the published counts.
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """Records of the least total deviation.
+
+    Attributes
+    ----------
+    status : str
+        ``proved``, ``feasible`` (a limit was reached) or ``unknown``.
+    cell, count : ndarray of int64
+        The histogram.
+    deviation : int
+        Sum of absolute deviations from the published counts.
+    bound : int
+        Lower bound of the least deviation.
+    """
+
+    status: str
+    cell: IntArray
+    count: IntArray
+    deviation: int
+    bound: int
+
+
+def nearest_records(
+    matrix: sp.csr_array, published: IntArray, *, solver: SolverBackend, seconds: float | None
+) -> Nearest:
+    """Return the histogram ``x >= 0`` with the smallest ``sum |A x - c|``.
+
+    Parameters
+    ----------
+    matrix : scipy.sparse.csr_array
+        ``A``: published cells by cells, non-negative.
+    published : ndarray of int64
+        ``c``, ``HIDDEN`` where suppressed; negative counts are allowed.
+    solver : SolverBackend
+        Solves the integer program.
+    seconds : float or None
+        Time that it may take.
+
+    Returns
+    -------
+    Nearest
+        The records and their deviation.
+
+    Notes
+    -----
+    Steed, Qing and Wu, appendix C, for person tables.  A cell whose rows with a count of zero or
+    less weigh at least as much as its other rows is left out: a record there costs as much in
+    the former as it can win in the latter.  No cell needs more than its largest count.
+    """
+    known = np.flatnonzero(published != HIDDEN)
+    rows, counts = sp.csr_array(matrix[known]), published[known]
+    by_cell = sp.csr_array(rows.T)
+    positive = counts > 0
+    gain = by_cell @ positive.astype(np.int64)
+    cost = by_cell @ (~positive).astype(np.int64)
+    cell = np.flatnonzero(gain > cost)
+    columns = sp.csr_array(by_cell[cell])
+    if not cell.size:
+        nobody = int(np.abs(counts).sum())
+        return Nearest(Status.PROVED, cell, cell, nobody, nobody)
+    size, most = cell.size, np.zeros(cell.size, np.int64)
+    owner = np.repeat(np.arange(size), np.diff(columns.indptr))
+    np.maximum.at(most, owner, np.maximum(counts[columns.indices], 0))
+    kept = sp.csr_array(columns.T)
+    # A row without a cell deviates by its count, whatever the records are.
+    used = np.flatnonzero(np.diff(kept.indptr))
+    fixed = int(np.abs(counts).sum() - np.abs(counts[used]).sum())
+    kept, target = sp.csr_array(kept[used]), counts[used]
+    one = sp.eye_array(used.size, dtype=np.int64)
+    model = IntegerModel(
+        low=np.zeros(size + 2 * used.size, np.int64),
+        high=np.concatenate([most, np.maximum(target, 0), kept @ most + np.maximum(-target, 0)]),
+        rows=sp.csr_array(sp.hstack([kept, one, -one], format="csr").astype(np.int64)),
+        row_low=target,
+        row_high=target,
+    )
+    objective = np.concatenate([np.zeros(size, np.int64), np.full(2 * used.size, -1)])
+    answer = solver.solve(model, objective, limits=Limits(seconds))
+    if answer.values is None:
+        none = np.zeros(0, np.int64)
+        return Nearest(Status.UNKNOWN, none, none, int(np.abs(counts).sum()), 0)
+    found = answer.values[:size]
+    deviation = fixed + int(np.abs(kept @ found - target).sum())
+    bound = fixed + max(0, int(np.ceil(-answer.bound - 1e-6))) if np.isfinite(answer.bound) else 0
+    here = np.flatnonzero(found)
+    return Nearest(answer.status, cell[here], found[here], deviation, bound)

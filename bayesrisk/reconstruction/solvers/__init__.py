@@ -1,11 +1,11 @@
 """Integer programs through HiGHS, or any solver that PuLP drives, with answers that are checked."""
 
-from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
 from bayesrisk.reconstruction.solvers.model import (
     BOUND_ERROR,
     IntegerModel,
     Limits,
     Raw,
+    SolverBackend,
     SolverResult,
     settle_answer,
 )

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pulp
 
-from bayesrisk._files.parse import shown
-from bayesrisk._types import IntArray
+from bayesrisk._files.text import shown
+from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, MissingDependencyError
-from bayesrisk.reconstruction.solvers.deadline import Deadline
+from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers.model import (
+    Deadline,
     IntegerModel,
     Limits,
     Raw,
     SolverResult,
     settle_answer,
 )
-from bayesrisk.reconstruction.status import Status
 
 #: Short names; CBC is called differently in every major version of PuLP.
 _NAMES = {

@@ -13,10 +13,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk._types import FloatArray, IntArray
-from bayesrisk.reconstruction.solvers.deadline import Deadline
-from bayesrisk.reconstruction.solvers.model import IntegerModel, Limits, Raw
-from bayesrisk.reconstruction.status import Status
+from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk.reconstruction.registry import Status
+from bayesrisk.reconstruction.solvers.model import Deadline, IntegerModel, Limits, Raw
 
 _UNIT = 2**20
 #: Nodes that are looked at: the fewer, the larger the model; a general solver catches up then.

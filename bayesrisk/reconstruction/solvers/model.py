@@ -10,17 +10,18 @@ A back-end is asked for ``solve(model, objective, limits=...)`` and answers with
 Values are whole numbers that were checked against every row in integer arithmetic.
 """
 
+import time
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk._show import displayed
-from bayesrisk._types import IntArray
-from bayesrisk.reconstruction.status import Status
+from bayesrisk._validation import IntArray
+from bayesrisk.reconstruction.registry import Status
 
 #: What the floating-point bound of a solver may be off by.
 BOUND_ERROR = 1e-6
@@ -163,3 +164,61 @@ def settle_answer(
     return SolverResult(
         Status.PROVED if proved else Status.FEASIBLE, value, bound, bound - value, values, seconds
     )
+
+
+# -----------------------------------------------------------------------------
+# What a solver must offer.
+
+
+@runtime_checkable
+class SolverBackend(Protocol):
+    """Maximises a linear objective over an integer program, and says how sure the answer is.
+
+    The model, its limits and the answer are those of ``bayesrisk.reconstruction.solvers``.
+    """
+
+    name: str
+
+    def solve(
+        self, model: IntegerModel, objective: IntArray, *, limits: Limits | None = None
+    ) -> SolverResult:
+        """Return the status, values, objective and bound, checked in integer arithmetic."""
+
+
+# -----------------------------------------------------------------------------
+# When to stop: one clock for all stages of a search.
+
+
+class Deadline:
+    """A point in time, on a clock that only goes forward.
+
+    Parameters
+    ----------
+    seconds : float, optional
+        How long from now; None for no limit.
+    """
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self._end = np.inf if seconds is None else time.perf_counter() + seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left, at least 0; infinite without a limit."""
+        return max(self._end - time.perf_counter(), 0.0)
+
+    @property
+    def late(self) -> bool:
+        """Whether the time is over."""
+        return self.left <= 0.0
+
+    def sooner(self, seconds: float) -> "Deadline":
+        """Return the deadline that is some seconds from now, or this one if it comes first."""
+        found = Deadline(seconds)
+        found._end = min(found._end, self._end)
+        return found
+
+    @property
+    def limits(self) -> Limits:
+        """What a solver may still take."""
+        left = self.left
+        return Limits(seconds=None if np.isinf(left) else left)

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk._plugins import Registry
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.reconstruction.solvers.interfaces import SolverBackend
+from bayesrisk.reconstruction.solvers.model import SolverBackend
 
 _OWN = {  # loaded when asked for: both are slow to import
     "highs": "bayesrisk.reconstruction.solvers.highs:HighsSolver",

@@ -13,12 +13,12 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
-from bayesrisk._types import FloatArray
+from bayesrisk._files.text import shown
+from bayesrisk._validation import FloatArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
-from bayesrisk.risk.audit.question import AuditQuestion
-from bayesrisk.risk.audit.readings import READINGS, is_readable
+from bayesrisk.risk.audit.adversaries import READINGS, is_readable
+from bayesrisk.risk.audit.population import AuditQuestion
 from bayesrisk.risk.audit.summary import (
     BINS,
     FLOOR,
@@ -32,7 +32,7 @@ from bayesrisk.risk.audit.summary import (
     whole_columns,
 )
 from bayesrisk.risk.intervals import clustered_interval
-from bayesrisk.risk.statements.columns import OPEN
+from bayesrisk.risk.statements.claims import OPEN
 from bayesrisk.tables import Workload
 
 #: What is checked, in the order of the rows.

@@ -2,20 +2,293 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed
-from bayesrisk._types import FloatArray
-from bayesrisk._validation import Number
-from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.inference.count.decision import threshold_offset
+from bayesrisk._validation import FloatAnswer, FloatArray, IntArray, Number
+from bayesrisk.answers import Belief
+from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace, Noise
+from bayesrisk.distributions.discrete_laplace import noise_precision
+from bayesrisk.distributions.kernels import LogTable
+from bayesrisk.exceptions import ArgumentError, ShapeError
+from bayesrisk.inference.count.posterior import threshold_offset
+from bayesrisk.risk.count.averages import pair_tail
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# -----------------------------------------------------------------------------
+# The law of the adversary's evidence over releases, as a sum of two independent terms.
+#
+# The evidence is a sum of independent terms, one for each release.  So its law is kept as two
+# independent lists of values, sorted, instead of every pair: six levels are two lists of some ten
+# thousand values each, and a tail is one passage over both.
+
+
+#: Evidence this close to a limit, relative to 1 or to its own size, is equal to it.
+TIE = 1e-10
+#: Values kept in one of the two lists.
+MAX_VALUES = 2**22
+_CHUNK = 2**16
+# Evidence beyond this is certainty in double precision.
+_CERTAIN = 745.0
+# Variance from which discrete Gaussians add up to one, relative error 2 exp(-2 pi**2 s t / (s + t))
+# of variances s and t (Poisson summation): 1e-17 where both are so large.
+_SMOOTH = 4.0
+_Term = tuple[FloatArray, FloatArray]
+
+
+def _merged(values: FloatArray, weights: FloatArray) -> _Term:
+    """Return the distinct values in order, and what each weighs."""
+    order = np.argsort(values, kind="stable")
+    values, weights = values[order], weights[order]
+    starts = np.flatnonzero(np.concatenate(([True], np.diff(values) > 0.0)))
+    return values[starts], np.add.reduceat(weights, starts)
+
+
+class EvidenceLaw:
+    """The law of a sum of two independent terms, each a list of values with probabilities."""
+
+    def __init__(self, first: _Term, second: _Term) -> None:
+        self.first, self.weights = _merged(*first)
+        self.second, self.masses = _merged(*second)
+        # Each tail is summed from its own end, so that both keep their relative precision.
+        self._lower = np.concatenate(([0.0], np.cumsum(self.masses)))
+        self._upper = np.concatenate((np.cumsum(self.masses[::-1])[::-1], [0.0]))
+
+    def tail(self, limit: float, *, above: bool) -> float:
+        """Return the probability of evidence above a limit, or at most it, with its ties."""
+        if np.isinf(limit):
+            return float((limit < 0.0) == above)
+        table = self._upper if above else self._lower
+        edge = limit + TIE * (1.0 + abs(limit))
+        return float(pair_tail(edge, self.first, self.weights, self.second, table)[0])
+
+    def next_above(self, limit: float) -> float:
+        """Return the smallest value above a limit and its ties; infinite if there is none."""
+        edge = limit + TIE * (1.0 + abs(limit))
+        return float(pair_tail(edge, self.first, self.weights, self.second, self._lower)[1])
+
+    def excess(self, limit: float) -> float:
+        """Return the expectation of the positive part of 1 - exp(limit - evidence)."""
+        decay = np.exp(-self.second)
+        table = np.concatenate((np.cumsum((self.masses * decay)[::-1])[::-1], [0.0]))
+        weights = self.weights * np.exp(limit - self.first)
+        above = pair_tail(limit, self.first, self.weights, self.second, self._upper)[0]
+        return float(above - pair_tail(limit, self.first, weights, self.second, table)[0])
+
+    def reached(self, limit: float, *, there: bool) -> float:
+        """Return how often evidence reaches a limit, or stays short of it; ties count one half."""
+        slack = TIE * (1.0 + abs(limit))
+        table = self._upper if there else self._lower
+        arguments = (self.first, self.weights, self.second, table)
+        return 0.5 * float(sum(pair_tail(limit + s, *arguments)[0] for s in (-slack, slack)))
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        low = float(self.first[0] + self.second[0])
+        return low, float(self.first[-1] + self.second[-1])
+
+    def average(self, function: Callable[[FloatArray], FloatArray]) -> float:
+        """Return the expectation of a function of the evidence, pair by pair."""
+        total, step = 0.0, max(_CHUNK // self.second.size, 1)
+        for start in range(0, self.first.size, step):
+            part = slice(start, start + step)
+            values = function(self.first[part, None] + self.second)
+            total += float(self.weights[part] @ values @ self.masses)
+        return total
+
+
+def _window(precision: float, tail: float) -> tuple[int, FloatArray]:
+    """Return the largest noise that matters and the probabilities from minus it to it."""
+    law = DiscreteGaussian(0.5 / precision)
+    reach = float(np.asarray(law.isf(tail)))
+    _check_size(2.0 * reach + 1.0)
+    return int(reach), np.asarray(law.pmf(np.arange(-int(reach), int(reach) + 1)))
+
+
+def _check_size(size: float) -> None:
+    if not size <= MAX_VALUES:
+        raise ArgumentError(
+            f"noise must leave at most {MAX_VALUES} values of the evidence to list "
+            f"(fewer with less noise or a larger left_out), got {size:g}"
+        )
+
+
+def _together(terms: list[_Term]) -> _Term:
+    """Return the sum of independent terms, value by value."""
+    values, weights = np.zeros(1), np.ones(1)
+    for more, masses in terms:
+        _check_size(float(values.size) * more.size)
+        values = np.add.outer(values, more).ravel()
+        weights = np.multiply.outer(weights, masses).ravel()
+        values, weights = _merged(values, weights)
+    return values, weights
+
+
+def _level_terms(precision: FloatArray, *, there: bool, cut: float) -> list[_Term]:
+    """Return the evidence of levels whose others are known, one term for each precision.
+
+    A level of precision rho says rho (2 eta + 1) if the target is there, rho (2 eta - 1) if not.
+    Levels of one precision add up to a whole number of steps of 2 rho.  ``cut`` bounds the
+    probability of the noise of one level that is left out to one side.
+    """
+    terms: list[_Term] = []
+    levels, times = np.unique(precision, return_counts=True)
+    for rho, m in zip(levels.tolist(), times.tolist(), strict=True):
+        if 0.5 / rho >= _SMOOTH:
+            reach, pmf = _window(rho / m, m * cut)
+        else:
+            reach, one = _window(rho, cut)
+            reach, pmf = m * reach, functools.reduce(np.convolve, [one] * m)
+        total = np.arange(-reach, reach + 1)
+        terms.append((rho * (2.0 * total + (m if there else -m)), pmf))
+    return terms
+
+
+def levels_law(precision: FloatArray, *, there: bool, left_out: float) -> EvidenceLaw:
+    """Return the law of the evidence of releases that each count the target, or each do not.
+
+    ``left_out`` bounds the probability of the noise that is cut off.
+    """
+    # The largest first, each to the half that is smaller so far.
+    halves: list[list[_Term]] = [[], []]
+    sizes = [1.0, 1.0]
+    terms = _level_terms(precision, there=there, cut=0.5 * left_out / precision.size)
+    for term in sorted(terms, key=lambda term: -term[0].size):
+        i = int(sizes[1] < sizes[0])
+        halves[i].append(term)
+        sizes[i] *= term[0].size
+    return EvidenceLaw(_together(halves[0]), _together(halves[1]))
+
+
+def unknown_others_law(
+    precision: FloatArray,
+    others: Sequence[LogTable | None],
+    *,
+    there: bool,
+    left_out: float,
+    truth: IntArray | None = None,
+) -> EvidenceLaw:
+    """Return the law of the evidence where the adversary has laws for numbers of other people.
+
+    ``others`` says how many each level adds to the one below: None where known, and centred.  From
+    the first unknown number on, levels are about the same people, so that their evidence does not
+    add up, and all their releases are listed; the levels below it are as in :func:`levels_law`.
+    With ``truth`` the releases are those of these numbers, else of what the adversary expects.
+    """
+    unknown = next(i for i, law in enumerate(others) if law is not None)
+    cut = 0.25 * left_out / precision.size
+    known = _level_terms(precision[:unknown], there=there, cut=2.0 * cut)
+    truth = None if truth is None else np.cumsum(truth[unknown:])
+    listed = _Listing(precision[unknown:], others[unknown:], there=there, cut=cut, truth=truth)
+    return EvidenceLaw(listed.term(), _together(known))
+
+
+def _normalised(law: LogTable | None) -> FloatArray:
+    weights = np.ones(1) if law is None else np.exp(law.log_pmf - law.log_pmf.max())
+    return np.asarray(weights / weights.sum())
+
+
+class _Listing:
+    """All releases of nested levels: forward sums over the counts of others, level by level."""
+
+    def __init__(
+        self,
+        precision: FloatArray,
+        others: Sequence[LogTable | None],
+        *,
+        there: bool,
+        cut: float,
+        truth: IntArray | None,
+    ) -> None:
+        self.there = there
+        #: Law of what each level adds, and of what all levels so far add, both from 0.
+        self.added = [_normalised(law) for law in others]
+        starts = np.cumsum([0 if law is None else law.start for law in others])
+        self.releases: list[IntArray] = []
+        self.noise: list[DiscreteGaussian] = []
+        self.truth: list[int] = []
+        total = np.ones(1)
+        for i, (rho, added) in enumerate(zip(precision.tolist(), self.added, strict=True)):
+            _check_size(float(total.size) * added.size)
+            total = np.convolve(total, added)
+            reach, _ = _window(rho, cut)
+            if truth is None:
+                below, above = np.cumsum(total), np.cumsum(total[::-1])[::-1]
+                kept = np.flatnonzero((below > cut) & (above > cut))
+                low, high = (int(kept[0]), int(kept[-1])) if kept.size else (0, total.size - 1)
+            else:
+                low = high = int(truth[i] - starts[i])
+            self.truth.append(low)
+            self.releases.append(np.arange(low - reach, high + reach + 1) + int(there))
+            self.noise.append(DiscreteGaussian(0.5 / rho))
+        _check_size(float(np.prod([float(y.size) for y in self.releases])))
+        self.given = truth is not None
+
+    def _pmf(self, level: int, states: int, target: int) -> FloatArray:
+        """Return the probability of each release given each number of others so far."""
+        gap = self.releases[level] - np.arange(states)[:, None] - target
+        return np.asarray(self.noise[level].pmf(gap))
+
+    def term(self) -> _Term:
+        """Return the evidence of every release, and its probability."""
+        joint = [self.added[0][None, :]] * 2  # without the target, with it: releases by others
+        mass = np.ones(1)
+        last = len(self.added) - 1
+        for level in range(last):
+            pmf = [self._pmf(level, joint[0].shape[1], x) for x in (0, 1)]
+            mass = np.multiply.outer(mass, self._mass(level)).ravel()
+            _check_size(float(mass.size) * joint[0].shape[1])
+            joint = [
+                (f[:, None, :] * e.T[None, :, :]).reshape(-1, f.shape[1])
+                for f, e in zip(joint, pmf, strict=True)
+            ]
+            if level + 1 < last:
+                joint = [f @ self._step(level + 1, f.shape[1]) for f in joint]
+        values, weights = [], []
+        steps = self._step(last, joint[0].shape[1]) if last else np.eye(joint[0].shape[1])
+        pmf = [steps @ self._pmf(last, steps.shape[1], x) for x in (0, 1)]
+        rows = max(_CHUNK // pmf[0].shape[1], 1)
+        for start in range(0, mass.size, rows):
+            part = slice(start, start + rows)
+            without, with_target = (f[part] @ e for f, e in zip(joint, pmf, strict=True))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                evidence = np.log(with_target) - np.log(without)
+            if self.given:
+                chance = np.multiply.outer(mass[part], self._mass(last))
+            else:
+                chance = with_target if self.there else without
+            seen = (chance > 0.0) & ~np.isnan(evidence)
+            values.append(np.clip(evidence[seen], -_CERTAIN, _CERTAIN))
+            weights.append(chance[seen])
+        return np.concatenate(values), np.concatenate(weights)
+
+    def _mass(self, level: int) -> FloatArray:
+        """Return the probability of each release given the true number of others."""
+        gap = self.releases[level] - self.truth[level] - int(self.there)
+        return np.asarray(self.noise[level].pmf(gap))
+
+    def _step(self, level: int, states: int) -> FloatArray:
+        """Return the law of the number of others at a level given that of the level below."""
+        added = self.added[level]
+        _check_size(float(states) * (states + added.size - 1))
+        step = np.zeros((states, states + added.size - 1))
+        for i in range(states):
+            step[i, i : i + added.size] = added
+        return step
+
+
+# -----------------------------------------------------------------------------
 
 
 @displayed
@@ -121,3 +394,225 @@ def decision_accuracy(
     noise, threshold = DiscreteGaussian.from_rho(precision), threshold_offset(precision, p)
     found, cleared = noise.sf(threshold - 2.0), noise.cdf(threshold - 1.0)
     return combine(p, np.asarray(found), np.asarray(cleared))
+
+
+# -----------------------------------------------------------------------------
+# Risk of one count under discrete Laplace noise, in closed form.
+#
+# The evidence of a release for X = k + 1 against X = k is one of two values: +1/b from k + 1
+# upwards, -1/b below.  So there are two posteriors, and every average is a sum of two terms.  The
+# general form, :func:`marginal_count_posterior`, gives the same by summation; this one holds at any
+# scale.
+
+
+def _posteriors(scale: float, prior: NDArray[np.float64]) -> tuple[Any, Any]:
+    """Return the posterior after a release above, and after one not above, the known count."""
+    with np.errstate(over="ignore"):
+        decay = np.exp(-1.0 / scale)
+        growth = np.exp(1.0 / scale)
+        return prior / (prior + (1.0 - prior) * decay), prior / (prior + (1.0 - prior) * growth)
+
+
+def _share_above(scale: float) -> float:
+    """Return P(Y > k | X = k + 1) = P(noise >= 0)."""
+    return float(DiscreteLaplace(scale).sf(-1))
+
+
+def laplace_marginal_posterior(scale: float, prior: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the posterior averaged over all releases, if the target is in the cell."""
+    above, below = _posteriors(scale, prior)
+    share = _share_above(scale)
+    return np.asarray(share * above + (1.0 - share) * below)
+
+
+def laplace_threshold(scale: float, prior: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the smallest release, minus k, at which the posterior is at least 1/2.
+
+    1, or minus infinity (any release will do), or plus infinity (none does).
+    """
+    above, below = _posteriors(scale, prior)
+    return np.where(below >= 0.5, -np.inf, np.where(above >= 0.5, 1.0, np.inf))
+
+
+def laplace_correct_decision(scale: float, prior: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the probability that the target is found, if it is in the cell."""
+    threshold = laplace_threshold(scale, prior)
+    return np.where(
+        np.isneginf(threshold), 1.0, np.where(threshold > 1.0, 0.0, _share_above(scale))
+    )
+
+
+def laplace_accuracy(scale: float, prior: NDArray[np.float64]) -> DecisionAccuracy:
+    """Return how often the best guess is right, whether or not the target is in the cell.
+
+    Noise is symmetric: P(Y <= k | X = k) = P(noise <= 0) = P(noise >= 0).
+    """
+    threshold = laplace_threshold(scale, prior)
+    cleared = np.where(
+        np.isneginf(threshold), 0.0, np.where(threshold > 1.0, 1.0, _share_above(scale))
+    )
+    return combine(prior, laplace_correct_decision(scale, prior), cleared)
+
+
+# -----------------------------------------------------------------------------
+# What risks say about epsilon: no smaller one can have been promised.
+
+
+#: Share of delta whose releases may be left out: epsilon stays a lower bound.
+_SHARE = 1e-6
+_MAX_PRECISION = 1e3
+
+
+def implied_epsilon(belief: Belief) -> float:
+    r"""Return the smallest epsilon of pure differential privacy that beliefs are compatible with.
+
+    .. math:: \epsilon \ge \max \Big| \log\frac{\pi}{1 - \pi} - \log\frac{p}{1 - p} \Big|
+
+    The change of the log-odds is the logarithm of the Bayes factor, P(release | there) over
+    P(release | not there), and under epsilon-differential privacy (delta = 0) no release has one
+    beyond epsilon, whatever the prior.
+
+    Parameters
+    ----------
+    belief : Belief
+        Priors in (0, 1) and posteriors of the statement that the target is there, where all else
+        is known: the two possible data sets must be neighbours.
+
+    Returns
+    -------
+    float
+        A lower bound on epsilon, in nats, >= 0; infinite if a posterior is 0 or 1.  A posterior
+        rounded to a double moves it by up to 2**-53 / (1 - posterior).
+
+    Raises
+    ------
+    ArgumentError
+        If a prior is 0 or 1.
+
+    Notes
+    -----
+    An average posterior is no single release: its bound is valid but smaller.  Gaussian noise has
+    no finite epsilon at delta = 0, so that ever larger ones are implied by ever rarer releases; see
+    :func:`attainable_epsilon`.
+
+    References
+    ----------
+    S. P. Kasiviswanathan and A. Smith (2014), *On the semantics of differential privacy: a Bayesian
+    formulation*, Journal of Privacy and Confidentiality 6(1).
+
+    Examples
+    --------
+    >>> print(round(implied_epsilon(Belief(prior=0.1, posterior=0.182)), 4))
+    0.6944
+    """
+    given = check.instance(belief, Belief, "belief")
+    p = check.probability(given.prior, "prior")
+    with np.errstate(divide="ignore"):
+        after = np.log(given.posterior) - np.log1p(-np.asarray(given.posterior))
+    return float(np.abs(after - (np.log(p) - np.log1p(-p))).max())
+
+
+def decision_epsilon(*, found: Number, cleared: Number, delta: float = 0.0) -> FloatAnswer:
+    r"""Return the smallest epsilon that a rate of right decisions is compatible with.
+
+    .. math:: \epsilon \ge \log \max\Big\{ \frac{a - \delta}{b}, \frac{b - \delta}{a},
+        \frac{1 - a - \delta}{1 - b}, \frac{1 - b - \delta}{1 - a} \Big\}, \quad
+        a = \text{found},\ b = 1 - \text{cleared}
+
+    Every decision about one person, as :func:`decision_accuracy` and the simulated attacks give
+    them, is a test of two neighbouring data sets.
+
+    Parameters
+    ----------
+    found : array_like
+        Probability of deciding "there" if the target is there, in [0, 1].
+    cleared : array_like
+        Probability of deciding "not there" if not, in [0, 1].
+    delta : float, default 0.0
+        delta of the promise, in [0, 1).
+
+    Returns
+    -------
+    float or ndarray
+        A lower bound on epsilon, in nats, >= 0; infinite where an outcome of probability above
+        delta has none under the other truth.
+
+    Notes
+    -----
+    With estimated rates use the ends of their confidence intervals that make the bound small.
+
+    References
+    ----------
+    L. Wasserman and S. Zhou (2010), *A statistical framework for differential privacy*, Theorem
+    2.4; P. Kairouz, S. Oh and P. Viswanath (2015), *The composition theorem for differential
+    privacy*, Theorem 2.1.
+
+    Examples
+    --------
+    >>> print(round(decision_epsilon(found=0.6, cleared=0.7), 4))
+    0.6931
+    """
+    a = check.real_array(found, "found", lower=0.0, upper=1.0)
+    right = check.real_array(cleared, "cleared", lower=0.0, upper=1.0)
+    failure = check.scalar(delta, "delta", lower=0.0, upper=1.0, bounds="[)")
+    check.broadcast(found=a, cleared=right)
+    b = 1.0 - right
+    pairs = [(a, b), (b, a), (1.0 - a, right), (right, 1.0 - a)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bounds = [
+            np.where(x > failure, np.log1p((np.maximum(x - failure, 0.0) - y) / y), 0.0)
+            for x, y in pairs
+        ]
+    return check.answer(np.maximum(np.maximum.reduce(bounds), 0.0))
+
+
+def attainable_epsilon(*, noise: Noise | DiscreteGaussian, delta: float) -> float:
+    r"""Return the smallest epsilon that the evidence of noisy counts is compatible with at delta.
+
+    .. math:: \inf\{\epsilon \ge 0 : E[(1 - e^{\epsilon - E})_+] \le \delta\}, \quad
+        E = \sum_l \rho_l (2 \eta_l + 1)
+
+    with E the evidence if the target is there, the logarithm of the Bayes factor: the best test of
+    whether the target is there decides by whether E exceeds epsilon.
+
+    Parameters
+    ----------
+    noise : Noise or DiscreteGaussian, shape () or (levels,)
+        Noise of the count, or of each level that counts the target.
+    delta : float
+        delta of the promise, in [1e-12, 1).
+
+    Returns
+    -------
+    float
+        Epsilon, in nats.  A lower bound for every promise with this delta, and for one person more
+        or less attained: for one count it is :func:`discrete_gaussian_epsilon`, of a delta smaller
+        by at most 1e-5 of it.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, rho / sensitivity**2 exceeds 1000, or more than 2**22
+        values would have to be listed for half of the levels.
+
+    References
+    ----------
+    As for :func:`decision_epsilon`; by the lemma of Neyman and Pearson no other test gains more.
+
+    Examples
+    --------
+    >>> print(round(attainable_epsilon(noise=Noise(rho=0.0992264), delta=1e-6), 4))
+    2.0016
+    """
+    precision = noise_precision(noise)
+    if precision.ndim > 1:
+        raise ShapeError(f"noise must be one number or a list of levels, got {precision.shape}")
+    if np.any(precision > _MAX_PRECISION):
+        raise ArgumentError(
+            f"noise must have rho / sensitivity**2 <= {_MAX_PRECISION:g}, got {precision.max():g}"
+        )
+    failure = check.scalar(delta, "delta", lower=1e-12, upper=1.0, bounds="[)")
+    law = levels_law(np.atleast_1d(precision), there=True, left_out=_SHARE * failure)
+    if law.excess(0.0) <= failure:
+        return 0.0
+    return float(brentq(lambda e: law.excess(e) - failure, 0.0, law.ends[1], xtol=1e-13))

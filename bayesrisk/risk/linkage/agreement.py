@@ -2,36 +2,146 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed
-from bayesrisk._types import FloatArray
+from bayesrisk._validation import FloatArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.reconstruction.linkage.guessers import Guesses
-from bayesrisk.reconstruction.linkage.matching import match_records
-from bayesrisk.reconstruction.linkage.persons import Persons, person_frame
-from bayesrisk.risk.linkage.baselines import (
-    LEFT_OUT,
-    RECORDS,
-    Sources,
-    better_published,
-    guesses_of,
-    left_out,
-    left_out_columns,
-    left_out_sums,
-    share_intervals,
-    with_guessers,
+from bayesrisk.reconstruction.linkage import Guesses, Persons, match_records, person_frame
+from bayesrisk.risk.intervals import (
+    block_moments,
+    guess_moments,
+    moment_intervals,
+    moment_ratio_intervals,
 )
-from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
+from bayesrisk.risk.linkage.without_record import PANELS, SIZE_CLASSES, size_class, without_record
+
+# -----------------------------------------------------------------------------
+# What guessers reach on the targets of an attack: as published, and without the target's record.
+#
+# The published guessers read the composition of the block from records among which the target's own
+# is counted.  What is left out of them is the target's record and nothing else.
+
+
+#: Sources of the guessers in their published form.
+MODAL, PROPORTIONAL = "MDG", "PRG"
+#: Columns of probabilities that a guesser without the target's record is right.
+LEFT_OUT = ("left_out_modal", "left_out_proportional")
+_MOMENTS = 10  # rows of block_moments
+#: What a baseline, or a prior, counts.
+COUNTED = "own record counted, as published"
+WITHOUT = "own record left out"
+
+
+#: Records by the name of their source.
+Sources = Mapping[str, pd.DataFrame | Persons]
+RECORDS = ("block", "sex", "age", "race", "hisp")
+
+
+def guesses_of(baseline_from: str | Guesses, sources: Sources, rng: np.random.Generator) -> Guesses:
+    """Return what the guessers say: drawn now from a source, or once for all tables before."""
+    if isinstance(baseline_from, Guesses):
+        return baseline_from
+    name = check.choice(baseline_from, "baseline_from", tuple(sources))
+    return Guesses.draw(sources[name], source=name, rng=rng)
+
+
+def with_guessers(sources: Sources, guesses: Guesses) -> dict[str, pd.DataFrame]:
+    """Return the checked records of every source, those of the guessers last."""
+    whole = {
+        name: person_frame(records, columns=RECORDS, source=name)
+        for name, records in sources.items()
+    }
+    return {**whole, MODAL: guesses.modal.frame, PROPORTIONAL: guesses.proportional.frame}
+
+
+def left_out(truth: pd.DataFrame) -> pd.DataFrame:
+    """Return true records with the probabilities of ``LEFT_OUT`` that their cell is guessed."""
+    alone = without_record(truth).persons
+    return truth.assign(
+        left_out_modal=alone["modal"].to_numpy(),
+        left_out_proportional=alone["proportional"].to_numpy(),
+    )
+
+
+def better_published(
+    table: pd.DataFrame, rate: str, places: list[str]
+) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
+    """Return for each row the better of the two published guessers at its place, and its name."""
+    rows = pd.MultiIndex.from_frame(table[places])
+    rates = []
+    for guesser in (MODAL, PROPORTIONAL):
+        own = table[table["source"] == guesser].set_index(places)[rate]
+        own.index = pd.MultiIndex.from_frame(own.index.to_frame())
+        rates.append(own.reindex(rows).to_numpy(float))
+    modal, proportional = rates
+    best = np.fmax(modal, proportional)
+    names = np.where(proportional > modal, PROPORTIONAL, MODAL).astype(object)
+    return best, np.where(np.isnan(best), "", names + f", {COUNTED}")
+
+
+def left_out_sums(
+    hits: ArrayLike,
+    expected: Sequence[ArrayLike],
+    trials: ArrayLike,
+    groups: ArrayLike,
+    n_groups: int,
+) -> FloatArray:
+    """Return what rates and their intervals need, summed over the blocks of every group.
+
+    Arguments have an entry for each block of each group; ``expected`` the hits of the guessers of
+    ``LEFT_OUT``.  Rows: those of :func:`block_moments`, then those of :func:`guess_moments` for
+    each guesser.  The sums of several areas add up.
+    """
+    label = np.asarray(groups, np.int64)
+    rows = [*block_moments(hits, trials)]
+    for guessed in expected:
+        rows += [*guess_moments(hits, guessed)]
+    return np.stack([np.bincount(label, row, n_groups) for row in rows])
+
+
+def left_out_columns(
+    sums: FloatArray, *, confidence: float
+) -> dict[str, NDArray[np.float64] | NDArray[np.object_]]:
+    """Return what a guesser without the target's record reaches, and the attack's ratio to it.
+
+    ``sums`` are those of :func:`left_out_sums`.  The guesser that is right more often in the whole
+    group counts.
+    """
+    moments, modal, proportional = sums[:_MOMENTS], sums[_MOMENTS : _MOMENTS + 3], sums[-3:]
+    drawn = proportional[0] > modal[0]
+    beside = np.where(drawn, proportional, modal)
+    total, size, right = beside[0], moments[1], moments[6]
+    lower, upper = moment_ratio_intervals(moments, beside, confidence=confidence)
+    name = np.where(drawn, "proportional", "modal").astype(object)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {
+            "left_out": total / size,
+            "left_out_guesser": np.where(size > 0, name + f", {WITHOUT}", ""),
+            "left_out_ratio": np.where(total > 0, right / total, np.nan),
+            "left_out_ratio_lower": lower,
+            "left_out_ratio_upper": upper,
+        }
+
+
+def share_intervals(sums: FloatArray, *, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Return intervals of the shares of hits, from the sums of :func:`left_out_sums`."""
+    return moment_intervals(sums[:_MOMENTS], confidence=confidence)
+
+
+# -----------------------------------------------------------------------------
+
 
 _SHARED = ("block", "sex", "race", "hisp")
 _KINDS = ("exact", "binned")
@@ -269,3 +379,232 @@ def compare_with_truth(
     }
     blocks = pd.concat(parts, ignore_index=True).assign(**without)
     return Agreement(blocks, tuple(everything), guesses.source, confidence)
+
+
+# -----------------------------------------------------------------------------
+# Rates of re-identification, with intervals and baselines, from sums over blocks.
+#
+# Everything that a table says of links is a function of counts, and of sums over blocks that are
+# independent of each other: so the tables of a nation are made of the sums of its counties.
+
+
+#: What is counted.
+COUNTS = ["attacker_records", "putative", "putative_exact", "confirmed", "confirmed_exact"]
+
+
+class PanelSums(NamedTuple):
+    """What the rates of a panel are made of.
+
+    ``counts`` has a row for each ``block_size`` (``All`` first), ``attacker`` and ``source``;
+    ``moments`` a column for each of them, see :func:`left_out_sums`.
+    """
+
+    counts: pd.DataFrame
+    moments: FloatArray
+
+    def plus(self, other: PanelSums, names: Sequence[str]) -> PanelSums:
+        """Return the sums over the blocks of both; ``names`` are the counts."""
+        counts = self.counts.assign(**{n: self.counts[n] + other.counts[n] for n in names})
+        return PanelSums(counts, self.moments + other.moments)
+
+
+class Rates(ABC):
+    """Tables of rates, whatever their sums come from."""
+
+    sources: tuple[str, ...]
+    attackers: tuple[str, ...]
+    confidence: float
+
+    @abstractmethod
+    def panel_sums(self, panel: str, *, zero_variability: bool) -> PanelSums:
+        """Return the sums of a panel of targets; arguments as of :meth:`to_frame`."""
+
+    def to_frame(
+        self, *, panel: str = "all", zero_variability: bool = False, by_size: bool = True
+    ) -> pd.DataFrame:
+        """Return rates with their intervals, baselines and ratios.
+
+        Precision is confirmed over putative, its interval takes blocks as the independent units:
+        people of one block are linked and guessed together.  Recall comes in the two conventions of
+        the literature: confirmed over attacker's records (Abowd et al. 2023) and putative over
+        attacker's records (Francis 2022).
+
+        There are two baselines.  ``baseline_precision`` is the precision of the better of the two
+        guessers in their published form, who link records of their own and count the target's
+        record among those they guess from; ``precision_ratio`` compares with it.  ``left_out`` is
+        how often a guesser who knows the other people of the target's block, and not the target's
+        record, is right about the people that the source linked (:func:`inference_without_record`,
+        the better of the two); ``left_out_ratio`` compares with that, and is the one that says
+        what is due to the targets' own records.  ``baseline_guesser`` and ``left_out_guesser``
+        name the guesser and its kind.
+
+        Parameters
+        ----------
+        panel : str, default "all"
+            Targets by the truth: ``all``, ``in-truth`` (the attacker's block, sex and age bin are
+            right), ``modal``, ``nonmodal``, ``nonmodal-unique``.
+        zero_variability : bool, default False
+            Whether only blocks of proved zero solution variability count.
+        by_size : bool, default True
+            Whether there is a row for each class of block size under the one for all blocks.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each attacker, source and class: counts; ``precision, precision_lower,
+            precision_upper, recall_confirmed, recall_putative``; ``baseline_precision,
+            baseline_guesser, precision_ratio``; ``left_out, left_out_guesser, left_out_ratio,
+            left_out_ratio_lower, left_out_ratio_upper``.
+
+        Raises
+        ------
+        ArgumentError
+            If the panel is unknown, or zero variability is asked for and was not given.
+
+        Notes
+        -----
+        In simulations with blocks of very different sizes, 10 to 1,000 of them, 95 % intervals of
+        precision held the true rate in 94 to 99 % of cases; in 86 % at worst for rates near 0 or 1
+        that depend strongly on the block.  They are for blocks like those that were linked: in a
+        sample of blocks of which the largest are few, a rate that falls with the size of the block
+        lies below its interval far too often, and :meth:`Reidentification.frame_rates` is the one
+        to use.  The interval of the ratio does not count that the better
+        guesser was chosen by the same data.
+        """
+        sums = self.panel_sums(panel, zero_variability=zero_variability)
+        counts, moments = sums.counts, sums.moments
+        if not by_size:
+            every = counts["block_size"].to_numpy() == "All"
+            counts, moments = counts[every], moments[:, every]
+        counts = counts.copy()
+        putative, confirmed = counts["putative"], counts["confirmed"]
+        records = counts["attacker_records"]
+        lower, upper = share_intervals(moments, confidence=self.confidence)
+        counts["precision"] = confirmed / putative.where(putative > 0)
+        counts["precision_lower"], counts["precision_upper"] = lower, upper
+        counts["recall_confirmed"] = confirmed / records.where(records > 0)
+        counts["recall_putative"] = putative / records.where(records > 0)
+        baseline, name = better_published(counts, "precision", ["block_size", "attacker"])
+        counts["baseline_precision"], counts["baseline_guesser"] = baseline, name
+        counts["precision_ratio"] = counts["precision"] / counts["baseline_precision"].where(
+            baseline > 0
+        )
+        return counts.assign(**left_out_columns(moments, confidence=self.confidence))
+
+    def to_layout(self, *, panel: str = "all", zero_variability: bool = False) -> pd.DataFrame:
+        """Return putative, confirmed and precision in percent as the published tables lay them out.
+
+        Parameters
+        ----------
+        panel : str, default "all"
+            Targets, as for :meth:`to_frame`: ``all`` (Tables S6 and S12), ``modal`` (S9 and S13),
+            ``nonmodal`` (S11).
+        zero_variability : bool, default False
+            Whether only blocks of proved zero solution variability count.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Rows (block size, source), columns (attacker, ``Putative`` | ``Confirmed`` |
+            ``Precision Percentage``).
+
+        Raises
+        ------
+        ArgumentError
+            If the panel is unknown, or zero variability is asked for and was not given.
+        """
+        rates = self.to_frame(panel=panel, zero_variability=zero_variability)
+        shown = rates[["block_size", "source", "attacker"]].assign(
+            Putative=rates["putative"],
+            Confirmed=rates["confirmed"],
+            **{"Precision Percentage": 100.0 * rates["precision"]},
+        )
+        wide = shown.pivot(index=["block_size", "source"], columns="attacker")
+        wide = wide.swaplevel(axis="columns")
+        rows = pd.MultiIndex.from_product([("All", *SIZE_CLASSES), self.sources])
+        kinds = ("Putative", "Confirmed", "Precision Percentage")
+        columns = pd.MultiIndex.from_product([self.attackers, kinds])
+        return wide.reindex(index=rows, columns=columns).rename_axis(["block_size", "source"])
+
+    def to_panels(self, *, panels: Sequence[str], zero_variability: bool = False) -> pd.DataFrame:
+        """Return panels of targets over blocks of all sizes, as two published tables lay them out.
+
+        Parameters
+        ----------
+        panels : sequence of str
+            Targets, as for :meth:`to_frame`: ``["all", "in-truth"]`` (Table S7), or ``["nonmodal",
+            "nonmodal-unique"]`` with zero variability (S8).
+        zero_variability : bool, default False
+            Whether only blocks of proved zero solution variability count.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Rows (panel, source), columns (attacker, ``Population`` | ``Putative`` | ``Putative
+            Percentage`` | ``Confirmed`` | ``Confirmed Percentage`` | ``Precision Percentage``);
+            the population is that of the attacker's file.
+
+        Raises
+        ------
+        ArgumentError
+            If a panel is unknown, or zero variability is asked for and was not given.
+        """
+        shown = {
+            "Population": "attacker_records",
+            "Putative": "putative",
+            "Putative Percentage": "recall_putative",
+            "Confirmed": "confirmed",
+            "Confirmed Percentage": "recall_confirmed",
+            "Precision Percentage": "precision",
+        }
+        parts = []
+        for panel in panels:
+            rates = self.to_frame(panel=panel, zero_variability=zero_variability, by_size=False)
+            columns = {
+                name: rates[of] * (100.0 if name.endswith("Percentage") else 1)
+                for name, of in shown.items()
+            }
+            parts.append(rates[["source", "attacker"]].assign(panel=panel, **columns))
+        wide = pd.concat(parts).pivot(index=["panel", "source"], columns="attacker")
+        rows = pd.MultiIndex.from_product([panels, self.sources], names=["panel", "source"])
+        wanted = pd.MultiIndex.from_product([self.attackers, shown])
+        return wide.swaplevel(axis="columns").reindex(index=rows, columns=wanted)
+
+
+@dataclass(frozen=True)
+class ReidentificationSums(Rates):
+    """The tables of re-identification in an area of which only sums are kept.
+
+    Attributes
+    ----------
+    panels : mapping of (str, bool) to PanelSums
+        By panel, and by whether only blocks of proved zero solution variability count.
+    sources, attackers : tuple of str
+        As of :class:`Reidentification`.
+    confidence : float
+        Confidence of the intervals, between 0 and 1.
+    """
+
+    panels: Mapping[tuple[str, bool], PanelSums]
+    sources: tuple[str, ...]
+    attackers: tuple[str, ...]
+    confidence: float
+
+    @classmethod
+    def of(cls, found: Rates) -> ReidentificationSums:
+        """Return the sums of links whose zero variability is known."""
+        panels = {
+            (panel, zero): found.panel_sums(panel, zero_variability=zero)
+            for panel in PANELS
+            for zero in (False, True)
+        }
+        return cls(panels, found.sources, found.attackers, found.confidence)
+
+    def panel_sums(self, panel: str, *, zero_variability: bool) -> PanelSums:
+        """Return the sums of a panel of targets."""
+        return self.panels[check.choice(panel, "panel", PANELS), zero_variability]
+
+    def plus(self, other: ReidentificationSums) -> ReidentificationSums:
+        """Return the sums over the blocks of both areas, of the same sources and attackers."""
+        both = {key: sums.plus(other.panels[key], COUNTS) for key, sums in self.panels.items()}
+        return ReidentificationSums(both, self.sources, self.attackers, self.confidence)

@@ -19,12 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.answers import Estimate
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.inference.simulated.likelihood import SimulatedLikelihood, prior_vector
+from bayesrisk.inference.simulated import SimulatedLikelihood, prior_vector
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,16 +3,25 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
-from bayesrisk._types import FloatArray
+from bayesrisk._files.text import shown
+from bayesrisk._random import generator
+from bayesrisk._validation import FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
-from bayesrisk.tables import Workload
+from bayesrisk.inference.simulated import SUPPRESSED
+from bayesrisk.interfaces import Mechanism
+from bayesrisk.release import MechanismSpec, Release
+from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
+from bayesrisk.tables.microdata import OCCUPIED, read_microdata
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 METHODS = ("auto", "closed-form", "simulated")
 #: Releases that are drawn in one go: the error of a mean of so many is a thousandth of one's.
@@ -186,3 +195,567 @@ def read_options(options: MechanismOptions | None, **usual: Any) -> MechanismOpt
     if options is None:
         return MechanismOptions(**usual)
     return check.instance(options, MechanismOptions, "options")
+
+
+# -----------------------------------------------------------------------------
+# What is asked of a mechanism: the data set under each hypothesis, and the cells observed.
+
+
+#: Level, table, cell, geographic code.
+Cell = tuple[str, str, str, str]
+Target = int | Mapping[str, Any]
+
+_UNITS = ("persons", "households")
+_KEYS = ("household", "households", "person", "persons")
+
+
+@dataclass(frozen=True)
+class Question:
+    """One target: hypotheses with the truth first, and what of the release is observed.
+
+    Attributes
+    ----------
+    datasets : tuple of Microdata
+        Population under each hypothesis.
+    prior : ndarray, (hypotheses,)
+        Belief in each.
+    cells : tuple of Cell
+        Observed cells.
+    counts : ndarray of int64, (hypotheses, cells)
+        Their true counts.
+    """
+
+    datasets: tuple[Microdata, ...]
+    prior: NDArray[np.float64]
+    cells: tuple[Cell, ...]
+    counts: IntArray
+
+
+def target_rows(data: Microdata, target: Target) -> dict[str, IntArray]:
+    """Return the rows of the target in each unit, by unit."""
+    if not isinstance(target, Mapping):
+        present = [unit for unit in _UNITS if getattr(data, unit) is not None]
+        if len(present) > 1:
+            raise ArgumentError(
+                "target must say whose: {'persons': row}, {'households': row}, {'person': id} or "
+                f"{{'household': id}}, got {shown(target)}"
+            )
+        target = {present[0]: target}
+    if len(target) != 1 or next(iter(target)) not in _KEYS:
+        raise ArgumentError(f"target must have one key of {', '.join(_KEYS)}, got {shown(target)}")
+    key, value = next(iter(target.items()))
+    if key in _UNITS:
+        records = _unit(data, key)
+        rows = check.count_array(value, f"target[{key!r}]", lower=0, upper=len(records) - 1)
+        return {key: np.unique(rows.reshape(-1))}
+    identity = check.integer(value, f"target[{key!r}]")
+    units = _UNITS if key == "household" else ("persons",)
+    found = {}
+    for unit in units:
+        records = getattr(data, unit)
+        if records is not None and key in records.columns:
+            ids = records.table.column(key).to_numpy(zero_copy_only=False)
+            found[unit] = np.flatnonzero(ids == identity)
+    if not any(rows.size for rows in found.values()):
+        raise ArgumentError(f"target[{key!r}] must be in the population, got {identity}")
+    return {unit: rows for unit, rows in found.items() if rows.size}
+
+
+def _unit(data: Microdata, unit: str) -> Records:
+    records: Records | None = getattr(data, unit)
+    if records is None:
+        raise ArgumentError(f"population must have {unit}, got none")
+    return records
+
+
+def hypothesis(
+    data: Microdata, rows: Mapping[str, IntArray], alternative: Alternative
+) -> Microdata:
+    """Return the population in which the target is absent (None), or has other values."""
+    units: dict[str, Records | None] = {unit: getattr(data, unit) for unit in _UNITS}
+    if alternative is None:
+        for unit, index in rows.items():
+            keep = np.ones(len(_unit(data, unit)), dtype=bool)
+            keep[index] = False
+            units[unit] = _unit(data, unit).take(keep)
+        return Microdata(units["persons"], units["households"], data.blocks)
+    if not isinstance(alternative, Mapping) or not alternative:
+        raise ArgumentTypeError(
+            f"alternatives must be None (absent) or columns with values, got {shown(alternative)}"
+        )
+    for name, value in alternative.items():
+        holders = [unit for unit in rows if name in _unit(data, unit).columns]
+        if not holders:
+            raise ArgumentError(f"alternatives must name a column of the target, got {shown(name)}")
+        for unit in holders:
+            records = _unit(Microdata(units["persons"], units["households"]), unit)
+            about = records.schema
+            labelled = isinstance(value, str) and name in about.names
+            code = about.attribute(name).code(value) if labelled else value
+            column = records.table.column(name).to_pylist()
+            for row in rows[unit].tolist():
+                column[row] = code
+            units[unit] = records.replace(**{name: column})
+    return Microdata(units["persons"], units["households"], data.blocks)
+
+
+def ask(population: Microdata | Records, target: Target, question: MechanismQuestion) -> Question:
+    """Return the question about one target, every part of it checked."""
+    check.instance(question, MechanismQuestion, "question")
+    workload = question.workload
+    data = read_microdata(population, "population")
+    rows = target_rows(data, target)
+    datasets = (data, *(hypothesis(data, rows, other) for other in question.alternatives))
+    part = Workload(workload.schema, {key: workload.tables[key] for key in question.tables()})
+    records = [dataset.for_schema(workload.schema) for dataset in datasets]
+    places = _places(data, records)
+    own = _own_places(records, workload)
+    near = _near(question, own, places)
+    dense = _tabulated(records, part, near)
+    _keep_totals(_cells(dense, part, question.known_totals, near, own[0]))
+    found = _cells(dense, part, question.observed, near, own[0])
+    if not found:
+        raise ArgumentError(
+            f"observed must have a cell that a hypothesis changes, got {shown(question.observed)}"
+        )
+    _public_places(tuple(found), workload, places)
+    if data.blocks is None:  # the places of all hypotheses are taken as the public list
+        listed = [dataset.with_places(OCCUPIED).geoids() for dataset in datasets]
+        known = np.concatenate([codes for codes in listed if codes is not None])
+        datasets = tuple(dataset.with_places(known) for dataset in datasets)
+    counts = np.array(list(found.values()), dtype=np.int64).T
+    return Question(datasets, question.prior_pmf(), tuple(found), counts)
+
+
+def _keep_totals(totals: Mapping[Cell, list[int]]) -> None:
+    """Refuse a hypothesis that is impossible because it changes a total that is known."""
+    for (level, table, cell, place), (truth, *others) in totals.items():
+        for i, count in enumerate(others):
+            if count != truth:
+                raise ArgumentError(
+                    f"alternatives[{i}] must keep the known total of {table!r}, {cell!r}, at "
+                    f"{level} {place}, {truth}, got {count}: let others make it up, such as the "
+                    "target's record in another place of the group"
+                )
+
+
+def _near(
+    question: MechanismQuestion, own: list[TextArray], places: list[TextArray]
+) -> dict[str, TextArray]:
+    """Return the places of each level asked about that are the target's, or named."""
+    geography = question.workload.schema.geography
+    moved, known = np.unique(np.concatenate(own)), np.unique(np.concatenate(places))
+    near: dict[str, TextArray] = {}
+    for entry in (*question.observed, *question.known_totals):
+        level = entry[0]
+        found = near.get(level, np.unique(geography.ancestors(moved, level)))
+        if len(entry) == 4:
+            if entry[3] not in geography.ancestors(known, level):
+                name = "observed" if entry in question.observed else "known_totals"
+                raise ArgumentError(
+                    f"{name} must name places of the population, "
+                    f"got {shown(entry[3])} at {shown(level)}"
+                )
+            found = np.union1d(found, [entry[3]])
+        near[level] = found
+    return near
+
+
+def _own_places(records: list[Records], workload: Workload) -> list[TextArray]:
+    """Return, under each hypothesis, the places whose records are not those of the others."""
+    found = [_counted(r) for r in records]
+    own = []
+    for mine in found:
+        moved = [key for key in mine if any(mine[key] != other.get(key, 0) for other in found)]
+        own.append(np.array(sorted({place for place, _ in moved}), dtype=np.str_))
+    if not any(part.size for part in own):
+        raise ArgumentError(
+            "alternatives must change what the workload counts, but every hypothesis gives the "
+            "same records"
+        )
+    width = workload.schema.geography.widths[-1]
+    return [part.astype(f"<U{max(width, 1)}") for part in own]
+
+
+def _counted(records: Records) -> dict[tuple[str, int], int]:
+    """Return how many records there are by place and cell."""
+    names, place = records.places()
+    pairs, times = np.unique(np.column_stack([place, records.cells()]), axis=0, return_counts=True)
+    keys = zip(names[pairs[:, 0]].tolist(), pairs[:, 1].tolist(), strict=True)
+    return dict(zip(keys, times.tolist(), strict=True))
+
+
+def _places(data: Microdata, records: list[Records]) -> list[TextArray]:
+    """Return the finest places that a release lists, under each hypothesis."""
+    listed = [r.places()[0] for r in records]
+    if data.blocks is None:
+        return listed
+    known = data.blocks["block"].to_numpy(dtype=np.str_)
+    return [np.union1d(known, part) for part in listed]
+
+
+def _public_places(cells: Sequence[Cell], workload: Workload, places: list[TextArray]) -> None:
+    """Refuse an observed place that some hypothesis leaves out of the release."""
+    for level in {cell[0] for cell in cells}:
+        listed = [set(workload.schema.geography.ancestors(p, level).tolist()) for p in places]
+        for cell in cells:
+            if cell[0] == level and not all(cell[3] in some for some in listed):
+                raise ArgumentError(
+                    f"observed place {cell[3]!r} has no record under some hypothesis: population "
+                    "must list its blocks, so that a place without records is published too"
+                )
+
+
+def _cells(
+    dense: Mapping[tuple[str, str], IntArray],
+    workload: Workload,
+    entries: Sequence[tuple[str, ...]],
+    near: Mapping[str, TextArray],
+    own: TextArray,
+) -> dict[Cell, list[int]]:
+    """Return the cells that entries name, with their counts under each hypothesis."""
+    found: dict[Cell, list[int]] = {}
+    for entry in entries:
+        key = entry[0], entry[1]
+        names, counts, codes = workload.tables[key].cells, dense[key], near[entry[0]]
+        if len(entry) == 2:
+            where = np.argwhere((counts != counts[0]).any(axis=0))
+        else:
+            code = entry[3] if len(entry) == 4 else _own_code(workload, own, entry)
+            where = np.array([[int(np.searchsorted(codes, code)), names.index(entry[2])]])
+        for row, column in where.tolist():
+            found[*key, names[column], str(codes[row])] = counts[:, row, column].tolist()
+    return found
+
+
+def _own_code(workload: Workload, own: TextArray, entry: tuple[str, ...]) -> str:
+    codes = np.unique(workload.schema.geography.ancestors(own, entry[0]))
+    if codes.size != 1:
+        raise ArgumentError(
+            f"{entry!r} must name a geoid: the target is in {codes.size} places of that level"
+        )
+    return str(codes[0])
+
+
+def _tabulated(
+    records: list[Records], workload: Workload, near: Mapping[str, TextArray]
+) -> dict[tuple[str, str], IntArray]:
+    """Return counts by table, (hypotheses, places near, cells), from the records near alone."""
+    geography = workload.schema.geography
+    places = np.unique(np.concatenate([r.places()[0] for r in records]))
+    inside = np.zeros(places.shape, dtype=bool)
+    for level, codes in near.items():
+        inside |= np.isin(geography.ancestors(places, level), codes)
+    kept = places[inside]
+    dense: dict[tuple[str, str], list[IntArray]] = {key: [] for key in workload.tables}
+    for part in records:
+        taken = part.take(np.isin(part.geoids, kept))
+        published = tabulate(taken, workload, geoids=kept)
+        for key, found in dense.items():
+            codes, known = near[key[0]], published.geoids[key[0]]
+            counts = np.zeros((codes.size, len(workload.tables[key].cells)), dtype=np.int64)
+            there = np.isin(codes, known)
+            rows = np.searchsorted(known, codes[there])
+            counts[there] = published.counts[key][rows].toarray()
+            found.append(counts)
+    return {key: np.stack(found) for key, found in dense.items()}
+
+
+# -----------------------------------------------------------------------------
+# Run a mechanism under each hypothesis and look at the observed cells.
+
+
+class Drawing:
+    """One truth and one mechanism: what does not depend on the noise is made once.
+
+    A mechanism that draws nothing from its generator gives the same release for every seed, so it
+    is released once.
+    """
+
+    def __init__(self, mechanism: Mechanism, microdata: Microdata, workload: Workload) -> None:
+        if microdata.blocks is None:  # the places of the records are taken as a public list
+            microdata = microdata.with_places(OCCUPIED)
+        self._mechanism, self._microdata, self._workload = mechanism, microdata, workload
+        prepare = getattr(mechanism, "prepare", None)
+        self._prepared: Any = None
+        if callable(prepare):
+            self._prepared = prepare(microdata, workload=workload)
+        self.fixed: Release | None = None
+
+    def observe(self, rng: np.random.Generator, cells: Sequence[Cell]) -> NDArray[np.int64]:
+        """Return the counts of cells in one release, whole tables unmade where that can be."""
+        watch = getattr(self._prepared, "observed", None)
+        if self.fixed is None and callable(watch):
+            before = _position(rng)
+            counts: NDArray[np.int64] | None = watch(rng, cells)
+            if counts is not None and _position(rng) != before:
+                return counts
+        return counts_of(self.draw(rng).tables, cells)
+
+    def draw(self, rng: np.random.Generator) -> Release:
+        """Return one release."""
+        if self.fixed is not None:
+            return self.fixed
+        before = _position(rng)
+        if self._prepared is not None:
+            release: Release = self._prepared.draw(rng)
+        else:
+            release = self._mechanism.release(self._microdata, workload=self._workload, rng=rng)
+        if _position(rng) == before:
+            self.fixed = release
+        return release
+
+
+def _position(rng: np.random.Generator) -> str:
+    """Return where a generator stands, and how many others came from it."""
+    seeds: Any = rng.bit_generator.seed_seq
+    return f"{rng.bit_generator.state} {getattr(seeds, 'n_children_spawned', None)}"
+
+
+class TruthDraws:
+    """Releases of one truth, kept by the stream they come from: many targets share them.
+
+    Only the observed tables are kept.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        microdata: Microdata,
+        workload: Workload,
+        tables: Sequence[tuple[str, str]],
+    ) -> None:
+        self.drawing = Drawing(mechanism, microdata, workload)
+        self._keys = tuple(tables)
+        self._kept: dict[str, PublishedTables] = {}
+
+    def observe(self, rng: np.random.Generator, cells: Sequence[Cell]) -> NDArray[np.int64]:
+        """Return the counts of cells in the release of a stream, drawn when first asked for."""
+        if self.drawing.fixed is not None:
+            return counts_of(self.drawing.fixed.tables, cells)
+        key = _position(rng)
+        if key not in self._kept:
+            self._kept[key] = self._part(self.drawing.draw(rng).tables)
+        return counts_of(self._kept[key], cells)
+
+    def _part(self, tables: PublishedTables) -> PublishedTables:
+        workload = tables.workload
+        part = Workload(workload.schema, {key: workload.tables[key] for key in self._keys})
+        return PublishedTables(
+            part,
+            {level: tables.geoids[level] for level in part.levels},
+            {key: tables.counts[key] for key in self._keys},
+            {key: tables.suppressed[key] for key in self._keys if key in tables.suppressed},
+        )
+
+
+class Simulation:
+    """The simulator that the likelihood asks for, over data sets one for each hypothesis."""
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        datasets: Sequence[Microdata],
+        workload: Workload,
+        cells: Sequence[Cell],
+        truth: TruthDraws | None = None,
+    ) -> None:
+        self._truth = truth
+        self._mechanism, self._datasets, self._workload = mechanism, tuple(datasets), workload
+        self._cells = tuple(cells)
+        self._drawings: dict[int, Drawing] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave what was prepared behind."""
+        return {**self.__dict__, "_drawings": {}}
+
+    def fixed(self) -> NDArray[np.int64] | None:
+        """Return what each data set's releases show, if they never vary; (hypotheses, cells)."""
+        rows = []
+        for hypothesis in range(len(self._datasets)):
+            rows.append(self(hypothesis, np.random.default_rng(0), 1)[0])
+            if self._drawings[hypothesis].fixed is None:
+                return None
+        return np.stack(rows)
+
+    def __call__(self, hypothesis: int, rng: np.random.Generator, size: int) -> NDArray[np.int64]:
+        """Return the observed cells of ``size`` releases."""
+        if hypothesis == 0 and self._truth is not None and size == 1:
+            self._drawings[0] = self._truth.drawing
+            return self._truth.observe(rng, self._cells)[None]
+        if hypothesis not in self._drawings:
+            self._drawings[hypothesis] = Drawing(
+                self._mechanism, self._datasets[hypothesis], self._workload
+            )
+        drawing = self._drawings[hypothesis]
+        return np.stack([drawing.observe(rng, self._cells) for _ in range(size)])
+
+
+def counts_of(tables: PublishedTables, cells: Sequence[Cell]) -> NDArray[np.int64]:
+    """Return the released counts of cells; a suppressed one is its own symbol."""
+    found = np.empty(len(cells), dtype=np.int64)
+    for key in dict.fromkeys(cell[:2] for cell in cells):
+        level, table = key
+        names = tables.workload.tables[level, table].cells
+        index = [i for i, cell in enumerate(cells) if cell[:2] == key]
+        rows = [tables.row(level, cells[i][3]) for i in index]
+        columns = [names.index(cells[i][2]) for i in index]
+        found[index] = tables.counts[level, table][rows, columns]
+        if (level, table) in tables.suppressed:
+            hidden = np.asarray(tables.suppressed[level, table][rows, columns], dtype=bool)
+            found[np.array(index)[hidden]] = SUPPRESSED
+    return found
+
+
+# -----------------------------------------------------------------------------
+# Utility of a protection: the error of the published tables against the truth.
+
+
+Key = tuple[str, str]
+_ALL = ("all", "all")
+
+
+def release_utility(
+    population: Microdata | Records,
+    mechanism: Mechanism,
+    *,
+    workload: Workload,
+    draws: int,
+    rng: np.random.Generator | int,
+    progress: Callable[[int, int], None] | None = None,
+) -> "pd.DataFrame":
+    r"""Return the error of released tables, by level and table, over releases of one truth.
+
+    .. math:: \mathrm{MAE} = E \frac{1}{C} \sum_c |y_c - x_c|, \qquad
+        \mathrm{RMSE} = \sqrt{E \frac{1}{C} \sum_c (y_c - x_c)^2}
+
+    over the C cells of a table at all places of a level, published zeros included.
+
+    Parameters
+    ----------
+    population : Microdata or Records
+        The truth; where it has no ``blocks``, the places of its records are taken as a public
+        list.
+    mechanism : Mechanism
+        What protects it.
+    workload : Workload
+        Published tables.
+    draws : int
+        Releases, 2 to 1,000,000.
+    rng : Generator or int
+        Source of randomness; release i has stream i of one seed taken from it.
+    progress : callable, optional
+        ``progress(done, draws)`` after each release.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``level``, ``table``, ``mean_absolute_error``, ``mean_absolute_error_error``,
+        ``root_mean_square_error``, ``root_mean_square_error_error``, ``suppressed_share``,
+        ``cells``, ``draws``; the last row, ``all``, is over all cells.  Errors of the errors are
+        Monte Carlo standard errors.  A suppressed cell counts as a published zero, which is how a
+        user who adds up the table reads it; its share is given beside.
+
+    Raises
+    ------
+    ArgumentError
+        If ``draws`` is below 2, or the mechanism releases other places than the truth has.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayesrisk.mechanisms import make_mechanism
+    >>> from bayesrisk.tables import Records, Schema, Workload
+    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [30, 4],
+    ...                        "race": [1, 3], "hisp": [0, 0]})
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> frame = release_utility(
+    ...     records, make_mechanism("rounding", base=3, method="nearest"),
+    ...     workload=Workload.named("sf1-block").select(tables=["P6"]), draws=2, rng=1,
+    ... )
+    >>> frame[["table", "mean_absolute_error", "root_mean_square_error"]].round(4)
+      table  mean_absolute_error  root_mean_square_error
+    0    P6               0.3333                  0.5774
+    1   all               0.3333                  0.5774
+    """
+    return utility_and_spec(
+        population, mechanism, workload=workload, draws=draws, rng=rng, progress=progress
+    )[0]
+
+
+def utility_and_spec(
+    population: Microdata | Records,
+    mechanism: Mechanism,
+    *,
+    workload: Workload,
+    draws: int,
+    rng: np.random.Generator | int,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple["pd.DataFrame", MechanismSpec]:
+    """Return the utility, and the spec of the release, which may say more than the mechanism's."""
+    if not isinstance(mechanism, Mechanism):
+        raise ArgumentTypeError(f"mechanism must have spec and release(), got {shown(mechanism)}")
+    if not isinstance(workload, Workload):
+        raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
+    draws = check.integer(draws, "draws", lower=2, upper=MAX_RELEASES)
+    check.function(progress, "progress")
+    seed = int(generator(rng).integers(2**63))
+    data = read_microdata(population, "population")
+    truth = tabulate(data, workload)
+    drawing = Drawing(mechanism, data, workload)
+    rows: dict[Key, list[tuple[float, float, float]]] = {key: [] for key in truth.counts}
+    spec = mechanism.spec
+    for i in range(draws):
+        stream = np.random.SeedSequence(seed, spawn_key=(i,))
+        release = drawing.draw(np.random.default_rng(stream))
+        spec = release.spec
+        for key, found in rows.items():
+            found.append(_errors(release.tables, truth, key))
+        if progress is not None:
+            progress(i + 1, draws)
+    return _summary(truth, {key: np.array(found) for key, found in rows.items()}, draws), spec
+
+
+def _errors(
+    published: PublishedTables, truth: PublishedTables, key: Key
+) -> tuple[float, float, float]:
+    """Return the sums of absolute and of squared errors, and how many cells are suppressed."""
+    level = key[0]
+    if not np.array_equal(published.geoids[level], truth.geoids[level]):
+        raise ArgumentError(
+            f"mechanism must release the places of the population at level {level!r}: "
+            "population must list its blocks"
+        )
+    difference = sparse.csr_array(published.counts[key] - truth.counts[key])
+    error = difference.data.astype(np.float64)
+    hidden = published.suppressed[key].nnz if key in published.suppressed else 0
+    return float(np.abs(error).sum()), float((error**2).sum()), float(hidden)
+
+
+def _summary(
+    truth: PublishedTables, sums: dict[Key, NDArray[np.float64]], draws: int
+) -> "pd.DataFrame":
+    import pandas as pd  # slow to import
+
+    cells = {key: int(np.prod(truth.counts[key].shape)) for key in sums}
+    sums[_ALL] = np.sum(list(sums.values()), axis=0)
+    cells[_ALL] = sum(cells.values())
+    rows = []
+    for (level, table), found in sums.items():
+        absolute, square, hidden = found.T / cells[level, table]
+        root = float(np.sqrt(square.mean()))
+        slope = 0.5 / root if root > 0.0 else 0.0
+        rows.append(
+            {
+                "level": level,
+                "table": table,
+                "mean_absolute_error": float(absolute.mean()),
+                "mean_absolute_error_error": float(absolute.std(ddof=1) / np.sqrt(draws)),
+                "root_mean_square_error": root,
+                "root_mean_square_error_error": float(slope * square.std(ddof=1) / np.sqrt(draws)),
+                "suppressed_share": float(hidden.mean()),
+                "cells": cells[level, table],
+                "draws": draws,
+            }
+        )
+    return pd.DataFrame(rows)

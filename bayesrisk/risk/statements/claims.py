@@ -11,16 +11,149 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.parse import shown
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk._files.text import shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.reconstruction import Claims
-from bayesrisk.reconstruction.claims.sentences import claim_sentences
-from bayesrisk.reconstruction.status import Status
+from bayesrisk.reconstruction.claims.result import claim_sentences
+from bayesrisk.reconstruction.registry import Status
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.intervals import binomial_interval, clustered_interval
-from bayesrisk.risk.linkage.baselines import COUNTED, WITHOUT
-from bayesrisk.risk.statements.columns import COLUMNS
+from bayesrisk.risk.linkage.agreement import COUNTED, WITHOUT
 from bayesrisk.tables import Records
+
+# -----------------------------------------------------------------------------
+# The columns that statements of every attack have, and the check that they hold.
+
+
+TEXTS = ("attack", "adversary", "protection", "target", "statement")
+REQUIRED = (*TEXTS, "people", "prior", "posterior", "status")
+#: All columns, in their order; what the attack adds of its own comes after them.
+COLUMNS = (
+    *TEXTS,
+    "people",
+    "prior",
+    "without",
+    "posterior",
+    "lower",
+    "upper",
+    "ratio",
+    "correct",
+    "status",
+)
+#: What a posterior is: proved, an estimate, not there; of statements about given people also the
+#: belief of who takes records at their word, or the prior because nothing was stated; of the law
+#: of the records calculated, or sampled by chains, or undecided because they do not agree.
+STATUS = (
+    *("proved", "estimated", "unverified", "believed", "unstated"),
+    *("calculated", "sampled", "undecided"),
+)
+#: Statements without a posterior.
+OPEN = ("unverified", "undecided")
+#: Bounds and ratios that were stored in other forms of the same number.
+_ROUNDING = 1e-9
+
+
+def ratio_of(posterior: NDArray[np.float64], prior: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return posterior over prior: infinite for a prior of 0, missing for 0 over 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: NDArray[np.float64] = posterior / prior
+    return found
+
+
+def checked(statements: pd.DataFrame) -> pd.DataFrame:
+    """Return statements with all columns in their order and types, every value in range."""
+    check.frame(statements, "frame of statements", REQUIRED)
+    if not statements.columns.is_unique:
+        twice = statements.columns[statements.columns.duplicated()][0]
+        raise DataError(f"statements: column {shown(twice)}: must be there once")
+    frame = statements.reset_index(drop=True)
+    found: dict[str, object] = {name: frame[name].astype("str") for name in TEXTS}
+    found["people"] = _people(frame)
+    for name in ("prior", "posterior", "without", "lower", "upper", "ratio"):
+        found[name] = _numbers(frame, name)
+    prior, posterior = np.asarray(found["prior"]), np.asarray(found["posterior"])
+    for name in ("lower", "upper"):
+        if name not in frame:
+            found[name] = posterior
+    if "ratio" not in frame:
+        found["ratio"] = ratio_of(posterior, prior)
+    found["correct"] = _correct(frame)
+    found["status"] = frame["status"].astype("str")
+    whole = pd.DataFrame({name: found[name] for name in COLUMNS}, index=frame.index)
+    _check_ranges(whole)
+    return pd.concat([whole, frame.drop(columns=[c for c in COLUMNS if c in frame])], axis=1)
+
+
+def _check_ranges(frame: pd.DataFrame) -> None:
+    _refuse(
+        frame, "status", ~frame["status"].isin(STATUS).to_numpy(), f"one of {', '.join(STATUS)}"
+    )
+    _refuse(frame, "people", frame["people"].to_numpy() < 0, ">= 0")
+    has = ~frame["status"].isin(OPEN).to_numpy()
+    everywhere = np.ones(len(frame), np.bool_)
+    value = {name: frame[name].to_numpy(np.float64) for name in COLUMNS[6:12]}
+    for name, needed in (
+        ("prior", everywhere),
+        ("without", ~np.isnan(value["without"])),
+        ("posterior", has),
+        ("lower", has),
+        ("upper", has),
+    ):
+        _refuse(frame, name, needed & ~((value[name] >= 0) & (value[name] <= 1)), "in [0, 1]")
+    for name in ("posterior", "ratio"):
+        wrong = ~has & ~np.isnan(value[name])
+        _refuse(frame, name, wrong, "missing where the status is unverified or undecided")
+    low = has & (value["lower"] > value["posterior"] + _ROUNDING)
+    _refuse(frame, "lower", low, "at most the posterior")
+    high = has & (value["upper"] < value["posterior"] - _ROUNDING)
+    _refuse(frame, "upper", high, "at least the posterior")
+    # 0/0 is no ratio: what was impossible before and is now.
+    nothing = (value["prior"] == 0) & (value["posterior"] == 0)
+    _refuse(frame, "ratio", has & ~nothing & ~(value["ratio"] >= 0), ">= 0")
+    expected = ratio_of(value["posterior"], value["prior"])
+    same = np.isclose(value["ratio"], expected, rtol=_ROUNDING, atol=0.0)
+    _refuse(frame, "ratio", has & ~nothing & ~same, "the posterior over the prior")
+
+
+def _numbers(frame: pd.DataFrame, name: str) -> NDArray[np.float64]:
+    if name not in frame:
+        return np.full(len(frame), np.nan)
+    try:
+        found: NDArray[np.float64] = frame[name].to_numpy(np.float64, na_value=np.nan)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"statements: column {name!r} must hold numbers: {error}") from error
+    return found
+
+
+def _people(frame: pd.DataFrame) -> NDArray[np.int64]:
+    values = _numbers(frame, "people")
+    _refuse(frame, "people", ~((values == np.floor(values)) & (np.abs(values) < 2**53)), "whole")
+    return values.astype(np.int64)
+
+
+def _correct(frame: pd.DataFrame) -> pd.Series:
+    """Return whether statements are true, missing where nobody has looked."""
+    if "correct" not in frame:
+        return pd.Series(pd.NA, index=frame.index, dtype="boolean")
+    try:
+        return frame["correct"].astype("boolean")
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"statements: column 'correct' must be true, false or missing: {error}"
+        ) from error
+
+
+def _refuse(frame: pd.DataFrame, name: str, bad: NDArray[np.bool_], what: str) -> None:
+    if bad.any():
+        row = int(bad.argmax())
+        value = frame[name].iloc[row]
+        value = value.item() if isinstance(value, np.generic) else value
+        raise DataError(
+            f"statements: row {row + 1}, column {name}: must be {what}, got {shown(value)}"
+        )
+
+
+# -----------------------------------------------------------------------------
 
 
 def claim_records(found: Claims, records: Records, name: str) -> pd.DataFrame:
@@ -332,3 +465,112 @@ def statements_of_claims(
     )
     kept = [name for name in COLUMNS if name in statements]
     return statements[[*kept, "n_columns", "baseline"]]
+
+
+# -----------------------------------------------------------------------------
+# Verified claims in the layouts of the published tables.
+
+
+def claim_examples(found: Claims, *, n: int = 5, readable: str | None = "here") -> pd.DataFrame:
+    """Return for some places the claim about one record that says most, in words (Table 1).
+
+    Parameters
+    ----------
+    found : Claims
+        Verified claims.
+    n : int, default 5
+        Number of places, those whose claims have most columns.
+    readable : str, optional
+        Which claims are left out, as for :meth:`Claims.to_frame`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The place, ``columns``, ``needed`` and ``claim``; ties go to the first place.
+
+    Examples
+    --------
+    >>> from bayesrisk.reconstruction import find_claims
+    >>> from bayesrisk.tables import Schema, Workload, tabulate
+    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
+    ...                        "race": [1, 2], "hisp": 0})
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> found = find_claims(tabulate(records, Workload.named("sf1-block")))
+    >>> claim_examples(found, readable=None)["columns"].tolist()
+    [4]
+    """
+    if not isinstance(found, Claims):
+        raise ArgumentTypeError(f"found must be Claims, got {type(found).__name__}")
+    n = check.integer(n, "n", lower=1)
+    single = found.to_frame(readable=readable)
+    single = single[single["multiplicity"] == 1]
+    order = single.sort_values(["n_columns", "n_needed"], ascending=False, kind="stable")
+    best = order.drop_duplicates(found.level).head(n)
+    return pd.DataFrame(
+        {
+            found.level: best[found.level].to_numpy(),
+            "columns": best["n_columns"].to_numpy(),
+            "needed": best["n_needed"].to_numpy(),
+            "claim": np.array(claim_sentences(found, best), dtype=object),
+        }
+    )
+
+
+def records_identified(
+    found: Claims,
+    *,
+    truth: Records | None = None,
+    singletons: bool = True,
+    count: str = "n_columns",
+    readable: str | None = "here",
+) -> pd.DataFrame:
+    """Return how many records verified claims describe, in all and per place (Tables 2 and 3).
+
+    Parameters
+    ----------
+    found : Claims
+        Verified claims.
+    truth : Records, optional
+        Confidential records; by default those of the data set that was found, which the claims
+        describe as well.
+    singletons : bool, default True
+        Whether only claims about one record count (Table 2), or all (Table 3).
+    count : {"n_columns", "n_needed"}
+        How columns are counted.
+    readable : str, optional
+        Which claims are left out, as for :meth:`Claims.to_frame`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Rows ``total``, ``average`` (per place) and ``share`` (of all records); columns ``n`` (all
+        records) and one for each number of columns.
+
+    Raises
+    ------
+    ArgumentError
+        If an option is unknown, or the truth is of another schema.
+
+    Examples
+    --------
+    >>> from bayesrisk.reconstruction import find_claims
+    >>> from bayesrisk.tables import Schema, Workload, tabulate
+    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
+    ...                        "race": [1, 2], "hisp": 0})
+    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
+    >>> found = find_claims(tabulate(records, Workload.named("sf1-block")))
+    >>> records_identified(found, truth=records, readable=None).loc["total"].tolist()
+    [2.0, 2.0, 2.0, 2.0, 2.0]
+    """
+    if not isinstance(found, Claims):
+        raise ArgumentTypeError(f"found must be Claims, got {type(found).__name__}")
+    rows = None
+    if truth is not None:
+        rows = claim_records(found, truth, "truth").rename(columns={"_place": found.level})
+    covered = found.covered(rows=rows, singletons=singletons, count=count, readable=readable)
+    by_columns = covered.groupby("columns")[["records", "covered"]].sum()
+    n = int(by_columns["records"].max()) if len(by_columns) else 0
+    total = pd.Series({"n": n, **by_columns["covered"].to_dict()}, dtype=float)
+    places = max(len(found.blocks), 1)
+    lines = {"total": total, "average": total / places, "share": total / max(n, 1)}
+    return pd.DataFrame(lines).T

@@ -15,23 +15,394 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import read_frame
+from bayesrisk._files.text import shown
+from bayesrisk._random import Seed
 from bayesrisk._show import page
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.reconstruction import Claims, OccupancyDetection, Reconstruction
+from bayesrisk.reconstruction import (
+    OCCUPANCY_STATUS,
+    Claims,
+    OccupancyDetection,
+    Reconstruction,
+    match_records,
+    modal_cells,
+    record_form,
+)
+from bayesrisk.reconstruction.linkage import CELLS, Persons, person_frame, race_ethnicity
+from bayesrisk.reconstruction.registry import Status
 from bayesrisk.release import MechanismSpec
-from bayesrisk.risk.statements._occupancy import statements_of_occupancy
-from bayesrisk.risk.statements._reconstruction import statements_of_reconstruction
-from bayesrisk.risk.statements.claims import statements_of_claims
-from bayesrisk.risk.statements.columns import checked, ratio_of
-from bayesrisk.risk.statements.summary import comparable_statements, summarised
+from bayesrisk.risk.intervals import binomial_interval, block_moments, moment_intervals
+from bayesrisk.risk.linkage.agreement import WITHOUT
+from bayesrisk.risk.linkage.without_record import SIZE_CLASSES, size_class
+from bayesrisk.risk.occupancy import violating_blocks
+from bayesrisk.risk.statements.claims import (
+    COLUMNS,
+    OPEN,
+    STATUS,
+    checked,
+    ratio_of,
+    statements_of_claims,
+)
+from bayesrisk.tables import Records
 from bayesrisk.tables.microdata import OCCUPIED
 
 if TYPE_CHECKING:
     from bayesrisk.plotting import Panels, Where
+
+# -----------------------------------------------------------------------------
+# What a reconstruction says about records of any schema, known by some of their attributes.
+
+
+def leave_one_out(
+    same: ArrayLike, population: ArrayLike, everywhere: ArrayLike, total: int, weight: float
+) -> NDArray[np.float64]:
+    """Return ``(c - 1 + w s) / (n - 1 + w)``: what a guesser infers without the target's record.
+
+    ``c`` of ``n`` records of a place are as stated, and a share ``s`` of all other records.
+    """
+    others = np.asarray(population, np.float64) - 1.0
+    share: NDArray[np.float64] = (np.asarray(everywhere, np.float64) - 1.0) / max(total - 1, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        prior = (np.asarray(same, np.float64) - 1.0 + weight * share) / (others + weight)
+    return np.where(others + weight > 0, prior, share)
+
+
+def statements_of_own_records(
+    found: Reconstruction,
+    *,
+    spec: MechanismSpec,
+    weight: float,
+    known: Sequence[str] | None,
+    stated: Sequence[str] | None,
+    truth: Any = None,
+) -> pd.DataFrame:
+    """Return the statements; see :meth:`Statements.of`."""
+    about_target, about_it = _attributes(found, known, stated)
+    level = found.problem.level
+    place = [level, *about_target]
+    columns = [*place, *about_it]
+    records = record_form(found)[columns]
+    rows = records.groupby(columns, sort=True).size().rename("people").reset_index()
+    rows["posterior"] = rows["people"] / rows.groupby(place)["people"].transform("sum")
+    rows["prior"] = leave_one_out(
+        rows.groupby([level, *about_it])["people"].transform("sum"),
+        rows.groupby(level)["people"].transform("sum"),
+        rows.groupby(about_it)["people"].transform("sum"),
+        len(records),
+        weight,
+    )
+    unique = found.geoids[np.array(found.status) == Status.UNIQUE] if spec.true_counts else []
+    rows["status"] = np.where(rows[level].isin(unique), "proved", "believed")
+    rows["lower"] = rows["upper"] = rows["posterior"]
+    if truth is not None:
+        people = _as_told_apart(found, check.instance(truth, Records, "truth"))
+        rows["correct"] = agreement(rows, people, place, columns)
+    labelled = found.problem.space.schema.labelled(rows[columns])
+    rows["target"], rows["statement"] = _words(labelled, place), _words(labelled, about_it)
+    by = {"attack": "reconstruction", "adversary": "linker", "protection": spec.mechanism}
+    order = [*(name for name in COLUMNS if name in rows or name in by), *columns, "baseline"]
+    return rows.assign(**by, baseline=WITHOUT)[order]
+
+
+def _attributes(
+    found: Reconstruction, known: Sequence[str] | None, stated: Sequence[str] | None
+) -> tuple[list[str], list[str]]:
+    """Return what is known and what is stated, attributes of the schema and each once."""
+    schema = found.problem.space.schema
+    lists = []
+    for name, given in (("known", known), ("stated", stated)):
+        chosen = list(check.texts(() if given is None else given, name))
+        for attribute in chosen:
+            check.choice(attribute, name, schema.names)
+        lists.append(chosen)
+    if not lists[1]:
+        raise ArgumentError(f"stated must name an attribute of {schema.name!r}, got none")
+    both = lists[0] + lists[1]
+    if len(set(both)) < len(both):
+        raise ArgumentError(f"known and stated must name an attribute once, got {both}")
+    return lists[0], lists[1]
+
+
+def _as_told_apart(found: Reconstruction, truth: Records) -> pd.DataFrame:
+    """Return the true records with one code for all that the tables do not tell apart."""
+    space = found.problem.space
+    if truth.schema != space.schema:
+        raise ArgumentError(
+            f"truth must be of schema {space.schema.name!r}, got {shown(truth.schema.name)}"
+        )
+    columns: dict[str, NDArray[Any]] = {space.schema.geography.finest: truth.geoids}
+    for name in space.schema.names:
+        first = space.schema.attribute(name).first
+        least = np.unique(space.bins[name], return_index=True)[1]
+        columns[name] = least[space.bins[name][truth.codes(name) - first]] + first
+    return pd.DataFrame(columns)
+
+
+def agreement(
+    rows: pd.DataFrame, people: pd.DataFrame, place: list[str], about: list[str]
+) -> pd.Series:
+    """Return whether a statement is true of everybody, or of nobody, whom it is about.
+
+    Missing where it is true of some of them, and where nobody of the kind lives there.
+    """
+    there = people.groupby(place).size().rename("there").reset_index()
+    right = people.groupby(about).size().rename("right").reset_index()
+    known = rows[about].merge(there, on=place, how="left").merge(right, on=about, how="left")
+    everybody = known["there"].to_numpy(np.float64)
+    as_stated = known["right"].fillna(0.0).to_numpy(np.float64)
+    said = pd.Series(as_stated > 0, index=rows.index, dtype="boolean")
+    return said.where((as_stated == 0) & (everybody > 0) | (as_stated == everybody))
+
+
+def _words(labelled: pd.DataFrame, names: list[str]) -> list[str]:
+    """Return in words what each row says of some columns; the one place has no name."""
+    columns = [labelled[name].astype("str") for name in names]
+    said = (zip(names, row, strict=True) for row in zip(*columns, strict=True))
+    return [" ".join(f"{n} {t}" for n, t in pairs if t) or "anybody" for pairs in said]
+
+
+# -----------------------------------------------------------------------------
+
+
+# -----------------------------------------------------------------------------
+# What an occupancy attack says of every block with subsidised households.
+
+
+def statements_of_occupancy(
+    found: OccupancyDetection,
+    *,
+    spec: MechanismSpec,
+    prior: float,
+    truth: pd.DataFrame | None = None,
+    confidence: float = 0.95,
+) -> pd.DataFrame:
+    """Return the statements; see :meth:`Statements.of`."""
+    believed = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")
+    share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+    kept = found.subsidised > 0
+    finding = np.array(found.status)[kept]
+    proved = (finding == Status.VIOLATION) & spec.true_counts
+    values = np.where(proved, 1.0, np.nan)
+    lower, upper, status = values.copy(), values.copy(), np.where(proved, "proved", "unverified")
+    true = None
+    if truth is not None:
+        true = violating_blocks(found, truth)[kept]
+        for kind in OCCUPANCY_STATUS:
+            rows = (finding == kind) & ~proved
+            if rows.any():
+                hits, of = int(true[rows].sum()), int(rows.sum())
+                bounds = binomial_interval(hits, of, confidence=share)
+                values[rows], status[rows] = hits / of, "estimated"
+                lower[rows], upper[rows] = bounds
+    columns: dict[str, Any] = {
+        "attack": "occupancy",
+        "adversary": "outsider",
+        "protection": spec.mechanism,
+        "target": [f"block {geoid}" for geoid in found.geoids[kept]],
+        "statement": "a subsidised household above the occupancy limit",
+        "people": found.subsidised[kept],
+        "prior": believed,
+        "posterior": values,
+        "lower": lower,
+        "upper": upper,
+        "correct": true,
+        "status": status,
+        "finding": finding,
+    }
+    return pd.DataFrame(columns)
+
+
+# -----------------------------------------------------------------------------
+# What a reconstruction says about people known by block, sex and age.
+
+
+#: What is known of a target, and what is stated.
+PLACE = ["block", "sex", "agebin"]
+ABOUT = [*PLACE, "race", "hisp"]
+RECORDS = ("block", "sex", "age", "race", "hisp")
+
+
+def statements_of_reconstruction(
+    found: Reconstruction,
+    *,
+    spec: MechanismSpec,
+    prior_weight: float,
+    truth: pd.DataFrame | Persons | Records | None = None,
+    rng: Seed | None = None,
+    confidence: float = 0.95,
+    known: Sequence[str] | None = None,
+    stated: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Return the statements; see :meth:`Statements.of`."""
+    if known is not None or stated is not None:
+        weight = check.scalar(prior_weight, "prior_weight", lower=0.0)
+        return statements_of_own_records(
+            found, spec=spec, weight=weight, known=known, stated=stated, truth=truth
+        )
+    if not set(RECORDS[1:]) <= set(found.problem.space.schema.names):
+        raise ArgumentTypeError(
+            "known and stated must name attributes of schema "
+            f"{found.problem.space.schema.name!r}, which is none of persons: got None"
+        )
+    if truth is not None and rng is None:
+        raise ArgumentTypeError("rng must be given with truth, got None")
+    weight = check.scalar(prior_weight, "prior_weight", lower=0.0)
+    if isinstance(truth, Records):
+        raise ArgumentTypeError("truth must be a DataFrame or Persons without stated, got Records")
+    records = person_frame(record_form(found), columns=RECORDS, source="records")
+    rows = claims_of_records(records, weight)
+    exact = spec.true_counts
+    unique = found.geoids[np.array(found.status) == Status.UNIQUE] if exact else np.array([], str)
+    rows["status"] = np.where(rows["block"].isin(unique), "proved", "unverified")
+    proved = rows["status"] == "proved"
+    rows["posterior"] = (rows["people"] / rows.pop("alike")).where(proved)
+    rows["lower"] = rows["upper"] = rows["posterior"]
+    if truth is not None and rng is not None:
+        people = person_frame(truth, columns=RECORDS, source="truth")
+        rows["correct"] = agreement(rows, people, PLACE, ABOUT)
+    if truth is not None and rng is not None and not proved.all():
+        rates = _confirmed(records, people, unique, rng, confidence)
+        for name in ("posterior", "lower", "upper"):
+            rows[name] = rows[name].where(proved, rates[name][rows["stratum"]])
+        # Nothing of the kind was linked anywhere: there is no rate.
+        rows.loc[~proved & rows["posterior"].notna(), "status"] = "estimated"
+    about = {"attack": "reconstruction", "adversary": "linker", "protection": spec.mechanism}
+    return rows.drop(columns="stratum").assign(**about, baseline=WITHOUT)[
+        [*(name for name in COLUMNS if name in rows or name in about), *ABOUT, "baseline"]
+    ]
+
+
+def claims_of_records(records: pd.DataFrame, weight: float) -> pd.DataFrame:
+    """Return the different claims, how many records make each, and their priors."""
+    records = records.assign(cell=race_ethnicity(records), stratum=_strata(records))
+    keys = [*PLACE, "cell", "stratum"]  # records of one cell in one block share their stratum
+    rows = records.groupby(keys, sort=True).size().rename("people").reset_index()
+    rows["alike"] = rows.groupby(PLACE)["people"].transform("sum")
+    population = rows.groupby("block")["people"].transform("sum").to_numpy(float)
+    same = rows.groupby(["block", "cell"])["people"].transform("sum").to_numpy(float)
+    everywhere = np.bincount(records["cell"], minlength=CELLS)[rows["cell"]]
+    rows["prior"] = leave_one_out(same, population, everywhere, len(records), weight)
+    rows["race"], rows["hisp"] = rows["cell"] // 2 + 1, rows.pop("cell") % 2
+    text = {name: rows[name].astype("str") for name in ("block", "sex", "agebin", "race", "hisp")}
+    rows["target"] = text["block"] + " sex " + text["sex"] + " agebin " + text["agebin"]
+    rows["statement"] = "race " + text["race"] + " hisp " + text["hisp"]
+    return rows
+
+
+def _strata(records: pd.DataFrame) -> NDArray[np.int64]:
+    """Return for each record the class of its block's size, and whether it is the block's mode."""
+    population = records.groupby("block", sort=False)["sex"].transform("size")
+    modal = race_ethnicity(records) == modal_cells(records)
+    stratum: NDArray[np.int64] = 2 * size_class(population) + modal.astype(np.int64)
+    return stratum
+
+
+def _confirmed(
+    records: pd.DataFrame,
+    people: pd.DataFrame,
+    proved: NDArray[np.str_],
+    rng: Seed,
+    confidence: float,
+) -> Mapping[str, NDArray[np.float64]]:
+    """Return the share of links that are right in blocks without proof, by stratum.
+
+    A stratum without links has the rate of all modal, or nonmodal, ones.
+    """
+    keys = [("block", "sex", "age"), ("block", "sex", "agebin")]
+    links = match_records(records, people, keys=keys, rng=rng)
+    right = race_ethnicity(records)[links.left] == race_ethnicity(people)[links.right]
+    looked = ~records["block"].isin(proved).to_numpy()[links.left]
+    stratum = _strata(records)[links.left][looked]
+    # Links of one block stand and fall together: blocks are the units, each in one class of size.
+    block, geoids = pd.factorize(records["block"].to_numpy()[links.left][looked])
+    strata = 2 * len(SIZE_CLASSES)
+    pairs, at = np.unique(stratum * max(len(geoids), 1) + block, return_inverse=True)
+    moments = block_moments(np.bincount(at, right[looked]), np.bincount(at))
+    label = pairs // max(len(geoids), 1)
+    sums = np.stack([np.bincount(label, row, strata) for row in moments])
+    every = np.tile(sums.reshape(len(sums), -1, 2).sum(axis=1), len(SIZE_CLASSES))
+    known: NDArray[np.float64] = np.where(sums[0] > 0, sums, every).astype(np.float64)
+    lower, upper = moment_intervals(known, confidence=confidence)
+    with np.errstate(invalid="ignore"):
+        return {"posterior": known[6] / known[1], "lower": lower, "upper": upper}
+
+
+# -----------------------------------------------------------------------------
+# What several attacks say of several protections, on the one scale that statements have.
+
+
+GROUP = ["attack", "adversary", "protection"]
+_SHARES = (0.5, 0.9)
+
+
+def comparable_statements(statements: pd.DataFrame) -> dict[str, bool]:
+    """Return for each attack whether all of its protections have the same statements.
+
+    The same ones are about the same targets, for every adversary; an attack with a single
+    protection and adversary has them.
+    """
+    found = {}
+    for attack, rows in statements.groupby("attack", sort=False):
+        asked = rows.groupby(["target", "statement"], sort=False).ngroup().to_numpy()
+        sets = [
+            np.sort(asked[at]) for at in rows.groupby(["adversary", "protection"]).indices.values()
+        ]
+        found[str(attack)] = all(np.array_equal(sets[0], other) for other in sets[1:])
+    return found
+
+
+def summarised(whole: pd.DataFrame, thresholds: Sequence[float]) -> pd.DataFrame:
+    """Return the summary of checked statements; see :meth:`Statements.summary`."""
+    marks = [
+        check.scalar(value, "thresholds", lower=0.0, bounds="(]")
+        for value in check.items(thresholds, "thresholds")
+    ]
+    if len(set(marks)) < len(marks):
+        raise ArgumentError(f"thresholds must differ, got {marks}")
+    same = comparable_statements(whole)
+    lines = []
+    for (attack, adversary, protection), rows in whole.groupby(GROUP, sort=False):
+        about = {"attack": attack, "adversary": adversary, "protection": protection}
+        lines.append({**about, **_counts(rows), **_measures(rows, marks, same[str(attack)])})
+    empty = {**_counts(whole), **_measures(whole, marks, True)}
+    columns = None if lines else [*GROUP, *empty]
+    return pd.DataFrame(lines, columns=columns)
+
+
+def _counts(rows: pd.DataFrame) -> dict[str, int]:
+    found = {
+        "statements": len(rows),
+        "targets": int(rows["target"].nunique()),
+        "people": int(rows["people"].sum()),
+    }
+    return found | {status: int((rows["status"] == status).sum()) for status in STATUS}
+
+
+def _measures(rows: pd.DataFrame, marks: list[float], same: bool) -> dict[str, float | bool]:
+    known = rows[~rows["status"].isin(OPEN)]
+    judged = known if same else known[known["status"] == "proved"]
+    ratio = np.sort(judged["ratio"].dropna().to_numpy(np.float64))
+    found: dict[str, float | bool] = {
+        name: float(known[name].mean()) if len(known) else np.nan
+        for name in ("prior", "posterior", "lower", "upper")
+    }
+    found["comparable"] = same
+    for share in _SHARES:  # of infinite ratios there is no average: take one that occurs
+        at = int(np.ceil(share * ratio.size)) - 1
+        found[f"ratio_{round(100 * share)}"] = float(ratio[at]) if ratio.size else np.nan
+    found["ratio_max"] = float(ratio[-1]) if ratio.size else np.nan
+    for mark in marks:
+        found[f"at_least_{mark:g}"] = float((ratio >= mark).mean()) if ratio.size else np.nan
+    return found
+
+
+# -----------------------------------------------------------------------------
+
 
 _SHOWN = 6  # rows of the summary that fit into ten lines
 _BRIEF = [
@@ -320,7 +691,7 @@ class Statements:
             If no statement has a ratio that can be drawn, or ``ax`` holds not one Axes for each
             attack.
         """
-        from bayesrisk.plotting.statements import plot_statements  # slow to import
+        from bayesrisk.plotting.audit import plot_statements  # slow to import
 
         return plot_statements(self.frame, comparable=self.comparable, ax=ax)
 

@@ -5,21 +5,480 @@ The truth enters here and only here: the block count, k or k + 1, and the group 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
+from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
+from bayesrisk._random import generator
 from bayesrisk._show import displayed
-from bayesrisk._types import FloatArray
+from bayesrisk._validation import FloatArray
+from bayesrisk._version import __version__
 from bayesrisk.answers import Estimate
-from bayesrisk.risk.two_levels import _grid as grid
-from bayesrisk.risk.two_levels._arguments import (
-    Question,
-    drawn_answers,
-    without_hierarchy,
-)
+from bayesrisk.distributions import DiscreteGaussian
+from bayesrisk.distributions.kernels import FLAT
+from bayesrisk.distributions.sums import sum_ripple
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.inference.two_levels import model
+from bayesrisk.inference.two_levels.posterior import TwoLevelSettings
+from bayesrisk.risk.count.averages import marginal_ratio
+
+# -----------------------------------------------------------------------------
+# Averages over the releases of two levels, given the truth: sums over a bounded grid, or draws.
+#
+# The decision depends on the block's release through a threshold, which is a function of the other
+# two releases (n, S).  So a probability of decisions is a sum over (n, S) of tails of the block's
+# noise.  Noise is cut where each side weighs less than ``exp(-_REACH)``.
+
+
+_REACH = 38.0
+#: Bound on the probability of the releases left out: three laws, two sides each.
+TRUNCATION = float(6.0 * np.exp(-_REACH))
+MAX_CELLS = 2**24
+_CHUNK = 2**16
+_TABLE = 2**20
+
+
+@dataclass(frozen=True)
+class Truth:
+    """True counts relative to the known count: the target's (0 or 1) and the group's."""
+
+    target: int
+    group: int
+
+
+def _noise_window(precision: float, ripple: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
+    """Return the values of a noise that matter, and their probabilities; one value if silent."""
+    if precision == 0.0:
+        return np.zeros(1, dtype=np.int64), np.ones(1)
+    reach = np.sqrt((_REACH + float(np.ptp(ripple))) / precision) + 1.0
+    if not reach < MAX_CELLS:
+        raise ArgumentError(
+            f"rho_block and rho_group must leave noise of fewer than {MAX_CELLS} values "
+            f"(use method='monte-carlo'), got {reach:g}"
+        )
+    x = np.arange(-int(reach), int(reach) + 1)
+    log_weight = ripple[x % ripple.size] - precision * x.astype(float) ** 2
+    weight = np.exp(log_weight - log_weight.max())
+    return x, weight / weight.sum()
+
+
+def _sibling_ripple(settings: model.Settings) -> FloatArray:
+    """Return the ripple of the noise that is really added: a sum, whatever the adversary takes."""
+    return sum_ripple(settings.block.item(), settings.n_siblings.item(), name="n_siblings")
+
+
+def siblings_noise(settings: model.Settings) -> tuple[NDArray[np.int64], FloatArray]:
+    """Return the noise of the siblings' total that matters, and its probabilities."""
+    return _noise_window(settings.total.item(), _sibling_ripple(settings))
+
+
+def block_noise(settings: model.Settings) -> tuple[NDArray[np.int64], FloatArray]:
+    """Return the noise of the block's count that matters, and its probabilities."""
+    return _noise_window(settings.block.item(), np.zeros(1))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The group's and the siblings' releases, relative to k, around one or several truths."""
+
+    group: NDArray[np.int64]
+    siblings: NDArray[np.int64]
+    group_noise: NDArray[np.int64]
+    group_pmf: FloatArray
+    siblings_noise: NDArray[np.int64]
+    siblings_pmf: FloatArray
+
+    def part(self, truth: Truth, silent_group: bool, silent_block: bool) -> tuple[slice, slice]:
+        """Return where the releases around one of the truths are."""
+        n = self.group_noise[0] + (0 if silent_group else truth.group)
+        s = self.siblings_noise[0] + (0 if silent_block else truth.group - truth.target)
+        i, j = int(n - self.group[0]), int(s - self.siblings[0])
+        return slice(i, i + self.group_noise.size), slice(j, j + self.siblings_noise.size)
+
+
+def around(settings: model.Settings, truths: list[Truth]) -> Grid:
+    """Return the smallest grid that holds the releases around all the truths."""
+    n, n_pmf = _noise_window(settings.group.item(), np.zeros(1))
+    s, s_pmf = siblings_noise(settings)
+    groups = [0 if settings.group == 0.0 else t.group for t in truths]
+    others = [0 if settings.block == 0.0 else t.group - t.target for t in truths]
+    return Grid(
+        group=np.arange(n[0] + min(groups), n[-1] + max(groups) + 1),
+        siblings=np.arange(s[0] + min(others), s[-1] + max(others) + 1),
+        group_noise=n,
+        group_pmf=n_pmf,
+        siblings_noise=s,
+        siblings_pmf=s_pmf,
+    )
+
+
+def _grids(settings: model.Settings, truths: list[Truth]) -> Iterator[tuple[Grid, list[int]]]:
+    """Yield grids with the truths that they serve: one for all if that is no more work."""
+    shared = around(settings, truths)
+    alone = shared.group_noise.size * shared.siblings_noise.size
+    if shared.group.size * shared.siblings.size <= max(len(truths), 1) * alone:
+        check_size(shared)
+        yield shared, list(range(len(truths)))
+        return
+    for i, truth in enumerate(truths):
+        grid = around(settings, [truth])
+        check_size(grid)
+        yield grid, [i]
+
+
+def check_size(grid: Grid) -> None:
+    """Refuse more releases than are enumerated."""
+    cells = grid.group.size * grid.siblings.size
+    if cells > MAX_CELLS:
+        raise ArgumentError(
+            f"rho_block, rho_group and n_siblings must leave at most {MAX_CELLS} releases to "
+            f"enumerate (use method='monte-carlo'), got {cells}"
+        )
+
+
+def upper_tail(settings: model.Settings, thresholds: Any, target: int) -> FloatArray:
+    """Return P(d >= threshold), d = target + noise, for whole or infinite thresholds."""
+    first = np.clip(np.asarray(thresholds, dtype=float) - target, -(2.0**52), 2.0**52)
+    if settings.block == 0.0:
+        return np.where(first <= 0.0, 1.0, 0.0)
+    law = DiscreteGaussian(0.5 / settings.block.item())
+    low, high = float(first.min()), float(first.max())
+    if high - low < _TABLE:
+        table = np.atleast_1d(law.sf(np.arange(low - 1.0, high)))
+        return np.asarray(table[(first - low).astype(np.int64)])
+    return np.asarray(law.sf(first - 1.0))
+
+
+def deciding(
+    settings: model.Settings, thresholds: tuple[Any, Any], target: int, ties: str
+) -> FloatArray:
+    """Return the probability of the decision for k + 1, given the two thresholds of ``model``."""
+    above = upper_tail(settings, thresholds[0], target)
+    if ties == "as-published":
+        return above
+    return 0.5 * (above + upper_tail(settings, thresholds[1], target))
+
+
+def block_thresholds(settings: model.Settings) -> tuple[Any, Any]:
+    """Return the thresholds of the adversary who reads the block alone."""
+    p = settings.prior.item()
+    logit = float(np.log(p) - np.log1p(-p))
+    if settings.block == 0.0:
+        return -np.inf if p >= 0.5 else np.inf, -np.inf if p > 0.5 else np.inf
+    return model.threshold(logit, settings.block.item())
+
+
+def decisions(settings: model.Settings, truths: list[Truth], ties: str) -> FloatArray:
+    """Return, for each truth, P(correct), P(only with hierarchy), P(only without) as columns."""
+    out = np.empty((len(truths), 3))
+    silent = bool(settings.group == 0.0), bool(settings.block == 0.0)
+    alone = block_thresholds(settings)
+    for grid, members in _grids(settings, truths):
+        n, total = grid.group.astype(float)[:, None], grid.siblings.astype(float)[None, :]
+        low, high = model.thresholds(settings, n, total)
+        for i in members:
+            truth = truths[i]
+            part = grid.part(truth, *silent)
+            above = deciding(settings, (low[part], high[part]), truth.target, ties)
+            base = float(deciding(settings, alone, truth.target, ties))
+            change = above - base if truth.target else base - above
+            correct = above if truth.target else 1.0 - above
+            for column, value in enumerate(
+                (correct, np.maximum(change, 0.0), np.maximum(-change, 0.0))
+            ):
+                out[i, column] = grid.group_pmf @ value @ grid.siblings_pmf
+    return out
+
+
+def marginal_posteriors(settings: model.Settings, truths: list[Truth]) -> FloatArray:
+    """Return the posterior of each truth averaged over the releases that it gives."""
+    out = np.empty(len(truths))
+    silent = bool(settings.group == 0.0), bool(settings.block == 0.0)
+    average = _average_published if settings.published else _average_coherent
+    for grid, members in _grids(settings, truths):
+        for i in members:
+            rows, columns = grid.part(truths[i], *silent)
+            n = grid.group[rows].astype(float)[:, None]
+            total = grid.siblings[columns].astype(float)[None, :]
+            value = average(settings, n, total, truths[i].target)
+            out[i] = grid.group_pmf @ value @ grid.siblings_pmf
+    return out
+
+
+def _average_coherent(
+    settings: model.Settings, n: FloatArray, total: FloatArray, target: int
+) -> FloatArray:
+    """Average over the block's release: that of one noisy count, whose prior is what (n, S) say."""
+    p, a = settings.prior, settings.block.item()
+    evidence = model.group_evidence(settings, n, total)
+    with np.errstate(over="ignore", under="ignore"):
+        odds = np.exp(np.log(p) - np.log1p(-p) + evidence)
+        belief = 1.0 / (1.0 + 1.0 / odds) if target else 1.0 / (1.0 + odds)
+    if a == 0.0:
+        return np.asarray(belief)
+    return np.asarray(np.minimum(marginal_ratio(a, np.maximum(belief, 1e-300)) * belief, 1.0))
+
+
+def block_marginal(settings: model.Settings, target: int) -> float:
+    """Return the average posterior of the truth for the adversary who reads the block alone."""
+    p, a = settings.prior.item(), settings.block.item()
+    belief = p if target else 1.0 - p
+    return belief if a == 0.0 else min(float(marginal_ratio(a, belief)) * belief, 1.0)
+
+
+def _average_published(
+    settings: model.Settings, n: FloatArray, total: FloatArray, target: int
+) -> FloatArray:
+    noise, pmf = block_noise(settings)
+    value = np.zeros(np.broadcast_shapes(n.shape, total.shape))
+    for eta, weight in zip(noise.tolist(), pmf.tolist(), strict=True):
+        d = np.array(float(eta + target) if settings.block else 0.0)
+        posterior = model.target_probability(settings, d, n, total)
+        value += weight * (posterior if target else 1.0 - posterior)
+    return value
+
+
+def draw(
+    settings: model.Settings, truth: Truth, releases: int, rng: np.random.Generator
+) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+    """Yield releases relative to k, drawn given the truth, in chunks."""
+    a, b, m = settings.block.item(), settings.group.item(), settings.n_siblings.item()
+    summed = _sibling_ripple(settings).size > 1
+    chunk = max(_CHUNK // m, 1) if summed else _CHUNK
+    for start in range(0, releases, chunk):
+        size = min(chunk, releases - start)
+        d = np.zeros(size)
+        n, total = np.zeros(size), np.zeros(size)
+        if a > 0.0:
+            law = DiscreteGaussian(0.5 / a)
+            d = truth.target + np.asarray(law.rvs(size, rng), dtype=float)
+            noise = np.asarray(law.rvs((size, m), rng)).sum(axis=1) if summed else None
+            if noise is None:  # the sum is one discrete Gaussian to double precision
+                noise = np.asarray(DiscreteGaussian(0.5 * m / a).rvs(size, rng))
+            total = (truth.group - truth.target) + noise.astype(float)
+        if b > 0.0:
+            n = truth.group + np.asarray(DiscreteGaussian(0.5 / b).rvs(size, rng), dtype=float)
+        yield d, n, total
+
+
+def simulate(
+    settings: model.Settings, truth: Truth, releases: int, rng: np.random.Generator, ties: str
+) -> tuple[FloatArray, FloatArray]:
+    """Return means and standard errors of: correct, gained, lost, posterior of the truth."""
+    low, high = block_thresholds(settings)
+    if ties == "as-published":
+        high = low
+    sums, squares = np.zeros(4), np.zeros(4)
+    for d, n, total in draw(settings, truth, releases, rng):
+        posterior = model.target_probability(settings, d, n, total)
+        correct = model.decides(posterior, ties)
+        without = 0.5 * ((d >= low).astype(float) + (d >= high))
+        if not truth.target:
+            correct, without = 1.0 - correct, 1.0 - without
+        values = np.stack(
+            [
+                correct,
+                np.maximum(correct - without, 0.0),
+                np.maximum(without - correct, 0.0),
+                posterior if truth.target else 1.0 - posterior,
+            ]
+        )
+        sums += values.sum(axis=1)
+        squares += (values**2).sum(axis=1)
+    mean = sums / releases
+    variance = np.maximum(squares / releases - mean**2, 0.0) * releases / max(releases - 1, 1)
+    # An event never seen, or always, still has an error: one release is added to each side.
+    event = (sums[:3] + 1.0) / (releases + 2.0)
+    variance[:3] = np.where(variance[:3] == 0.0, event * (1.0 - event), variance[:3])
+    return mean, np.sqrt(variance / releases)
+
+
+# -----------------------------------------------------------------------------
+# Arguments of the averages over two levels, checked; and the answers that are drawn.
+
+
+#: Largest group: the releases around it, which noise may lift, still differ exactly in a double.
+MAX_GROUP = 2**51
+_METHODS = ("exact", "monte-carlo")
+#: How the releases are averaged over: the method, how many are drawn, and from which generator.
+Draws = tuple[str, int | None, int | np.random.Generator | None]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Checked arguments of an average: every setting and its truth, in one common shape."""
+
+    arrays: dict[str, Any]
+    model: model.Settings
+    shape: tuple[int, ...]
+    method: str
+    releases: int
+    rng: Any
+    ties: str
+    provenance: dict[str, Any]
+
+    def groups(self) -> Any:
+        """Yield one model, its truths and their positions, for all that differ in truth only."""
+        columns = np.column_stack(
+            [
+                np.broadcast_to(array, self.shape).ravel()
+                for array in (
+                    self.model.block,
+                    self.model.group,
+                    self.model.n_siblings,
+                    self.model.prior,
+                    self.model.known_count,
+                )
+            ]
+        )
+        group, block = (self.arrays[name].ravel() for name in ("group_count", "block_count"))
+        distinct, index = np.unique(columns, axis=0, return_inverse=True)
+        for i, (a, b, m, p, k) in enumerate(distinct):
+            members = np.flatnonzero(index.ravel() == i)
+            truths = [Truth(int(block[j] - k), int(group[j] - k)) for j in members]
+            one = replace(
+                self.model,
+                block=np.array(a),
+                group=np.array(b),
+                prior=np.array(p),
+                n_siblings=np.array(int(m)),
+                known_count=np.array(int(k)),
+            )
+            yield one, truths, members
+
+    def settings(self) -> pd.DataFrame:
+        """Return the settings of the question, a row each."""
+        return pd.DataFrame({name: array.ravel() for name, array in self.arrays.items()})
+
+
+def read_question(
+    known: TwoLevelSettings,
+    group_count: ArrayLike,
+    block_count: ArrayLike | None = None,
+    *,
+    draws: Draws,
+    ties: str = model.TIES[0],
+) -> Question:
+    """Return checked arguments."""
+    method, releases, rng = draws
+    two_levels = known.checked
+    k = two_levels.known_count
+    block = k + 1 if block_count is None else check.count_array(block_count, "block_count")
+    group = check.count_array(group_count, "group_count", lower=0, upper=MAX_GROUP)
+    for name, precision in (("rho_block", two_levels.block), ("rho_group", two_levels.group)):
+        bad = (precision > 0.0) & ((precision < 1e-30) | (precision > 1e99))
+        if bad.any():
+            raise ArgumentError(
+                f"{name} / sensitivity**2 must be 0 or in [1e-30, 1e99], "
+                f"got {check.describe_first(precision, bad)}"
+            )
+    arrays = {
+        "group_count": group,
+        "block_count": block,
+        "known_count": k,
+        "n_siblings": two_levels.n_siblings,
+        **{name: known.arrays[name] for name in ("rho_block", "rho_group", "sensitivity")},
+        "prior": two_levels.prior,
+    }
+    shape = check.broadcast(**arrays)
+    full = {name: np.broadcast_to(array, shape) for name, array in arrays.items()}
+    check_truth(two_levels, full, "group_count")
+    check.choice(method, "method", _METHODS)
+    check.choice(ties, "ties", model.TIES)
+    drawn = method == "monte-carlo"
+    if drawn and (releases is None or rng is None):
+        raise ArgumentError(
+            f"method='monte-carlo' needs releases and rng, "
+            f"got releases={shown(releases)}, rng={shown(rng)}"
+        )
+    if not drawn and (releases is not None or rng is not None):
+        raise ArgumentError("releases and rng belong with method='monte-carlo'")
+    return Question(
+        arrays=full,
+        model=two_levels,
+        shape=shape,
+        method=method,
+        releases=check.integer(releases, "releases", lower=2, upper=2**40) if drawn else 0,
+        rng=streams(rng, int(np.prod(shape))) if drawn else None,
+        ties=ties,
+        provenance={
+            "ties": ties,
+            "group_prior": known.group_prior,
+            "known_total": known.known_total,
+            "conditionals": known.conditionals,
+            "sibling_noise": known.sibling_noise,
+            "rng": repr(rng),
+            "version": __version__,
+        },
+    )
+
+
+def check_truth(known: model.Settings, arrays: dict[str, Any], name: str) -> None:
+    """Refuse counts that the adversary holds impossible, ``name`` being that of the group's.
+
+    Nothing is impossible under the published conditionals, which are no posterior.
+    """
+    block, group, k = (arrays[key] for key in ("block_count", "group_count", "known_count"))
+    bad = (block != k) & (block != k + 1)
+    if bad.any():
+        raise ArgumentError(
+            f"block_count must be known_count or one more, got {check.describe_first(block, bad)}"
+        )
+    bad = group < block
+    if bad.any():
+        raise ArgumentError(
+            f"{name} must be >= block_count, got {check.describe_first(group, bad)}"
+        )
+    if known.group_prior.flat or known.published:
+        return
+    possible = known.group_prior.allowed
+    bad = ~np.isin(group, possible)
+    if bad.any():
+        rule = f"possible under group_prior ({possible[0]} to {possible[-1]})"
+        if known.known_total is not None:
+            rule = f"known_total = {known.known_total}"
+        raise ArgumentError(f"{name} must be {rule}, got {check.describe_first(group, bad)}")
+
+
+def streams(rng: Any, size: int) -> list[np.random.Generator]:
+    """Return one generator for each value, so that no value depends on the others."""
+    return list(generator(rng).spawn(size))
+
+
+def drawn_answers(question: Question) -> tuple[FloatArray, FloatArray]:
+    """Return correct, gained, lost and marginal posterior as columns, and standard errors."""
+    size = int(np.prod(question.shape))
+    mean, error = np.empty((size, 4)), np.zeros((size, 4))
+    for one, truths, members in question.groups():
+        for truth, j in zip(truths, members, strict=True):
+            mean[j], error[j] = simulate(
+                one, truth, question.releases, question.rng[j], question.ties
+            )
+    return mean, error
+
+
+def without_hierarchy(question: Question, *, decision: bool) -> FloatArray:
+    """Return the answers of the adversary who reads the block alone."""
+    out = np.empty(int(np.prod(question.shape)))
+    for one, truths, members in question.groups():
+        silent = replace(one, group=np.zeros(()), group_prior=FLAT, published=False)
+        for truth, j in zip(truths, members, strict=True):
+            if decision:
+                alone = block_thresholds(silent)
+                above = float(deciding(silent, alone, truth.target, question.ties))
+                out[j] = above if truth.target else 1.0 - above
+            else:
+                out[j] = block_marginal(silent, truth.target)
+    return out.reshape(question.shape)
+
+
+# -----------------------------------------------------------------------------
 
 
 @displayed
@@ -100,9 +559,9 @@ def evaluate(question: Question, *, decision: bool) -> tuple[FloatArray, FloatAr
     if question.method == "exact":
         for one, truths, members in question.groups():
             if decision:
-                value[members] = grid.decisions(one, truths, question.ties)[:, 0]
+                value[members] = decisions(one, truths, question.ties)[:, 0]
             else:
-                value[members] = grid.marginal_posteriors(one, truths)
+                value[members] = marginal_posteriors(one, truths)
     else:
         mean, errors = drawn_answers(question)
         column = 0 if decision else 3
@@ -119,7 +578,7 @@ def average_of(question: Question, *, decision: bool) -> HierarchicalRisk:
         without_hierarchy=without_hierarchy(question, decision=decision),
         without_release=_without_release(question, decision=decision),
         standard_error=error,
-        truncation_bound=grid.TRUNCATION if question.method == "exact" else 0.0,
+        truncation_bound=TRUNCATION if question.method == "exact" else 0.0,
         status=question.method,
         releases=question.releases,
         settings=question.settings(),
@@ -136,3 +595,49 @@ def _without_release(question: Question, *, decision: bool) -> FloatArray:
     coin = there if question.ties == "as-published" else 0.5
     by_prior = np.where(belief == 0.5, coin, belief > 0.5)
     return np.asarray(by_prior, dtype=np.float64)
+
+
+# -----------------------------------------------------------------------------
+# How often the best guess from two levels is right, whether or not the target is in the block.
+
+
+def accuracy_of(question: Question, rng: int | np.random.Generator | None) -> HierarchicalRisk:
+    """Return how often the best guess is right, weighted by the prior of the target's being there.
+
+    Without the target the group counts one less, unless its total is known: then the other blocks
+    hold one more.
+    """
+    both = _with_and_without_target(question, rng)
+    value, error = evaluate(both, decision=True)
+    alone = without_hierarchy(both, decision=True)
+    p = question.arrays["prior"]
+    return HierarchicalRisk(
+        quantity="decision accuracy",
+        value=_weighted(p, value),
+        without_hierarchy=_weighted(p, alone),
+        without_release=np.maximum(p, 1.0 - p),
+        standard_error=np.hypot(p * error[0], (1.0 - p) * error[1]),
+        truncation_bound=TRUNCATION if question.method == "exact" else 0.0,
+        status=question.method,
+        releases=question.releases,
+        settings=question.settings().drop(columns="block_count"),
+        provenance=question.provenance,
+    )
+
+
+def _weighted(prior: FloatArray, halves: FloatArray) -> FloatArray:
+    return np.asarray(prior * halves[0] + (1.0 - prior) * halves[1])
+
+
+def _with_and_without_target(question: Question, rng: int | np.random.Generator | None) -> Question:
+    """Return the question twice along a new first axis: the target there, and not there."""
+    arrays = {name: np.stack([array, array]) for name, array in question.arrays.items()}
+    arrays["block_count"][1] -= 1
+    if question.model.known_total is None:
+        arrays["group_count"][1] -= 1
+        without = {name: array[1] for name, array in arrays.items()}
+        name = "group_count - 1, which is the truth without the target unless known_total is given,"
+        check_truth(question.model, without, name)
+    shape = (2, *question.shape)
+    draws = None if rng is None else streams(rng, int(np.prod(shape)))
+    return replace(question, arrays=arrays, shape=shape, rng=draws)

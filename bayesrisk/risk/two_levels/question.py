@@ -1,22 +1,334 @@
 """The question of two levels: what an adversary learns of a block from it and its group."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
+from bayesrisk import _validation as check
+from bayesrisk._show import displayed
+from bayesrisk._validation import FloatArray
+from bayesrisk.answers import Estimate
+from bayesrisk.distributions import DiscreteGaussian
+from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference.sampling.chains import Samples
-from bayesrisk.inference.sampling.two_levels import sample_two_levels
+from bayesrisk.inference.sampling.tree import sample_two_levels
 from bayesrisk.inference.two_levels import model
-from bayesrisk.inference.two_levels.posterior import HierarchicalPosterior, posterior_given
-from bayesrisk.inference.two_levels.settings import TwoLevelSettings
-from bayesrisk.inference.two_levels.sibling_cost import ApproximationCost, approximation_cost
-from bayesrisk.risk.count.distribution import RiskDistribution
-from bayesrisk.risk.two_levels._arguments import read_question
-from bayesrisk.risk.two_levels.accuracy import accuracy_of
-from bayesrisk.risk.two_levels.averages import HierarchicalRisk, average_of
-from bayesrisk.risk.two_levels.distribution import distribution_of
-from bayesrisk.risk.two_levels.gain import HierarchicalGain, gain_of
+from bayesrisk.inference.two_levels.posterior import (
+    ApproximationCost,
+    HierarchicalPosterior,
+    TwoLevelSettings,
+    approximation_cost,
+    posterior_given,
+)
+from bayesrisk.risk.count.accuracy import EvidenceLaw
+from bayesrisk.risk.count.distribution import RiskDistribution, ratio_of
+from bayesrisk.risk.two_levels import averages as grid
+from bayesrisk.risk.two_levels.averages import (
+    HierarchicalRisk,
+    Question,
+    accuracy_of,
+    average_of,
+    drawn_answers,
+    read_question,
+)
+
+# -----------------------------------------------------------------------------
+# The law of the risk ratio over the releases of two levels: enumerated, not averaged.
+
+
+_SILENCE = (np.zeros(1), np.ones(1))
+# Evidence beyond this is certainty in double precision.
+_CERTAIN = 745.0
+
+
+def distribution_of(
+    known: TwoLevelSettings, group_count: ArrayLike | None, block_count: ArrayLike | None
+) -> RiskDistribution:
+    """Return the law of the ratio given the truth, or over what the adversary believes."""
+    if group_count is None:
+        if block_count is not None:
+            raise ArgumentError("block_count needs a group_count, got none")
+        return _over_prior(known)
+    question = read_question(known, group_count, block_count, draws=("exact", None, None))
+    if question.shape != ():
+        raise ShapeError(f"a distribution belongs to one setting, got shape {question.shape}")
+    settings, truths, _ = next(question.groups())
+    law = _law(settings, [truths[0]], np.ones(1))
+    block, group = (int(question.arrays[name]) for name in ("block_count", "group_count"))
+    return _result(settings, f"block {block}, group {group}", ((1.0, law),))
+
+
+def _result(
+    settings: model.Settings, given: str, laws: tuple[tuple[float, EvidenceLaw], ...]
+) -> RiskDistribution:
+    p = settings.prior.item()
+    mean = sum(w * law.average(partial(ratio_of, prior=p)) for w, law in laws)
+    return RiskDistribution(p, given, mean, grid.TRUNCATION, laws)
+
+
+def _over_prior(known: TwoLevelSettings) -> RiskDistribution:
+    """Return the law over releases as the adversary expects them: P(x) P(N), N >= x."""
+    settings = known.checked
+    if settings.published:
+        raise ArgumentError(
+            "group_count must be given with conditionals='as-published', which have no joint law"
+        )
+    if settings.group_prior.flat:
+        raise ArgumentError("group_count must be given, or group_prior: the flat one is improper")
+    sizes = {name: array.size for name, array in known.arrays.items()}
+    if max(sizes.values()) > 1:
+        raise ShapeError(f"a distribution belongs to one setting, got sizes {sizes}")
+    p, table = settings.prior.item(), settings.group_prior
+    first = table.start - settings.known_count.item()
+    mass = np.exp(table.log_pmf)
+    laws = []
+    for target, share in ((1, p), (0, 1.0 - p)):
+        counts = np.flatnonzero((mass > 0.0) & (first + np.arange(mass.size) >= target))
+        if counts.size:
+            truths = [grid.Truth(target, first + int(i)) for i in counts]
+            weight = mass[counts]
+            law = _law(settings, truths, weight / weight.sum())
+            laws.append((share * float(weight.sum()), law))
+    total = sum(weight for weight, _ in laws)
+    return _result(settings, "prior", tuple((weight / total, law) for weight, law in laws))
+
+
+def _law(settings: model.Settings, truths: list[grid.Truth], weights: FloatArray) -> EvidenceLaw:
+    """Return the law of the evidence, releases of group and siblings mixed over the truths.
+
+    Given the block's count its own release is independent of the others, and its evidence adds
+    to theirs; under the published conditionals nothing adds up, and all releases are listed.
+    """
+    silent = bool(settings.group == 0.0), bool(settings.block == 0.0)
+    around = grid.around(settings, truths)
+    grid.check_size(around)
+    joint = np.zeros((around.group.size, around.siblings.size))
+    for truth, weight in zip(truths, weights.tolist(), strict=True):
+        part = around.part(truth, *silent)
+        joint[part] += weight * np.outer(around.group_pmf, around.siblings_pmf)
+    i, j = np.nonzero(joint)
+    n, total, mass = around.group[i].astype(float), around.siblings[j].astype(float), joint[i, j]
+    noise, pmf = grid.block_noise(settings)
+    d = noise.astype(np.float64) + float(truths[0].target if settings.block else 0)
+    if not settings.published:
+        others = model.group_evidence(settings, n, total)
+        others = np.clip(np.broadcast_to(others, n.shape), -_CERTAIN, _CERTAIN)
+        alone = np.broadcast_to(model.block_evidence(settings, d), d.shape)
+        return EvidenceLaw((others, mass), (alone, pmf))
+    if n.size * d.size > grid.MAX_CELLS:
+        raise ArgumentError(
+            f"conditionals='as-published' must leave at most {grid.MAX_CELLS} releases to list, "
+            f"got {n.size * d.size}"
+        )
+    posterior = model.target_probability(settings, d, n[:, None], total[:, None])
+    p = settings.prior.item()
+    with np.errstate(divide="ignore"):
+        odds = np.log(posterior) - np.log1p(-posterior) - (np.log(p) - np.log1p(-p))
+    values = np.clip(odds, -_CERTAIN, _CERTAIN).ravel()
+    return EvidenceLaw((values, np.multiply.outer(mass, pmf).ravel()), _SILENCE)
+
+
+# -----------------------------------------------------------------------------
+# What the hierarchy changes: decisions gained and lost against the adversary without it.
+
+
+@displayed
+@dataclass(frozen=True)
+class HierarchicalGain:
+    """Decisions that the group's and the siblings' counts set right, and that they spoil.
+
+    Attributes
+    ----------
+    gain : ndarray
+        Probability of the releases that are read rightly with the hierarchy and wrongly without.
+    loss : ndarray
+        Probability of those read wrongly with it and rightly without.
+    with_hierarchy, without_hierarchy : ndarray
+        Probability of a correct decision; the difference is ``net``.
+    gain_error, loss_error, net_error : ndarray
+        Monte Carlo errors; 0 where enumerated.
+    truncation_bound : float
+        Bound on the error by releases left out of the enumeration; 0 where drawn.
+    status : str
+        ``"exact"`` or ``"monte-carlo"``.
+    releases : int
+        Number of releases drawn for each value; 0 where enumerated.
+    question : Question
+        Truth and settings, checked.
+    """
+
+    gain: FloatArray
+    loss: FloatArray
+    with_hierarchy: FloatArray
+    without_hierarchy: FloatArray
+    gain_error: FloatArray
+    loss_error: FloatArray
+    net_error: FloatArray
+    truncation_bound: float
+    status: str
+    releases: int
+    question: Question
+
+    @property
+    def net(self) -> FloatArray:
+        """Gain minus loss."""
+        return self.gain - self.loss
+
+    def estimates(self, confidence: float) -> dict[str, Estimate]:
+        """Return ``gain``, ``loss`` and ``net`` with their errors and intervals."""
+        given: dict[str, Any] = {"confidence": confidence, "method": self.status}
+        return {
+            "gain": Estimate.normal(self.gain, self.gain_error, limits=(0.0, 1.0), **given),
+            "loss": Estimate.normal(self.loss, self.loss_error, limits=(0.0, 1.0), **given),
+            "net": Estimate.normal(self.net, self.net_error, limits=(-1.0, 1.0), **given),
+        }
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Group prior, conditionals, noise of the siblings, seed and version."""
+        return self.question.provenance
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each truth and setting.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Settings, gain, loss, net, their errors, and the probability of a correct decision
+            with and without the hierarchy.
+        """
+        names = (
+            "gain",
+            "loss",
+            "net",
+            "with_hierarchy",
+            "without_hierarchy",
+            "gain_error",
+            "loss_error",
+            "net_error",
+        )
+        columns = {name: np.ravel(getattr(self, name)) for name in names}
+        return self.question.settings().assign(**columns)
+
+    def decision_map(self, block: ArrayLike, group: ArrayLike, siblings: ArrayLike) -> pd.DataFrame:
+        """Return the decision for every combination of releases (Figure 4 of Kazan and Reiter).
+
+        Parameters
+        ----------
+        block : array_like of int
+            Noisy block counts y.
+        group : array_like of int
+            Noisy group counts n.
+        siblings : array_like of int
+            Noisy totals S of the other blocks.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each (y, n, S): ``decision`` and ``decision_without`` (the guessed block
+            count; k + 1 at a tie), ``change`` ("none", "gain" or "loss"; "tie" where a coin
+            decides for one of the two adversaries) and ``probability`` of the release given the
+            truth.
+        """
+        if self.gain.size != 1:
+            raise ArgumentError(
+                f"decision_map needs a result for one setting, got {self.gain.size}"
+            )
+        settings, truths, _ = next(self.question.groups())
+        axes = [
+            np.unique(check.count_array(values, name).ravel())
+            for values, name in ((block, "block"), (group, "group"), (siblings, "siblings"))
+        ]
+        mesh = np.meshgrid(*axes, indexing="ij")
+        d, n, total = model.relative_releases(settings, *mesh)
+        (low, high), alone = (
+            model.thresholds(settings, n[:1], total[:1]),
+            grid.block_thresholds(settings),
+        )
+        with_, without = d >= low, d >= alone[0]
+        tied = (with_ & (d < high)) | (without & (d < alone[1]))
+        if self.question.ties == "as-published":
+            tied = np.zeros_like(tied)
+        right = bool(truths[0].target)
+        change = np.select(
+            [tied, (with_ == right) & (without != right), (with_ != right) & (without == right)],
+            ["tie", "gain", "loss"],
+            "none",
+        )
+        k = settings.known_count.item()
+        columns = {
+            "block": mesh[0],
+            "group": mesh[1],
+            "siblings": mesh[2],
+            "decision": k + with_.astype(int),
+            "decision_without": k + without.astype(int),
+            "change": change,
+            "probability": _release_probability(settings, truths[0], axes),
+        }
+        return pd.DataFrame({name: array.ravel() for name, array in columns.items()})
+
+
+def _release_probability(
+    settings: model.Settings, truth: grid.Truth, axes: list[Any]
+) -> FloatArray:
+    """Return the probability of each (y, n, S) given the truth; what is silent has factor 1."""
+    k = settings.known_count.item()
+    laws = (
+        (settings.block, k + truth.target),
+        (settings.group, k + truth.group),
+    )
+    factors = [
+        np.asarray(DiscreteGaussian(0.5 / precision, int(centre)).pmf(axis))
+        if precision > 0.0
+        else np.ones(axis.size)
+        for (precision, centre), axis in zip(laws, axes[:2], strict=True)
+    ]
+    noise, pmf = grid.siblings_noise(settings)
+    distance = axes[2] - (truth.group - truth.target)
+    inside = (distance >= noise[0]) & (distance <= noise[-1])
+    position = np.where(inside, distance - noise[0], 0)
+    silent = bool(settings.block == 0.0)
+    factors.append(np.ones(axes[2].size) if silent else np.where(inside, pmf[position], 0.0))
+    return np.asarray(factors[0][:, None, None] * factors[1][:, None] * factors[2])
+
+
+def gain_of(question: Question) -> HierarchicalGain:
+    """Return how often the hierarchy sets a decision right, and how often it spoils one."""
+    shape = question.shape
+    values = np.empty((int(np.prod(shape)), 3))
+    errors = np.zeros_like(values)
+    if question.method == "exact":
+        for one, truths, members in question.groups():
+            values[members] = grid.decisions(one, truths, question.ties)
+    else:
+        mean, error = drawn_answers(question)
+        values, errors = mean[:, :3], error[:, :3]
+    correct, gain, loss = (values[:, i].reshape(shape) for i in range(3))
+    # Gains and losses exclude each other: Var(G - L) = Var G + Var L + 2 E G E L.
+    gain_error, loss_error = (errors[:, i].reshape(shape) for i in (1, 2))
+    covariance = 2.0 * gain * loss / question.releases if question.releases else 0.0
+    return HierarchicalGain(
+        gain=gain,
+        loss=loss,
+        with_hierarchy=correct,
+        without_hierarchy=correct - gain + loss,
+        gain_error=gain_error,
+        loss_error=loss_error,
+        net_error=np.sqrt(gain_error**2 + loss_error**2 + covariance),
+        truncation_bound=grid.TRUNCATION if question.method == "exact" else 0.0,
+        status=question.method,
+        releases=question.releases,
+        question=question,
+    )
+
+
+# -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

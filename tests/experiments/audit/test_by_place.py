@@ -12,10 +12,10 @@ from bayesrisk._random import named_stream
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, DataError
 from bayesrisk.experiments import NationStudy, run
 from bayesrisk.experiments.audit import AuditStudy, parse_protection, read_audit
-from bayesrisk.experiments.audit.by_place import PopulationByPlace, survey
+from bayesrisk.experiments.audit.populations import PopulationByPlace, survey
 from bayesrisk.population import Nation, population_spec
 from bayesrisk.risk.audit import Adversary, AuditedPopulation
-from bayesrisk.risk.audit.surroundings import MECHANISM, audit_rng
+from bayesrisk.risk.audit.adversaries import MECHANISM, audit_rng
 from bayesrisk.tables import Microdata, Workload
 
 SMALL = population_spec("county", blocks_per_group=4, tracts_per_county=2)  # 24 blocks in a county

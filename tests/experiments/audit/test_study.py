@@ -17,7 +17,7 @@ from bayesrisk.exceptions import ArgumentError, BayesRiskError, OutputError, Par
 from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import AuditStudy, Protection, parse_protection, read_audit
 from bayesrisk.experiments.audit.report import audit_files
-from bayesrisk.experiments.runs.study import Outcome
+from bayesrisk.experiments.runs.engine import Outcome
 from bayesrisk.risk import Statements
 from bayesrisk.risk.audit import Adversary, audit_checks
 

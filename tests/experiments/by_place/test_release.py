@@ -21,12 +21,12 @@ from bayesrisk.exceptions import (
     ShardError,
 )
 from bayesrisk.experiments import NationStudy, ReleaseStudy, split_by_place
-from bayesrisk.experiments.reconstruction.source import open_tables
+from bayesrisk.experiments.reconstruction import open_tables
 from bayesrisk.mechanisms import BaseMechanism, Protected
 from bayesrisk.population import Nation, population_spec
 from bayesrisk.release import MechanismSpec, TrueCounts
 from bayesrisk.tables import Microdata, Workload, as_microdata, tabulate
-from bayesrisk.tables.exchange.partitions import index_files, index_rows, manifest_digest
+from bayesrisk.tables.exchange import index_files, index_rows, manifest_digest
 
 SMALL = population_spec("county", blocks_per_group=4, tracts_per_county=2)  # 24 blocks in a county
 BLOCK = Workload.named("sf1-block").select(tables=["P1", "P8"])

@@ -13,7 +13,7 @@ from studies import run_claims, run_reconstruction
 from bayesrisk import run
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 from bayesrisk.experiments import NationStudy, TabulationStudy, split_by_place
-from bayesrisk.experiments.reconstruction.source import open_tables
+from bayesrisk.experiments.reconstruction import open_tables
 from bayesrisk.population import Nation, population_spec
 from bayesrisk.tables import (
     Attribute,
@@ -226,7 +226,7 @@ class TestRefusals:
 _READ = """
 import tracemalloc
 import pyarrow as pa
-from bayesrisk.experiments.reconstruction.source import open_tables
+from bayesrisk.experiments.reconstruction import open_tables
 tracemalloc.start()
 source = open_tables(sys.argv[1])
 for shard in range(len(source.starts("tract", 250))):

@@ -16,8 +16,8 @@ from bayesrisk.experiments import (
     split_by_place,
     write_reidentification,
 )
-from bayesrisk.experiments.linkage import elsewhere
-from bayesrisk.experiments.reconstruction.folder import RowsByPlace
+from bayesrisk.experiments.linkage import counties
+from bayesrisk.experiments.reconstruction import RowsByPlace
 from bayesrisk.population import Nation, population_spec
 from bayesrisk.risk import reidentify
 from bayesrisk.tables import Microdata, Records, Workload
@@ -78,7 +78,7 @@ def test_parts_come_to_the_same_bytes_as_files(made, whole, tmp_path, known, tru
 
 
 def test_persons_of_many_numbers_are_found_too(made, whole, tmp_path, monkeypatch):
-    monkeypatch.setattr(elsewhere, "_PERSONS", 100)
+    monkeypatch.setattr(counties, "_PERSONS", 100)
     write(made, tmp_path / "r", made / "known", made / "people")
     assert files(tmp_path / "r") == whole[1]
 

@@ -15,10 +15,9 @@ from bayesrisk.experiments import (
     read_reconstruction,
     write_reidentification,
 )
-from bayesrisk.experiments.linkage.counties import link_counties, proved_blocks
-from bayesrisk.experiments.linkage.persons import open_persons
-from bayesrisk.experiments.reconstruction.folder import RowsByPlace
-from bayesrisk.experiments.runs import html
+from bayesrisk.experiments.linkage.counties import link_counties, open_persons, proved_blocks
+from bayesrisk.experiments.reconstruction import RowsByPlace
+from bayesrisk.experiments.runs import folder as html
 from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.risk import reidentify
 from bayesrisk.risk.linkage.agreement import agreement_rates

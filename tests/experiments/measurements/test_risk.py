@@ -15,8 +15,8 @@ import bayesrisk as br
 from bayesrisk import ArgumentError, DataError
 from bayesrisk.exceptions import OutputError
 from bayesrisk.experiments import MeasurementsStudy
-from bayesrisk.inference.count import _measurement_kernels
-from bayesrisk.inference.count import measurement_tables as _measurement_tables
+from bayesrisk.inference.count import measurements
+from bayesrisk.inference.count import measurements as _measurement_tables
 
 COLUMNS = ("cell", "noisy_count", "posterior", "risk_ratio")
 
@@ -275,7 +275,7 @@ def test_the_kernel_without_its_compiler():
     table, histogram = np.arange(8.0).reshape(4, 2), np.zeros(4, dtype=np.int64)
     found, ratio = np.full(5, np.nan), np.full(5, np.nan)
     values = np.array([2, 5, 6, 1, 3])
-    outside = _measurement_kernels.look_up.py_func(values, 2, table, histogram, found, ratio)
+    outside = measurements.look_up.py_func(values, 2, table, histogram, found, ratio)
     assert outside == 2
     assert histogram.tolist() == [1, 1, 0, 1]
     np.testing.assert_array_equal(found, [0, 6, np.nan, np.nan, 2])

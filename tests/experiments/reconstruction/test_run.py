@@ -22,8 +22,7 @@ from bayesrisk.exceptions import (
     PartFileError,
 )
 from bayesrisk.experiments import read_reconstruction
-from bayesrisk.experiments.reconstruction.folder import ReconstructionFolder
-from bayesrisk.experiments.reconstruction.source import open_tables
+from bayesrisk.experiments.reconstruction import ReconstructionFolder, open_tables
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.reconstruction import reconstruct, record_form, solution_variability
 from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate

@@ -24,10 +24,10 @@ from bayesrisk.experiments import (
     parse_config,
 )
 from bayesrisk.experiments.occupancy.study import synthetic_households
-from bayesrisk.experiments.reconstruction.shards import shard_size
-from bayesrisk.experiments.runs.config import RunSettings
+from bayesrisk.experiments.reconstruction import shard_size
+from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
-from bayesrisk.experiments.runs.study import Study
+from bayesrisk.experiments.runs.parts import RunSettings
 from bayesrisk.population import Nation, population_spec, simulate_population
 from bayesrisk.readers import write_nmf
 from bayesrisk.tables import Workload

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import pytest
 
-from bayesrisk._tasks import as_finished
+from bayesrisk._random import as_finished
 from bayesrisk.exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -104,7 +104,7 @@ def test_registered_executor(monkeypatch):
 def test_dask_says_which_extra_it_needs(monkeypatch):
     import sys
 
-    from bayesrisk.experiments.runs.executors_dask import DaskExecutor
+    from bayesrisk.experiments.runs.executors import DaskExecutor
 
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingDependencyError, match=r"bayesrisk\[dask\]"):
@@ -122,7 +122,7 @@ def test_a_worker_that_dies_is_an_error_of_ours():
 
 _PARENT = """
 import os, sys, time
-from bayesrisk._tasks import as_finished
+from bayesrisk._random import as_finished
 from bayesrisk.experiments.runs.executors import make_executor
 
 def work(folder):
@@ -172,7 +172,7 @@ def alive(pid):
 _DASK = """
 import pathlib, urllib.error, urllib.request
 import distributed
-from bayesrisk._tasks import as_finished
+from bayesrisk._random import as_finished
 from bayesrisk.experiments.runs.executors import make_executor
 
 if __name__ == "__main__":

@@ -160,7 +160,7 @@ import sys
 from faulty import FaultyStudy
 from bayesrisk import run
 from bayesrisk.exceptions import BayesRiskError
-from bayesrisk.experiments.runs.executors_dask import DaskExecutor
+from bayesrisk.experiments.runs.executors import DaskExecutor
 
 if __name__ == "__main__":
     address, notes, out, pause, resume = sys.argv[1:]
@@ -306,7 +306,7 @@ def test_a_disk_that_fills_up_under_a_worker(tmp_path, notes, expected):
 
 
 def test_a_scheduler_goes_with_dask(tmp_path):
-    from bayesrisk.cli.options import RunOptions
+    from bayesrisk.cli.base import RunOptions
 
     how = RunOptions(executor="serial", scheduler="tcp://127.0.0.1:1")
     with pytest.raises(ArgumentError, match="--scheduler goes with --executor dask"):

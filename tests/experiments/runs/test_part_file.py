@@ -12,8 +12,8 @@ from writing_cases import commands, content, inputs, quick_figures, run
 from bayesrisk.exceptions import DataError, PartFileError
 from bayesrisk.experiments import TabulationConfig, read_results
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
-from bayesrisk.experiments.runs.part_file import look_at, pack, unpack
-from bayesrisk.experiments.sweep.folder import SweepFolder
+from bayesrisk.experiments.runs.parts import look_at, pack, unpack
+from bayesrisk.experiments.sweep.run import SweepFolder
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from bayesrisk._files.parse import read_toml
+from bayesrisk._files.text import read_toml
 from bayesrisk.experiments.sweep.document import json_schema
 
 ROOT = Path(__file__).parents[3]

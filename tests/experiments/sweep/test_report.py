@@ -7,8 +7,8 @@ from studies import run_sweep
 
 from bayesrisk.exceptions import PartFileError
 from bayesrisk.experiments import load_config, parse_config, read_results, write_report
-from bayesrisk.experiments.runs import html as pages
-from bayesrisk.experiments.sweep import report_words
+from bayesrisk.experiments.runs import folder as pages
+from bayesrisk.experiments.sweep import report
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_found_and_right_are_told_apart(document, tmp_path):
 
 def intro_of(name):
     """Return what the report of a sample says before its numbers."""
-    question = report_words.question(load_config(name))
+    question = report.question(load_config(name))
     return pages.render("sweep_question.html", question=question)
 
 

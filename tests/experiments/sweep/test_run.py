@@ -18,7 +18,7 @@ from bayesrisk.exceptions import (
     PartFileError,
 )
 from bayesrisk.experiments import parse_config, read_results
-from bayesrisk.experiments.sweep.folder import SweepFolder
+from bayesrisk.experiments.sweep.run import SweepFolder
 
 
 def contents(folder):

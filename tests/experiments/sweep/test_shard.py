@@ -18,13 +18,13 @@ from bayesrisk import (
     rho_to_epsilon,
 )
 from bayesrisk.experiments import parse_config
-from bayesrisk.experiments.sweep.shard import SCHEMA, compute_shard
+from bayesrisk.experiments.sweep.run import SCHEMA, compute_shard
 from bayesrisk.inference import decision_threshold
 from bayesrisk.risk import (
     marginal_count_posterior,
     multilevel_marginal_posterior,
 )
-from bayesrisk.risk.count.laplace import (
+from bayesrisk.risk.count.accuracy import (
     laplace_accuracy,
     laplace_correct_decision,
     laplace_marginal_posterior,

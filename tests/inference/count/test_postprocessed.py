@@ -14,8 +14,8 @@ from bayesrisk import ArgumentError, DiscreteGaussian, Noise
 from bayesrisk.distributions import convolve
 from bayesrisk.exceptions import ShapeError
 from bayesrisk.inference import postprocess, postprocessed_posterior
-from bayesrisk.inference.count import noise_differences as _difference
-from bayesrisk.inference.count import postprocessed_kernels as _postprocessed_kernels
+from bayesrisk.inference.count import measurements as _difference
+from bayesrisk.inference.count import postprocessed as _postprocessed_kernels
 
 MODES = ["approximate", "exact"]
 BASE = {"group_count": 3, "n_siblings": 2, "noise": Noise(rho=0.1), "prior": 0.5}

@@ -10,18 +10,15 @@ from scipy.stats import binom, binomtest
 from bayesrisk import MechanismSpec, PublishedTables, Release, Schema, Workload
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion, microdata_posterior
-from bayesrisk.inference.microdata._answers import answer_interval, answers_of
-from bayesrisk.inference.microdata._asked import Asked
-from bayesrisk.inference.microdata._presolve import presolve
-from bayesrisk.inference.microdata.chains import people_model as module
-from bayesrisk.inference.microdata.chains import people_rows as kernels
-from bayesrisk.inference.microdata.chains.lattice import LatticeChains
-from bayesrisk.inference.microdata.chains.people import PeopleChain
-from bayesrisk.inference.microdata.chains.people_model import people_model, put
-from bayesrisk.inference.microdata.chains.people_moves import stay
-from bayesrisk.inference.microdata.chains.running import Draws, agreed, draw, moving
-from bayesrisk.inference.microdata.system import system_of
-from bayesrisk.inference.sampling.arviz_io import chain_numbers
+from bayesrisk.inference.microdata import people_model as kernels
+from bayesrisk.inference.microdata import people_model as module
+from bayesrisk.inference.microdata.chains import Draws, PeopleChain, agreed, draw, moving
+from bayesrisk.inference.microdata.lattice import LatticeChains
+from bayesrisk.inference.microdata.people_model import people_model, put
+from bayesrisk.inference.microdata.people_moves import stay
+from bayesrisk.inference.microdata.questions import Asked, answer_interval, answers_of
+from bayesrisk.inference.microdata.system import presolve, system_of
+from bayesrisk.inference.sampling.chains import chain_numbers
 from bayesrisk.release import NoiseSpec, RoundingSpec, TrueCounts
 from bayesrisk.tables import Attribute, Geography, Table
 

@@ -6,13 +6,10 @@ from oracles import record_law as oracle
 from random_places import one_block, place, three_levels, town
 
 from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion, microdata_posterior
-from bayesrisk.inference.microdata._answers import answers_of
-from bayesrisk.inference.microdata._asked import asked_of
-from bayesrisk.inference.microdata._one_more import OneMore, gains
-from bayesrisk.inference.microdata.chains.people import PeopleChain
-from bayesrisk.inference.microdata.chains.people_model import people_model, put
-from bayesrisk.inference.microdata.chains.people_rows import State
-from bayesrisk.inference.microdata.chains.running import draw
+from bayesrisk.inference.microdata.chains import PeopleChain, draw
+from bayesrisk.inference.microdata.expected_counts import OneMore, gains
+from bayesrisk.inference.microdata.people_model import State, people_model, put
+from bayesrisk.inference.microdata.questions import answers_of, asked_of
 from bayesrisk.inference.microdata.system import system_of
 from bayesrisk.inference.sampling.chains import effective_size
 from bayesrisk.release import NoiseSpec

@@ -11,7 +11,7 @@ from bayesrisk.inference import (
     fit_concentration,
     microdata_posterior,
 )
-from bayesrisk.inference.microdata import _presolve
+from bayesrisk.inference.microdata import system
 from bayesrisk.release import NoiseSpec, RoundingSpec, SimulationOnly, TrueCounts
 
 ASKED = [RecordQuestion({})]
@@ -97,7 +97,7 @@ def test_a_concentration_is_found_again(concentration):
 
 
 def test_memory_is_bounded_for_places_that_are_too_large(monkeypatch):
-    monkeypatch.setattr(_presolve, "_MAX_ENTRIES", 5)
+    monkeypatch.setattr(system, "_MAX_ENTRIES", 5)
     release, prior = one_block(TrueCounts(), [3, 1], np.array([[1, 1, 1], [1, 0, 0]]), 6)
     for engine in ("auto", "exact", "lattice"):
         with pytest.raises(ArgumentError, match="pairs of a published count and a kind"):

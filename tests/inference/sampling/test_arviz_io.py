@@ -21,8 +21,8 @@ from bayesrisk import (
 )
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
 from bayesrisk.inference import Samples, diagnose, sample_path
-from bayesrisk.inference.sampling import arviz_io
-from bayesrisk.plotting.diagnostics import _ranked
+from bayesrisk.inference.sampling import chains
+from bayesrisk.plotting.hierarchy import _ranked
 
 GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
 
@@ -39,14 +39,14 @@ def altered(samples, counts, target="same"):
 
 
 def test_one_branch_point_knows_the_version():
-    arviz = arviz_io._arviz()
+    arviz = chains._arviz()
     modern = int(arviz.version.partition(".")[0]) >= 1
-    assert isinstance(arviz, arviz_io._Modern if modern else arviz_io._Legacy)
+    assert isinstance(arviz, chains._Modern if modern else chains._Legacy)
 
 
 def test_the_containers_of_both_versions(samples):
     data = to_arviz(samples)
-    modern = isinstance(arviz_io._arviz(), arviz_io._Modern)
+    modern = isinstance(chains._arviz(), chains._Modern)
     assert type(data).__name__ == ("DataTree" if modern else "InferenceData")
     posterior = data["posterior"]
     assert posterior["target"].dims == ("chain", "draw")
@@ -118,7 +118,7 @@ def test_good_chains_pass(samples):
     assert np.all(frame[["ess_bulk", "ess_tail"]] > 400)
     assert frame["mcse"]["target"] == pytest.approx(samples.target_error, rel=0.02)
     assert frame["mean"]["target"] == pytest.approx(samples.target_probability)
-    assert diagnosis.arviz_version == arviz_io._arviz().version
+    assert diagnosis.arviz_version == chains._arviz().version
 
 
 def stuck(samples, chain, value):

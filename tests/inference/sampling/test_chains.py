@@ -10,7 +10,8 @@ import two_level_questions as questions
 
 from bayesrisk import ArgumentError
 from bayesrisk.inference import Samples, sample_path
-from bayesrisk.inference.sampling import arviz_io, chains
+from bayesrisk.inference.sampling import chains
+from bayesrisk.inference.sampling import chains as arviz_io
 from bayesrisk.inference.sampling.chains import effective_size, run_chains, spawn, standard_error
 
 

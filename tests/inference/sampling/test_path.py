@@ -10,7 +10,7 @@ from refusals import NOT_PRIORS, refuses
 from bayesrisk import ArgumentError, FiniteLaw, posterior_probability
 from bayesrisk.exceptions import ShapeError
 from bayesrisk.inference import LeafPrior, Tree, sample_path, sample_tree
-from bayesrisk.inference.tree.path import path_posterior
+from bayesrisk.inference.tree.posterior import path_posterior
 
 RUN = {"draws": 10_000, "warmup": 100, "chains": 4, "rng": 7}
 

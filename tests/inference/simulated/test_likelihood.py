@@ -14,7 +14,7 @@ from oracles.simulated import binomial_range, importable_draws
 
 import bayesrisk as br
 from bayesrisk.experiments.runs.executors import ProcessExecutor
-from bayesrisk.inference.simulated.likelihood import SUPPRESSED, simulated_likelihood
+from bayesrisk.inference.simulated import SUPPRESSED, simulated_likelihood
 
 RHO = 0.0992264
 

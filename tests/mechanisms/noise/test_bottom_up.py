@@ -12,7 +12,7 @@ from oracles import topdown as oracle
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms import BottomUp, make_mechanism
-from bayesrisk.mechanisms.noise._bottom_up_tables import roles, scale_to
+from bayesrisk.mechanisms.bottom_up import roles, scale_to
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -12,10 +12,9 @@ from scipy import stats
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.mechanisms import Identity, make_mechanism
-from bayesrisk.mechanisms.noise import mechanism as noise
-from bayesrisk.mechanisms.noise.budgets import CENSUS_LEVELS
-from bayesrisk.mechanisms.tabulation import most_cells
+from bayesrisk.mechanisms import Identity, make_mechanism, noise
+from bayesrisk.mechanisms.base import most_cells
+from bayesrisk.mechanisms.noise import CENSUS_LEVELS
 from bayesrisk.tables import Schema, Table, Workload
 
 WEIGHTED = Table("weighted", ("a", "b"), {"sex": np.array([[2, 0], [1, 3]])})

@@ -14,8 +14,8 @@ from scipy import sparse
 
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.mechanisms import Suppression, audit_suppression
-from bayesrisk.mechanisms.suppression import _integer_range
-from bayesrisk.mechanisms.suppression._cliques import cliques_of
+from bayesrisk.mechanisms.suppression import ranges as _integer_range
+from bayesrisk.mechanisms.suppression.groups import cliques_of
 from bayesrisk.population import simulate_population
 from bayesrisk.tables import (
     Attribute,

@@ -20,7 +20,7 @@ from scipy import sparse
 from bayesrisk._highs import WarmProgram
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.mechanisms import Suppression, audit_suppression
-from bayesrisk.mechanisms.suppression._integer_range import IntegerProgram
+from bayesrisk.mechanisms.suppression.ranges import IntegerProgram
 from bayesrisk.tables import PublishedTables, Records, Table, tabulate
 
 # Men and women by block, with a total of each block and of the tract: a two-way table.

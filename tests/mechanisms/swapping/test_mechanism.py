@@ -23,8 +23,7 @@ from scipy import stats
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.mechanisms import Identity, Swapping
-from bayesrisk.mechanisms.swapping._pairs import PartnerSearch
-from bayesrisk.mechanisms.swapping._risk_tiers import apportion, pairs_for_rate, tiers_of
+from bayesrisk.mechanisms.swapping.pairs import PartnerSearch, apportion, pairs_for_rate, tiers_of
 from bayesrisk.population import simulate_population
 from bayesrisk.tables import Microdata, Records, Table, Workload, tabulate
 

@@ -11,18 +11,19 @@ from oracles import topdown as oracle
 from scipy import sparse
 
 from bayesrisk.exceptions import DataError
-from bayesrisk.mechanisms.topdown import _least_squares
-from bayesrisk.mechanisms.topdown._children import least_squares, solve_family
-from bayesrisk.mechanisms.topdown._classes import classes_of
-from bayesrisk.mechanisms.topdown._family import Family, Lookahead, Query
-from bayesrisk.mechanisms.topdown._least_squares import (
+from bayesrisk.mechanisms.topdown import estimation
+from bayesrisk.mechanisms.topdown.estimation import (
     NEAR,
     TOLERANCES,
     LeastSquares,
+    Rounding,
+    controlled_rounding,
+    least_squares,
     solve,
+    solve_family,
     solve_whole,
 )
-from bayesrisk.mechanisms.topdown._rounding import Rounding, controlled_rounding
+from bayesrisk.mechanisms.topdown.families import Family, Lookahead, Query, classes_of
 
 SEEDS = st.integers(0, 2**32 - 1)
 CHANCE = np.random.default_rng(1)
@@ -197,7 +198,7 @@ def test_large_factors_give_the_same_optimum(monkeypatch):
     family, _ = oracle.random_family(np.random.default_rng(8), children=6, cells=9, invariant=True)
     problem, _ = least_squares(family)
     plain = solve(problem)
-    monkeypatch.setattr(_least_squares, "LARGE", 0)
+    monkeypatch.setattr(estimation, "LARGE", 0)
     dense = solve(problem)
     # The detail weighs 0.2, so that the optimum is unique and the objective that convex.
     size = 1.0 + oracle.objective(family, np.zeros(family.live.shape))

@@ -16,7 +16,7 @@ from bayesrisk.accounting import census_2020_budget
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.mechanisms import TopDown, make_mechanism
-from bayesrisk.mechanisms.topdown import _budget as strategy
+from bayesrisk.mechanisms.topdown import families as strategy
 from bayesrisk.mechanisms.topdown._tree import _noisy
 from bayesrisk.tables import Attribute, Microdata, Records, Schema, Workload
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from oracles import topdown as oracle
 
 from bayesrisk.mechanisms import Rounding, TopDown
-from bayesrisk.mechanisms.topdown import _solved
+from bayesrisk.mechanisms.topdown import estimation
 from bayesrisk.tables import Microdata
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -41,13 +41,13 @@ def test_releases_without_a_record_are_those_of_a_new_mechanism(seed, rho):
 @pytest.fixture
 def solved(monkeypatch):
     """Return the families that were solved so far."""
-    found, plain = [], _solved.solve_family
+    found, plain = [], estimation.solve_family
 
     def keep(family):
         found.append(family)
         return plain(family)
 
-    monkeypatch.setattr(_solved, "solve_family", keep)
+    monkeypatch.setattr(estimation, "solve_family", keep)
     return found
 
 
@@ -66,7 +66,7 @@ def test_a_release_is_solved_once(solved):
 def test_without_room_every_family_is_solved_again(solved):
     microdata, tables = world(1)
     alike, plain = TopDown(rho=1).for_neighbours(), TopDown(rho=1)
-    alike._solve = _solved.SolvedFamilies(room=0)
+    alike._solve = estimation.SolvedFamilies(room=0)
     expected = plain.release(microdata, workload=tables, rng=1).tables
     assert alike.release(microdata, workload=tables, rng=1).tables == expected
     first = len(solved)
@@ -77,7 +77,7 @@ def test_without_room_every_family_is_solved_again(solved):
 
 def test_a_mechanism_keeps_nothing_unless_it_is_asked_to():
     mechanism = TopDown(rho=1)
-    assert isinstance(mechanism.for_neighbours()._solve, _solved.SolvedFamilies)
-    assert not isinstance(mechanism._solve, _solved.SolvedFamilies)
+    assert isinstance(mechanism.for_neighbours()._solve, estimation.SolvedFamilies)
+    assert not isinstance(mechanism._solve, estimation.SolvedFamilies)
     rounding = Rounding(base=3, method="random")
     assert rounding.for_neighbours() is rounding

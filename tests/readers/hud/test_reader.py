@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bayesrisk import ArgumentError, DataError
 from bayesrisk.readers import iter_hud, read_hud, write_hud
-from bayesrisk.readers.hud._values import share_bounds
+from bayesrisk.readers.hud import share_bounds
 
 TEXT = """\
 Quarter,States,SumLevel,Name,Code,Total_Units,Pct_Occupied,Number_Reported,Pct_Female_Head,Rent_Per_Month,Latitude

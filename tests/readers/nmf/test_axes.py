@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from bayesrisk.readers.nmf.axes import UNIVERSES, query_groups, universe_of
+from bayesrisk.readers.nmf.rows import UNIVERSES, query_groups, universe_of
 
 # The number of positions of each recode, as the DHC's query shapes have them.
 SIZES = {

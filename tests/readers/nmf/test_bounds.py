@@ -11,15 +11,16 @@ from measurement_files import PERSON, row, write_rows
 import bayesrisk as br
 from bayesrisk import DataError
 from bayesrisk.readers import NoisyMeasurements
-from bayesrisk.readers.nmf.axes import Universe, cell_labels
-from bayesrisk.readers.nmf.between import (
+from bayesrisk.readers.nmf.bounds import (
+    Atoms,
     QueryRows,
+    cell_bounds,
     definitions,
     rows_between,
     states_of,
     units_between,
 )
-from bayesrisk.readers.nmf.bounds import Atoms, cell_bounds
+from bayesrisk.readers.nmf.rows import Universe, cell_labels
 
 SMALL = Universe(
     "other", {"a": 3, "b": 2}, {"a": {"pairs": ((0, 1), (2,)), "last": ((2,),)}, "b": {}}

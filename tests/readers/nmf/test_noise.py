@@ -11,7 +11,7 @@ from refusals import NOT_POSITIVE, refuses
 
 import bayesrisk as br
 from bayesrisk import ArgumentError
-from bayesrisk.readers.nmf.noise import SINGLE, Scales, budget_chain
+from bayesrisk.readers.nmf.reader import SINGLE, Scales, budget_chain
 
 BUDGET = br.accounting.census_2020_budget("pl94")
 

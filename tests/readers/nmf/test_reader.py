@@ -9,8 +9,8 @@ from pyarrow import parquet
 
 import bayesrisk as br
 from bayesrisk import ArgumentError
-from bayesrisk.readers.nmf import _rows as _nmf_rows
 from bayesrisk.readers.nmf import reader as nmf
+from bayesrisk.readers.nmf import rows as _nmf_rows
 
 LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
 

@@ -77,7 +77,7 @@ def test_counts_add_up_and_answers_are_the_counts_of_the_cells(sample):
             width = WIDTH[upper]
             mine = [str(c)[:width] == str(code)[:width] for c in sample.geocodes[lower]]
             np.testing.assert_array_equal(counts, sample.counts[lower][mine].sum(axis=0))
-    from bayesrisk.readers.nmf.axes import UNIVERSES
+    from bayesrisk.readers.nmf.rows import UNIVERSES
     from bayesrisk.readers.nmf.writer import answer_query
 
     for query in BUDGET["query"].unique():

@@ -21,7 +21,7 @@ from bayesrisk.readers import (
     write_pl94,
     write_sf1,
 )
-from bayesrisk.readers.summary_files import _segment_writer
+from bayesrisk.readers.summary_files import files
 from bayesrisk.reconstruction import find_claims, record_form
 from bayesrisk.tables import PublishedTables, Records, Workload, tabulate
 
@@ -259,7 +259,7 @@ def test_every_table_of_counts_of_2010(tmp_path):
 
 
 def test_tables_of_more_places_than_are_written_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(_segment_writer, "_ROWS", 2)
+    monkeypatch.setattr(files, "_ROWS", 2)
     tables = tabulate(voters(3, 40), PL)
     assert len(tables.geoids["block"]) > 4
     write_pl94(tables, tmp_path / "vt2020.pl.zip")

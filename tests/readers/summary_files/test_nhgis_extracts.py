@@ -12,9 +12,9 @@ from oracles import readers as oracle
 
 from bayesrisk import ArgumentError, DataError
 from bayesrisk.readers import iter_nhgis, read_nhgis, write_nhgis
-from bayesrisk.readers.summary_files._nhgis_codebook import built_in_columns
-from bayesrisk.readers.summary_files._products import SF1
-from bayesrisk.readers.text.table_pieces import combined
+from bayesrisk.readers.summary_files.nhgis import built_in_columns
+from bayesrisk.readers.summary_files.segments import SF1
+from bayesrisk.readers.text.tables import combined
 from bayesrisk.tables import Workload, tabulate
 
 BLOCKS = Workload.named("sf1-block").select(tables=["P1", "P7", "P12"])

@@ -13,8 +13,8 @@ from scipy import sparse
 from bayesrisk import ArgumentError, DataError
 from bayesrisk.exceptions import CodebookWarning, DataWarning
 from bayesrisk.readers import iter_nhgis, iter_sf1, read_nhgis, read_sf1, write_nhgis, write_sf1
-from bayesrisk.readers.summary_files._nhgis_codebook import built_in_columns
-from bayesrisk.readers.summary_files._sf1_cells import cell_number, codebook
+from bayesrisk.readers.summary_files.nhgis import built_in_columns
+from bayesrisk.readers.summary_files.sf1_cells import cell_number, codebook
 from bayesrisk.tables import PublishedTables, Workload, tabulate
 
 BLOCKS = Workload.named("sf1-block")

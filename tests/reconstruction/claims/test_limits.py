@@ -11,10 +11,10 @@ from bayesrisk import datasets as samples
 from bayesrisk import tabulate
 from bayesrisk.reconstruction import find_claims
 from bayesrisk.reconstruction.claims.search import decide as _decide
-from bayesrisk.reconstruction.claims.search import decide_block as _study
+from bayesrisk.reconstruction.claims.search import decide as _study
 from bayesrisk.reconstruction.claims.search import exchange as _exchange
-from bayesrisk.reconstruction.solvers import deadline, make_solver
 from bayesrisk.reconstruction.solvers import highs as _highs
+from bayesrisk.reconstruction.solvers import make_solver, model
 from bayesrisk.tables import Workload
 
 DHC = Workload.named("household-dhc")
@@ -66,7 +66,7 @@ def test_no_stage_begins_after_the_end(fifty, monkeypatch):
         for limit in (1, 2, 3, 4, 6, 9, 14, 20, 30, 60, 10_000):
             clock = Clock()
             with monkeypatch.context() as patch:
-                patch.setattr(deadline, "time", clock)
+                patch.setattr(model, "time", clock)
                 patch.setattr(_decide, "_NODES", nodes)
                 # Every relaxation and interior point is preceded by this.
                 patch.setattr(_highs, "stop_at", clock.stage(_highs.stop_at))

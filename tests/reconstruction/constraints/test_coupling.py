@@ -9,7 +9,7 @@ from oracles.reconstruction import largest_distance, people, person_tables, solu
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms import Suppression
 from bayesrisk.reconstruction import reconstruct, solution_variability
-from bayesrisk.reconstruction.constraints.kernels import HIDDEN
+from bayesrisk.reconstruction.constraints.derived_rows import HIDDEN
 from bayesrisk.reconstruction.records.problem import instance
 from bayesrisk.tables import (
     Attribute,

@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 from oracles.reconstruction import largest_distance, solutions
 
-from bayesrisk.reconstruction.constraints import kernels as blocks
+from bayesrisk.reconstruction.constraints import derived_rows as blocks
 from bayesrisk.reconstruction.records import _search_kernels as search
-from bayesrisk.reconstruction.records import program as programs
-from bayesrisk.reconstruction.records.program import RowSource, build_program
+from bayesrisk.reconstruction.records import problem as programs
+from bayesrisk.reconstruction.records.problem import RowSource, build_program
 
 
 def random_problem(rng, *, weights=(1,), feasible=True):

@@ -6,13 +6,12 @@ import scipy.sparse as sp
 
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.constraints.cells import CellSpace, entries, queries, space_of
-from bayesrisk.reconstruction.constraints.coupling import coarse_coupling
 from bayesrisk.reconstruction.constraints.derived_rows import (
     coupling_family,
     person_families,
     spanned,
 )
-from bayesrisk.reconstruction.constraints.system import raw_system, reduced_system
+from bayesrisk.reconstruction.constraints.system import coarse_coupling, raw_system, reduced_system
 from bayesrisk.tables import Attribute, Geography, Schema, Table, Workload
 
 BLOCK = Workload.named("sf1-block")

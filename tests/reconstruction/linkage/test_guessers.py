@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 from oracles import linkage as oracle
 
 from bayesrisk.exceptions import ArgumentTypeError, DataError, ShapeError
-from bayesrisk.reconstruction.linkage.guessers import (
+from bayesrisk.reconstruction.linkage import (
     Guesses,
     cell_counts,
     modal_cells,
     modal_guess,
+    person_frame,
     proportional_guess,
+    race_ethnicity,
 )
-from bayesrisk.reconstruction.linkage.persons import person_frame, race_ethnicity
 
 BLOCKS = [f"01001020100{number}" for number in ("1000", "1001", "2000")]
 PERSON = st.fixed_dictionaries(

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from oracles import linkage as oracle
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
-from bayesrisk.reconstruction.linkage import _matching_kernels as kernels
-from bayesrisk.reconstruction.linkage.age_bins import AGE_BIN_STARTS, age_bin
-from bayesrisk.reconstruction.linkage.matching import match_records
+from bayesrisk.reconstruction import linkage as kernels
+from bayesrisk.reconstruction.linkage import AGE_BIN_STARTS, age_bin, match_records
 
 RECORD = st.fixed_dictionaries(
     {"block": st.sampled_from(["a", "b"]), "age": st.integers(0, 4), "sex": st.integers(0, 1)}

@@ -6,7 +6,7 @@ import pytest
 
 from bayesrisk.exceptions import ArgumentTypeError, DataError
 from bayesrisk.reconstruction import Guesses, Persons, modal_cells, modal_guess, proportional_guess
-from bayesrisk.reconstruction.linkage import persons as module
+from bayesrisk.reconstruction import linkage as module
 from bayesrisk.risk import (
     compare_with_truth,
     inference_without_record,

@@ -17,8 +17,8 @@ from bayesrisk.reconstruction import (
     occupancy_variability,
     reconstruct_occupancy,
 )
-from bayesrisk.reconstruction.occupancy import _best as best
-from bayesrisk.reconstruction.occupancy.law import UNIT
+from bayesrisk.reconstruction.occupancy import program as best
+from bayesrisk.reconstruction.occupancy.detection import UNIT
 from bayesrisk.reconstruction.solvers import SolverResult
 from bayesrisk.reconstruction.solvers.highs import HighsWarm
 from bayesrisk.tables import Records, Schema, Workload, tabulate

@@ -18,8 +18,8 @@ from oracles.reconstruction import (
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import make_solver, reconstruct, solution_variability
-from bayesrisk.reconstruction.records.nearest import nearest_records
 from bayesrisk.reconstruction.records.problem import instance
+from bayesrisk.reconstruction.records.solve import nearest_records
 from bayesrisk.tables import PublishedTables
 
 KEY = ["block", "sex", "agebin", "race", "hisp"]

@@ -23,7 +23,7 @@ from bayesrisk.reconstruction.solvers.branching import (
     proved_bound,
     proves_infeasible,
 )
-from bayesrisk.reconstruction.solvers.deadline import Deadline
+from bayesrisk.reconstruction.solvers.model import Deadline
 
 BACKENDS = ["highs", "pulp:highs", "pulp:cbc"]
 
@@ -294,7 +294,7 @@ def test_a_solver_object_is_used_as_it_is():
 
 def a_few(model, objective):
     """Sift from every third variable."""
-    from bayesrisk.reconstruction.solvers.sifting import Sifted
+    from bayesrisk.reconstruction.solvers.highs import Sifted
 
     linear = Sifted(model, np.arange(0, model.low.size, 3))
     linear.aim(objective)
@@ -377,7 +377,7 @@ def test_a_search_stops_when_it_is_late():
 
 @pytest.mark.parametrize("backend", ["highs", "pulp:highs"])
 def test_the_second_look_at_an_infeasible_model_has_what_time_is_left(backend, monkeypatch):
-    from bayesrisk.reconstruction.solvers import deadline
+    from bayesrisk.reconstruction.solvers import model as deadline
 
     class Clock:
         now = 0.0

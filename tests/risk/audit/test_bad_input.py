@@ -6,13 +6,12 @@ import pytest
 
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, DataError
 from bayesrisk.inference import RecordPrior
-from bayesrisk.inference.microdata.law import record_law
+from bayesrisk.inference.microdata.posterior import record_law
 from bayesrisk.inference.microdata.system import system_of
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
 from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion, Reading
-from bayesrisk.risk.audit.belief import Asked
-from bayesrisk.risk.audit.place import Place, Target, tell
+from bayesrisk.risk.audit.adversaries import Asked, Place, Target, tell
 from bayesrisk.tables import Attribute, Geography, PublishedTables, Records, Schema, Table, Workload
 
 SCHEMA = Schema(

@@ -11,14 +11,20 @@ from scipy.stats import chi2
 
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion
-from bayesrisk.inference.microdata._asked import asked_of
-from bayesrisk.inference.microdata.law import RecordLaw
-from bayesrisk.inference.microdata.law import record_law as find_law
-from bayesrisk.inference.microdata.posterior import _exact
+from bayesrisk.inference.microdata.posterior import RecordLaw, _exact
+from bayesrisk.inference.microdata.posterior import record_law as find_law
+from bayesrisk.inference.microdata.questions import asked_of
 from bayesrisk.inference.microdata.system import system_of
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release
-from bayesrisk.risk.audit.adversaries import prior_knowing, prior_of_others
-from bayesrisk.risk.audit.belief import Asked, after, before, without, without_by_weights
+from bayesrisk.risk.audit.adversaries import (
+    Asked,
+    after,
+    before,
+    prior_knowing,
+    prior_of_others,
+    without,
+    without_by_weights,
+)
 from bayesrisk.tables import Attribute, Geography, PublishedTables, Schema, Table, Workload
 
 #: Of a t statistic with the 19 degrees of freedom of batches, |t| > 7 has probability 1e-6.

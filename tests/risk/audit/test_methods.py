@@ -23,11 +23,8 @@ from bayesrisk.risk.audit import (
     audit_targets,
     population,
 )
-from bayesrisk.risk.audit.as_true import Majority, tables_of
-from bayesrisk.risk.audit.belief import Asked
-from bayesrisk.risk.audit.methods import tell_by
-from bayesrisk.risk.audit.place import Place, Target, tell
-from bayesrisk.risk.audit.readings import Reading
+from bayesrisk.risk.audit.adversaries import Asked, Place, Reading, Target, tell
+from bayesrisk.risk.audit.methods import Majority, tables_of, tell_by
 from bayesrisk.tables import Attribute, Geography, PublishedTables, Records, Schema, Table, Workload
 
 NOBODY = np.zeros(0, np.int64)

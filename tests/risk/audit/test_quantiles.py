@@ -7,7 +7,7 @@ from scipy.stats import binom, norm
 
 from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.risk.audit import audit_quantiles
-from bayesrisk.risk.audit.quantiles import _quantile
+from bayesrisk.risk.audit.summary import _quantile
 
 
 def targets(ratio, places, status="calculated"):

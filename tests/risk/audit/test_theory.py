@@ -12,10 +12,8 @@ from bayesrisk.inference import RecordPrior
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release, RoundingSpec, TrueCounts
 from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion
-from bayesrisk.risk.audit.belief import Asked
+from bayesrisk.risk.audit.adversaries import Asked, Place, Reading, Target, tell
 from bayesrisk.risk.audit.methods import tell_by
-from bayesrisk.risk.audit.place import Place, Target, tell
-from bayesrisk.risk.audit.readings import Reading
 from bayesrisk.tables import Attribute, Geography, PublishedTables, Records, Schema, Table, Workload
 
 SCHEMA = Schema(

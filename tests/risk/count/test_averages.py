@@ -27,7 +27,7 @@ from bayesrisk import (
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
 from bayesrisk.inference import multilevel_posterior
 from bayesrisk.risk import compose_risk, marginal_count_posterior
-from bayesrisk.risk.count import kernels as _kernels
+from bayesrisk.risk.count import averages as _kernels
 
 EPS = 2**-52
 rhos = st.floats(-6, 3).map(lambda t: 10.0**t)

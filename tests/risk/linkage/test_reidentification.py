@@ -13,11 +13,13 @@ from scipy.stats import binomtest
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.risk.intervals import binomial_interval, stratified_rates
 from bayesrisk.risk.linkage.agreement import compare_with_truth
-from bayesrisk.risk.linkage.majority import majority_inference
+from bayesrisk.risk.linkage.majority import (
+    majority_inference,
+    uniques_by_block_size,
+    variability_quantiles,
+)
 from bayesrisk.risk.linkage.reidentification import reidentify
-from bayesrisk.risk.linkage.target_groups import SIZE_CLASSES, size_class
-from bayesrisk.risk.linkage.variability_reports import uniques_by_block_size, variability_quantiles
-from bayesrisk.risk.linkage.without_record import inference_without_record
+from bayesrisk.risk.linkage.without_record import SIZE_CLASSES, inference_without_record, size_class
 
 BLOCKS = [f"01001020100{number}" for number in ("1000", "1001", "2000")]
 PERSON = st.fixed_dictionaries(

@@ -17,7 +17,7 @@ from oracles.simulated import (
 )
 
 import bayesrisk as br
-from bayesrisk.inference.simulated.likelihood import simulated_likelihood
+from bayesrisk.inference.simulated import simulated_likelihood
 from bayesrisk.risk.mechanism.average import (
     SimulatedAverage,
     _estimates,

@@ -7,10 +7,9 @@ from mechanism_cases import ByHand, county, leaks, tables, uniform_noise
 
 import bayesrisk as br
 from bayesrisk.mechanisms.registry import make_mechanism
-from bayesrisk.risk.mechanism.comparison import compare_mechanisms, postprocessing_effect
+from bayesrisk.risk.mechanism.many import compare_mechanisms, postprocessing_effect
 from bayesrisk.risk.mechanism.posterior import mechanism_risk
-from bayesrisk.risk.mechanism.question import MechanismOptions, MechanismQuestion
-from bayesrisk.risk.mechanism.utility import release_utility
+from bayesrisk.risk.mechanism.question import MechanismOptions, MechanismQuestion, release_utility
 
 BLOCK = tables("block")
 ASK = {"observed": [("block", "colour", "2")], "alternatives": [None], "prior": 0.2}

@@ -21,7 +21,7 @@ from bayesrisk import (
 from bayesrisk.mechanisms import Suppression, Swapping, make_mechanism
 from bayesrisk.population import population_spec
 from bayesrisk.risk import MechanismOptions, mechanism_risk_of_many
-from bayesrisk.risk.mechanism._simulation import counts_of
+from bayesrisk.risk.mechanism.question import counts_of
 from bayesrisk.tables import Attribute
 
 BLOCK = tables("county", "block")

@@ -18,11 +18,11 @@ from bayesrisk.reconstruction import (
     modal_cells,
     record_form,
 )
-from bayesrisk.reconstruction.linkage.persons import person_frame, race_ethnicity
+from bayesrisk.reconstruction.linkage import person_frame, race_ethnicity
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk import Statements
-from bayesrisk.risk.linkage.target_groups import size_class
-from bayesrisk.risk.statements.columns import COLUMNS
+from bayesrisk.risk.linkage.without_record import size_class
+from bayesrisk.risk.statements.claims import COLUMNS
 from bayesrisk.tables import Workload
 
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))

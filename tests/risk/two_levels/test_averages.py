@@ -18,7 +18,7 @@ from bayesrisk import (
     marginal_posterior,
 )
 from bayesrisk.exceptions import ArgumentTypeError, IncompatibleConditionalsWarning
-from bayesrisk.risk.two_levels import _grid as grid
+from bayesrisk.risk.two_levels import averages as grid
 
 GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
 FUNCTIONS = [questions.correct_decision, questions.average]

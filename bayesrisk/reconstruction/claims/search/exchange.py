@@ -17,9 +17,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk._numba import kernel
-from bayesrisk._types import BoolArray, CodeArray, IntArray, WordArray
+from bayesrisk._validation import BoolArray, CodeArray, IntArray, WordArray
 from bayesrisk.reconstruction.claims.search.lattice import Subsets
-from bayesrisk.reconstruction.solvers.deadline import Deadline
+from bayesrisk.reconstruction.solvers.model import Deadline
 
 _PROBES = 2**12
 #: Exchanges after which settled claims are first left out.

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk._numba import kernel
-from bayesrisk._types import BoolArray, CodeArray, IntArray, WordArray
+from bayesrisk._validation import BoolArray, CodeArray, IntArray, WordArray
 
 
 @kernel

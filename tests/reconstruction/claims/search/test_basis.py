@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from bayesrisk.reconstruction.claims.search.basis import row_basis
+from bayesrisk.reconstruction.claims.search.lattice import row_basis
 
 
 def combination(matrix, target):

@@ -9,7 +9,7 @@ from oracles import claims as oracle
 
 from bayesrisk.reconstruction.claims.search.exchange import Exchange
 from bayesrisk.reconstruction.claims.search.lattice import subsets
-from bayesrisk.reconstruction.solvers.deadline import Deadline
+from bayesrisk.reconstruction.solvers.model import Deadline
 
 
 def walked(weights, codes, eligible, data, *, idle=8):

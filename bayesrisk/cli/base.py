@@ -1,0 +1,724 @@
+"""Data that commands take: a path, or ``sample:NAME`` for what ships with the package."""
+
+import dataclasses
+import errno
+import inspect
+import json
+import os
+import re
+import sys
+import time
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from bayesrisk import _interrupts
+from bayesrisk._files.text import IN_PIECES, shown
+from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError
+
+if TYPE_CHECKING:
+    from bayesrisk.tables import Records, Schema, Workload
+
+# -----------------------------------------------------------------------------
+# What all commands have in common: groups in ``--help``, interrupts, names in messages.
+
+
+_COUNT = re.compile(r"-\.?\d")
+_ORDER = ("Risk", "Protect", "Attack", "Data", "Setup")
+#: What messages call a value that an option gives under another name: the options, the first wins.
+_CALLED = {
+    "name of the mechanism": ("mechanism",),
+    "name of the solver": ("solver",),
+    "name of the executor": ("executor",),
+    "rng": ("seed", "simulation_seed"),
+    "shard[0]": ("shard",),
+    "shard[1]": ("shard",),
+    "protections": ("protection",),
+    "rate": ("swap_rate",),
+    "blocks": ("n_blocks",),
+    "level": ("level", "levels"),
+}
+#: The word that ``--help`` shows for what an option takes, where its type does not say it.
+_WORDS = {
+    "RATIO": ("exceeds", "max_risk"),
+    "NUMBER": (
+        "prior", "probability", "rho", "rho_block", "rho_group", "sigma2", "epsilon", "delta",
+        "sensitivity", "swap_rate",
+    ),
+    "SECONDS": ("time_limit",),
+    "NAMES": ("columns", "keys", "levels", "tables", "without"),
+    "NAME=VALUE": ("changes",),
+    "KEY=VALUE": ("settings",),
+    "LAW": ("group_prior",),
+    "i/n": ("shard",),
+}  # fmt: skip
+_WORD_OF = {name: word for word, names in _WORDS.items() for name in names}
+_WORD_OF_TYPE = {"int": "N", "integer": "N", "float": "NUMBER", "path": "PATH"}
+#: An option as Typer shows it: its names, and what it takes, written in many ways by its versions.
+_SHOWN = re.compile(r"((?:--?[a-z][\w-]*(?:, | / )?)+) ?[<\[]?(?:list\[)?([^\]>]*)")
+
+
+#: Exit statuses where what is printed cannot be: the reader of a pipe went away, as shells say it.
+_UNWRITTEN, _READER_GONE = 1, 141
+
+
+@contextmanager
+def _printing() -> Iterator[None]:
+    """End a command whose output cannot be written: in one line, or silently with its reader."""
+    if sys.stdout is None:  # the next file that is opened would take its place
+        typer.echo("bayesrisk: standard output could not be written: it is closed", err=True)
+        raise typer.Exit(_UNWRITTEN)
+    try:
+        yield
+    except OSError as error:
+        last = error.__traceback__
+        while last is not None and last.tb_next is not None:
+            last = last.tb_next
+        if last is None or last.tb_frame.f_code.co_name != "echo":
+            raise
+        gone = error.errno == errno.EPIPE
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr) if gone else (sys.stdout,):
+            with suppress(OSError):  # what it still holds is written when the process ends
+                os.dup2(nowhere, stream.fileno())
+        if gone:
+            raise typer.Exit(_READER_GONE) from None
+        with suppress(OSError):
+            text = f"bayesrisk: standard output could not be written: {error.strerror}"
+            typer.echo(text, err=True)
+        raise typer.Exit(_UNWRITTEN) from None
+
+
+class Command(TyperCommand):
+    """A command: Ctrl-C ends it in one line, and errors name the option that was given."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options, each with a word for what it takes, not a type of Python."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                option = _SHOWN.match(record[0])
+                if option is None:
+                    sections["Arguments"].append((record[0].partition(" <")[0], record[1]))
+                else:
+                    shown = f"{option[1]} {_word(parameter.name, option[2])}".rstrip()
+                    sections["Options"].append((shown, record[1]))
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words; a negative number looks like an option."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:  # Typer's own errors have no public name
+            name = str(getattr(error, "option_name", ""))
+            if not _COUNT.match(name):
+                raise
+            raise typer.BadParameter(
+                f"{name} is read as an option; put -- before negative counts, after all options: "
+                f"{ctx.command_path} ... -- {name}",
+                ctx=ctx,
+            ) from error
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            kept = f"; {stop}" if stop.args else ""  # a run says what becomes of it
+            raise typer.Exit(_interrupts.tell(kept)) from None
+        except ArgumentError as error:
+            told = self._told(str(error))
+            if told == str(error):
+                raise
+            raise type(error)(told) from error
+
+    def _told(self, text: str) -> str:
+        """Return a message with the name of the option that its first words stand for."""
+        options = {
+            p.name: max(p.opts, key=len) for p in self.params if p.param_type_name == "option"
+        }
+        known = {name: (name,) for name in options} | _CALLED
+        for words, names in known.items():
+            option = next((options[name] for name in names if name in options), None)
+            if option is not None and text.startswith(f"{words} "):
+                return option + text.removeprefix(words)
+        return text
+
+
+def _word(name: str, kind: str) -> str:
+    """Return what an option takes, in a word, or the choices that it has; nothing for a flag."""
+    if "|" in kind or not kind:
+        return kind
+    return _WORD_OF.get(name, _WORD_OF_TYPE.get(kind.lower(), "NAME"))
+
+
+class Commands(TyperGroup):
+    """The commands, in groups by what they are for."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Read the words, which may ask for help."""
+        with _printing():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        with _printing():
+            return super().invoke(ctx)
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option of help, off if not given: reading "nothing" takes Typer a while."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.default = False
+        return option
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each group."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command: Any = self.get_command(ctx, name)
+            panel = getattr(command, "rich_help_panel", None)
+            title = panel if panel in _ORDER else "Commands"
+            groups.setdefault(title, []).append((name, command.get_short_help_str(formatter.width)))
+        for title in (*_ORDER, "Commands"):
+            if title in groups:
+                with formatter.section(title):
+                    formatter.write_dl(groups[title])
+
+
+# -----------------------------------------------------------------------------
+# What commands print: results on standard output, progress and warnings on standard error.
+
+
+#: Between two lines of progress where nobody knows how much there is, and before the first one of
+#: what is usually done sooner.
+_SECONDS = 2.0
+#: Takes what is done and how much there is, None where that is not known.
+Advance = Callable[[int, int | None], None]
+
+
+def print_json(document: Any) -> None:
+    """Print one JSON document."""
+    typer.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def print_table(rows: list[dict[str, Any]], title: str) -> None:
+    """Print aligned columns, the same on a terminal and in a pipe."""
+    texts = [[f"{v:.6g}" if isinstance(v, float) else str(v) for v in r.values()] for r in rows]
+    lines = [[name.replace("_", " ") for name in rows[0]], *texts]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    typer.echo(title)
+    for line in lines:
+        cells = (text.rjust(width) for text, width in zip(line, widths, strict=True))
+        typer.echo("  " + "  ".join(cells))
+
+
+def print_shards(summary: Any) -> None:
+    """Print what a run in shards did, and whether others must finish it."""
+    typer.echo(
+        f"{summary.computed + summary.resumed} of {summary.shards} parts done "
+        f"({summary.resumed} were already there), in {summary.folder}"
+    )
+    if getattr(summary, "taken_as_true", False):
+        typer.echo("the published counts were taken as true: what is said holds if they were")
+    if not summary.complete:
+        typer.echo("shards of other runs are missing: results are written with the last of them")
+
+
+@contextmanager
+def progress(
+    *, quiet: bool, title: str, unit: str = "shards", patient: bool = False
+) -> Iterator[Advance | None]:
+    """Show a bar on a terminal, plain lines elsewhere, nothing when quiet.
+
+    Where it is patient, there are no lines for what is done within two seconds.
+    """
+    if quiet:
+        yield None
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with _bar(console, title, unit) as advance:
+            yield advance
+        return
+    last, said, unsaid = -1, time.monotonic(), ""
+    first = said + _SECONDS if patient else said
+
+    def log(done: int, total: int | None) -> None:
+        nonlocal last, said, unsaid
+        now = datetime.now().astimezone().strftime("%H:%M:%S")
+        of = "" if total is None else f" of {total}"
+        unsaid = f"{now} {title}: {done}{of} {unit}"
+        if total is None:
+            due = time.monotonic() - said >= _SECONDS
+        else:
+            due = done * 10 // max(total, 1) > last  # about ten lines, however many shards
+            last = max(last, done * 10 // max(total, 1))
+        if due and time.monotonic() >= first:
+            typer.echo(unsaid, err=True)
+            said, unsaid = time.monotonic(), ""
+
+    yield log
+    if unsaid and time.monotonic() >= first:
+        typer.echo(unsaid, err=True)
+
+
+@contextmanager
+def _bar(console: Any, title: str, unit: str) -> Iterator[Advance]:
+    """Show a bar, or a count while nobody knows how much there is."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[count]}"))
+    with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
+        task = bar.add_task(title, total=None, count="")
+
+        def show(done: int, total: int | None) -> None:
+            count = f"{done:,}" if total is None else f"{done:,}/{total:,}"
+            bar.update(task, completed=done, total=total, count=f"{count} {unit}")
+
+        yield show
+
+
+def rows_done(advance: Advance | None) -> Callable[[int], None]:
+    """Return a function that adds rows to those done, of nobody knows how many."""
+    done = 0
+
+    def add(rows: int) -> None:
+        nonlocal done
+        done += rows
+        if advance is not None:
+            advance(done, None)
+
+    return add
+
+
+def steps_done(advance: Advance | None, steps: int) -> Callable[[], None]:
+    """Return a function that says that another of so many steps is done."""
+    done = 0
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+        if advance is not None:
+            advance(done, steps)
+
+    return step
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[list[warnings.WarningMessage]]:
+    """Say each of our warnings once, in one line on standard error; provide the list of all."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", BayesRiskWarning)
+        try:
+            yield caught
+        finally:
+            ours = (w for w in caught if issubclass(w.category, BayesRiskWarning))
+            for text in dict.fromkeys(str(w.message) for w in ours):
+                typer.echo(f"bayesrisk: warning: {text}", err=True)
+
+
+# -----------------------------------------------------------------------------
+# Options that mean the same in every command, and how their texts are read.
+
+
+DialectOption = Annotated[
+    str | None,
+    typer.Option(
+        help="What the codes of files of persons mean: schema (sex 0 male, 1 female), archive (1 "
+        "male, 0 female), pums (1 male, 2 female), labels (male, female; Y, N)."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
+SEED = typer.Option(help="Seed: the same one gives the same bytes.")
+SeedOption = Annotated[int, SEED]
+SolverOption = Annotated[str, typer.Option(help="highs, pulp:highs, pulp:cbc, ...")]
+TakenOption = Annotated[
+    bool,
+    typer.Option(
+        "--taken-as-true", help="Read counts of a release that need not be true as if they were."
+    ),
+]
+SensitivityOption = Annotated[
+    str,
+    typer.Option(
+        help="L2 sensitivity that rho refers to: a number, add-remove (1) or change-one "
+        "(the square root of 2)."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a study runs: the same options for every command that runs one."""
+
+    workers: Annotated[int, typer.Option(help="Worker processes.")] = 1
+    executor: Annotated[str | None, typer.Option(help="serial, processes, dask or a plug-in.")] = (
+        None
+    )
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler [a cluster on this machine].")
+    ] = None
+    shard: Annotated[str, typer.Option(help="i/n: only every n-th shard, from the i-th.")] = "1/1"
+    resume: Annotated[bool, typer.Option("--resume", help="Keep finished shards.")] = False
+    as_json: JsonOption = False
+    quiet: QuietOption = False
+
+    def run(self, study: Any, folder: Any, title: str) -> Any:
+        """Run a study into a folder with these options, showing its progress."""
+        from bayesrisk.experiments import run
+
+        share = _share(self.shard)
+        with (
+            self._executor() as executor,
+            warnings_as_lines(),
+            progress(quiet=self.quiet or self.as_json, title=title) as advance,
+        ):
+            try:
+                return run(
+                    study,
+                    folder,
+                    workers=self.workers,
+                    executor=executor,
+                    shard=share,
+                    resume=self.resume,
+                    progress=advance,
+                )
+            except (KeyboardInterrupt, Exception) as stop:
+                if not _interrupts.ended(stop):
+                    raise
+                kept = "finished shards are kept, go on with --resume"
+                raise KeyboardInterrupt(kept) from stop
+
+    @contextmanager
+    def _executor(self) -> Iterator[Any]:
+        """Provide the executor asked for: a name, or one on a scheduler."""
+        if self.scheduler is None:
+            yield self.executor
+            return
+        if self.executor not in (None, "dask"):
+            raise ArgumentError(f"--scheduler goes with --executor dask, got {self.executor}")
+        from bayesrisk.experiments.runs.executors import DaskExecutor  # slow to import
+
+        with DaskExecutor(self.workers, address=self.scheduler) as pool:
+            yield pool
+
+    def refuse(self, advice: str) -> None:
+        """Refuse options of long runs that were given where there is none.
+
+        Raises
+        ------
+        ArgumentError
+            If one has another value than its default.
+        """
+        for field in dataclasses.fields(self):
+            given = getattr(self, field.name) != field.default
+            if given and field.name not in ("as_json", "quiet"):
+                raise ArgumentError(f"--{field.name} {advice}")
+
+
+def _share(text: str) -> tuple[int, int]:
+    part, _, parts = text.partition("/")
+    try:
+        return int(part), int(parts)
+    except ValueError as error:
+        raise ArgumentError(f"shard must be i/n, such as 2/8, got {shown(text)}") from error
+
+
+def flattened(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose options are the fields of the dataclasses that the function takes.
+
+    A command line has no objects, only options; a function with twenty of them has no shape.
+    """
+    flat: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    hints = get_type_hints(function, include_extras=True)
+    for parameter in inspect.signature(function).parameters.values():
+        kind = hints[parameter.name]
+        if not dataclasses.is_dataclass(kind):
+            flat.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
+            continue
+        groups[parameter.name] = kind
+        inner = get_type_hints(kind, include_extras=True)
+        for field in dataclasses.fields(kind):
+            default = field.default
+            if field.default_factory is not dataclasses.MISSING:
+                default = field.default_factory()
+            elif default is dataclasses.MISSING:
+                default = parameter.empty
+            made_of = inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=default)
+            flat.append(made_of.replace(annotation=inner[field.name]))
+
+    def command(**given: Any) -> None:
+        made = {
+            name: kind(**{f.name: given.pop(f.name) for f in dataclasses.fields(kind)})
+            for name, kind in groups.items()
+        }
+        function(**given, **made)
+
+    command.__name__, command.__doc__ = function.__name__, function.__doc__
+    command.__annotations__ = {p.name: p.annotation for p in flat}
+    command.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    return command
+
+
+def number(text: str, name: str) -> float:
+    """Return a number that may be written as a fraction."""
+    from bayesrisk.accounting import exact_number
+
+    return float(exact_number(text, name))
+
+
+def optional_number(text: str | None, name: str) -> float | None:
+    """Return a number, or None where none was given."""
+    return None if text is None else number(text, name)
+
+
+def sensitivity_of(text: str) -> float:
+    """Return a sensitivity given as a number or by what a neighbour does."""
+    from bayesrisk.accounting.budget import SENSITIVITIES
+
+    if text in SENSITIVITIES:
+        return float(SENSITIVITIES[text])
+    try:
+        return number(text, "sensitivity")
+    except ArgumentError as error:
+        from bayesrisk import _validation as check
+
+        words = ", ".join(SENSITIVITIES)
+        advice = check.did_you_mean(text, SENSITIVITIES)
+        raise ArgumentError(
+            f"sensitivity must be a number or one of {words}, got {shown(text)}{advice}"
+        ) from error
+
+
+def names(texts: str | list[str] | None) -> list[str]:
+    """Return names that may be repeated, and separated by commas."""
+    parts = [texts] if isinstance(texts, str) else texts or []
+    return [name.strip() for text in parts for name in text.split(",") if name.strip()]
+
+
+@contextmanager
+def called(name: str, option: str) -> Iterator[None]:
+    """Say the name of an option where an error says that of an argument."""
+    try:
+        yield
+    except ArgumentError as error:
+        text = str(error)
+        if not text.startswith(f"{name} "):
+            raise
+        raise type(error)(option + text.removeprefix(name)) from error
+
+
+# -----------------------------------------------------------------------------
+
+
+_PREFIX = "sample:"
+MICRODATA = "microdata"
+#: What to do about records that are too many, in a file and in a folder.
+FILE_BY_PLACE = "add --by county, which holds one county at a time"
+FOLDER_BY_PLACE = "give its file of records instead, with --by county, which holds one at a time"
+MEASUREMENTS = "noisy measurements"
+#: Folders with ``records.csv``, and the schema and tables that it goes with.
+RECORDS = "records with tables of their own"
+#: Kinds of which no sample ships: commands make them.
+TABLES = "published tables"
+SWEEPS = "settings of a sweep"
+AUDITS = "settings of an audit"
+#: What a sample is, by what the catalogue says or the ending of its file; folders have none.
+_KINDS = {
+    "audit": AUDITS,
+    "records": RECORDS,
+    "": MICRODATA,
+    ".zip": MEASUREMENTS,
+    ".csv": "a table",
+    ".toml": SWEEPS,
+}
+
+
+def data_path(given: Path, kind: str, part: str = "") -> Path:
+    """Return the path of the data that an argument names.
+
+    Parameters
+    ----------
+    given : Path
+        A file or folder, or ``sample:NAME``.
+    kind : str
+        What the command takes.
+    part : str, optional
+        File of a sample's folder, for a command that takes a file.
+
+    Returns
+    -------
+    Path
+        The path itself, or that of the sample, its bytes checked.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such file or sample, or it is of another kind; those that fit are named.
+    DataError
+        If the sample is damaged.
+    """
+    text = str(given)
+    if not text.startswith(_PREFIX):
+        if not os.path.lexists(given):
+            raise ArgumentError(f"no such file or folder: {given}")
+        if kind == TABLES and _is_microdata(given):
+            raise ArgumentError(
+                f"{given} holds microdata, not tables: run `bayesrisk tabulate` first"
+            )
+        return given
+    from bayesrisk import datasets as samples  # slow to import
+
+    name = text.removeprefix(_PREFIX)
+    fitting = _of_kind(kind)
+    if name not in fitting:
+        is_ = f"is {_kind(name)}" if name in samples.names() else "is none"
+        have = f"samples of this kind: {', '.join(fitting)}" if fitting else "none ships"
+        raise ArgumentError(f"{text} must be a sample of {kind}, but {name!r} {is_}; {have}")
+    found = samples.path(name)
+    if part and not (found / part).is_file():
+        raise ArgumentError(f"{text} must hold {part}, but this sample does not")
+    return found / part
+
+
+@contextmanager
+def held_whole(instead: str) -> Iterator[None]:
+    """Say what to do instead where records are too many to be held whole."""
+    try:
+        yield
+    except DataError as error:
+        text = str(error)
+        if IN_PIECES not in text:
+            raise
+        raise type(error)(text.replace(IN_PIECES, instead)) from error
+
+
+def _is_microdata(folder: Path) -> bool:
+    """Return whether a folder is one of microdata, as ``simulate`` makes it."""
+    names = {"persons.parquet", "households.parquet"}
+    return not (folder / "_manifest.json").exists() and any((folder / n).exists() for n in names)
+
+
+def _kind(name: str) -> str:
+    from bayesrisk import datasets as samples
+
+    entry = samples.catalogue()[name]
+    return _KINDS[entry.get("kind", Path(str(entry["file"])).suffix)]
+
+
+def audit_settings_path(given: Path) -> Path | None:
+    """Return the path of the settings of an audit, which a sample may be; None if it is none."""
+    if str(given).startswith(_PREFIX):
+        name = str(given).removeprefix(_PREFIX)
+        return data_path(given, AUDITS) if name in _of_kind(AUDITS) else None
+    return given if given.suffix.lower() == ".toml" else None
+
+
+def record_path(given: Path) -> Path:
+    """Return the path of microdata or of a file of records, which a sample may hold."""
+    name = str(given).removeprefix(_PREFIX)
+    if str(given).startswith(_PREFIX) and name in _of_kind(RECORDS):
+        return data_path(given, RECORDS, "records.csv")
+    return data_path(given, MICRODATA)
+
+
+def record_pieces(
+    path: Path, wanted: "Schema", schema: str | None, dialect: str | None
+) -> "Iterator[Records]":
+    """Return the pieces of a file of records.
+
+    They are in the schema that is named, or else in that of the tables.  Where it is
+    ``sf1-person``, codes may be those of a dialect: the one that is said or that the file says of
+    itself, and of a file whose columns are not the schema's one of them must say it.
+    """
+    from bayesrisk.readers import iter_record_form
+    from bayesrisk.readers.dialects import coding_of_file
+    from bayesrisk.tables.records import CHUNK, iter_records
+
+    about = wanted
+    if schema is not None:
+        with called("name", "--schema"):
+            about = schema_of(schema, geography=wanted.geography.name)
+    if about.name != "sf1-person":
+        if dialect is not None:
+            raise ArgumentError(
+                f"--dialect goes with records of the schema sf1-person, got {about.name}"
+            )
+        return iter_records(path, schema=about)
+    with called("dialect", "--dialect"):
+        coding = coding_of_file(path, dialect)
+    if coding is None:
+        return iter_records(path, schema=about)
+    return iter_record_form(path, dialect=coding, chunk=CHUNK)
+
+
+def check_folder_names_its_own(schema: str | None, dialect: str | None) -> None:
+    """Refuse options that say what a folder of microdata says itself."""
+    for option, value in (("--schema", schema), ("--dialect", dialect)):
+        if value is not None:
+            raise ArgumentError(f"{option} goes with a file of records; microdata names its own")
+
+
+def _of_kind(kind: str) -> list[str]:
+    from bayesrisk import datasets as samples
+
+    return [name for name in samples.names() if _kind(name) == kind]
+
+
+def workload_of(
+    name: str, *, levels: Sequence[str] | None = None, geography: str | None = None
+) -> "Workload":
+    """Return a built-in workload, that of a TOML file, or that of a sample of records.
+
+    ``levels`` and ``geography`` stand instead of the usual ones; a file names its own geography.
+    """
+    from bayesrisk.tables import Workload
+
+    sample = name.startswith(_PREFIX)
+    if not sample and not name.endswith(".toml"):
+        return Workload.named(name, levels=levels, geography=geography)
+    if geography is not None:
+        raise ArgumentError(
+            f"--geography goes with built-in tables; {name} names its own, got {shown(geography)}"
+        )
+    file = data_path(Path(name), RECORDS, "tables.toml") if sample else Path(name)
+    return Workload.read(file, levels=levels)
+
+
+def schema_of(name: str, *, geography: str | None = None) -> "Schema":
+    """Return a built-in schema, or that of a TOML file."""
+    from bayesrisk.tables import Schema
+
+    if name.endswith(".toml"):
+        return Schema.read(name)
+    return Schema.named(name, geography=geography)
+
+
+@contextmanager
+def measurement_folder(given: Path) -> Iterator[Path]:
+    """Provide the folder of noisy measurements that an argument names, a sample's unpacked."""
+    found = data_path(given, MEASUREMENTS)
+    if found is given:
+        yield given
+        return
+    with TemporaryDirectory() as folder, zipfile.ZipFile(found) as archive:
+        archive.extractall(folder)  # our own, its bytes checked
+        yield next(path for path in sorted(Path(folder).iterdir()) if path.is_dir())

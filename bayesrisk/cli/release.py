@@ -1,0 +1,549 @@
+"""``bayesrisk release``: confidential records in, protected tables out."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesrisk import _files
+from bayesrisk._files.text import shown, toml_document
+from bayesrisk.cli.base import (
+    FILE_BY_PLACE,
+    FOLDER_BY_PLACE,
+    MICRODATA,
+    DialectOption,
+    JsonOption,
+    QuietOption,
+    RunOptions,
+    called,
+    check_folder_names_its_own,
+    data_path,
+    held_whole,
+    names,
+    print_json,
+    print_shards,
+    progress,
+    record_path,
+    record_pieces,
+    rows_done,
+    steps_done,
+    workload_of,
+)
+from bayesrisk.exceptions import ArgumentError
+
+if TYPE_CHECKING:
+    from bayesrisk.interfaces import Mechanism
+    from bayesrisk.release import Likelihood, Release
+    from bayesrisk.tables import Microdata, Records, Workload
+
+_OCCUPIED = "occupied"
+_EXACTLY = "Published exactly: which places have a record"
+#: A name on the way to a setting, and what comes after it.
+_STEP = re.compile(r'\s*(?:"([^"]+)"|([^".=\s](?:[^".=]*[^".=\s])?))\s*([.=])')
+
+_SIMULATION = (
+    "Warning: this is a simulation, not a protected release. Its random draws can be repeated by "
+    "whoever guesses the seed, and the folder says so."
+)
+
+
+@dataclass(frozen=True)
+class WhatOptions:
+    """What is published, and how it is protected."""
+
+    mechanism: Annotated[str | None, typer.Option(help="Name of the mechanism.")] = None
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="KEY=VALUE, a parameter of the mechanism, the value as in TOML: rate=0.1, "
+            'swap_key=["size", "adults"]; a.b=1 goes deeper.',
+        ),
+    ] = None
+    tables: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Workload to publish, a name or a .toml file; repeat, or separate by commas."
+        ),
+    ] = None
+    level: Annotated[
+        list[str] | None, typer.Option(help="Level to publish; default the workload's own.")
+    ] = None
+    only: Annotated[list[str] | None, typer.Option(help="Table to publish; default all.")] = None
+    geography: Annotated[str | None, typer.Option(help="Geography of the records.")] = None
+    schema: Annotated[
+        str | None,
+        typer.Option(help="Schema of a file of records, a name or a .toml file [the tables' own]."),
+    ] = None
+    dialect: DialectOption = None
+    places: Annotated[
+        str | None,
+        typer.Option(
+            help="Public list of places: FILE[:COLUMN] (CSV or Parquet; default the column of "
+            "the finest level) or a folder of microdata; 'occupied' publishes the places with a "
+            "record, and the release says so. Default: the blocks of the microdata."
+        ),
+    ] = None
+    config: Annotated[
+        Path | None,
+        typer.Option(help="TOML file with any of these, which options override."),
+    ] = None
+
+    def document(self) -> dict[str, Any]:
+        """Return what the file and the options say."""
+        document: dict[str, Any] = {}
+        if self.config is not None:
+            from bayesrisk.cli.recipes import read_release_file  # slow to import
+
+            document = read_release_file(data_path(self.config, "settings of a release"))
+        several = {"tables": self.tables, "levels": self.level, "only": self.only}
+        given: dict[str, Any] = {k: names(v) for k, v in several.items() if v is not None}
+        one = {
+            "mechanism": self.mechanism,
+            "geography": self.geography,
+            "schema": self.schema,
+            "dialect": self.dialect,
+            "places": self.places,
+        }
+        document |= given | {key: value for key, value in one.items() if value is not None}
+        for key in ("mechanism", "tables"):
+            if not document.get(key):
+                raise ArgumentError(f"--{key} must be given, or {key} in --config")
+        return document
+
+
+def release(
+    records: Annotated[
+        Path,
+        typer.Argument(help="Folder of microdata, file of records (Parquet, CSV), or sample:NAME."),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
+    what: WhatOptions,
+    how: RunOptions,
+    simulation_seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Draw from this seed: for simulation, never for publication, since whoever "
+            "guesses the seed takes the protection off. Default: entropy of the operating "
+            "system, kept nowhere."
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="Level, such as county: released by place, one place in memory at a time."
+        ),
+    ] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Release microdata by place in one piece, in memory.")
+    ] = False,
+) -> None:
+    """Protect records and write the tables that may be published.
+
+    Codes of a file of records are those of the schema, unless --dialect or the file says otherwise.
+    Microdata by place become a release by the same places, if the mechanism acts within a place.
+    """
+    from bayesrisk.tables.exchange import Partitions
+
+    document = what.document()
+    parameters = with_settings(document.get("parameters", {}), what.settings or [])
+    named_by = "--mechanism" if what.mechanism else f"{what.config}: mechanism"
+    with called("name of the mechanism", named_by):
+        protection = _mechanism(document["mechanism"], parameters)
+    workload = _workload(document)
+    places = _listed(document.get("places"), workload)
+    asked = _Asked(document, workload, protection, simulation_seed, places, output, how)
+    source = record_path(records)
+    there = Partitions.there(source)
+    if whole and not there:
+        raise ArgumentError("--whole goes with microdata by place, which are released by place")
+    if by is not None and there:
+        raise ArgumentError(f"--by goes with records that are not by place, as {source} is")
+    if by is None and (whole or not there):
+        how.refuse("goes with --by, or with microdata by place")
+        _whole(asked, source)
+    elif there:
+        check_folder_names_its_own(document.get("schema"), document.get("dialect"))
+        if asked.places not in (None, _OCCUPIED):
+            raise ArgumentError("--places FILE goes with records that are not by place")
+        _by_place(asked, source)
+    else:
+        _split(asked, source, str(by))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is made, wherever the records come from."""
+
+    document: Mapping[str, Any]
+    workload: "Workload"
+    protection: "Mechanism"
+    seed: int | None
+    places: Any
+    output: Path
+    how: RunOptions
+
+
+def _whole(asked: _Asked, source: Path) -> None:
+    """Release all records at once."""
+    output, how = asked.output, asked.how
+    quiet = how.quiet or how.as_json
+    with progress(quiet=quiet, title="release", unit="steps", patient=True) as advance:
+        done = steps_done(advance, 3)
+        people = _read(source, asked.document, asked.workload)
+        done()
+        said = {} if asked.places is None else {"places": asked.places}
+        with called("places", "--places"):
+            made = asked.protection.release(people, workload=asked.workload, rng=asked.seed, **said)
+        done()
+        made.write(output)
+        done()
+    _warn(simulation=made.simulation)
+    summary: dict[str, Any] = {
+        "output": str(output),
+        "mechanism": made.spec.mechanism,
+        "simulation": made.simulation,
+        "tables": len(made.tables.counts),
+        "places": {name: len(geoids) for name, geoids in made.tables.geoids.items()},
+        "list_of_places": made.spec.places,
+        "diagnostics": dict(made.diagnostics),
+    }
+    if how.as_json:
+        print_json(summary)
+        return
+    places = ", ".join(f"{count} at {name}" for name, count in summary["places"].items())
+    typer.echo(f"{summary['tables']} tables ({places}) in {output}")
+    if made.spec.places == _OCCUPIED:
+        typer.echo(_EXACTLY)
+    _print(made.diagnostics)
+
+
+def _made(asked: _Asked, people: "Microdata | Records") -> "Release":
+    """Return the release of all records."""
+    from bayesrisk.tables import as_microdata
+
+    said = {"places": _OCCUPIED} if asked.places == _OCCUPIED else {}
+    if asked.places is not None and not said:
+        people = as_microdata(people).with_places(asked.places)
+    return asked.protection.release(people, workload=asked.workload, rng=asked.seed, **said)
+
+
+def _split(asked: _Asked, source: Path, level: str) -> None:
+    """Put records down by place beside the output, and release them place by place."""
+    from bayesrisk.experiments import split_by_place
+
+    with _files.scratch_folder(asked.output) as folder:
+        pieces = _pieces(source, asked.document, asked.workload)
+        listed = None if asked.places == _OCCUPIED else asked.places
+        with called("level", "--by"), called("places", "--places"):
+            split_by_place(pieces, folder / "records", level=level, places=listed)
+        _by_place(asked, folder / "records")
+
+
+def _by_place(asked: _Asked, source: Path) -> None:
+    """Release microdata by place, a part at a time."""
+    from bayesrisk.experiments import ReleaseStudy
+
+    workload, output, how = asked.workload, asked.output, asked.how
+    said: Any = _OCCUPIED if asked.places == _OCCUPIED else None
+    study = ReleaseStudy(source, workload, asked.protection, asked.seed, said)
+    with called("places", "--places"):
+        done = how.run(study, output, "release")
+    _warn(simulation=done.simulation)
+    if how.as_json:
+        print_json(vars(done))
+        return
+    if done.complete:
+        finest = workload.levels[-1]
+        typer.echo(
+            f"{len(workload.tables)} tables ({done.places} at {finest}, in {done.shards} parts) in "
+            f"{output}; {output.resolve().name}.confidential beside it is not for publication"
+        )
+        if said:
+            typer.echo(_EXACTLY)
+    _print(done.diagnostics)
+    print_shards(done)
+
+
+def _warn(*, simulation: bool) -> None:
+    if simulation:
+        typer.echo(_SIMULATION, err=True)
+
+
+def _print(diagnostics: Mapping[str, float]) -> None:
+    for name, value in diagnostics.items():
+        typer.echo(f"  {name.replace('_', ' ')} {value:.6g}")
+
+
+def _mechanism(name: str, parameters: Mapping[str, Any]) -> "Mechanism":
+    """Return the mechanism; say how parameters are given where they do not fit."""
+    from bayesrisk.mechanisms import make_mechanism
+
+    try:
+        return make_mechanism(name, **parameters)
+    except ArgumentError as error:
+        if not str(error).startswith(f"mechanism {name!r}: "):
+            raise
+        raise type(error)(f"{error}; give each by --set KEY=VALUE") from error
+
+
+def with_settings(parameters: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
+    """Return parameters with settings ``KEY=VALUE`` put in, each value read by its form.
+
+    ``3``, ``0.5``, ``true``, ``["size", "adults"]`` and ``"text"`` are as in TOML; whatever is
+    no TOML value (``1/10``, ``county``) is text.  Dots in the key lead into mappings; a name that
+    has a dot or ``=`` in it stands in double quotes.
+    """
+    result = dict(parameters)
+    for setting in settings:
+        path, text = _named(setting)
+        inside = result
+        for part in path[:-1]:
+            below = inside.get(part, {})
+            if not isinstance(below, Mapping):
+                key = ".".join(path)
+                raise ArgumentError(f"--set {key}: {part!r} is already {below!r}")
+            inside[part] = dict(below)
+            inside = inside[part]
+        inside[path[-1]] = _value(text.strip())
+    return result
+
+
+def _named(setting: str) -> tuple[list[str], str]:
+    """Return the names that lead to a setting, and its value."""
+    path: list[str] = []
+    at = 0
+    while found := _STEP.match(setting, at):
+        path.append(found[1] or found[2])
+        at = found.end()
+        if found[3] == "=":
+            return path, setting[at:]
+    raise ArgumentError(f"--set must be KEY=VALUE, got {shown(setting)}")
+
+
+def _value(text: str) -> Any:
+    """Return a TOML value, or the text itself."""
+    if "\n" in text or "\r" in text:
+        return text
+    try:
+        document = toml_document(f"value = {text}")
+    except ValueError:
+        return text
+    return document["value"]
+
+
+def _workload(document: Mapping[str, Any]) -> "Workload":
+    """Return the union of the workloads, restricted as asked."""
+    levels, place = document.get("levels"), document.get("geography")
+    with called("name", "--tables"):
+        parts = [workload_of(name, levels=levels, geography=place) for name in document["tables"]]
+    whole = parts[0].union(*parts[1:])
+    with called("tables", "--only"):
+        return whole.select(tables=document["only"]) if document.get("only") else whole
+
+
+def _listed(given: str | None, workload: "Workload") -> Any:
+    """Return the public list of places that ``--places`` names; ``occupied`` as it is."""
+    if given is None or given == _OCCUPIED:
+        return given
+    from bayesrisk.tables import Geography, Microdata, Schema, iter_records
+
+    name, _, column = given.rpartition(":")
+    path, column = (given, "") if not name or Path(given).exists() else (name, column)
+    file = data_path(Path(path), MICRODATA)
+    if file.is_dir():
+        codes = Microdata.read(file).geoids()
+        if codes is None:
+            raise ArgumentError(f"--places must be of microdata that list blocks, got {file}")
+        return codes.tolist()
+    about = workload.schema.geography
+    own = Geography(about.name, (*about.levels[:-1], column or about.finest), about.widths)
+    pieces = iter_records(file, schema=Schema("places", (), own))
+    return sorted(set().union(*(piece.places()[0].tolist() for piece in pieces)))
+
+
+def _read(path: Path, document: Mapping[str, Any], workload: "Workload") -> "Microdata | Records":
+    """Return the microdata of a folder, or the records of a file."""
+    from bayesrisk.readers.text.tables import joined
+    from bayesrisk.tables import Microdata
+
+    found = _pieces(path, document, workload)
+    if isinstance(found, Microdata):
+        return found
+    with held_whole(FILE_BY_PLACE):
+        return joined(found, path)
+
+
+def _pieces(
+    path: Path, document: Mapping[str, Any], workload: "Workload"
+) -> "Microdata | Iterator[Records]":
+    """Return the microdata of a folder, or the pieces of a file."""
+    from bayesrisk.tables import Microdata
+    from bayesrisk.tables.exchange import Partitions
+
+    schema, dialect = document.get("schema"), document.get("dialect")
+    if path.is_dir():
+        check_folder_names_its_own(schema, dialect)
+        by_place = "leave out --whole, which holds one place at a time"
+        with held_whole(by_place if Partitions.there(path) else FOLDER_BY_PLACE):
+            return Microdata.read(path)
+    return record_pieces(path, workload.schema, schema, dialect)
+
+
+# -----------------------------------------------------------------------------
+# ``bayesrisk verify-release``: what a release is, in words, and whether its folder is whole.
+
+
+_PLACES = {
+    "public": "from a public list, the same whoever lives where",
+    "occupied": "those with a record, a fact about the records",
+    None: "where the list comes from is not said",
+}
+
+
+def verify_release(
+    folder: Annotated[Path, typer.Argument(help="Folder of a release, whole or by place.")],
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Check that a release is whole, and say what it publishes exactly and what is random.
+
+    Every file must be the one that the description of the release names; else the status is 3, and
+    the message names the file.
+    """
+    if not folder.is_dir():
+        raise ArgumentError(f"no such folder: {folder}")
+    title, unit = "verify-release", "parts"
+    with progress(quiet=quiet or as_json, title=title, unit=unit, patient=True) as advance:
+        about = _about(folder, rows_done(advance))
+    if as_json:
+        print_json(about)
+        return
+    typer.echo(f"{folder} is whole: a release by {about['mechanism']}, {about['parameters']}")
+    if about["simulation"]:
+        typer.echo("It is a simulation: whoever guesses the seed takes the protection off")
+    elif about["random"]:
+        typer.echo("What is random came from entropy of the operating system, kept nowhere")
+    else:
+        typer.echo("Nothing in it is random: the same records would give the same release")
+    for name, value in about["diagnostics"].items():
+        typer.echo(f"  {name.replace('_', ' ')} {value:.6g}")
+    places = ", ".join(f"{count} at {level}" for level, count in about["places"].items())
+    typer.echo("Published exactly:")
+    typer.echo(f"  the list of places ({places}): {_PLACES[about['list_of_places']]}")
+    alike: dict[tuple[bool, str, str], list[Any]] = {}
+    for part in about["tables"]:
+        alike.setdefault((not part["exact"], part["level"], part["is"]), []).append(part)
+    # Tables that are exact come first; those of one level and one law share a line.
+    inexact = False
+    for (not_exact, level, law), tables in sorted(alike.items(), key=lambda item: item[0][0]):
+        if not_exact and not inexact:
+            typer.echo("Not exactly:")
+            inexact = True
+        names = ", ".join(part["table"] for part in tables)
+        typer.echo(f"  {level} {names} ({sum(part['cells'] for part in tables)} counts): {law}")
+    for name in about["other_files"]:
+        typer.echo(f"Not part of the release: {name}", err=True)
+
+
+def _about(folder: Path, done: Callable[[int], None]) -> dict[str, Any]:
+    """Return what a release says of itself and what it holds, every file checked."""
+    from bayesrisk.release import MechanismSpec, ReleaseIndex
+
+    places: Counter[str] = Counter()
+    cells: Counter[tuple[str, str]] = Counter()
+    withheld: Counter[tuple[str, str]] = Counter()
+    laws: dict[tuple[str, str], Likelihood] = {}
+    for part in _parts(folder):
+        spec, simulation, diagnostics = part.spec, part.simulation, part.diagnostics
+        places.update({level: len(codes) for level, codes in part.tables.geoids.items()})
+        for key, counts in part.tables.counts.items():
+            laws[key] = spec.likelihood(*key)
+            cells[key] += counts.shape[0] * counts.shape[1]
+            withheld[key] += part.tables.hidden(*key).nnz
+        done(1)
+    if ReleaseIndex.there(folder):
+        said = ReleaseIndex.read(folder).document
+        spec = MechanismSpec.from_dict(said["spec"])
+        simulation, diagnostics = said["simulation"], said["diagnostics"]
+    given = (f"{name} {shown(value)}" for name, value in spec.parameters.items())
+    return {
+        "folder": str(folder),
+        "mechanism": spec.mechanism,
+        "parameters": ", ".join(given) or "no parameters",
+        "simulation": simulation,
+        "random": any(map(_is_random, laws.values())),
+        "diagnostics": dict(diagnostics),
+        "places": dict(places),
+        "list_of_places": spec.places,
+        "tables": [
+            {
+                "level": key[0],
+                "table": key[1],
+                "cells": cells[key],
+                "withheld": withheld[key],
+                "exact": law.exact,
+                "is": _words(law, withheld[key]),
+            }
+            for key, law in laws.items()
+        ],
+        "other_files": _others(folder),
+    }
+
+
+def _parts(folder: Path) -> Iterator["Release"]:
+    """Yield the release, or its parts one after the other where it is by place."""
+    from bayesrisk.release import Release, ReleaseIndex
+
+    if not ReleaseIndex.there(folder):
+        yield Release.read(folder)
+        return
+    index = ReleaseIndex.read(folder)
+    for name in index.releases:
+        yield Release.read(index.checked(name))
+
+
+def _is_random(law: "Likelihood") -> bool:
+    """Return whether the same records may give another release under a law."""
+    from bayesrisk.release import NoiseSpec, RoundingSpec, SimulationOnly
+
+    if isinstance(law, RoundingSpec):
+        return law.method == "random"
+    return isinstance(law, NoiseSpec | SimulationOnly)
+
+
+def _words(law: "Likelihood", withheld: int) -> str:
+    """Return what a published count says of the true one."""
+    from bayesrisk.release import NoiseSpec, RoundingSpec, SimulationOnly, SuppressedCounts
+
+    if isinstance(law, NoiseSpec):
+        scale = "sigma^2" if law.law == "discrete-gaussian" else "scale"
+        name = "discrete Gaussian" if scale == "sigma^2" else "discrete Laplace"
+        return f"the true count plus {name} noise of {scale} {float(law.scale):.6g} in every cell"
+    if isinstance(law, RoundingSpec):
+        how = "at random, up or down" if law.method == "random" else "the nearest, halves up"
+        return f"the true count rounded to a multiple of {law.base}, {how}"
+    if isinstance(law, SuppressedCounts):
+        return f"true counts, but {withheld} are withheld; which ones, depends on the records"
+    if isinstance(law, SimulationOnly):
+        return "a law without closed form, known by running the mechanism"
+    return "true counts"
+
+
+def _others(folder: Path) -> list[str]:
+    """Return the names of files that a release has no place for."""
+    from bayesrisk.release import RELEASE_FILE
+    from bayesrisk.tables.exchange import GEOGRAPHIES, INDEX, MANIFEST, PARTITIONS, is_part
+
+    own = {RELEASE_FILE, GEOGRAPHIES, MANIFEST, INDEX, PARTITIONS}
+    parts = {path for path in folder.iterdir() if path.is_dir() and path.name.startswith("part-")}
+    return [
+        path.relative_to(folder).as_posix()
+        for path in sorted(folder.rglob("*"))
+        if path not in parts
+        and not (path.name in own or is_part(path.name) or _files.is_leftover(path.name))
+    ]

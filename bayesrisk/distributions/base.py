@@ -1,0 +1,328 @@
+"""What every law on the integers shares: SciPy's method names, derived from three of them."""
+
+from abc import ABC, abstractmethod
+from math import prod
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
+from bayesrisk._random import Seed
+from bayesrisk._validation import FloatAnswer, IntAnswer
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+
+_HALVINGS = 1100  # more than from the largest double to 1
+
+
+class CountLaw(ABC):
+    """A law on the integers, or a broadcast array of them, with SciPy's method names.
+
+    ``x`` follows SciPy: the pmf is 0 off the integers, the cdf is a step function, NaN gives
+    NaN.  Parameters are checked once, when the law is made.
+    """
+
+    @abstractmethod
+    def logpmf(self, x: ArrayLike) -> FloatAnswer:
+        """Return log P(X = x)."""
+
+    @abstractmethod
+    def logcdf(self, x: ArrayLike) -> FloatAnswer:
+        """Return log P(X <= x)."""
+
+    @abstractmethod
+    def logsf(self, x: ArrayLike) -> FloatAnswer:
+        """Return log P(X > x)."""
+
+    @abstractmethod
+    def support(self) -> tuple[FloatAnswer, FloatAnswer]:
+        """Return the smallest and the largest value with positive probability."""
+
+    @abstractmethod
+    def mean(self) -> FloatAnswer:
+        """Return the expectation."""
+
+    @abstractmethod
+    def var(self) -> FloatAnswer:
+        """Return the variance (for a discrete Gaussian, not the parameter sigma2)."""
+
+    @abstractmethod
+    def entropy(self) -> FloatAnswer:
+        """Return the entropy in nats."""
+
+    @abstractmethod
+    def rvs(
+        self, size: int | tuple[int, ...] | None = None, random_state: Seed | None = None
+    ) -> IntAnswer:
+        """Draw values (simulation grade: not for protecting a real release)."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the broadcast parameters; ``()`` for a single law."""
+
+    def _guess(self, log_tail: NDArray[np.float64], side: Any) -> NDArray[np.float64]:
+        """Return about where the tail on ``side`` (-1 lower, +1 upper) weighs ``exp(log_tail)``."""
+        spread = np.sqrt(-2.0 * log_tail) * np.asarray(self.std())
+        return np.asarray(np.rint(np.asarray(self.mean()) + side * spread))
+
+    def pmf(self, x: ArrayLike) -> FloatAnswer:
+        """Return P(X = x)."""
+        return np.exp(self.logpmf(x))
+
+    def cdf(self, x: ArrayLike) -> FloatAnswer:
+        """Return P(X <= x)."""
+        return np.exp(self.logcdf(x))
+
+    def sf(self, x: ArrayLike) -> FloatAnswer:
+        """Return P(X > x)."""
+        return np.exp(self.logsf(x))
+
+    def std(self) -> FloatAnswer:
+        """Return the standard deviation."""
+        return np.sqrt(self.var())
+
+    def ppf(self, q: ArrayLike) -> FloatAnswer:
+        """Return the smallest x with P(X <= x) >= q; NaN outside [0, 1].
+
+        As in SciPy the result is float64, ``q = 0`` gives one less than the support and
+        ``q = 1`` its upper end.  ``ppf(cdf(x)) == x`` wherever the cdf still moves.
+        """
+        q = check.points(q, "q").astype(float)
+        side = np.where(q > 0.5, 1.0, -1.0)
+        return check.answer(self._quantile(q, side, np.where(side > 0.0, 1.0 - q, q), self.cdf))
+
+    def isf(self, q: ArrayLike) -> FloatAnswer:
+        """Return the smallest x with P(X > x) <= q; NaN outside [0, 1]."""
+        q = check.points(q, "q").astype(float)
+        return check.answer(self._quantile(q, 1.0, q, lambda x: -np.asarray(self.sf(x)), sign=-1.0))
+
+    def _quantile(
+        self, q: NDArray[Any], side: Any, tail: ArrayLike, measure: Any, sign: float = 1.0
+    ) -> Any:
+        """Return the smallest x with ``measure(x) >= sign * q``, for an increasing measure."""
+        shape = check.broadcast(q=q, parameters=np.empty(self.shape, dtype=np.int8))
+        low, high = (np.broadcast_to(np.asarray(s, float), shape) for s in self.support())
+        below, above = (q == 0.0, q == 1.0) if sign > 0.0 else (q == 1.0, q == 0.0)
+        ends = np.where(below, low - 1.0, np.where(above, high, np.nan))
+        inside = np.broadcast_to((q > 0.0) & (q < 1.0), shape)
+        if not inside.any():
+            return ends[()]
+        log_tail = np.log(np.clip(np.where((q > 0.0) & (q < 1.0), tail, 0.5), 1e-308, 0.5))
+        guess = np.broadcast_to(self._guess(log_tail, side), shape)
+        target = np.where(inside, sign * q, sign * 0.5)
+        found = _first_true(lambda x: np.asarray(measure(x)) >= target, guess, low, high)
+        return np.where(inside, found, ends)[()]
+
+    def median(self) -> FloatAnswer:
+        """Return the smallest median."""
+        return self.ppf(0.5)
+
+    def interval(self, confidence: ArrayLike) -> tuple[FloatAnswer, FloatAnswer]:
+        """Return the ends of the central interval that holds at least ``confidence``."""
+        level = check.real_array(confidence, "confidence", lower=0.0, upper=1.0)
+        tail = 0.5 * (1.0 - level)
+        return self.ppf(tail), self.isf(tail)
+
+
+class LocatedLaw(CountLaw):
+    """A law on all integers, symmetric around an integer ``loc``."""
+
+    _loc: NDArray[np.int64]
+    _shape: tuple[int, ...]
+
+    @property
+    def loc(self) -> IntAnswer:
+        """Centre of the law."""
+        return self._loc[()]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the broadcast parameters."""
+        return self._shape
+
+    def _centred(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Return ``x - loc``, the difference of integers taken exactly."""
+        values = check.points(x, "x")
+        check.broadcast(x=values, parameters=np.empty(self._shape, dtype=np.int8))
+        return np.asarray(values - self._loc, dtype=float)
+
+    def support(self) -> tuple[FloatAnswer, FloatAnswer]:
+        """Return minus and plus infinity: every integer has positive probability."""
+        return np.full(self._shape, -np.inf)[()], np.full(self._shape, np.inf)[()]
+
+    def mean(self) -> FloatAnswer:
+        """Return the expectation, ``loc``."""
+        return np.broadcast_to(self._loc.astype(float), self._shape)[()]
+
+
+def single_law(law: Any, name: str = "law") -> CountLaw:
+    """Return a law of one variable, or refuse what is none."""
+    if not isinstance(law, CountLaw):
+        raise ArgumentTypeError(f"{name} must be a CountLaw, got {shown(law)}")
+    if law.shape != ():
+        raise ArgumentError(f"{name} must be a single law, got parameters of shape {law.shape}")
+    return law
+
+
+def whole_size(size: int | tuple[int, ...] | None, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of a draw, checked against the shape of the parameters."""
+    if size is None:
+        return shape
+    try:
+        wanted = tuple(check.count_array(size, "size", lower=0).reshape(-1).tolist())
+        valid = np.broadcast_shapes(wanted, shape) == wanted
+    except ShapeError:
+        wanted, valid = (), isinstance(size, tuple) and not size and not shape
+    except (ArgumentError, ValueError):
+        valid = False
+    if not valid:
+        raise ArgumentError(
+            f"size must be non-negative and hold the parameters' shape {shape}, got {shown(size)}"
+        )
+    if prod(wanted) > check.MAX_ELEMENTS:
+        raise ArgumentError(f"size must be at most {check.MAX_ELEMENTS} draws, got {wanted}")
+    return wanted
+
+
+def _first_true(
+    reached: Any, guess: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the smallest whole x in [low, high] for which the monotone ``reached(x)`` is true.
+
+    Gallops away from the guess until the answer is bracketed, then bisects: about twice the
+    logarithm of the guess's error in evaluations, all elements at once.
+    """
+    right = np.clip(guess, low, high)
+    step = np.ones_like(right)
+    for _ in range(64):  # move right until reached
+        todo = ~reached(right) & (right < high)
+        if not todo.any():
+            break
+        right = np.where(todo, np.minimum(right + step, high), right)
+        step = np.where(todo, 2.0 * step, step)
+    left = np.maximum(right - 1.0, low - 1.0)
+    step = np.ones_like(right)
+    for _ in range(64):  # move left until not reached
+        todo = (left >= low) & reached(left)
+        if not todo.any():
+            break
+        right = np.where(todo, left, right)
+        left = np.where(todo, np.maximum(left - step, low - 1.0), left)
+        step = np.where(todo, 2.0 * step, step)
+    for _ in range(_HALVINGS):
+        middle = np.floor(0.5 * (left + right))
+        # Beyond 2**53 neighbouring doubles are more than 1 apart, with nothing between them.
+        split = (right - left > 1.0) & (left < middle) & (middle < right)
+        if not split.any():
+            break
+        is_right = reached(middle)
+        right = np.where(split & is_right, middle, right)
+        left = np.where(split & ~is_right, middle, left)
+    return right
+
+
+# -----------------------------------------------------------------------------
+# What a law of noise must offer to be read by an adversary.
+
+
+@runtime_checkable
+class NoiseLaw(Protocol):
+    """A law of integer noise, as an adversary must know it to read a release.
+
+    ``logpmf`` is all that a posterior given one release needs; averages over releases also need
+    the quantiles ``ppf`` and ``isf``, which bound the releases that are summed.
+    """
+
+    def logpmf(self, x: ArrayLike) -> FloatAnswer:
+        """Return the natural logarithm of the probability of noise ``x``."""
+
+    def ppf(self, q: ArrayLike) -> FloatAnswer:
+        """Return the smallest ``x`` whose cumulative probability is at least ``q``."""
+
+    def isf(self, q: ArrayLike) -> FloatAnswer:
+        """Return the smallest ``x`` whose upper-tail probability is at most ``q``."""
+
+
+# -----------------------------------------------------------------------------
+# A noise law behind SciPy's ``rv_discrete`` interface, for code that insists on it.
+
+
+class _Hooks:
+    """SciPy's hooks, forwarded to a law, so that nothing is summed by SciPy's generic code."""
+
+    _law: CountLaw
+
+    def _pmf(self, x: Any) -> Any:
+        return np.asarray(self._law.pmf(x))
+
+    def _logpmf(self, x: Any) -> Any:
+        return np.asarray(self._law.logpmf(x))
+
+    def _cdf(self, x: Any) -> Any:
+        return np.asarray(self._law.cdf(x))
+
+    def _logcdf(self, x: Any) -> Any:
+        return np.asarray(self._law.logcdf(x))
+
+    def _sf(self, x: Any) -> Any:
+        return np.asarray(self._law.sf(x))
+
+    def _logsf(self, x: Any) -> Any:
+        return np.asarray(self._law.logsf(x))
+
+    def _ppf(self, q: Any) -> Any:
+        return np.asarray(self._law.ppf(q))
+
+    def _isf(self, q: Any) -> Any:
+        return np.asarray(self._law.isf(q))
+
+    def _entropy(self) -> Any:
+        return self._law.entropy()
+
+    def _rvs(self, size: Any = None, random_state: Any = None) -> Any:
+        # SciPy hands over a legacy RandomState unless it is given a Generator.
+        if not isinstance(random_state, np.random.Generator):
+            random_state = int(random_state.randint(2**31 - 1))
+        return self._law.rvs(size, random_state)
+
+    def _stats(self) -> tuple[Any, Any, None, None]:
+        return self._law.mean(), self._law.var(), None, None
+
+
+def as_rv_discrete(law: CountLaw, name: str = "count_law") -> Any:
+    """Return a law as a ``scipy.stats.rv_discrete`` instance.
+
+    Parameters
+    ----------
+    law : CountLaw
+        A single law.
+    name : str, default "count_law"
+        Name that SciPy shows.
+
+    Returns
+    -------
+    scipy.stats.rv_discrete
+        Its ``loc`` argument shifts the law; there are no shape parameters.
+
+    Raises
+    ------
+    ArgumentError
+        If its parameters are arrays.
+
+    Examples
+    --------
+    >>> from bayesrisk.distributions import DiscreteGaussian
+    >>> frozen = as_rv_discrete(DiscreteGaussian(4.0))
+    >>> round(float(frozen.cdf(0)), 6)
+    0.599736
+    """
+    single_law(law)
+    check.text(name, "name")
+    from scipy import stats  # slow to import, seldom needed
+
+    # SciPy rebuilds a distribution from its class when it freezes it, so the class holds the law.
+    adapter = type("LawAdapter", (_Hooks, stats.rv_discrete), {"_law": law})
+    low, high = law.support()
+    return adapter(a=float(low), b=float(high), name=name)

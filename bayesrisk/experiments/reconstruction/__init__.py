@@ -1,1 +1,0 @@
-"""Reconstruction of every place of published tables, in shards."""

@@ -1,0 +1,297 @@
+"""The law of the noise that separates a post-processed count from the truth, exact at any distance.
+
+A block's noise less that of its m siblings, ``eta_1 - eta_m``: by symmetry a sum of m + 1 discrete
+Gaussians, or of two with scales s and m s in the approximation of S2: see
+``distributions.gaussian_sums`` for both.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._numba import kernel
+from bayesrisk._validation import MAX_COUNT
+from bayesrisk.distributions import DiscreteGaussian
+from bayesrisk.distributions.sums import MAX_TERMS, pair_ripple, sum_ripple
+from bayesrisk.inference import posterior_probability, risk_ratio
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# -----------------------------------------------------------------------------
+# Compiled look-up of posteriors by noisy count.  Nothing here checks its arguments.
+
+
+@kernel
+def look_up(values: Any, low: int, tables: Any, histogram: Any, posterior: Any, ratio: Any) -> int:
+    """Fill posterior and ratio of each count from a table that starts at ``low``.
+
+    ``tables[j]`` holds both for the count ``low + j``, ``histogram[j]`` counts how often it
+    occurs.  Returns how many counts lie outside; those are left as they are.
+    """
+    size = tables.shape[0]
+    outside = 0
+    for i in range(values.size):
+        j = values[i] - low
+        if 0 <= j < size:
+            posterior[i] = tables[j, 0]
+            ratio[i] = tables[j, 1]
+            histogram[j] += 1
+        else:
+            outside += 1
+    return outside
+
+
+# -----------------------------------------------------------------------------
+# Tables of posterior and risk ratio by noisy count, one for each noise scale that occurs.
+
+
+_REACH = 2**15  # a table never goes further from the known count: 1 MB, in the second-level cache
+_MARGIN = 64  # counts added on each side, so that a table is seldom made again
+
+
+class _Table:
+    """Answers for one noise scale, and how often each noisy count occurred."""
+
+    def __init__(self, sigma2: float, prior: float, known_count: int) -> None:
+        self.sigma2, self.prior, self.known_count = sigma2, prior, known_count
+        self.low = known_count
+        self.histogram = np.zeros(0, dtype=np.int64)
+        self.answers = np.zeros((0, 2))
+        self.far: Counter[int] = Counter()
+
+    def ratio(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the risk ratio of noisy counts."""
+        result = risk_ratio(
+            counts, sigma2=self.sigma2, prior=self.prior, known_count=self.known_count
+        )
+        return np.asarray(result)
+
+    def posterior(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the posterior of noisy counts."""
+        result = posterior_probability(
+            counts, sigma2=self.sigma2, prior=self.prior, known_count=self.known_count
+        )
+        return np.asarray(result)
+
+    def cover(self, least: int, most: int) -> None:
+        """Make the table hold the counts from ``least`` to ``most``, as far as it goes."""
+        low, high = self.low, self.low + self.histogram.size
+        if low <= least and most < high:
+            return
+        k = self.known_count
+        new_low = min(low, max(least - _MARGIN, k - _REACH))
+        new_high = max(high, min(most + _MARGIN, k + _REACH) + 1)
+        if new_low == low and new_high == high:
+            return
+        histogram = np.zeros(new_high - new_low, dtype=np.int64)
+        histogram[low - new_low : high - new_low] = self.histogram
+        counts = np.arange(new_low, new_high)
+        self.answers = np.stack([self.posterior(counts), self.ratio(counts)], axis=1)
+        self.low, self.histogram = new_low, histogram
+
+    def fill(
+        self,
+        values: NDArray[np.int64],
+        posterior: NDArray[np.float64],
+        ratio: NDArray[np.float64],
+    ) -> None:
+        """Fill posterior and ratio of each count, and remember how often it occurs."""
+        self.cover(int(values.min()), int(values.max()))
+        if look_up(values, self.low, self.answers, self.histogram, posterior, ratio):
+            far = (values < self.low) | (values >= self.low + self.histogram.size)
+            counts = values[far]
+            posterior[far], ratio[far] = self.posterior(counts), self.ratio(counts)
+            self.far.update(counts.tolist())
+
+    @property
+    def cells(self) -> int:
+        """Return the number of cells seen."""
+        return int(self.histogram.sum()) + self.far.total()
+
+    def largest(self) -> float:
+        """Return the largest risk ratio seen."""
+        seen = np.flatnonzero(self.histogram)
+        counts = [*self.far, *([int(seen[-1]) + self.low] if seen.size else [])]
+        return float(self.ratio(np.array([max(counts)]))[0])
+
+    def first_above(self, limit: float) -> int | None:
+        """Return the smallest noisy count whose risk ratio exceeds ``limit``; None if none does.
+
+        By bisection of the ratios as they are rounded in the output, which rise with the count.
+        """
+        low, first = -MAX_COUNT, MAX_COUNT
+        if not self.ratio(np.array([first]))[0] > limit:
+            return None
+        while first - low > 1:
+            middle = (low + first) // 2
+            above = self.ratio(np.array([middle]))[0] > limit
+            low, first = (low, middle) if above else (middle, first)
+        return first
+
+    def exceeding(self, limit: float) -> tuple[int, float, float]:
+        """Return how many cells exceed, and how probable that is for k and for k + 1."""
+        first = self.first_above(limit)
+        if first is None:
+            return 0, 0.0, 0.0
+        start = min(max(first - self.low, 0), self.histogram.size)
+        count = int(self.histogram[start:].sum())
+        count += sum(times for value, times in self.far.items() if value >= first)
+        offset = first - self.known_count
+        tails = DiscreteGaussian(self.sigma2).sf(np.array([offset - 1, offset - 2]))
+        known, one_more = np.asarray(tails)
+        return count, float(known), float(one_more)
+
+
+class MeasurementTables:
+    """Posterior and risk ratio of noisy counts of any scale, and how many exceed what.
+
+    Parameters
+    ----------
+    prior : float
+        Probability that the target is in the cell.
+    known_count : int
+        Others known to be in it.
+    """
+
+    def __init__(self, prior: float, known_count: int) -> None:
+        self._prior, self._known_count = prior, known_count
+        self._tables: dict[float, _Table] = {}
+
+    def _table(self, sigma2: float) -> _Table:
+        if sigma2 not in self._tables:
+            self._tables[sigma2] = _Table(sigma2, self._prior, self._known_count)
+        return self._tables[sigma2]
+
+    def look_up(
+        self, values: NDArray[np.int64], sigma2: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return posterior and risk ratio of every cell, one after the other."""
+        posterior, ratio = np.empty(values.size), np.empty(values.size)
+        cells = values.shape[1]
+        starts = [0, *(np.flatnonzero(np.diff(sigma2)) + 1).tolist(), sigma2.size]
+        for first, last in pairwise(starts):
+            part = slice(first * cells, last * cells)
+            table = self._table(float(sigma2[first]))
+            table.fill(values[first:last].reshape(-1), posterior[part], ratio[part])
+        return posterior, ratio
+
+    def counted(self) -> tuple[list[float], list[int], list[int]]:
+        """Return scales, noisy counts and numbers of cells, in order, for :meth:`add`."""
+        found: dict[tuple[float, int], int] = {}
+        for sigma2, table in self._tables.items():
+            for place in np.flatnonzero(table.histogram).tolist():
+                found[sigma2, table.low + place] = int(table.histogram[place])
+            for count, times in table.far.items():
+                found[sigma2, count] = found.get((sigma2, count), 0) + times
+        order = sorted(found)
+        return [s for s, _ in order], [c for _, c in order], [found[key] for key in order]
+
+    def add(self, sigma2: Sequence[float], counts: Sequence[int], cells: Sequence[int]) -> None:
+        """Count cells that were seen elsewhere."""
+        for scale, count, times in zip(sigma2, counts, cells, strict=True):
+            self._table(float(scale)).far[int(count)] += int(times)
+
+    @property
+    def cells(self) -> int:
+        """Return the number of cells seen."""
+        return sum(table.cells for table in self._tables.values())
+
+    def largest_ratio(self) -> float:
+        """Return the largest risk ratio seen; 1 before any."""
+        return max((table.largest() for table in self._tables.values()), default=1.0)
+
+    def exceedance(self, limits: Sequence[float]) -> "pd.DataFrame":
+        """Return how many cells exceed each limit, and what the noise alone would give.
+
+        With n cells of a scale, each exceeding with probability q, the number has mean n q and
+        variance n q (1 - q); scales add up.
+        """
+        import pandas as pd
+
+        rows = []
+        for limit in limits:
+            found, mean, variance = 0, np.zeros(2), np.zeros(2)
+            for table in self._tables.values():
+                count, *probabilities = table.exceeding(limit)
+                chance = np.array(probabilities)
+                found += count
+                mean += table.cells * chance
+                variance += table.cells * chance * (1.0 - chance)
+            error = np.sqrt(variance)
+            rows.append((limit, found, mean[0], error[0], mean[1], error[1]))
+        columns = [
+            "risk_ratio",
+            "cells",
+            "expected_known",
+            "error_known",
+            "expected_one_more",
+            "error_one_more",
+        ]
+        return pd.DataFrame(rows, columns=columns)
+
+
+# -----------------------------------------------------------------------------
+
+
+SIBLING_NOISE = ("approximate", "exact")
+MAX_SIBLINGS = MAX_TERMS
+# A rate at which no count within 2**52 carries evidence above rounding.
+_NO_EVIDENCE = 1e-32
+
+
+@dataclass(frozen=True)
+class SumLaws:
+    """Distinct laws, and which of them each element has.
+
+    Attributes
+    ----------
+    index : ndarray of int64
+        Law of each element, in the broadcast shape of the arguments.
+    rates : ndarray
+        h of each law.
+    ripples : ndarray
+        Their periods, one after the other.
+    ends : ndarray of int64
+        Where each begins, and the end of the last.
+    """
+
+    index: NDArray[np.int64]
+    rates: NDArray[np.float64]
+    ripples: NDArray[np.float64]
+    ends: NDArray[np.int64]
+
+    def ripple(self, law: int) -> NDArray[np.float64]:
+        """Return one period."""
+        return self.ripples[self.ends[law] : self.ends[law + 1]]
+
+
+def sum_laws(precision: Any, terms: Any, *, exact: bool, shape: tuple[int, ...]) -> SumLaws:
+    """Return the laws of sums of ``terms`` discrete Gaussians of a precision, the distinct ones."""
+    h, n = np.broadcast_arrays(precision, terms)
+    # Beyond these limits the evidence is nothing, or everything, in double precision.
+    h = np.clip(h, _NO_EVIDENCE * n, 1e100)
+    pairs = np.stack([h.ravel(), n.ravel().astype(np.float64)], axis=1)
+    distinct, index = np.unique(pairs, axis=0, return_inverse=True)
+    ripples = [
+        sum_ripple(float(p), int(n), name="n_siblings") if exact else pair_ripple(float(p), int(n))
+        for p, n in distinct
+    ]
+    own = index.reshape(h.shape).astype(np.int64)
+    return SumLaws(
+        index=np.array(np.broadcast_to(own, shape), order="C"),
+        rates=distinct[:, 0] / distinct[:, 1],
+        ripples=np.concatenate(ripples),
+        ends=np.cumsum([0, *(ripple.size for ripple in ripples)]).astype(np.int64),
+    )
+
+
+def exact_wanted(sibling_noise: Any) -> bool:
+    """Return whether the siblings' noise is to be convolved; refuse any other word."""
+    return check.choice(sibling_noise, "sibling_noise", SIBLING_NOISE) == "exact"

@@ -1,0 +1,557 @@
+"""The arrays of the chain over lists of people, and whether it can run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesrisk._numba import lean_kernel
+from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.inference.microdata._strata import Stratum, strata_of
+from bayesrisk.inference.microdata.prior import pieces
+from bayesrisk.inference.microdata.system import MAX_SUM, MAX_UNKNOWNS, Layer, MicrodataSystem
+from bayesrisk.release import Likelihood, NoiseSpec
+
+# -----------------------------------------------------------------------------
+# A chain over lists of people: one person, or two, change at a time.
+#
+# People of one finest place of whom the same is known beforehand are a *part* of it; without such
+# knowledge a place has one part.  Every part has slots, some of them empty in the last part of a
+# place; an occupied slot holds the class of a person.  The prior of the list of one part is that of
+# its counts, divided over the orders of the list.  A *level* is a layer of rows: row
+# ``base[level, part] + q`` is the q-th published cell of the place at that level in which the part
+# lies.  The cells of a level are dealt to *tracks* such that a class has one cell of each at most:
+# ``cell[level, class, track]``, with the weight ``coef`` there, or -1.  The log likelihood of row r
+# stands at ``table[spot[r]]``: the spot moves with the sum, one entry for one person.
+#
+# Nothing here checks its arguments.
+
+
+REDRAW, MOVE, BIRTH, SWAP, EXCHANGE, LEAP = range(6)
+KINDS = ("redraw", "move", "birth or death", "swap", "exchange", "leap")
+
+
+class Model(NamedTuple):
+    """What does not change."""
+
+    base: IntArray  # (levels, parts)
+    cell: Any  # (levels, classes, tracks), int32
+    coef: Any
+    table: FloatArray
+    part_of: IntArray  # part of every slot
+    first: IntArray  # first slot of every part, and the end
+    home: IntArray  # first slot of the place of every part
+    rest: IntArray  # last part of that place
+    near: IntArray  # (2, parts): first slot of the next larger area of a part, and the end
+    open: Any  # whether the number of people of a part may change
+    size_ptr: IntArray  # log P(n) of a part stands at log_size[size_ptr[part] + n]
+    log_size: FloatArray
+    law: IntArray  # of every part: which row of the next four
+    mass: FloatArray  # (laws, classes): share (of sum 1) or Dirichlet parameter of every class
+    alias: IntArray  # Walker's tables of the shares
+    keep: FloatArray
+    concentration: FloatArray  # sum of the Dirichlet parameters; 0: known shares
+    stride: IntArray  # classes are C-ordered bins of attributes
+    bins: IntArray
+    chance: FloatArray  # cumulative probabilities of the kinds of move
+    leap: IntArray  # by how many people a leap changes their number
+    leap_chance: FloatArray  # cumulative probabilities of these
+
+
+class State(NamedTuple):
+    """What does."""
+
+    who: IntArray  # class in every slot, occupied ones of a part first
+    people: IntArray  # in every part
+    x: IntArray  # (parts, classes)
+    spot: IntArray  # of every row, in the table
+    tally: IntArray  # (kinds, 2): proposed, accepted
+    density: FloatArray  # log likelihood, so far
+    work: FloatArray  # (classes,)
+
+
+@lean_kernel
+def add(of: Any, at: Any, level: Any, part: Any, cls: Any, by: Any) -> float:
+    """Add a class to the rows of one part at one level; return the change of the likelihood."""
+    change = 0.0
+    base, table, spot, cell, coef = of.base[level, part], of.table, at.spot, of.cell, of.coef
+    for k in range(cell.shape[2]):
+        c = cell[level, cls, k]
+        if c >= 0:
+            old = spot[base + c]
+            new = old + by * coef[level, cls, k]
+            change += table[new] - table[old]
+            spot[base + c] = new
+    return change
+
+
+@lean_kernel
+def turn(of: Any, at: Any, level: Any, part: Any, old: Any, new: Any) -> float:
+    """Return the change of the likelihood if one person of a part has another class."""
+    change = 0.0
+    base, table, spot, cell, coef = of.base[level, part], of.table, at.spot, of.cell, of.coef
+    for k in range(cell.shape[2]):
+        i, j = cell[level, old, k], cell[level, new, k]
+        if i == j:
+            step = coef[level, new, k] - coef[level, old, k]
+            if i >= 0 and step != 0:
+                s = spot[base + i]
+                change += table[s + step] - table[s]
+            continue
+        if i >= 0:
+            s = spot[base + i]
+            change += table[s - coef[level, old, k]] - table[s]
+        if j >= 0:
+            s = spot[base + j]
+            change += table[s + coef[level, new, k]] - table[s]
+    return change
+
+
+@lean_kernel
+def turned(of: Any, at: Any, level: Any, part: Any, old: Any, new: Any) -> None:
+    """Let one person of a part have another class, in the rows."""
+    base, spot, cell, coef = of.base[level, part], at.spot, of.cell, of.coef
+    for k in range(cell.shape[2]):
+        i, j = cell[level, old, k], cell[level, new, k]
+        if i >= 0:
+            spot[base + i] -= coef[level, old, k]
+        if j >= 0:
+            spot[base + j] += coef[level, new, k]
+
+
+@lean_kernel
+def apply(of: Any, at: Any, level: Any, part: Any, cls: Any, by: Any) -> None:
+    """Add a class to the rows of one part at one level."""
+    base, spot, cell, coef = of.base[level, part], at.spot, of.cell, of.coef
+    for k in range(cell.shape[2]):
+        c = cell[level, cls, k]
+        if c >= 0:
+            spot[base + c] += by * coef[level, cls, k]
+
+
+# -----------------------------------------------------------------------------
+
+
+_SAME = 1e-12  # difference that rounding explains
+_ROOM, _MORE = 1.5, 8  # slots for every person that a place is thought to have, and some more
+_FAR = 8.0  # or so many standard deviations of what is thought: a normal error has 1e-15 beyond
+_CHANCES = (0.25, 0.4, 0.1, 0.2, 0.05, 0.0)  # of the kinds of move
+_LEAST_LEAPS, _MOST_LEAPS = 1e-3, 0.1  # chance of a leap, which costs as much as all other moves
+
+
+@dataclass(frozen=True)
+class PeopleModel:
+    """Arrays of the kernels, and what the first state needs.
+
+    Attributes
+    ----------
+    model : Model
+        What does not change.
+    strata : tuple of Stratum
+        The parts.
+    classes : int
+        Number of classes.
+    likely : ndarray of int64
+        A likely number of people of every part; the number itself where it is known.
+    spot : ndarray of int64
+        Where the log likelihood of every row stands if there is nobody but those whose class is
+        known.
+    runs : ndarray of int64, shape (runs, 2)
+        First and last number of people of a place, those who are known with them, of the runs of
+        numbers that its law has nothing between.
+    """
+
+    model: Model
+    strata: tuple[Stratum, ...]
+    classes: int
+    likely: IntArray
+    spot: IntArray
+    runs: IntArray
+
+    @property
+    def cell_of(self) -> IntArray:
+        """Place and class of every number of a state, as ``p * classes + c``."""
+        places = np.array([s.place for s in self.strata], np.int64)
+        return np.add.outer(places * self.classes, np.arange(self.classes)).ravel()
+
+    def sizes(self, share: float) -> IntArray:
+        """Return possible numbers of people of every part: of the nearest run for share 0.
+
+        Those of shares up to 1 are of runs further and further from what is likely.
+        """
+        found = self.likely.copy()
+        for part in np.flatnonzero(self.model.open):
+            stratum, n = self.strata[part], self.likely[part]
+            low, high = np.maximum(self.runs.T - stratum.known, 0)
+            near = np.clip(n, low, high)[self.runs[:, 1] >= stratum.known]
+            if not stratum.mass.any():
+                found[part] = 0
+            elif near.size:
+                order = np.argsort(np.abs(near - n), kind="stable")
+                found[part] = near[order[int(share * near.size)]]
+        return found
+
+
+def suits(system: MicrodataSystem) -> bool:
+    """Return whether the chain can run: counts are noisy, or are numbers of people of places.
+
+    Any step then has a chance.  Rounded counts forbid some sums, and steps of one or two people
+    may not lead around them.  What is known exactly must not overlap.
+    """
+    for layer in system.layers:
+        if layer.exact.any() and layer.geoids.size < len(system.places):
+            return False
+        for cell, law in enumerate(layer.likelihoods):
+            if not isinstance(law, NoiseSpec) and not (law.exact and _counts_all(layer, cell)):
+                return False
+    return strata_of(system) is not None
+
+
+def _counts_all(layer: Layer, cell: int) -> bool:
+    row = layer.weights[[cell], :]
+    return bool(row.nnz == row.shape[1] and np.all(row.data == 1))
+
+
+def people_model(system: MicrodataSystem) -> PeopleModel:
+    """Return the arrays of the chain.
+
+    Raises
+    ------
+    ArgumentError
+        If the place has too many people for it.
+    DataError
+        If exact numbers of people contradict each other or the prior.
+    """
+    of_places = strata_of(system)
+    if of_places is None:
+        raise ArgumentError("known must not overlap for this chain")
+    strata = [s for part in of_places for s in part]
+    fixed = np.array([s.count if s.count is not None else -1 for s in strata], np.int64)
+    others = np.cumsum([len(part) for part in of_places]) - 1
+    known = np.array([strata[r].known for r in others], np.int64)
+    told = _fixed_sizes(system)
+    if np.any((told >= 0) & (told < known)):
+        raise DataError("release contradicts what is known: more people are known than there are")
+    fixed[others] = np.where(told >= 0, told - known, -1)
+    likely = fixed.copy()
+    thought, spread = _likely_sizes(system)
+    likely[others] = np.where(told >= 0, told - known, np.maximum(thought - known, 0))
+    capacity = _capacities(system, strata, fixed, likely, spread)
+    first = np.concatenate([[0], np.cumsum(capacity)]).astype(np.int64)
+    if first[-1] > MAX_SUM:
+        raise ArgumentError(f"place must have at most {MAX_SUM} people, got about {first[-1]}")
+    if len(strata) * system.classes.size > MAX_UNKNOWNS:
+        raise ArgumentError(
+            f"known must leave at most {MAX_UNKNOWNS} unknown counts, got "
+            f"{system.classes.size} classes of {len(strata)} groups of people"
+        )
+    place = np.array([s.place for s in strata], np.int64)
+    base, cell, coef = _layout(system.layers, system.classes.size)
+    people = int(first[-1] + system.known.people.sum())
+    spot, table = _tables(system.layers, people)
+    law, mass = _laws(strata, fixed, dirichlet=system.prior.concentration is not None)
+    keep, alias = zip(*(_alias(m) for m in mass), strict=True)
+    size_ptr, log_n = _log_sizes(system, strata, fixed, capacity)
+    shape = system.classes.shape
+    runs = np.zeros((0, 2), np.int64) if system.prior.size is None else pieces(system.prior.size)
+    leap, leaps = _leaps(runs[runs[:, 1] >= known.min()])
+    chance = np.array(_CHANCES)
+    if leap.size and np.any(fixed < 0):
+        work = float(leap @ leaps) * system.classes.size
+        chance[LEAP] = min(max(1.0 / work, _LEAST_LEAPS), _MOST_LEAPS)
+    if np.all(fixed >= 0):
+        chance[[MOVE, BIRTH]] = 0.0
+    if len(of_places) == 1:
+        chance[MOVE] = 0.0
+    if len(strata) == 1:
+        chance[SWAP] = 0.0
+    model = Model(
+        base=np.ascontiguousarray(base[:, place]),
+        cell=cell,
+        coef=coef,
+        table=table,
+        part_of=np.repeat(np.arange(len(strata)), capacity),
+        first=first,
+        home=first[others - np.array([len(part) - 1 for part in of_places])][place],
+        rest=others[place],
+        near=_near(system, place, first),
+        open=fixed < 0,
+        size_ptr=size_ptr,
+        log_size=log_n,
+        law=law,
+        mass=mass,
+        alias=np.array(alias),
+        keep=np.array(keep),
+        concentration=mass.sum(axis=1) * (system.prior.concentration is not None),
+        stride=np.array([int(np.prod(shape[m + 1 :])) for m in range(len(shape))], np.int64),
+        bins=np.array(shape, np.int64),
+        chance=np.cumsum(chance / chance.sum()),
+        leap=leap,
+        leap_chance=np.cumsum(leaps),
+    )
+    put(model, spot, _settled(system, others, len(strata)))
+    return PeopleModel(model, tuple(strata), system.classes.size, likely, spot, runs)
+
+
+def _leaps(runs: IntArray) -> tuple[IntArray, FloatArray]:
+    """Return differences of numbers of people that lead over what is between two runs of these.
+
+    And their probabilities, proportional to 1 / difference; none of a single run.
+    """
+    if len(runs) < 2:
+        return np.zeros(0, np.int64), np.zeros(0)
+    inside = np.zeros(int(runs[-1, 1]) + 1)
+    for low, high in runs:
+        inside[low : high + 1] = 1.0
+    square = np.abs(np.fft.rfft(inside, 2 * inside.size)) ** 2
+    pairs = np.fft.irfft(square)[: inside.size]  # of possible numbers, by their difference
+    pairs[: np.min(runs[1:, 0] - runs[:-1, 1])] = 0.0
+    leap = np.flatnonzero(pairs > 0.5)
+    return leap, 1.0 / leap / np.sum(1.0 / leap)
+
+
+def _near(system: MicrodataSystem, place: IntArray, first: IntArray) -> IntArray:
+    """Return the slots of the area around every part, of the finest level that joins places.
+
+    The level is the same for all: a step and its reverse must be proposed equally often.
+    """
+    area = np.zeros(place.size, np.int64)
+    for layer in system.layers:
+        if layer.geoids.size < len(system.places):
+            area = layer.belongs[place]
+    start, end = np.searchsorted(area, area), np.searchsorted(area, area, side="right")
+    return np.array([first[start], first[end]])
+
+
+def put(model: Model, spot: IntArray, x: IntArray) -> None:
+    """Add the people of every part to the rows."""
+    part, cls = np.nonzero(x)
+    for level in range(model.base.shape[0]):
+        cell = model.cell[level, cls, :]
+        row = model.base[level, part][:, None] + cell
+        more = model.coef[level, cls, :] * x[part, cls][:, None]
+        np.add.at(spot, row[cell >= 0], more[cell >= 0])
+
+
+def _settled(system: MicrodataSystem, others: IntArray, parts: int) -> IntArray:
+    """Return the known people of known classes, in the last part of their place."""
+    x = np.zeros((parts, system.classes.size), np.int64)
+    x[others] = system.known.settled.toarray()
+    return x
+
+
+def _capacities(
+    system: MicrodataSystem,
+    strata: list[Stratum],
+    fixed: IntArray,
+    likely: IntArray,
+    spread: float,
+) -> IntArray:
+    """Return the largest number of people that a chain can give to every part.
+
+    ``spread`` is the standard deviation of the likely numbers.
+    """
+    if system.prior.size is None:
+        most = (likely * _ROOM).astype(np.int64) + _MORE
+        most = np.maximum(most, likely + math.ceil(_FAR * spread))
+    else:
+        last = int(np.flatnonzero(system.prior.size)[-1])
+        most = np.array([last - s.known if s.count is None else s.count for s in strata], np.int64)
+        bad = np.flatnonzero((fixed > most) | (most < 0))
+        if bad.size:
+            n = strata[bad[0]].known + max(int(fixed[bad[0]]), 0)
+            raise DataError(
+                f"release contradicts the prior: a place has {n} records, and size allows at "
+                f"most {last}"
+            )
+        likely[:] = np.minimum(likely, most)
+    return np.where(fixed >= 0, fixed, most)
+
+
+def _laws(
+    strata: list[Stratum], fixed: IntArray, *, dirichlet: bool
+) -> tuple[IntArray, FloatArray]:
+    """Return the law of every part, and the masses of each that differs.
+
+    Shares have sum 1 in every part: the log prior of the number of its people has the rest.
+    """
+    seen: dict[bytes, int] = {}
+    law: list[int] = []
+    mass: list[FloatArray] = []
+    for stratum, n in zip(strata, fixed, strict=True):
+        own = stratum.mass
+        if not own.any():
+            if n > 0:
+                raise DataError(
+                    f"known contradicts the release: {n} people of a place are like nobody there"
+                )
+            own = np.full(own.size, 1.0 / own.size)  # of nobody
+        total = float(own.sum())
+        if not dirichlet and abs(total - 1.0) > _SAME:
+            own = own / total
+        key = own.tobytes()
+        if key not in seen:
+            seen[key] = len(mass)
+            mass.append(own)
+        law.append(seen[key])
+    return np.array(law, np.int64), np.array(mass)
+
+
+def _log_sizes(
+    system: MicrodataSystem, strata: list[Stratum], fixed: IntArray, capacity: IntArray
+) -> tuple[IntArray, FloatArray]:
+    """Return the log prior of the number of people of every part, one after another."""
+    shares = system.classes.mass(system.prior.shares) * (system.prior.concentration or 1.0)
+    known = np.asarray(system.known.settled.sum(axis=1)).ravel()
+    if system.prior.concentration is None:
+        known = np.zeros_like(known)
+    ptr, found, end = [], [], 0
+    for s, n, most in zip(strata, fixed, capacity, strict=True):
+        ptr.append(0 if n >= 0 else end)
+        if n < 0:
+            value = s.log_size(int(most), system.prior, float(shares.sum() + known[s.place]))
+            if not s.mass.any():
+                value[1:] = -np.inf
+            found.append(np.append(value, [-np.inf]))
+            end += value.size + 1
+    return np.array(ptr, np.int64), np.concatenate([*found, np.zeros(1)])
+
+
+def _fixed_sizes(system: MicrodataSystem) -> IntArray:
+    """Return the number of people of every finest place where it is published, else -1."""
+    fixed = np.full(len(system.places), -1, np.int64)
+    for layer in system.layers:
+        if layer.geoids.size == len(system.places):
+            for cell in np.flatnonzero(layer.exact):
+                told = ~layer.hidden[:, cell]
+                if np.any(told & (fixed >= 0) & (fixed != layer.given[:, cell])):
+                    raise DataError("release contradicts itself: two numbers of records differ")
+                fixed[told] = layer.given[told, cell]
+    return fixed
+
+
+def _likely_sizes(system: MicrodataSystem) -> tuple[IntArray, float]:
+    """Return the numbers of people that the noisy tables of the finest level make likely.
+
+    And their standard deviation, 0 where no table says how many they are.
+
+    Every table whose cells hold each class once is a measurement of the total; they are weighed
+    by the inverse of their variance.
+    """
+    total, weight = np.zeros(len(system.places)), 0.0
+    layer = system.layers[-1]
+    names = np.array([name for name, _ in layer.names])
+    for name in dict.fromkeys(names.tolist()):
+        cells = np.flatnonzero(names == name)
+        covers = np.asarray(layer.weights[cells, :].sum(axis=0)).ravel()
+        if np.all(covers == 1) and not layer.hidden[:, cells].any():
+            variance = sum(_variance(layer.likelihoods[c]) for c in cells)
+            total += layer.given[:, cells].sum(axis=1) / variance
+            weight += 1.0 / variance
+    if not weight:
+        size = system.prior.size
+        mean = 1.0 if size is None else float(np.arange(size.size) @ size)
+        return np.full(len(system.places), max(1, round(mean)), np.int64), 0.0
+    found = np.maximum(np.rint(total / weight), 0).astype(np.int64)
+    return found, float(weight) ** -0.5
+
+
+def _variance(law: Likelihood) -> float:
+    return float(law.to_law().var()) if isinstance(law, NoiseSpec) else 1e-6
+
+
+def _layout(layers: tuple[Layer, ...], n_classes: int) -> tuple[Any, ...]:
+    """Return where the rows of places begin, and the cell of every class in every track."""
+    base, tracks, start = [], [], 0
+    for layer in layers:
+        base.append(start + layer.belongs * layer.weights.shape[0])
+        start += layer.given.size
+        tracks.append(_tracks(layer))
+    cell = np.full((len(layers), n_classes, max(map(len, tracks), default=0)), -1, np.int32)
+    coef = np.zeros(cell.shape, np.int32)
+    for level, (layer, own) in enumerate(zip(layers, tracks, strict=True)):
+        for k, rows in enumerate(own):
+            for q in rows:
+                part = slice(layer.weights.indptr[q], layer.weights.indptr[q + 1])
+                cell[level, layer.weights.indices[part], k] = q
+                coef[level, layer.weights.indices[part], k] = layer.weights.data[part]
+    return np.array(base, np.int64), cell, coef
+
+
+def _tracks(layer: Layer) -> list[list[int]]:
+    """Deal the cells to tracks: to the first of its table that has none of its classes yet."""
+    rows: list[list[int]] = []
+    taken: list[tuple[str, IntArray]] = []
+    for q, (name, _) in enumerate(layer.names):
+        part = slice(layer.weights.indptr[q], layer.weights.indptr[q + 1])
+        classes = layer.weights.indices[part]
+        free = (k for k, (table, _) in enumerate(taken) if table == name)
+        at = next((k for k in free if not taken[k][1][classes].any()), len(rows))
+        if at == len(rows):
+            rows.append([])
+            taken.append((name, np.zeros(layer.weights.shape[1], np.bool_)))
+        rows[at].append(q)
+        taken[at][1][classes] = True
+    return rows
+
+
+def _tables(layers: tuple[Layer, ...], people: int) -> tuple[IntArray, FloatArray]:
+    """Return, for every row, where the log likelihood of the sum 0 stands in one long table.
+
+    A likelihood depends on the difference of the published count and the sum alone, so one table
+    serves all rows of a law.
+    """
+    heaviest = max((int(layer.weights.data.max(initial=1)) for layer in layers), default=1)
+    most = (people + 2) * heaviest
+    low = max(0, *(int(layer.given.max(initial=0)) for layer in layers))
+    high = most - min(0, *(int(layer.given.min(initial=0)) for layer in layers))
+    if low + high + 1 > MAX_SUM:
+        raise ArgumentError(f"release must have counts of at most {MAX_SUM}, got {low}")
+    differences = np.arange(-low, high + 1)  # sum less published count
+    places: dict[Likelihood | None, int] = {}
+    tables: list[FloatArray] = []
+    offsets: list[IntArray] = []
+    for layer in layers:
+        for law in layer.likelihoods:
+            for hidden in (False, True):
+                key = None if hidden else law
+                if key not in places:
+                    places[key] = len(tables) * differences.size + low
+                    tables.append(_log_weights(key, differences))
+        at = np.array([places[law] for law in layer.likelihoods], np.int64)
+        row = np.where(layer.hidden, places[None], at[None, :] - layer.given)
+        offsets.append(row.ravel())
+    return np.concatenate(offsets), np.concatenate(tables)
+
+
+def _log_weights(law: Likelihood | None, differences: IntArray) -> FloatArray:
+    """Return the log likelihood of sums less the published count."""
+    if law is None:
+        return np.zeros(differences.size)
+    if isinstance(law, NoiseSpec):
+        return np.asarray(law.to_law().logpmf(-differences), dtype=float)
+    if law.exact:  # the number of people of a place, which no step changes
+        return np.where(differences == 0, 0.0, -np.inf)
+    raise ArgumentError(f"release must have noisy counts for this chain, got {law.kind}")
+
+
+def _alias(shares: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return Walker's tables: a class is kept with probability ``keep``, or replaced."""
+    n = shares.size
+    keep = shares / shares.sum() * n
+    alias = np.arange(n)
+    small, large = list(np.flatnonzero(keep < 1.0)), list(np.flatnonzero(keep >= 1.0))
+    while small and large:
+        less, more = small.pop(), large[-1]
+        alias[less] = more
+        keep[more] -= 1.0 - keep[less]
+        if keep[more] < 1.0:
+            small.append(large.pop())
+    left = np.array(small + large, np.int64)
+    keep[left] = np.where(shares[left] > 0.0, 1.0, 0.0)  # rounding gives nothing to the impossible
+    alias[left[shares[left] == 0.0]] = np.argmax(shares)
+    return keep, alias.astype(np.int64)

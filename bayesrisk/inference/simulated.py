@@ -1,0 +1,433 @@
+"""The likelihood of a release under each hypothesis, by running the mechanism (models without one).
+
+The adversary knows the mechanism and everybody but the target, so that each hypothesis about the
+target is a complete data set.  What the mechanism would then release is drawn as often as wanted.
+The callable that draws is handed in: this zone knows neither records nor mechanisms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
+from bayesrisk._random import as_finished, generator
+from bayesrisk._show import displayed
+from bayesrisk._version import __version__
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+
+# -----------------------------------------------------------------------------
+# The draws behind a simulated likelihood: streams, who runs them, checks of what comes back.
+
+
+#: ``simulate(hypothesis, rng, size)`` returns int64 of shape (size,) or (size, cells).
+Simulator = Callable[[int, np.random.Generator, int], ArrayLike]
+Progress = Callable[[int, int], None]
+
+MAX_VALUES = 2**27  # int64 numbers kept: 1 GB
+_CHUNKS = 64  # pieces of work handed to an executor
+
+
+def whole(value: ArrayLike, name: str) -> NDArray[np.int64]:
+    """Return counts or symbols as int64."""
+    array = check.as_array(value, name)
+    if array.dtype.kind in "iu" and array.size:
+        return array.astype(np.int64, copy=False)
+    return check.count_array(value, name)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one worker does: draw a range of streams under every hypothesis."""
+
+    simulate: Simulator
+    hypotheses: int
+    draws: int
+    batch: int
+    common: bool
+    seed: int
+
+    def __call__(self, streams: range) -> tuple[int, NDArray[np.int64]]:
+        """Return the draws of some streams: their number, and counts of the cells."""
+        parts = [self._draw(i) for i in streams]
+        _same_cells(parts)
+        return streams.start, np.concatenate(parts, axis=1)
+
+    def _draw(self, stream: int) -> NDArray[np.int64]:
+        size = min(self.batch, self.draws - stream * self.batch)
+        rows = []
+        for hypothesis in range(self.hypotheses):
+            key = (stream,) if self.common else (stream, hypothesis)
+            rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
+            rows.append(_drawn(self.simulate(hypothesis, rng, size), size))
+        _same_cells(rows)
+        return np.stack(rows)
+
+
+def _same_cells(drawn: list[NDArray[np.int64]]) -> None:
+    """Refuse observations of different widths."""
+    widths = sorted({part.shape[-1] for part in drawn})
+    if len(widths) > 1:
+        raise ShapeError(f"simulate must observe the same cells every time, got {widths} cells")
+
+
+def _drawn(value: ArrayLike, size: int) -> NDArray[np.int64]:
+    drawn = whole(value, "simulate's result")
+    if drawn.ndim == 1:
+        drawn = drawn[:, None]
+    if drawn.ndim != 2 or len(drawn) != size:
+        raise ShapeError(
+            f"simulate must return shape ({size},) or ({size}, cells), got {np.shape(value)}"
+        )
+    return drawn
+
+
+def run(work: Work, executor: Executor | None, progress: Progress | None) -> NDArray[np.int64]:
+    """Return every draw, shape (hypotheses, draws, cells), whoever drew it and when."""
+    check.function(progress, "progress")
+    if executor is not None and not isinstance(executor, Executor):
+        raise ArgumentTypeError(
+            f"executor must be a concurrent.futures.Executor, got {shown(executor)}"
+        )
+    n_streams = -(-work.draws // work.batch)
+    step = max(1, -(-n_streams // _CHUNKS))
+    pieces = [range(i, min(i + step, n_streams)) for i in range(0, n_streams, step)]
+    found: Any = map(work, pieces) if executor is None else as_finished(executor, work, pieces)
+    drawn: dict[int, NDArray[np.int64]] = {}
+    done = kept = 0
+    for start, part in found:
+        drawn[start] = part
+        done += part.shape[1]
+        kept += part.size
+        if kept > MAX_VALUES:
+            raise ArgumentError(
+                f"hypotheses * draws * cells must be at most {MAX_VALUES}, got more than {kept}"
+            )
+        if progress is not None:
+            progress(done, work.draws)
+    ordered = [drawn[piece.start] for piece in pieces]
+    _same_cells(ordered)
+    return np.concatenate(ordered, axis=1)
+
+
+# -----------------------------------------------------------------------------
+
+
+#: What stands in an observation for a cell that is not published: a symbol, not a count.
+SUPPRESSED = -(2**63)
+
+
+@displayed
+@dataclass(frozen=True)
+class SimulatedPosterior:
+    """What the adversary believes after one release, with Monte Carlo errors.
+
+    Attributes
+    ----------
+    prior : ndarray, shape (hypotheses,)
+        Belief before the release: the baseline.
+    posterior : ndarray, shape (hypotheses,)
+        Belief after it.
+    error : ndarray, shape (hypotheses,)
+        Standard error of ``posterior``.
+    risk_ratio, risk_ratio_error : ndarray, shape (hypotheses,)
+        ``posterior / prior`` and its standard error; NaN where the prior is 0.
+    seen : ndarray of int64, shape (hypotheses,)
+        How many draws under each hypothesis gave this release.
+    draws : int
+        Draws under each hypothesis.
+    smoothing : float
+        Pseudo-count of the likelihood.
+    seed : int
+        Root of the random streams.
+    """
+
+    prior: NDArray[np.float64]
+    posterior: NDArray[np.float64]
+    error: NDArray[np.float64]
+    risk_ratio: NDArray[np.float64]
+    risk_ratio_error: NDArray[np.float64]
+    seen: NDArray[np.int64]
+    draws: int
+    smoothing: float
+    seed: int
+
+
+@displayed
+@dataclass(frozen=True)
+class SimulatedLikelihood:
+    r"""Estimated probability of every observed release under every hypothesis.
+
+    .. math:: \hat P_h(y) = \frac{c_h(y) + \alpha}{n + \alpha (V + 1)}
+
+    c counts draws, V is the number of distinct values drawn under any hypothesis, the one more
+    class stands for all values never drawn.  The same pseudo-count :math:`\alpha` under every
+    hypothesis pulls each ratio of likelihoods towards 1, so each posterior towards its prior: an
+    unseen value is no evidence, and n draws never give a ratio above :math:`(n + \alpha)/\alpha`.
+
+    Attributes
+    ----------
+    values : ndarray of int64, shape (V, cells)
+        Distinct releases, sorted; ``SUPPRESSED`` marks a cell that is not published.
+    counts : ndarray of int64, shape (hypotheses, V)
+        How often each was drawn.
+    codes : ndarray of int64, shape (hypotheses, draws)
+        Which value each draw gave.  Draws in one column share their random stream.
+    draws : int
+        Draws n under each hypothesis.
+    smoothing : float
+        Pseudo-count alpha.
+    streams : str
+        ``"common"`` or ``"independent"``.
+    seed : int
+        Root of the streams; the same seed gives the same draws.
+    version : str
+        Version of bayesrisk.
+    """
+
+    values: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    codes: NDArray[np.int64]
+    draws: int
+    smoothing: float
+    streams: str
+    seed: int
+    version: str = __version__
+
+    def probability(self, observation: ArrayLike) -> NDArray[np.float64]:
+        """Return the smoothed probability of one release under each hypothesis.
+
+        Parameters
+        ----------
+        observation : array_like of int, shape () or (cells,)
+            Released count or counts.
+
+        Returns
+        -------
+        ndarray, shape (hypotheses,)
+            For a value never drawn: the probability of all such values together.
+        """
+        total = self.draws + self.smoothing * (len(self.values) + 1)
+        return np.asarray((self._seen(observation) + self.smoothing) / total, dtype=np.float64)
+
+    def posterior(self, observation: ArrayLike, *, prior_pmf: ArrayLike) -> SimulatedPosterior:
+        """Return the posterior of every hypothesis given one release.
+
+        Parameters
+        ----------
+        observation : array_like of int, shape () or (cells,)
+            Released count or counts.
+        prior_pmf : array_like, shape (hypotheses,)
+            Belief in each hypothesis; sums to 1.
+
+        Returns
+        -------
+        SimulatedPosterior
+            With standard errors by the delta method, covariances of common streams included.
+
+        Examples
+        --------
+        >>> likelihood = simulated_likelihood(
+        ...     lambda h, rng, size: h + rng.integers(-1, 2, size), hypotheses=2, draws=900, rng=1
+        ... )
+        >>> likelihood.posterior(1, prior_pmf=[0.5, 0.5]).posterior.round(2).tolist()
+        [0.49, 0.51]
+        """
+        prior = prior_vector(prior_pmf, len(self.counts))
+        seen = self._seen(observation)
+        weight = seen + self.smoothing
+        joint = prior * weight
+        posterior = joint / joint.sum()
+        covariance = self._log_covariance(observation, seen)
+        # d posterior_j / d log P_h = posterior_j (1[j = h] - posterior_h)
+        slope = np.diag(posterior) - np.outer(posterior, posterior)
+        variance = np.einsum("jh,hk,jk->j", slope, covariance, slope)
+        error = np.sqrt(np.maximum(variance, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio, ratio_error = posterior / prior, error / prior
+        return SimulatedPosterior(
+            prior=prior,
+            posterior=posterior,
+            error=error,
+            risk_ratio=ratio,
+            risk_ratio_error=ratio_error,
+            seen=seen,
+            draws=self.draws,
+            smoothing=self.smoothing,
+            seed=self.seed,
+        )
+
+    def select(self, *, hypotheses: Sequence[int], cells: Sequence[int]) -> SimulatedLikelihood:
+        """Return the likelihood of some of the cells under some of the hypotheses.
+
+        Parameters
+        ----------
+        hypotheses : sequence of int
+            Which to keep, in the order wanted.
+        cells : sequence of int
+            Which cells an observation keeps, in the order wanted.
+
+        Returns
+        -------
+        SimulatedLikelihood
+            From the same draws.
+        """
+        rows = check.count_array(
+            hypotheses, "hypotheses", lower=0, upper=len(self.counts) - 1
+        ).reshape(-1)
+        columns = check.count_array(
+            cells, "cells", lower=0, upper=self.values.shape[1] - 1
+        ).reshape(-1)
+        drawn = self.values[self.codes[rows]][:, :, columns]
+        return _counted(drawn, smoothing=self.smoothing, streams=self.streams, seed=self.seed)
+
+    def _index(self, observation: ArrayLike) -> int:
+        """Return the row of an observation, V where it was never drawn."""
+        wanted = whole(observation, "observation")
+        cells = self.values.shape[1]
+        if wanted.shape not in {(cells,), ()} or (wanted.shape == () and cells != 1):
+            raise ShapeError(f"observation must have {cells} cells, got shape {wanted.shape}")
+        found = np.flatnonzero((self.values == wanted).all(axis=1))
+        return int(found[0]) if found.size else len(self.values)
+
+    def _seen(self, observation: ArrayLike) -> NDArray[np.int64]:
+        index = self._index(observation)
+        if index == len(self.values):
+            return np.zeros(len(self.counts), dtype=np.int64)
+        return self.counts[:, index]
+
+    def _log_covariance(
+        self, observation: ArrayLike, seen: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return the covariance of the logarithms of the estimated probabilities.
+
+        Variances hold the pseudo-count, so that a value never seen has an error too.
+        """
+        weight = seen + self.smoothing
+        covariance = np.zeros((len(seen), len(seen)))
+        if self.streams == "common":
+            hit = (self.codes == self._index(observation)).astype(np.float64)
+            chance = np.outer(seen > 0, seen > 0) / self.draws
+            covariance = hit @ hit.T / np.outer(weight, weight) - chance
+        np.fill_diagonal(covariance, np.maximum(1.0 / weight - 1.0 / self.draws, 0.0))
+        return covariance
+
+
+def prior_vector(prior_pmf: ArrayLike, hypotheses: int) -> NDArray[np.float64]:
+    """Return a pmf over the hypotheses."""
+    prior = check.probability_vector(prior_pmf, "prior_pmf")
+    if prior.shape != (hypotheses,):
+        raise ShapeError(f"prior_pmf must have shape ({hypotheses},), got {prior.shape}")
+    return prior
+
+
+def simulated_likelihood(
+    simulate: Simulator,
+    *,
+    hypotheses: int,
+    draws: int,
+    rng: np.random.Generator | int,
+    smoothing: float = 0.5,
+    batch: int = 1,
+    streams: str = "common",
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> SimulatedLikelihood:
+    r"""Run a mechanism under each hypothesis and count what it releases.
+
+    Parameters
+    ----------
+    simulate : callable
+        ``simulate(hypothesis, rng, size)`` returns ``size`` independent releases under hypothesis
+        0, 1, ...: int64 of shape (size,) or (size, cells).
+    hypotheses : int
+        Number of hypotheses, in [2, 1024].
+    draws : int
+        Draws under each hypothesis, at least 2.
+    rng : Generator or int
+        Source of randomness; one root seed is taken from it, and every stream spawned from that.
+    smoothing : float, default 1/2
+        Pseudo-count of every value under every hypothesis, > 0: the convention of Jeffreys.
+    batch : int, default 1
+        Draws from one stream.  More is faster; less keeps streams common under every hypothesis
+        when a mechanism uses more random numbers under one than under another.
+    streams : {"common", "independent"}, default "common"
+        Whether the same streams serve every hypothesis.
+    executor : concurrent.futures.Executor, optional
+        Runs the streams; the result is the same for all.  ``simulate`` must be importable where
+        the executor works.
+    progress : callable, optional
+        ``progress(done, draws)`` after each piece of work; an exception in it ends the run.
+
+    Returns
+    -------
+    SimulatedLikelihood
+        Counts, and the draws they come from.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, or more than 2**27 numbers would have to be kept.
+
+    Notes
+    -----
+    Estimates of a posterior given one value are pulled towards the prior, by about
+    ``smoothing / count`` of the logarithm of a likelihood.
+
+    Examples
+    --------
+    >>> from bayesrisk.distributions import DiscreteGaussian
+    >>> law = DiscreteGaussian(1.0)
+    >>> likelihood = simulated_likelihood(
+    ...     lambda h, rng, size: h + law.rvs(size, random_state=rng),
+    ...     hypotheses=2, draws=20_000, batch=20_000, rng=7,
+    ... )
+    >>> result = likelihood.posterior(2, prior_pmf=[0.5, 0.5])
+    >>> bool(abs(result.posterior[1] - 0.8176) < 3 * result.error[1])  # 1 / (1 + exp(-1.5))
+    True
+    """
+    if not callable(simulate):
+        raise ArgumentTypeError(f"simulate must be callable, got {shown(simulate)}")
+    check.choice(streams, "streams", ("common", "independent"))
+    work = Work(
+        simulate=simulate,
+        hypotheses=check.integer(hypotheses, "hypotheses", lower=2, upper=1024),
+        draws=check.integer(draws, "draws", lower=2),
+        batch=check.integer(batch, "batch", lower=1),
+        common=streams == "common",
+        seed=int(generator(rng).integers(2**63)),
+    )
+    alpha = check.scalar(smoothing, "smoothing", lower=0.0, bounds="()")
+    if work.hypotheses * work.draws > MAX_VALUES:
+        raise ArgumentError(
+            f"hypotheses * draws must be at most {MAX_VALUES}, got {work.hypotheses * work.draws}"
+        )
+    drawn = run(work, executor, progress)
+    return _counted(drawn, smoothing=alpha, streams=streams, seed=work.seed)
+
+
+def _counted(
+    drawn: NDArray[np.int64], *, smoothing: float, streams: str, seed: int
+) -> SimulatedLikelihood:
+    cells = drawn.shape[2]
+    if cells == 1:
+        values, codes = np.unique(drawn.ravel(), return_inverse=True)
+    else:
+        values, codes = np.unique(drawn.reshape(-1, cells), axis=0, return_inverse=True)
+    codes = codes.reshape(drawn.shape[:2]).astype(np.int64, copy=False)
+    counts = np.stack([np.bincount(row, minlength=len(values)) for row in codes])
+    return SimulatedLikelihood(
+        values=values.reshape(-1, cells),
+        counts=counts,
+        codes=codes,
+        draws=drawn.shape[1],
+        smoothing=smoothing,
+        streams=streams,
+        seed=seed,
+    )

@@ -1,1 +1,0 @@
-"""Posteriors for releases that can only be simulated."""

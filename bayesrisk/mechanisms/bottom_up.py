@@ -1,0 +1,494 @@
+"""Noisy tables of the smallest places, made consistent from the bottom up."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
+from bayesrisk._validation import IntArray
+from bayesrisk.accounting import exact_number
+from bayesrisk.accounting.budget import SENSITIVITIES
+from bayesrisk.distributions import DiscreteGaussian
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.mechanisms.base import (
+    BasePrepared,
+    Dial,
+    PreparingMechanism,
+    Protected,
+    different_cells,
+    replace_counts,
+    true_tables,
+)
+from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
+from bayesrisk.tables import Microdata, PublishedTables, Table, Workload
+
+# -----------------------------------------------------------------------------
+# What the bottom-up post-processing does to each table: who is scaled, derived, bounded.
+
+
+Rows = sparse.csr_array
+
+
+@dataclass(frozen=True)
+class Roles:
+    """How each table of a workload comes about.
+
+    Attributes
+    ----------
+    measured : tuple of str
+        Tables that get noise.
+    split : tuple of str
+        Those of them in whose cells every record is exactly once: scaled to the universe.
+    derived : mapping of str to (str, ndarray)
+        Tables that are a linear function (cells, cells of the source) of a split table.
+    exact : tuple of str
+        Tables that are published as they are, the universe first.
+    """
+
+    measured: tuple[str, ...]
+    split: tuple[str, ...]
+    derived: Mapping[str, tuple[str, IntArray]]
+    exact: tuple[str, ...]
+
+
+def roles(workload: Workload, *, universe: str, exact: tuple[str, ...]) -> Roles:
+    """Return the role of every table: exact, measured, or computed from a measured one."""
+    tables = {name: table for (_, name), table in workload.tables.items()}
+    for name in (universe, *exact):
+        if name not in tables:
+            raise ArgumentError(
+                f"universe and exact must name tables of the workload, got {shown(name)}"
+            )
+    rows = _rows(workload, tables)
+    if rows[universe].shape[0] != 1 or not _is_split(rows[universe]):
+        raise ArgumentError(
+            f"universe must be one cell that counts every record, got {shown(universe)}"
+        )
+    open_tables = [name for name in tables if name not in (universe, *exact)]
+    finest_first = sorted(open_tables, key=lambda name: -rows[name].shape[0])
+    split: list[str] = []
+    for name in finest_first:
+        if _is_split(rows[name]) and _source(rows, split, name) is None:
+            split.append(name)
+    derived = {
+        name: found
+        for name in open_tables
+        if name not in split and (found := _source(rows, split, name)) is not None
+    }
+    measured = tuple(name for name in open_tables if name not in derived)
+    kept = tuple(name for name in measured if name in split)
+    return Roles(measured, kept, derived, tuple(dict.fromkeys((universe, *exact))))
+
+
+def _rows(workload: Workload, tables: Mapping[str, Table]) -> dict[str, Rows]:
+    """Return every table over the kinds of records that the tables tell apart."""
+    cells = different_cells(workload.schema, list(tables.values()))
+    return {name: table.incidence(workload.schema, cells) for name, table in tables.items()}
+
+
+def _source(rows: Mapping[str, Rows], split: list[str], name: str) -> tuple[str, IntArray] | None:
+    """Return the first split table that a table is a function of, and the function."""
+    found = ((source, _function(rows[source], rows[name])) for source in split)
+    return next(((source, matrix) for source, matrix in found if matrix is not None), None)
+
+
+def _is_split(rows: Rows) -> bool:
+    """Return whether every record is in exactly one cell."""
+    return bool(np.all(rows.sum(axis=0) == 1))
+
+
+def _function(source: Rows, target: Rows) -> IntArray | None:
+    """Return M with ``target = M @ source`` if the target is a function of the source's cell."""
+    cell = sparse.csc_array(source).indices
+    first = np.full(source.shape[0], -1, dtype=np.int64)
+    first[cell[::-1]] = np.arange(cell.size)[::-1]
+    matrix = np.zeros((target.shape[0], source.shape[0]), dtype=np.int64)
+    used = first >= 0
+    matrix[:, used] = target[:, first[used]].toarray()
+    difference = sparse.csr_array(sparse.csr_array(matrix) @ source - target)
+    return None if difference.count_nonzero() else matrix
+
+
+def scale_to(noisy: IntArray, totals: IntArray, rng: np.random.Generator) -> IntArray:
+    """Return whole counts in proportion to non-negative ones, that add up to the totals.
+
+    Largest remainders, in exact integers; ties fall at random.  Where nothing is left after
+    clipping, all cells are alike.
+
+    Parameters
+    ----------
+    noisy : ndarray of int64, (places, cells)
+        Counts, >= 0, each sum times its total below 2**63.
+    totals : ndarray of int64, (places,)
+        Totals, >= 0.
+    rng : Generator
+        Breaks ties.
+    """
+    counts = np.where(noisy.any(axis=1, keepdims=True), noisy, 1)
+    whole = counts.sum(axis=1, keepdims=True)
+    share, remainder = np.divmod(counts * totals[:, None], whole)
+    missing = totals - share.sum(axis=1)
+    ties = rng.random(counts.shape)
+    order = np.lexsort((ties, -remainder), axis=1)
+    rank = np.empty_like(order)
+    np.put_along_axis(rank, order, np.arange(counts.shape[1])[None, :], axis=1)
+    scaled: IntArray = share + (rank < missing[:, None])
+    return scaled
+
+
+def largest_changes(workload: Workload, tables: Sequence[str], kind: str) -> dict[str, int]:
+    """Return the square of how far one record can move each table of the smallest places."""
+    level = workload.levels[-1]
+    return {
+        name: workload.select(levels=[level], tables=[name]).largest_change(kind, norm=2)
+        for name in tables
+    }
+
+
+def check_plan(workload: Workload, found: Roles, bounds: Mapping[str, str]) -> None:
+    """Check bounds, and that what is published above is published at the finest level."""
+    finest = workload.at(workload.levels[-1])
+    for (level, name), table in workload.tables.items():
+        if name not in finest or finest[name] != table:
+            raise ArgumentError(
+                f"workload must have table {name!r} of level {level!r} at {workload.levels[-1]!r}"
+            )
+    for name, bound in bounds.items():
+        if name not in found.measured or name in found.split or bound not in finest:
+            raise ArgumentError(
+                f"bounds must map measured tables that are not scaled to tables, "
+                f"got {shown(name)}: "
+                f"{bound!r}"
+            )
+        if len(finest[name].cells) != 1 or len(finest[bound].cells) != 1:
+            raise ArgumentError(
+                f"bounds must be of tables of one cell, got {shown(name)}: {shown(bound)}"
+            )
+
+
+# -----------------------------------------------------------------------------
+
+
+Key = tuple[str, str]
+
+_ALLOCATIONS = ("das-2020", "uniform")
+#: Share c of a strategy query over the cells that add up to one count, times the product's rho.
+_DAS_2020 = {
+    "H13": Fraction("0.0002") / 3360 * Fraction("7.70"),
+    "P15": Fraction("0.0002") / 2 * Fraction("7.70"),
+    "P16": Fraction("0.0002") / 2 * Fraction("4.96"),
+}
+_OCCUPANCY: dict[str, Any] = {
+    "universe": "H3",
+    "exact": ("HUD-households", "HUD-people", "HUD-race", "HUD-children", "HUD-bedrooms"),
+    "bounds": {"P16": "P1"},
+}
+#: The published reading: sigma2 = 1 / budget in every table.
+_PAPER = "steed-2024"
+# Clipped counts times totals of 2**31 must stay 64-bit integers.
+_MAX_SIGMA2 = 10**15
+
+
+class BottomUp(PreparingMechanism["PreparedBottomUp"]):
+    r"""Noise on tables of the smallest places, with a simple post-processing from the bottom up.
+
+    Every cell of a measured table gets discrete Gaussian noise of scale
+    :math:`\sigma^2 = \Delta^2 / (2 c \rho)`, where :math:`c \rho` is the budget of its table and
+    :math:`\Delta` how far one record of the schema can move the table (its L2 norm).  The record is
+    the unit of privacy: the household, for ``household-occupancy``.  Then, place by place: negative
+    counts become 0; tables in which every record is in exactly one cell are scaled to the exact
+    total of the place; what is a function of such a table is computed from it; counts that have a
+    bound are cut there; coarser places are sums.
+
+    Parameters
+    ----------
+    sensitivity : {"add-remove", "change-one", "steed-2024"}
+        What a neighbour does: a record comes or goes, or becomes any other record, of another place
+        too; the noise has the scale for it, from the largest change of each table.
+        ``steed-2024`` is the reading of the paper instead, :math:`\sigma^2 = 1 / (c \rho)` in every
+        table.  That is ``change-one`` where a record counts once, but a table of children or people
+        moves by up to 6 or 7 in a place, and its budget is exceeded 36 or 49 times;
+        ``diagnostics["rho"]`` of a release says what is spent in all.
+    allocation : {"das-2020", "uniform"}, optional
+        ``das-2020``: the budgets of the 2020 disclosure avoidance system per count, as the
+        reference works them out for ``household-occupancy``: 0.0002 / 3360 of rho = 7.70 for
+        sizes (H13), 0.0002 / 2 of 7.70 for race and origin (P15), 0.0002 / 2 of 4.96 for children
+        (P16).  ``uniform``: ``rho`` in equal parts over the measured tables.
+    rho : number or str, optional
+        Total budget of ``uniform``.
+    budget : mapping of table to number, optional
+        Budget of every measured table, instead of an allocation.
+    universe : str, optional
+        Table of one cell that counts every record; exact.  H3, occupied units, by default for
+        ``household-occupancy`` (the reference's convention); needed for other schemas.
+    exact : sequence of str, optional
+        Other tables that are published as they are.  By default for ``household-occupancy``, as
+        in the reference, HUD's tables, which have no noise in reality.
+    bounds : mapping of table to table, optional
+        Tables of one cell that may not exceed another one.  By default, for
+        ``household-occupancy``, children (P16) by population (P1).
+
+    Raises
+    ------
+    ArgumentError
+        If not exactly one of ``allocation`` and ``budget`` is given, or one is out of range.
+
+    Notes
+    -----
+    The budgets add up to the zCDP of the measured tables, for neighbours of the kind named; tables
+    published as they are lie outside.  A person who joins, leaves or changes alters one record, so
+    ``change-one`` covers that too; one who moves between households alters two.
+
+    The reading of the appendix: counts are whole, so the scaling is by largest remainders, in
+    exact integers, ties at random; a place whose clipped counts are all zero is split as evenly
+    as can be; households of seven and more count as seven people; in ``uniform``, one table is
+    one query, as its cells are disjoint.  The released counts have no likelihood in closed form,
+    so the spec's ``noise`` is empty; :meth:`measurement_noise` says what was drawn.  The spec of a
+    release holds the budget of every measured table; its ``diagnostics["rho"]`` is the zCDP that
+    the noise spends on them together (under ``steed-2024``: for ``change-one``).
+
+    References
+    ----------
+    Steed, Qing and Wu (2024, arXiv:2407.04776), equation 6 and appendix F.
+
+    Examples
+    --------
+    >>> from bayesrisk.tables import Workload
+    >>> tables = Workload.named("household-occupancy")
+    >>> for reading in ("change-one", "steed-2024"):
+    ...     mechanism = BottomUp(sensitivity=reading, allocation="das-2020")
+    ...     noise = mechanism.measurement_noise(tables)
+    ...     print({table: str(spec.scale) for (_, table), spec in noise.items()})
+    {'P15': '100000/77', 'P16': '2250000/31', 'H13': '24000000/11'}
+    {'P15': '100000/77', 'P16': '62500/31', 'H13': '24000000/11'}
+    """
+
+    dial = Dial("rho", 0.001, 1000.0)
+
+    def __init__(
+        self,
+        *,
+        sensitivity: str,
+        allocation: str | None = None,
+        rho: Any = None,
+        budget: Mapping[str, Any] | None = None,
+        universe: str | None = None,
+        exact: Sequence[str] | None = None,
+        bounds: Mapping[str, str] | None = None,
+    ) -> None:
+        check.choice(sensitivity, "sensitivity", (*SENSITIVITIES, _PAPER))
+        if (allocation is None) == (budget is None):
+            raise ArgumentError(
+                f"exactly one of allocation and budget must be given, "
+                f"got allocation={shown(allocation)}"
+                f" and budget={shown(budget)}"
+            )
+        if allocation is not None:
+            check.choice(allocation, "allocation", _ALLOCATIONS)
+        if (rho is not None) != (allocation == "uniform"):
+            raise ArgumentError(
+                f"rho must be given with allocation 'uniform', and only then, got {shown(rho)}"
+            )
+        self._sensitivity = sensitivity
+        self._allocation = allocation
+        self._rho = None if rho is None else _positive(rho, "rho")
+        self._budget = None if budget is None else _budget(budget)
+        self._universe = None if universe is None else check.text(universe, "universe")
+        self._exact = None if exact is None else _names(exact)
+        self._bounds = None if bounds is None else _bounds(bounds)
+        given: dict[str, Any] = {
+            "sensitivity": sensitivity,
+            "allocation": allocation,
+            "rho": None if self._rho is None else str(self._rho),
+            "budget": None
+            if self._budget is None
+            else {k: str(v) for k, v in self._budget.items()},
+            "universe": universe,
+            "exact": None if self._exact is None else list(self._exact),
+            "bounds": self._bounds,
+        }
+        stated = {k: v for k, v in given.items() if v is not None}
+        super().__init__(MechanismSpec("bottom-up", stated))
+
+    def _plan(self, workload: Workload) -> "_Plan":
+        """Return the role and the noise of every table of a workload."""
+        if not isinstance(workload, Workload):
+            raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
+        names = {name for _, name in workload.tables}
+        usual = _OCCUPANCY if workload.schema.name == "household-occupancy" else {}
+        universe = self._universe or usual.get("universe")
+        if universe is None:
+            raise ArgumentError(f"universe must be given for schema {workload.schema.name!r}")
+        exact = self._exact
+        if exact is None:
+            exact = tuple(name for name in usual.get("exact", ()) if name in names)
+        bounds = self._bounds
+        if bounds is None:
+            bounds = {a: b for a, b in usual.get("bounds", {}).items() if {a, b} <= names}
+        found = roles(workload, universe=universe, exact=exact)
+        check_plan(workload, found, bounds)
+        return _Plan(workload, found, *self._scales(workload, found), bounds)
+
+    def _scales(
+        self, workload: Workload, found: Roles
+    ) -> tuple[dict[str, Fraction], dict[str, Fraction], Fraction]:
+        """Return budget and sigma2 of every measured table, and what they spend, exactly."""
+        if self._rho is not None:
+            budget = dict.fromkeys(found.measured, self._rho / max(len(found.measured), 1))
+        else:
+            budget = self._budget or _DAS_2020
+        for name in found.measured:
+            if name not in budget:
+                raise ArgumentError(f"budget must have table {name!r}, which has to be measured")
+        for name in self._budget or ():
+            if name not in found.measured:
+                raise ArgumentError(f"budget must name measured tables only, got {shown(name)}")
+        paper = self._sensitivity == _PAPER
+        squares = largest_changes(
+            workload, found.measured, "change-one" if paper else self._sensitivity
+        )
+        scales = {
+            name: (2 if paper else squares[name]) / (2 * budget[name]) for name in found.measured
+        }
+        for name, scale in scales.items():
+            if scale > _MAX_SIGMA2:
+                raise ArgumentError(
+                    f"sigma2 of table {name!r} must be <= {_MAX_SIGMA2:g}, got {float(scale):g}"
+                )
+        spent = sum((squares[name] / (2 * scales[name]) for name in scales), Fraction(0))
+        return {name: budget[name] for name in scales}, scales, spent
+
+    def measurement_noise(self, workload: Workload) -> dict[Key, NoiseSpec]:
+        """Return the law of the noise of every measured table, exactly.
+
+        Parameters
+        ----------
+        workload : Workload
+            Tables that are to be published.
+
+        Returns
+        -------
+        dict of (level, table) to NoiseSpec
+            Discrete Gaussian of the scale that the class describes, at the finest level.
+
+        Raises
+        ------
+        ArgumentError
+            If the parameters do not fit the workload.
+        """
+        finest = workload.levels[-1] if isinstance(workload, Workload) else ""
+        return {
+            (finest, name): NoiseSpec("discrete-gaussian", scale)
+            for name, scale in self._plan(workload).scales.items()
+        }
+
+    def _prepare(self, microdata: Microdata, workload: Workload) -> "PreparedBottomUp":
+        plan = self._plan(workload)
+        parameters = {
+            "sensitivity": self._sensitivity,
+            "budget": {name: str(part) for name, part in plan.budget.items()},
+            "universe": plan.roles.exact[0],
+            "exact": list(plan.roles.exact[1:]),
+            "bounds": dict(plan.bounds),
+        }
+        exact = {key: TrueCounts() for key in workload.tables if key[1] in plan.roles.exact}
+        spec = MechanismSpec("bottom-up", parameters, exact).for_tables(workload.tables)
+        return PreparedBottomUp(spec, plan, true_tables(microdata, workload))
+
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the finest level: all tables are sums over its places."""
+        return check.instance(workload, Workload, "workload").levels[-1]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Roles, budgets, noise and bounds of the tables of a workload, and the budget spent in all."""
+
+    workload: Workload
+    roles: Roles
+    budget: Mapping[str, Fraction]
+    scales: Mapping[str, Fraction]
+    spent: Fraction
+    bounds: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedBottomUp(BasePrepared):
+    """A bottom-up release of one truth, ready to be drawn many times.
+
+    It holds the confidential counts: it belongs to the custodian.
+
+    Attributes
+    ----------
+    spec : MechanismSpec
+        Spec of the releases.
+    plan : object
+        Roles of the tables.
+    truth : PublishedTables
+        True counts.
+    """
+
+    spec: MechanismSpec
+    plan: _Plan
+    truth: PublishedTables
+
+    def _finest(self, rng: np.random.Generator) -> dict[str, IntArray]:
+        """Return the post-processed tables of the smallest places."""
+        level = self.plan.workload.levels[-1]
+        about = self.plan.roles
+        found = {n: self.truth.counts[level, n].toarray() for n in about.exact}
+        totals = found[about.exact[0]][:, 0]
+        for name in about.measured:
+            noisy = self.truth.counts[level, name].toarray()
+            noisy += DiscreteGaussian(self.plan.scales[name]).rvs(noisy.shape, rng)
+            clipped = np.maximum(noisy, 0)
+            found[name] = scale_to(clipped, totals, rng) if name in about.split else clipped
+        for name, (source, matrix) in about.derived.items():
+            found[name] = found[source] @ matrix.T
+        for name, bound in self.plan.bounds.items():
+            found[name] = np.minimum(found[name], found[bound])
+        return found
+
+    def _draw(self, rng: np.random.Generator) -> Protected:
+        finest = self._finest(rng)
+        workload, geoids = self.plan.workload, self.truth.geoids
+        places = geoids[workload.levels[-1]]
+        counts: dict[Key, sparse.csr_array] = {}
+        for level in workload.levels:
+            row = np.searchsorted(geoids[level], workload.schema.geography.ancestors(places, level))
+            for name in workload.at(level):
+                sums = np.zeros((geoids[level].size, finest[name].shape[1]), dtype=np.int64)
+                np.add.at(sums, row, finest[name])
+                counts[level, name] = sparse.csr_array(sums)
+        tables, spent = replace_counts(self.truth, counts), {"rho": float(self.plan.spent)}
+        return Protected(tables, self.spec, spent)
+
+
+def _positive(value: Any, name: str) -> Fraction:
+    number = exact_number(value, name)
+    if number <= 0:
+        raise ArgumentError(f"{name} must be > 0, got {shown(value)}")
+    return number
+
+
+def _budget(value: Any) -> dict[str, Fraction]:
+    if not isinstance(value, Mapping) or not value:
+        raise ArgumentTypeError(f"budget must map tables to rho, got {shown(value)}")
+    return {str(name): _positive(part, f"budget[{name!r}]") for name, part in value.items()}
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ArgumentTypeError(f"exact must be names of tables, got {shown(value)}")
+    return tuple(str(name) for name in value)
+
+
+def _bounds(value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise ArgumentTypeError(f"bounds must map tables to tables, got {shown(value)}")
+    return {str(name): str(bound) for name, bound in value.items()}

@@ -1,0 +1,410 @@
+"""Independent integer noise in every cell of every geography, whatever the workload."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
+from bayesrisk.accounting import census_2020_budget, exact_number
+from bayesrisk.accounting.budget import SENSITIVITIES
+from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.mechanisms.base import Dial, Protected, TableMechanism, most_cells, replace_counts
+from bayesrisk.release import MechanismSpec, NoiseSpec
+from bayesrisk.tables import PublishedTables, Table, Workload
+
+# -----------------------------------------------------------------------------
+# Budgets of a noise mechanism: one exact fraction for each table at each level.
+
+
+#: Budget of every (level, table).
+Budgets = dict[tuple[str, str], Fraction]
+
+#: Names of the levels in the allocations of 2020, and in the geographies of this package.
+CENSUS_LEVELS = {
+    "US": "nation",
+    "State": "state",
+    "County": "county",
+    "Prim": "prim",
+    "Tract_Subset_Group": "tract_subset_group",
+    "Tract_Subset": "tract_subset",
+    "Tract": "tract",
+    "Block_Group": "block_group",
+    "Block": "block",
+}
+
+
+def resolve_budgets(
+    *, budgets: Any, total: Any, level_shares: Any, table_shares: Any, allocation: Any, name: str
+) -> Budgets:
+    """Return the budget of every table from whichever of the three forms is given.
+
+    ``name`` is how messages call the total: rho or epsilon.
+    """
+    shares = level_shares is not None or table_shares is not None
+    forms = sum((budgets is not None, shares, allocation is not None))
+    if forms != 1:
+        raise ArgumentError(
+            f"budgets must be given in one form: budgets, or {name} with level_shares and "
+            f"table_shares, or allocation; got {forms} of them"
+        )
+    if budgets is not None:
+        if total is not None:
+            raise ArgumentError(f"{name} is the sum of budgets: leave it out, got {shown(total)}")
+        return _nested(budgets, "budgets")
+    if allocation is not None:
+        return _census(allocation, total)
+    if total is None or level_shares is None or table_shares is None:
+        raise ArgumentError(f"level_shares and table_shares go together, with {name}")
+    return _shared(_positive(total, name), level_shares, table_shares)
+
+
+def _positive(value: Any, name: str) -> Fraction:
+    number = exact_number(value, name)
+    if number <= 0:
+        raise ArgumentError(f"{name} must be > 0, got {shown(value)}")
+    return number
+
+
+def _mapping(value: Any, name: str) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise ArgumentTypeError(f"{name} must be a mapping, got {shown(value)}")
+    if not value:
+        raise ArgumentError(f"{name} must not be empty")
+    return value
+
+
+def _nested(value: Any, name: str) -> Budgets:
+    """Return ``{level: {table: budget}}`` or ``{(level, table): budget}``, flat and exact."""
+    flat: Budgets = {}
+    for key, item in _mapping(value, name).items():
+        if isinstance(key, tuple) and len(key) == 2:
+            flat[str(key[0]), str(key[1])] = _positive(item, f"{name}[{key!r}]")
+            continue
+        for table, budget in _mapping(item, f"{name}[{key!r}]").items():
+            flat[str(key), str(table)] = _positive(budget, f"{name}[{key!r}][{table!r}]")
+    return flat
+
+
+def _shared(total: Fraction, level_shares: Any, table_shares: Any) -> Budgets:
+    """Return total times share of the level times share of the table in it."""
+    levels = {
+        str(level): _positive(share, f"level_shares[{level!r}]")
+        for level, share in _mapping(level_shares, "level_shares").items()
+    }
+    _at_most_one(levels, "level_shares")
+    tables = _mapping(table_shares, "table_shares")
+    if any(isinstance(item, Mapping) for item in tables.values()):
+        by_level = _nested(tables, "table_shares")
+        if {level for level, _ in by_level} != set(levels):
+            raise ArgumentError(
+                f"table_shares must have the levels of level_shares, {', '.join(levels)}, "
+                f"got {', '.join(map(str, tables))}"
+            )
+    else:
+        same = {str(t): _positive(s, f"table_shares[{t!r}]") for t, s in tables.items()}
+        by_level = {(level, table): share for level in levels for table, share in same.items()}
+    for level in levels:
+        inside = {table: share for (at, table), share in by_level.items() if at == level}
+        _at_most_one(inside, f"table_shares of {level}")
+    return {key: total * levels[key[0]] * share for key, share in by_level.items()}
+
+
+def _at_most_one(shares: Mapping[str, Fraction], name: str) -> None:
+    """Check that shares do not spend more than there is; what they leave is not spent."""
+    whole = sum(shares.values())
+    if whole > 1:
+        raise ArgumentError(f"{name} must sum to at most 1, got {whole}")
+
+
+def _census(allocation: Any, total: Any) -> Budgets:
+    """Return a production allocation of 2020, rescaled where a total is given."""
+    choice = {"product": allocation} if isinstance(allocation, str) else allocation
+    choice = {**_mapping(choice, "allocation")}
+    for key in sorted(map(str, set(choice) - {"product", "region", "universe"})):
+        raise ArgumentError(f"allocation may hold product, region and universe, got {shown(key)}")
+    if "product" not in choice:
+        raise ArgumentError("allocation must name its product, pl94 or dhc")
+    product = choice.pop("product")
+    try:
+        frame = census_2020_budget(product, total_rho=total, **choice)
+    except ArgumentError as error:
+        raise type(error)(f"allocation: {error}") from error
+    rows = zip(frame["level"], frame["query"], frame["rho"], strict=True)
+    return {(CENSUS_LEVELS[level], str(query)): rho for level, query, rho in rows}
+
+
+# -----------------------------------------------------------------------------
+
+
+#: Records that a neighbour adds, takes away or (one of each) exchanges.
+_MOVED = {"add-remove": 1, "change-one": 2}
+_CHUNK = 2**22  # cells drawn at a time: bounds the memory beyond the tables themselves
+
+
+class _NoiseMechanism(TableMechanism):
+    """What the two laws share: budgets, their check against the workload, and the draw."""
+
+    _name: ClassVar[str]
+    _unit: ClassVar[str]  # of the budgets
+    _norm: ClassVar[int]  # of the sensitivity: overlap is the L1 one, or the square of the L2 one
+
+    def __init__(self, budgets: Budgets, *, sensitivity: str, overlap: Any) -> None:
+        check.choice(sensitivity, "sensitivity", tuple(SENSITIVITIES))
+        self._budgets = budgets
+        self._overlap = _overlaps(overlap, budgets)
+        nested: dict[str, dict[str, Fraction]] = {}
+        for (level, table), budget in budgets.items():
+            nested.setdefault(level, {})[table] = budget
+        parameters = {"budgets": nested, "sensitivity": sensitivity, "overlap": overlap}
+        noise = {
+            key: NoiseSpec(self._name, self._scale(_MOVED[sensitivity] * self._overlap[key], part))
+            for key, part in budgets.items()
+        }
+        super().__init__(MechanismSpec(self._name, parameters, noise))
+        self._laws = noise
+
+    @staticmethod
+    @abstractmethod
+    def _scale(moved: int, budget: Fraction) -> Fraction:
+        """Return the scale of the noise, where a neighbour moves this many cells by one."""
+
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the coarsest published level: every count is given its noise by itself."""
+        return check.instance(workload, Workload, "workload").levels[0]
+
+    def _changed(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
+        noisy = {
+            key: _with_noise(counts, self._laws[key].to_law(), rng)
+            for key, counts in tables.counts.items()
+        }
+        spent = sum((self._budgets[key] for key in noisy), Fraction(0))
+        return Protected(replace_counts(tables, noisy), diagnostics={self._unit: float(spent)})
+
+    def _check(self, workload: Workload) -> None:
+        """Check that every table has a budget, and the sensitivity that its noise is made for."""
+        check.instance(workload, Workload, "workload")
+        actual: dict[str, tuple[Table, int]] = {}  # tables are mostly alike at all levels
+        for (level, name), table in workload.tables.items():
+            if (level, name) not in self._budgets:
+                raise ArgumentError(
+                    f"budgets must hold every table of the workload, got none for table "
+                    f"{name!r} at level {level!r}"
+                )
+            if name not in actual or actual[name][0] != table:
+                actual[name] = table, most_cells(workload.schema, table, norm=self._norm)
+            cells, stated = actual[name][1], self._overlap[level, name]
+            if cells > stated:
+                raise ArgumentError(
+                    f"overlap of table {name!r} at level {level!r} must be >= {cells}, the cells "
+                    f"that one record counts in, got {stated}"
+                )
+
+
+class DiscreteGaussianMechanism(_NoiseMechanism):
+    r"""Add discrete Gaussian noise to every cell, by budgets of zCDP.
+
+    .. math:: \sigma^2 = \Delta^2 / (2 \rho), \quad \Delta^2 = (1 \text{ or } 2) \times
+       \text{overlap}
+
+    The budgets are given in one of three forms, all of them exact:
+
+    - ``budgets``, rho of every table at every level;
+    - ``rho`` with ``level_shares`` and ``table_shares``, whose product is the table's part;
+    - ``allocation``, a production allocation of the 2020 Census, rescaled to ``rho`` if given.
+
+    Parameters
+    ----------
+    sensitivity : {"add-remove", "change-one"}
+        What a neighbour does: 1 or 2 records' cells move.
+    budgets : mapping, optional
+        ``{level: {table: rho}}`` or ``{(level, table): rho}``, each > 0; see
+        :func:`bayesrisk.exact_number` for the ways to write them.
+    rho : number, optional
+        Total, > 0.
+    level_shares : mapping, optional
+        ``{level: share}``; the sum is at most 1, and what it leaves is not spent.
+    table_shares : mapping, optional
+        ``{table: share}`` for every level, or ``{level: {table: share}}``; likewise.
+    allocation : str or mapping, optional
+        ``"pl94"``, ``"dhc"``, or ``{"product": ..., "region": ..., "universe": ...}`` as
+        :func:`bayesrisk.census_2020_budget` takes them.
+    overlap : int or mapping of str to int, default 1
+        Number of cells of a table that one record may count in, at least 1, for all tables or by
+        table (1 for those not named).  A smaller number than is true is an error of the release.
+
+    Raises
+    ------
+    ArgumentError
+        If the budgets are not given in one form, one is not positive, shares exceed 1, or another
+        parameter is out of range.
+
+    Notes
+    -----
+    Every cell gets noise, zeros included, so that counts may be negative.  Every table of the
+    workload needs a budget; ``diagnostics["rho"]`` of a release is what its tables spend.
+
+    References
+    ----------
+    Canonne, Kamath and Steinke (2020, arXiv:2004.00010); Abowd et al. (2022, arXiv:2204.08986),
+    section 8.2, whose noise has ``sensitivity="change-one"``.
+
+    Examples
+    --------
+    >>> mechanism = DiscreteGaussianMechanism(allocation="pl94", sensitivity="change-one")
+    >>> print(float(mechanism.spec.noise["block", "detailed"].scale))
+    10.092848490022675
+    >>> mechanism.spec.law("block", "detailed")
+    DiscreteGaussian(sigma2=10.092848490022675, loc=0)
+    """
+
+    dial = Dial("rho", 0.001, 1000.0)
+    _name = "discrete-gaussian"
+    _unit = "rho"
+    _norm = 2
+
+    def __init__(
+        self,
+        *,
+        sensitivity: str,
+        budgets: Mapping[Any, Any] | None = None,
+        rho: Any = None,
+        level_shares: Mapping[str, Any] | None = None,
+        table_shares: Mapping[str, Any] | None = None,
+        allocation: str | Mapping[str, str] | None = None,
+        overlap: int | Mapping[str, int] = 1,
+    ) -> None:
+        parts = resolve_budgets(
+            budgets=budgets,
+            total=rho,
+            level_shares=level_shares,
+            table_shares=table_shares,
+            allocation=allocation,
+            name="rho",
+        )
+        super().__init__(parts, sensitivity=sensitivity, overlap=overlap)
+
+    @staticmethod
+    def _scale(moved: int, budget: Fraction) -> Fraction:
+        return Fraction(moved) / (2 * budget)
+
+
+class DiscreteLaplaceMechanism(_NoiseMechanism):
+    r"""Add discrete Laplace noise to every cell, by budgets of pure differential privacy.
+
+    .. math:: b = \Delta / \varepsilon, \quad \Delta = (1 \text{ or } 2) \times \text{overlap}
+
+    The budgets are given in one of three forms, all of them exact:
+
+    - ``budgets``, epsilon of every table at every level;
+    - ``epsilon`` with ``level_shares`` and ``table_shares``, whose product is the table's part;
+    - ``epsilon`` split in proportion to ``allocation``, one of the 2020 Census.
+
+    Parameters
+    ----------
+    sensitivity : {"add-remove", "change-one"}
+        What a neighbour does: 1 or 2 records' cells move.
+    budgets : mapping, optional
+        ``{level: {table: epsilon}}`` or ``{(level, table): epsilon}``, each > 0.
+    epsilon : number, optional
+        Total, > 0.
+    level_shares : mapping, optional
+        ``{level: share}``; the sum is at most 1, and what it leaves is not spent.
+    table_shares : mapping, optional
+        ``{table: share}`` for every level, or ``{level: {table: share}}``; likewise.
+    allocation : str or mapping, optional
+        As for :class:`DiscreteGaussianMechanism`.
+    overlap : int or mapping of str to int, default 1
+        Number of cells of a table that one record may count in, at least 1, for all tables or by
+        table (1 for those not named).  A smaller number than is true is an error of the release.
+
+    Raises
+    ------
+    ArgumentError
+        If the budgets are not given in one form, one is not positive, shares exceed 1, or another
+        parameter is out of range.
+
+    Notes
+    -----
+    Every cell gets noise, zeros included, so that counts may be negative.  Every table of the
+    workload needs a budget; ``diagnostics["epsilon"]`` of a release is what its tables spend.
+
+    Examples
+    --------
+    >>> mechanism = DiscreteLaplaceMechanism(
+    ...     budgets={"block": {"total": "1/2"}}, sensitivity="add-remove"
+    ... )
+    >>> mechanism.spec.law("block", "total")
+    DiscreteLaplace(scale=2.0, loc=0)
+    """
+
+    dial = Dial("epsilon", 0.01, 1000.0)
+    _name = "discrete-laplace"
+    _unit = "epsilon"
+    _norm = 1
+
+    def __init__(
+        self,
+        *,
+        sensitivity: str,
+        budgets: Mapping[Any, Any] | None = None,
+        epsilon: Any = None,
+        level_shares: Mapping[str, Any] | None = None,
+        table_shares: Mapping[str, Any] | None = None,
+        allocation: str | Mapping[str, str] | None = None,
+        overlap: int | Mapping[str, int] = 1,
+    ) -> None:
+        if allocation is not None and epsilon is None:
+            raise ArgumentError("allocation needs epsilon: its own total is of zCDP")
+        parts = resolve_budgets(
+            budgets=budgets,
+            total=epsilon,
+            level_shares=level_shares,
+            table_shares=table_shares,
+            allocation=allocation,
+            name="epsilon",
+        )
+        super().__init__(parts, sensitivity=sensitivity, overlap=overlap)
+
+    @staticmethod
+    def _scale(moved: int, budget: Fraction) -> Fraction:
+        return Fraction(moved) / budget
+
+
+def _overlaps(overlap: Any, budgets: Budgets) -> dict[tuple[str, str], int]:
+    """Return the overlap of every budgeted table."""
+    if not isinstance(overlap, Mapping):
+        number = check.integer(overlap, "overlap", lower=1, upper=2**20)
+        return dict.fromkeys(budgets, number)
+    tables = {table for _, table in budgets}
+    for table in overlap:
+        if table not in tables:
+            raise ArgumentError(f"overlap names table {table!r}, which has no budget")
+    numbers = {
+        table: check.integer(number, f"overlap[{table!r}]", lower=1, upper=2**20)
+        for table, number in overlap.items()
+    }
+    return {key: numbers.get(key[1], 1) for key in budgets}
+
+
+def _with_noise(
+    counts: sparse.csr_array, law: DiscreteGaussian | DiscreteLaplace, rng: np.random.Generator
+) -> sparse.csr_array:
+    """Return the counts with noise in every cell, a chunk of geographies at a time."""
+    rows, cells = counts.shape
+    step = max(1, _CHUNK // max(1, cells))
+    parts = []
+    for start in range(0, rows, step):
+        dense: NDArray[np.int64] = counts[start : start + step].toarray().astype(np.int64)
+        dense += law.rvs(dense.shape, random_state=rng)
+        parts.append(sparse.csr_array(dense))
+    if not parts:
+        return counts
+    noisy = sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0]
+    return sparse.csr_array(noisy)

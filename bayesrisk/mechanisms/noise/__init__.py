@@ -1,1 +1,0 @@
-"""Noise for every published count, its budgets, and the reading of Steed and others."""

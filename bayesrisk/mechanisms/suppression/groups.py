@@ -1,0 +1,480 @@
+"""Published tables as integer programs over histograms, one for each group of coupled places."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import prod
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from bayesrisk._files.text import shown
+from bayesrisk._validation import BoolArray, IntArray
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.tables import Histogram, PublishedTables, Workload
+
+# -----------------------------------------------------------------------------
+# The smallest histograms that tables speak of: cliques of attributes that tables cross.
+#
+# Tables that cross the same attributes need their joint histogram; tables that share none need two
+# histograms with one total.  Between the two lies a tree of cliques: the attributes crossed by some
+# table are joined by an edge, the graph is made chordal, and every table lies in a clique.  Whole,
+# non-negative histograms of the cliques that agree on what neighbours share come from one histogram
+# of all attributes (records with the same shared codes are glued, one to one), and the other way
+# round.  So nothing is lost, and ten attributes need thousands of cells, not millions.
+
+
+_MAX_CELLS = 2**22
+
+
+@dataclass(frozen=True)
+class Cliques:
+    """Cells of all cliques side by side, and what is counted of them at a place.
+
+    Attributes
+    ----------
+    bins : dict of str to ndarray of int64
+        For every attribute that matters the number of the kind of each code: tables tell kinds
+        apart, not codes.
+    members : tuple of tuple of str
+        The attributes of each clique.
+    start : ndarray of int64
+        Where the cells of each clique start; the last entry is the number of cells.
+    incidence : dict of str to csc_array of int64, each of shape (cells of tables, cells)
+        For each level the weight of a cell in the cells of its tables, one after the other.
+    ties : csc_array of int64, shape (ties, cells)
+        Rows that are 0 for consistent cliques: what two neighbours share.
+    neighbours : tuple of (int, int, tuple of str)
+        The tree: pairs of cliques, the one nearer to the root first, and what they share.
+    """
+
+    bins: dict[str, IntArray]
+    members: tuple[tuple[str, ...], ...]
+    start: IntArray
+    incidence: dict[str, sparse.csc_array]
+    ties: sparse.csc_array
+    neighbours: tuple[tuple[int, int, tuple[str, ...]], ...]
+
+    @property
+    def size(self) -> int:
+        """Number of cells of all cliques."""
+        return int(self.start[-1])
+
+    def shape(self, clique: int) -> tuple[int, ...]:
+        """Return the number of kinds of each attribute of a clique."""
+        return tuple(int(self.bins[name].max()) + 1 for name in self.members[clique])
+
+    def project(self, histogram: Histogram) -> sparse.csr_array:
+        """Return the histograms of the cliques, (places, cells)."""
+        counts = histogram.counts.tocoo()
+        place, cell = counts.coords
+        distinct, at = np.unique(cell, return_inverse=True)
+        codes = histogram.schema.indices(distinct.astype(np.int64))
+        columns = [
+            int(self.start[clique]) + self._flat(clique, codes)[at]
+            for clique in range(len(self.members))
+        ]
+        count = len(self.members)
+        where = np.tile(place, count), np.concatenate(columns)
+        shape = (counts.shape[0], self.size)
+        found = sparse.coo_array((np.tile(counts.data, count), where), shape=shape)
+        return sparse.csr_array(found)
+
+    def _flat(self, clique: int, codes: dict[str, IntArray]) -> IntArray:
+        """Return the cells of a clique that indices of codes lie in."""
+        size = len(next(iter(codes.values())))
+        flat = np.zeros(size, dtype=np.int64)
+        for name, kinds in zip(self.members[clique], self.shape(clique), strict=True):
+            flat = flat * kinds + self.bins[name][codes[name]]
+        return flat
+
+    def shared(self, clique: int, names: tuple[str, ...]) -> IntArray:
+        """Return for each cell of a clique the number of its combination of some attributes."""
+        shape = self.shape(clique)
+        codes = np.unravel_index(np.arange(prod(shape)), shape) if shape else ()
+        flat = np.zeros(prod(shape), dtype=np.int64)
+        for name, kinds, code in zip(self.members[clique], shape, codes, strict=True):
+            if name in names:
+                flat = flat * kinds + code
+        return flat
+
+
+def cliques_of(workload: Workload) -> Cliques:
+    """Return the cliques of the tables of all levels of a workload.
+
+    Raises
+    ------
+    ArgumentError
+        If cliques have more than 4,194,304 cells.
+    """
+    schema = workload.schema
+    bins = {}
+    for attribute in schema.attributes:
+        name = attribute.name
+        used = [t.factors[name] for t in workload.tables.values() if name in t.factors]
+        if used:
+            kinds = np.unique(np.vstack(used), axis=1, return_inverse=True)[1].reshape(-1)
+            if kinds.max():
+                bins[name] = kinds.astype(np.int64)
+    order = {name: at for at, name in enumerate(bins)}
+    crossed = {frozenset(t.factors) & frozenset(bins) for t in workload.tables.values()}
+    members = _chordal_cliques(crossed, {name: int(b.max()) + 1 for name, b in bins.items()})
+    named = tuple(tuple(sorted(m, key=order.__getitem__)) for m in members)
+    sizes = [prod(int(bins[n].max()) + 1 for n in names) for names in named]
+    if sum(sizes) > _MAX_CELLS:
+        raise ArgumentError(
+            f"tables of the workload must tell at most {_MAX_CELLS} kinds of records apart, "
+            f"got {sum(sizes)}"
+        )
+    start = np.cumsum([0, *sizes]).astype(np.int64)
+    neighbours = _tree(named)
+    empty = sparse.csc_array((0, int(start[-1])), dtype=np.int64)
+    bare = Cliques(bins, named, start, {}, empty, neighbours)
+    incidence = {level: _incidence(bare, workload, level) for level in workload.levels}
+    return Cliques(bins, named, start, incidence, _ties(bare), neighbours)
+
+
+def _chordal_cliques(crossed: set[frozenset[str]], kinds: dict[str, int]) -> list[frozenset[str]]:
+    """Return the maximal cliques of a chordal graph that joins attributes crossed by a table.
+
+    Attributes are taken out one by one, the one with the smallest histogram of it and its
+    neighbours first.
+    """
+    near: dict[str, set[str]] = {name: set() for name in kinds}
+    for names in crossed:
+        for one, other in combinations(names, 2):
+            near[one].add(other)
+            near[other].add(one)
+    found: list[frozenset[str]] = []
+    while near:
+        name = min(near, key=lambda n: (kinds[n] * prod(kinds[o] for o in near[n]), n))
+        others = near.pop(name)
+        clique = frozenset({name, *others})
+        if not any(clique <= other for other in found):
+            found.append(clique)
+        for other in others:
+            near[other] |= others - {other}
+            near[other].discard(name)
+    return found or [frozenset()]
+
+
+def _tree(members: tuple[tuple[str, ...], ...]) -> tuple[tuple[int, int, tuple[str, ...]], ...]:
+    """Return a spanning tree of cliques that share most: a junction tree of a chordal graph."""
+    inside, edges = [0], []
+    while len(inside) < len(members):
+        _, near, new = max(
+            (len(set(members[i]) & set(members[j])), -i, -j)
+            for i in inside
+            for j in range(len(members))
+            if j not in inside
+        )
+        shared = tuple(name for name in members[-near] if name in members[-new])
+        edges.append((-near, -new, shared))
+        inside.append(-new)
+    return tuple(edges)
+
+
+def _incidence(cliques: Cliques, workload: Workload, level: str) -> sparse.csc_array:
+    """Return the weights of the cells of cliques in the cells of the tables of a level."""
+    schema, blocks = workload.schema, []
+    for table in workload.at(level).values():
+        needed = set(table.factors) & set(cliques.bins)
+        sizes = np.diff(cliques.start)
+        fitting = [i for i, names in enumerate(cliques.members) if needed <= set(names)]
+        clique = min(fitting, key=lambda i: (sizes[i], i))
+        codes = {a.name: np.full(sizes[clique], a.first) for a in schema.attributes}
+        shape = cliques.shape(clique)
+        grid = np.unravel_index(np.arange(sizes[clique]), shape) if shape else ()
+        for name, kinds in zip(cliques.members[clique], grid, strict=True):
+            first = np.unique(cliques.bins[name], return_index=True)[1]
+            codes[name] = first[kinds] + schema.attribute(name).first
+        weights = sparse.coo_array(table.incidence(schema, schema.cell_index(codes)))
+        row, column = weights.coords
+        wide = (len(table.cells), cliques.size)
+        where = row, column + cliques.start[clique]
+        blocks.append(sparse.coo_array((weights.data, where), shape=wide))
+    stacked = sparse.csc_array(sparse.vstack(blocks, format="csc"), dtype=np.int64)
+    stacked.eliminate_zeros()
+    return stacked
+
+
+def _ties(cliques: Cliques) -> sparse.csc_array:
+    """Return the rows that say that neighbours agree on what they share."""
+    rows, columns, signs, number = [], [], [], 0
+    for one, other, names in cliques.neighbours:
+        for clique, sign in ((one, 1), (other, -1)):
+            value = cliques.shared(clique, names)
+            rows.append(number + value)
+            columns.append(cliques.start[clique] + np.arange(len(value)))
+            signs.append(np.full(len(value), sign, dtype=np.int64))
+        number += prod(int(cliques.bins[name].max()) + 1 for name in names)
+    if not number:
+        return sparse.csc_array((0, cliques.size), dtype=np.int64)
+    where = np.concatenate(rows), np.concatenate(columns)
+    return sparse.csc_array((np.concatenate(signs), where), shape=(number, cliques.size))
+
+
+# -----------------------------------------------------------------------------
+
+
+_MAX_COUNT = 2**31  # sums of products of such are exact
+
+
+@dataclass(frozen=True)
+class Group:
+    """The histograms of the places below one place of the coarsest level, and what is known.
+
+    A variable is the count of a place of the finest level in a cell of a clique.  Those that a
+    published zero holds, at the place or above it, are 0 and left out.
+
+    Attributes
+    ----------
+    matrix : csr_array of int64, shape (rows, variables)
+        How often each variable counts in each row: a cell of a table that is not a published
+        zero, or a tie between cliques.
+    count : ndarray of int64
+        What is published of each row; 0 where hidden, and for ties.
+    hidden, tie : ndarray of bool
+        Rows whose count is suppressed, and rows that are ties.
+    level, place, cell : ndarray of int64
+        Where each row comes from: level, place, and the cell among those of the level's tables
+        (for a tie the finest level, the place, and the number of the tie).
+    finest, column : ndarray of int64
+        Place and clique cell of each variable.
+    """
+
+    matrix: sparse.csr_array
+    count: IntArray
+    hidden: BoolArray
+    tie: BoolArray
+    level: IntArray
+    place: IntArray
+    cell: IntArray
+    finest: IntArray
+    column: IntArray
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What tables and their geography say about histograms.
+
+    Attributes
+    ----------
+    tables : PublishedTables
+        The tables.
+    cliques : Cliques
+        The histograms.
+    start : list of dict of str to int
+        For each level the position of the first cell of each table among those of the level.
+    counts, hidden : list of csr_array of int64
+        For each level the counts and the suppression of all its tables side by side.
+    above : list of ndarray of int64
+        For each level its place that each place of the finest level lies in.
+    root : list of ndarray of int64
+        For each level the place of the coarsest level that each of its places lies in.
+    """
+
+    tables: PublishedTables
+    cliques: Cliques
+    start: list[dict[str, int]]
+    counts: list[sparse.csr_array]
+    hidden: list[sparse.csr_array]
+    above: list[IntArray]
+    root: list[IntArray]
+
+    def of_records(self, histogram: Histogram) -> sparse.csr_array:
+        """Return the histograms of cliques at the places of the finest level."""
+        finest = self.tables.geoids[self.tables.workload.levels[-1]]
+        counts = sparse.coo_array(self.cliques.project(histogram))
+        place = np.searchsorted(finest, histogram.geoids)[counts.coords[0]]
+        shape = (len(finest), self.cliques.size)
+        return sparse.csr_array((counts.data, (place, counts.coords[1])), shape=shape)
+
+    def groups(self) -> Iterator[Group]:
+        """Return the group of each place of the coarsest level that is not all zero."""
+        size = len(self.tables.geoids[self.tables.workload.levels[0]])
+        order = [np.argsort(root, kind="stable") for root in self.root]
+        ends = [
+            np.searchsorted(root[by], np.arange(size + 1))
+            for root, by in zip(self.root, order, strict=True)
+        ]
+        for at in range(size):
+            places = [by[end[at] : end[at + 1]] for by, end in zip(order, ends, strict=True)]
+            if any(self._open[i][p].nnz for i, p in enumerate(places)):
+                yield self._group(places)
+
+    @cached_property
+    def _open(self) -> list[sparse.csr_array]:
+        """For each level 1 for every cell that is not a published zero."""
+        found = []
+        for counts, hidden in zip(self.counts, self.hidden, strict=True):
+            part = sparse.csr_array(abs(counts) + hidden)
+            part.data = np.ones(part.nnz, dtype=np.int64)
+            part.sort_indices()
+            found.append(part)
+        return found
+
+    @cached_property
+    def _holds(self) -> list[tuple[sparse.csr_array, IntArray]]:
+        """For each level which cells of tables hold a clique cell, and how many do."""
+        found = []
+        for incidence in self.cliques.incidence.values():
+            rows = sparse.csr_array(incidence)
+            rows.data = np.ones(rows.nnz, dtype=np.int64)
+            found.append((rows, np.bincount(rows.indices, minlength=rows.shape[1])))
+        return found
+
+    def _group(self, places: list[IntArray]) -> Group:
+        """Return the rows and variables of the given places of each level."""
+        finest = places[-1]
+        live = self._live(places)
+        variable = np.concatenate([np.full(len(k), b) for b, k in zip(finest, live, strict=True)])
+        column = np.concatenate([*live, np.zeros(0, dtype=np.int64)]).astype(np.int64)
+        names, values, rows, columns, data = [], [], [], [], []
+        first = 0
+        for number, (level, own) in enumerate(zip(self.cliques.incidence, places, strict=True)):
+            opened = self._open[number][own]
+            local, cell = opened.tocoo().coords
+            width = opened.shape[1]
+            code = local.astype(np.int64) * width + cell
+            names.append((np.full(len(code), number), own[local], cell))
+            at = own[local], cell
+            values.append((self.counts[number][at], self.hidden[number][at]))
+            entries = sparse.coo_array(self.cliques.incidence[level][:, column])
+            position = np.searchsorted(own, self.above[number][variable])
+            wanted = position[entries.coords[1]] * width + entries.coords[0]
+            rows.append(first + np.searchsorted(code, wanted))
+            columns.append(entries.coords[1])
+            data.append(entries.data)
+            first += len(code)
+        ties = sparse.coo_array(self.cliques.ties[:, column])
+        width = max(1, ties.shape[0])
+        wanted = np.searchsorted(finest, variable)[ties.coords[1]] * width + ties.coords[0]
+        distinct, position = np.unique(wanted, return_inverse=True)
+        rows.append(first + position.reshape(-1))
+        columns.append(ties.coords[1])
+        data.append(ties.data)
+        last = np.full(len(distinct), len(places) - 1)
+        names.append((last, finest[distinct // width], distinct % width))
+        level_of, place, cell_of = (
+            np.concatenate(part).astype(np.int64) for part in zip(*names, strict=True)
+        )
+        count, hidden = (
+            np.concatenate([np.asarray(p).reshape(-1) for p in part]).astype(np.int64)
+            for part in zip(*values, strict=True)
+        )
+        tied = np.zeros(len(distinct), dtype=np.int64)
+        where: Any = (np.concatenate(data), (np.concatenate(rows), np.concatenate(columns)))
+        matrix: Any = sparse.csr_array(where, shape=(first + len(distinct), len(column)))
+        return Group(
+            sparse.csr_array(matrix.astype(np.int64)),
+            np.concatenate([count, tied]),
+            np.concatenate([hidden, tied]) > 0,
+            np.arange(first + len(distinct)) >= first,
+            level_of,
+            place,
+            cell_of,
+            variable.astype(np.int64),
+            column,
+        )
+
+    def _live(self, places: list[IntArray]) -> list[IntArray]:
+        """Return for each place of the finest level the clique cells that no zero holds."""
+        possible: list[dict[int, BoolArray]] = []
+        for number, own in enumerate(places):
+            rows, total = self._holds[number]
+            opened = sparse.csr_array(self._open[number][own])
+            reached = {}
+            for at, place in enumerate(own.tolist()):
+                cells = opened.indices[opened.indptr[at] : opened.indptr[at + 1]]
+                if len(cells):
+                    held = np.bincount(rows[cells].indices, minlength=rows.shape[1])
+                    reached[place] = held == total
+            possible.append(reached)
+        nothing = np.zeros(self.cliques.size, dtype=np.bool_)
+        found = []
+        for place in places[-1].tolist():
+            mask = ~nothing
+            for number, reached in enumerate(possible):
+                mask = mask & reached.get(int(self.above[number][place]), nothing)
+            found.append(np.flatnonzero(mask))
+        return found
+
+
+def structure_of(tables: PublishedTables) -> Structure:
+    """Return what tables say about histograms.
+
+    Raises
+    ------
+    ArgumentError
+        If tables tell too many kinds of records apart.
+    DataError
+        If a coarser level lacks a place, or a count is 2**31 or more.
+    """
+    levels = tables.workload.levels
+    start: list[dict[str, int]] = []
+    counts, hidden = [], []
+    for level in levels:
+        names = list(tables.workload.at(level))
+        sizes = [tables.counts[level, name].shape[1] for name in names]
+        start.append(dict(zip(names, np.cumsum([0, *sizes]).tolist(), strict=False)))
+        counts.append(
+            sparse.csr_array(sparse.hstack([tables.counts[level, n] for n in names], "csr"))
+        )
+        masks = [tables.hidden(level, n).astype(np.int64) for n in names]
+        hidden.append(sparse.csr_array(sparse.hstack(masks, "csr")))
+    if any(part.nnz and int(abs(part).max()) >= _MAX_COUNT for part in counts):
+        raise DataError(f"tables: counts must be below {_MAX_COUNT}")
+    above = [_within(tables, levels[-1], level) for level in levels]
+    root = [_within(tables, level, levels[0]) for level in levels]
+    cliques = cliques_of(tables.workload)
+    return Structure(tables, cliques, start, counts, hidden, above, root)
+
+
+def _within(tables: PublishedTables, level: str, coarser: str) -> IntArray:
+    """Return the position of the coarser place that each place of a level lies in."""
+    places = tables.geoids[coarser]
+    parents = tables.workload.schema.geography.ancestors(tables.geoids[level], coarser)
+    found = np.searchsorted(places, parents)
+    missing = places[np.minimum(found, len(places) - 1)] != parents if len(places) else parents > ""
+    if np.any(missing):
+        first = str(parents[int(np.argmax(missing))])
+        raise DataError(f"tables: must have every {coarser}, got none of {shown(first)}")
+    return found.astype(np.int64)
+
+
+def equal_rows(matrix: sparse.csr_array, hidden: BoolArray) -> IntArray:
+    """Return a number for each row, the same for rows that are equal and equally hidden."""
+    matrix = sparse.csr_array(matrix)
+    matrix.sort_indices()
+    numbers: dict[tuple[bytes, bytes, bool], int] = {}
+    found = []
+    ends = matrix.indptr.tolist()
+    for at, mask in enumerate(hidden.tolist()):
+        own = slice(ends[at], ends[at + 1])
+        key = matrix.indices[own].tobytes(), matrix.data[own].tobytes(), mask
+        found.append(numbers.setdefault(key, len(numbers)))
+    return np.array(found, dtype=np.int64)
+
+
+def endless_variables(bounded: sparse.csr_array, ties: sparse.csr_array) -> BoolArray:
+    """Return the variables that can grow without end, alone or with others.
+
+    ``bounded`` are rows of weights >= 0 that have a bound: what they hold cannot.  Where nothing
+    on one side of a tie can, nothing on the other can.  What is left can: cliques are a tree, so
+    that a cell with a partner across each tie is part of a record.
+    """
+    free = np.ones(bounded.shape[1], dtype=np.bool_)
+    free[bounded.indices] = False
+    entries = ties.tocoo()
+    (row, column), positive = entries.coords, entries.data > 0
+    while True:
+        open_ = free[column]
+        one = np.bincount(row[positive & open_], minlength=ties.shape[0]) > 0
+        other = np.bincount(row[~positive & open_], minlength=ties.shape[0]) > 0
+        alone = open_ & np.where(positive, ~other[row], ~one[row])
+        if not alone.any():
+            return free
+        free[column[alone]] = False

@@ -1,0 +1,467 @@
+"""Whole histograms of a group of places: one that has its counts, and the range of hidden ones."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from bayesrisk._highs import WarmProgram
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk.exceptions import DataError
+from bayesrisk.mechanisms.suppression.groups import Group, endless_variables, equal_rows
+
+# -----------------------------------------------------------------------------
+# Smallest and largest whole value of linear forms: linear programs, proved in whole numbers.
+#
+# A linear program by floating point proposes; whole numbers decide.  A solution counts after it is
+# rounded and checked in every row.  A bound counts after the dual values are rounded to fractions
+# and the bound is worked out again from them, which is true whatever they are.  Where the two do
+# not meet, a variable is split at a fraction and both halves are looked at.
+
+
+#: A bound that is none.
+ENDLESS = 2**62
+#: How far HiGHS may be off a whole number; only proposals depend on it.
+_SNAP = 1e-6
+#: Largest whole number that a solution or the terms of a bound may have: products stay exact.
+_LARGE = 2**40
+_EXACT = 2.0**61
+#: Denominators that dual values are rounded to, the likely ones first.
+_DENOMINATORS = (1, 2, 3, 4, 12, 60, 2**20)
+#: Parts that one search looks at before it gives up.
+_PARTS = 2000
+
+
+def as_floats(bounds: tuple[IntArray, IntArray]) -> tuple[FloatArray, FloatArray]:
+    """Return lower and upper bounds with infinities where there is none."""
+    found = []
+    for part in bounds:
+        values = part.astype(float)
+        values[np.abs(part) >= ENDLESS] *= np.inf
+        found.append(values)
+    return found[0], found[1]
+
+
+@dataclass
+class _Part:
+    """Bounds of the variables, and what the form is at least within them."""
+
+    low: IntArray
+    high: IntArray
+    least: int
+
+
+class IntegerProgram:
+    """Whole variables within bounds, rows within bounds, and the solutions seen.
+
+    Parameters
+    ----------
+    matrix : csr_array of int64
+        Rows.
+    rows, columns : tuple of ndarray of int64
+        Lower and upper bounds; ENDLESS where there is none.
+    forms : csr_array of int64
+        Linear forms whose range over all solutions seen is kept in ``lowest`` and ``highest``.
+    """
+
+    def __init__(
+        self,
+        matrix: sparse.csr_array,
+        rows: tuple[IntArray, IntArray],
+        columns: tuple[IntArray, IntArray],
+        forms: sparse.csr_array,
+    ) -> None:
+        self._matrix, self._rows, self._columns = matrix, rows, columns
+        self._across = sparse.csr_array(matrix.T)
+        self._forms = forms
+        cost = np.zeros(matrix.shape[1])
+        self._linear = WarmProgram(matrix, as_floats(rows), as_floats(columns), cost, primal=True)
+        self._index = np.arange(matrix.shape[1])
+        self._moved = False
+        self.lowest = np.full(forms.shape[0], ENDLESS)
+        self.highest = np.full(forms.shape[0], -ENDLESS)
+        self.found: IntArray | None = None
+
+    def feasible(self) -> bool | None:
+        """Return whether there is a solution, or None if the search gave up."""
+        zero = np.zeros(len(self._index), dtype=np.int64)
+        bound, settled = self._search(zero, 0, None)
+        if self.found is not None:
+            return True
+        return False if settled and bound >= ENDLESS else None
+
+    def reach(self, sign: int, outer: IntArray) -> None:
+        """Look for solutions that bring many forms at once to the bounds known of them.
+
+        The sum of all forms that no solution seen has at their bound is minimised (sign 1) or
+        maximised (-1), again as long as two of them or more get there.  Nothing is decided here:
+        a form whose bound was reached needs no program of its own.
+        """
+        known = np.abs(outer) < ENDLESS
+        waiting = len(outer) + 2
+        while True:
+            seen = self.lowest if sign > 0 else -self.highest
+            left = np.flatnonzero(known & (seen > sign * outer))
+            if left.size < 2 or left.size > waiting - 2:
+                return
+            waiting = left.size
+            cost = sign * np.asarray(self._forms[left].sum(axis=0), dtype=np.int64)
+            self._linear.set_cost(self._index, cost.astype(float))
+            values, _ = self._solve(cost, _Part(*self._columns, -ENDLESS), -ENDLESS)
+            if values is None:
+                return
+            self._noted(values, cost)
+
+    def settle(self, form: int, sign: int, outer: int) -> tuple[int, bool]:
+        """Return the smallest value of a form (sign 1) or the largest (-1), and if it is proved.
+
+        ``outer`` is known to be no larger (no smaller), and the form not to be endless.  What is
+        not proved is an outer bound.
+        """
+        inner = int(self.lowest[form] if sign > 0 else -self.highest[form])
+        cost = np.zeros(len(self._index), dtype=np.int64)
+        at = slice(self._forms.indptr[form], self._forms.indptr[form + 1])
+        cost[self._forms.indices[at]] = sign * self._forms.data[at]
+        bound, settled = self._search(cost, sign * outer, inner)
+        return sign * bound, settled
+
+    def _search(self, cost: IntArray, outer: int, inner: int | None) -> tuple[int, bool]:
+        """Return the least cost of a solution, or a bound and False if it is not settled."""
+        best = ENDLESS if inner is None else inner
+        if best <= outer:
+            return best, True
+        self._linear.set_cost(self._index, cost.astype(float))
+        waiting = [_Part(*self._columns, outer)]
+        for _ in range(_PARTS):
+            if not waiting:
+                break
+            part = waiting.pop()
+            if part.least >= best:
+                continue
+            values, bound = self._solve(cost, part, best)
+            if values is not None:
+                best = min(best, self._noted(values, cost))
+            if bound >= best:
+                continue
+            if np.array_equal(part.low, part.high):
+                best = min(best, self._noted(part.low.astype(float), cost))
+            else:
+                waiting.extend(self._halves(part, values, max(bound, part.least)))
+        left = min((part.least for part in waiting), default=ENDLESS)
+        return (best, True) if left >= best else (left, False)
+
+    def _solve(self, cost: IntArray, part: _Part, best: int) -> tuple[FloatArray | None, int]:
+        """Return the values that solve a part in real numbers, and the bound that is proved."""
+        whole = part.low is self._columns[0] and part.high is self._columns[1]
+        if self._moved or not whole:
+            self._linear.bound_columns(self._index, *as_floats((part.low, part.high)))
+            self._moved = not whole
+        solved = self._linear.solve()
+        if solved is not None:
+            values, dual = solved
+            enough = min(best, int(np.ceil(cost @ values - _SNAP)))
+            return values, self._bound(cost, dual, part, enough)
+        ray = self._linear.ray()
+        if ray is not None:
+            ray = ray / max(1e-9, float(np.abs(ray).max(initial=0)))
+            for sign in (1.0, -1.0):
+                if self._bound(0 * cost, sign * ray, part, 1) > 0:
+                    return None, ENDLESS  # a cost of 0 cannot be above 0: there is no solution
+        return None, -ENDLESS
+
+    def _bound(self, cost: IntArray, dual: FloatArray, part: _Part, enough: int) -> int:
+        """Return the best bound that roundings of dual values prove, exactly."""
+        best = -ENDLESS
+        for denominator in _DENOMINATORS:
+            scaled = np.rint(dual * denominator)
+            if not np.all(np.abs(scaled) < _LARGE):
+                break
+            price = scaled.astype(np.int64)
+            edge = np.where(price > 0, self._rows[0], self._rows[1])
+            price[np.abs(edge) >= ENDLESS] = 0
+            rest = denominator * cost - self._across @ price
+            end = np.where(rest > 0, part.low, part.high)
+            if np.any((rest != 0) & (np.abs(end) >= ENDLESS)):
+                continue
+            some, other = price != 0, rest != 0
+            terms = (price[some], edge[some]), (rest[other], end[other])
+            if (
+                sum(float(np.abs(a.astype(float)) @ np.abs(b.astype(float))) for a, b in terms)
+                > _EXACT
+            ):
+                break  # 64 bits would not hold it, nor what follows
+            total = sum(int(a @ b) for a, b in terms)
+            best = max(best, -(-total // denominator))
+            if best >= enough:
+                break
+        return best
+
+    def _noted(self, values: FloatArray, cost: IntArray) -> int:
+        """Keep a solution if its rounding is one; return its cost, or ENDLESS."""
+        if not np.all(np.abs(values) < _LARGE):
+            return ENDLESS
+        whole = np.rint(values).astype(np.int64)
+        inside = self._matrix @ whole
+        if (
+            np.any(whole < self._columns[0])
+            or np.any(whole > self._columns[1])
+            or np.any(inside < self._rows[0])
+            or np.any(inside > self._rows[1])
+        ):
+            return ENDLESS
+        reached = self._forms @ whole
+        np.minimum(self.lowest, reached, out=self.lowest)
+        np.maximum(self.highest, reached, out=self.highest)
+        if self.found is None:
+            self.found = whole
+        return int(cost @ whole)
+
+    def _halves(self, part: _Part, values: FloatArray | None, least: int) -> list[_Part]:
+        """Return a part cut in two at its most fractional variable."""
+        open_ = part.high > part.low
+        if values is None:
+            values = np.where(part.high < ENDLESS, (part.low + part.high) / 2, part.low + 0.5)
+        split = np.where(open_, np.abs(values - np.rint(values)), -1.0)
+        at = int(np.argmax(split))
+        cut = int(np.clip(np.floor(values[at]), part.low[at], part.high[at] - 1))
+        low, high = part.low.copy(), part.high.copy()
+        low[at], high[at] = cut + 1, cut
+        below, above = _Part(part.low, high, least), _Part(low, part.high, least)
+        # The last is looked at first: the half that the fraction is nearer to.
+        return [below, above] if values[at] - cut > 0.5 else [above, below]
+
+
+# -----------------------------------------------------------------------------
+
+
+_SWEEPS = 20  # of bounds through the rows; more only save linear programs
+_CONTRADICT = "tables: published cells contradict each other"
+
+
+def some_histogram(group: Group) -> IntArray:
+    """Return a histogram that has all counts of a group in which nothing is hidden.
+
+    Raises
+    ------
+    DataError
+        If there is none, or the search for one gives up.
+    """
+    size = group.matrix.shape[1]
+    nothing, endless = np.zeros(size, dtype=np.int64), np.full(size, ENDLESS)
+    system = _System(group.matrix, group.count, group.count, nothing, endless)
+    _narrow(system)
+    found = system.low.copy()
+    for rows, variables in _parts(system):
+        none = sparse.csr_array((0, len(variables)), dtype=np.int64)
+        program = IntegerProgram(*_cut(system, rows, variables), forms=none)
+        known = program.feasible()
+        if known is False:
+            raise DataError(f"{_CONTRADICT}: no records have them")
+        if program.found is None:
+            raise DataError(
+                "tables: found no records that have the counts; release records instead"
+            )
+        found[variables] = program.found
+    return found
+
+
+@dataclass
+class _System:
+    """Rows and variables with bounds, ENDLESS where there is none."""
+
+    matrix: sparse.csr_array
+    row_low: IntArray
+    row_high: IntArray
+    low: IntArray
+    high: IntArray
+
+
+def group_ranges(
+    group: Group, least: int, most: int | None
+) -> tuple[IntArray, IntArray, BoolArray]:
+    """Return the smallest and largest count of each hidden row, and whether both are proved.
+
+    ``least`` and ``most`` bound every hidden count.  What is not proved is an outer bound.
+    """
+    counted = np.flatnonzero(~group.tie)
+    matrix = group.matrix
+    # Cells that the same variables make up have one count.
+    same = equal_rows(matrix[counted], group.hidden[counted])
+    kept, first = np.unique(same, return_index=True)
+    hidden = group.hidden[counted][first]
+    rows = np.concatenate([counted[first], np.flatnonzero(group.tie)])
+    hidden = np.concatenate([hidden, np.zeros(int(group.tie.sum()), dtype=np.bool_)])
+    high = np.where(hidden, ENDLESS if most is None else most, group.count[rows])
+    system = _System(
+        sparse.csr_array(matrix[rows]),
+        np.where(hidden, least, group.count[rows]),
+        high.astype(np.int64),
+        np.zeros(matrix.shape[1], dtype=np.int64),
+        np.full(matrix.shape[1], ENDLESS),
+    )
+    wrong = np.flatnonzero(group.count[counted] != group.count[counted[first]][same])
+    if wrong.size:
+        raise DataError(f"{_CONTRADICT}: equal cells differ")
+    asked = np.flatnonzero(hidden)
+    bounded = ~hidden if most is None else np.ones(len(rows), dtype=np.bool_)
+    bounded[len(kept) :] = False
+    free = endless_variables(sparse.csr_array(system.matrix[bounded]), system.matrix[len(kept) :])
+    _narrow(system)
+    lower, upper, proved = _settled(system, asked, (system.matrix[asked] @ free) > 0)
+    number = np.full(len(kept), -1)
+    number[hidden[: len(kept)]] = np.arange(len(asked))
+    own = number[same[group.hidden[counted]]]
+    return lower[own], upper[own], proved[own]
+
+
+def _narrow(system: _System) -> None:
+    """Pass bounds from rows to variables until they settle; refuse what contradicts itself."""
+    entries = system.matrix.tocoo()
+    row, column = (part.astype(np.int64) for part in entries.coords)
+    weight = entries.data
+    for _ in range(_SWEEPS):
+        low, high = _reach(system, row, column, weight)
+        size = system.matrix.shape[0]
+        # What the other entries of the row leave, at least and at most.
+        under = _rest(row, low, size), _rest(row, high, size)
+        above = _minus(system.row_high[row], under[0])
+        below = _minus(system.row_low[row], under[1])
+        top, bottom = np.where(weight > 0, above, -below), np.where(weight > 0, below, -above)
+        size_ = abs(weight)
+        top = np.where(abs(top) < ENDLESS, top // size_, top)
+        bottom = np.where(abs(bottom) < ENDLESS, -(-bottom // size_), bottom)
+        new_low, new_high = system.low.copy(), system.high.copy()
+        np.maximum.at(new_low, column, bottom)
+        np.minimum.at(new_high, column, top)
+        if np.array_equal(new_low, system.low) and np.array_equal(new_high, system.high):
+            break
+        system.low, system.high = new_low, new_high
+        if np.any(new_low > new_high):
+            break
+    low, high = _reach(system, row, column, weight)
+    size = system.matrix.shape[0]
+    bottom, top = _total(row, low, size), _total(row, high, size)
+    if (
+        np.any(system.low > system.high)
+        or np.any(bottom > system.row_high)
+        or np.any(top < system.row_low)
+    ):
+        raise DataError(
+            f"{_CONTRADICT}, or what is assumed of hidden ones (least, most): they do not add up"
+        )
+    system.row_low = np.maximum(system.row_low, bottom)
+    system.row_high = np.minimum(system.row_high, top)
+
+
+def _reach(
+    system: _System, row: IntArray, column: IntArray, weight: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return how little and how much each entry adds to its row."""
+    low, high = _times(system.low[column], weight), _times(system.high[column], weight)
+    return np.minimum(low, high), np.maximum(low, high)
+
+
+def _times(bound: IntArray, weight: IntArray) -> IntArray:
+    endless = abs(bound) >= ENDLESS
+    return np.where(endless, np.sign(weight) * bound, np.where(endless, 0, bound) * weight)
+
+
+def _minus(bound: IntArray, rest: IntArray) -> IntArray:
+    """Return a bound less the rest of its row, endless where either is."""
+    endless, far = abs(bound) >= ENDLESS, abs(rest) >= ENDLESS
+    plain = np.where(endless | far, 0, bound) - np.where(endless | far, 0, rest)
+    return np.where(endless, bound, np.where(far, -rest, plain))
+
+
+def _total(row: IntArray, values: IntArray, size: int) -> IntArray:
+    """Return sums by row; endless bounds of one kind have one sign."""
+    far = abs(values) >= ENDLESS
+    found = np.zeros(size, dtype=np.int64)
+    np.add.at(found, row, np.where(far, 0, values))
+    found[row[far]] = values[far]
+    return found
+
+
+def _rest(row: IntArray, values: IntArray, size: int) -> IntArray:
+    """Return for each entry the sum of the other entries of its row."""
+    far = abs(values) >= ENDLESS
+    finite = np.where(far, 0, values)
+    total = np.zeros(size, dtype=np.int64)
+    np.add.at(total, row, finite)
+    others = np.bincount(row, far, size).astype(np.int64)[row] - far
+    endless = values[far][0] if far.any() else 0
+    return np.where(others > 0, endless, total[row] - finite)
+
+
+def _settled(
+    system: _System, asked: IntArray, endless: BoolArray
+) -> tuple[IntArray, IntArray, BoolArray]:
+    """Return the range of the rows asked, part by part of the system; some have no end."""
+    lower, upper = system.row_low[asked].copy(), system.row_high[asked].copy()
+    proved = np.ones(len(asked), dtype=np.bool_)
+    number = np.full(system.matrix.shape[0], -1)
+    number[asked] = np.arange(len(asked))
+    for rows, variables in _parts(system):
+        own = number[rows]
+        at = np.flatnonzero(own >= 0)
+        program = IntegerProgram(
+            *_cut(system, rows, variables), forms=_forms(system, rows[at], variables)
+        )
+        fixed = system.matrix[rows[at]] @ np.where(system.low == system.high, system.low, 0)
+        if program.feasible() is False:
+            raise DataError(f"{_CONTRADICT}: no counts fit them")
+        program.reach(1, lower[own[at]] - fixed)
+        top = upper[own[at]]
+        program.reach(-1, np.where(endless[own[at]] | (top >= ENDLESS), ENDLESS, top - fixed))
+        for form, target in enumerate(own[at].tolist()):
+            shift = int(fixed[form])
+            low, sure = program.settle(form, 1, int(lower[target]) - shift)
+            if low >= ENDLESS:
+                raise DataError(f"{_CONTRADICT}: no counts fit them")
+            lower[target], proved[target] = low + shift, sure
+            if not endless[target]:
+                outer = int(upper[target])
+                outer = outer if outer >= ENDLESS else outer - shift
+                high, certain = program.settle(form, -1, outer)
+                upper[target] = high if high >= ENDLESS else high + shift
+                proved[target] &= certain
+    return lower, upper, proved
+
+
+def _parts(system: _System) -> Iterator[tuple[IntArray, IntArray]]:
+    """Return rows and variables of each part that has no open variable in common with others."""
+    wide = np.flatnonzero(system.low < system.high)
+    matrix = sparse.coo_array(system.matrix[:, wide])
+    row, column = matrix.coords
+    size = matrix.shape[0] + len(wide)
+    edges = np.ones(len(row), dtype=np.int8), (row, column + matrix.shape[0])
+    label = connected_components(sparse.csr_array(edges, shape=(size, size)), directed=False)[1]
+    of_row, of_variable = label[: matrix.shape[0]], label[matrix.shape[0] :]
+    rows, variables = np.argsort(of_row, kind="stable"), np.argsort(of_variable, kind="stable")
+    for part in np.unique(of_variable).tolist():
+        ends = np.searchsorted(of_row[rows], [part, part + 1])
+        own = rows[ends[0] : ends[1]]
+        ends = np.searchsorted(of_variable[variables], [part, part + 1])
+        yield own, wide[variables[ends[0] : ends[1]]]
+
+
+def _cut(
+    system: _System, rows: IntArray, variables: IntArray
+) -> tuple[sparse.csr_array, tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
+    """Return the rows of a part without what is fixed."""
+    matrix = system.matrix[rows]
+    fixed = matrix @ np.where(system.low == system.high, system.low, 0)
+    low, high = system.row_low[rows], system.row_high[rows]
+    return (
+        sparse.csr_array(matrix[:, variables]),
+        (_minus(low, fixed), _minus(high, fixed)),
+        (system.low[variables], system.high[variables]),
+    )
+
+
+def _forms(system: _System, rows: IntArray, variables: IntArray) -> sparse.csr_array:
+    forms = sparse.csr_array(system.matrix[rows][:, variables])
+    forms.sort_indices()
+    return forms

@@ -1,0 +1,542 @@
+"""Where swapped units are: the places of microdata, how far apart, and who moved."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from bayesrisk._files.text import shown
+from bayesrisk._validation import IntArray
+from bayesrisk.accounting import exact_number
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.tables import Geography, Microdata, Records
+
+# -----------------------------------------------------------------------------
+# Partners: for each unit one of its nearest like it, in another block, that is still free.
+#
+# Units of one region and swap-key class are held block by block in a k-d tree of the blocks, so a
+# partner costs a query of a few blocks and not a pass over the units.  Blocks that run out are
+# passed over; when half of a tree's blocks have run out it is built again without them.
+
+
+_FIRST = 8  # blocks of the first query
+
+
+class _Nearest:
+    """Blocks in the order of their distance from one of them; answers are kept.
+
+    They do not depend on chance, so that many searches may share them.
+    """
+
+    def __init__(
+        self, blocks: IntArray, points: NDArray[np.float64], ends: Sequence[int] = ()
+    ) -> None:
+        self.blocks, self._points = blocks, points
+        #: Where the units of each block end, in the order of the blocks, and at first 0.
+        self.ends = ends
+        self._tree = cKDTree(points[blocks])
+        self._kept: dict[tuple[int, int], list[int]] = {}
+
+    def of(self, block: int, size: int) -> list[int]:
+        """Return the ``size`` nearest blocks of a block."""
+        if (block, size) not in self._kept:
+            _, at = self._tree.query(self._points[block], k=size)
+            self._kept[block, size] = self.blocks[np.atleast_1d(at)].tolist()
+        return self._kept[block, size]
+
+
+class _Class:
+    """Free units of one region and one swap-key class, by block."""
+
+    def __init__(
+        self, members: list[list[int]], points: NDArray[np.float64], nearest: _Nearest
+    ) -> None:
+        self._points = points  # coordinates of every block
+        self._members = dict(zip(nearest.blocks.tolist(), members, strict=True))
+        self._live = len(self._members)
+        self._nearest = nearest
+
+    def _build(self) -> None:
+        blocks = np.array([b for b, m in self._members.items() if m], dtype=np.int64)
+        if blocks.size:
+            self._nearest = _Nearest(blocks, self._points)
+
+    def remove(self, unit: int, block: int) -> None:
+        """Take a unit out, as it is swapped now."""
+        members = self._members[block]
+        members.remove(unit)
+        if not members:
+            self._live -= 1
+            if 2 * self._live < len(self._nearest.blocks):
+                self._build()
+
+    def nearest(self, block: int, wanted: int) -> list[int]:
+        """Return up to ``wanted`` free units of other blocks, nearest blocks first."""
+        others = self._live - bool(self._members[block])
+        count = len(self._nearest.blocks)
+        found: list[int] = []
+        k = _FIRST
+        while others:
+            size = min(k, count)
+            found = []
+            for other in self._nearest.of(block, size):
+                if other != block:
+                    found.extend(self._members[other][: wanted - len(found)])
+                    if len(found) == wanted:
+                        return found
+            if size == count:
+                break
+            k *= 4
+        return found
+
+
+class PartnerSearch:
+    """Pairs of units; no unit is in two.
+
+    Parameters
+    ----------
+    group : ndarray of int64
+        Region and swap-key class of each unit, as one number.
+    block : ndarray of int64
+        Block of each unit.
+    points : ndarray of float, shape (blocks, d)
+        Coordinates of the blocks.
+    neighbours : int
+        How many of the nearest a partner is chosen among.
+    rng : Generator
+        Source of randomness.
+    nearest : dict, optional
+        The blocks of each class by distance, filled when first needed; many searches may share it.
+    """
+
+    def __init__(
+        self,
+        group: IntArray,
+        block: IntArray,
+        points: NDArray[np.float64],
+        *,
+        neighbours: int,
+        rng: np.random.Generator,
+        nearest: dict[int, _Nearest] | None = None,
+    ) -> None:
+        self._nearest = {} if nearest is None else nearest
+        self._group, self._block = group.tolist(), block.tolist()
+        self._points, self._neighbours, self._rng = points, neighbours, rng
+        # Units of one block are equally near: the order among them is left to chance.
+        shuffled = rng.permutation(len(group))
+        order = shuffled[np.lexsort((block[shuffled], group[shuffled]))]
+        self._order, self._starts, self._numbers = order, *_bounds(group[order])
+        self._classes: dict[int, _Class] = {}
+        self.partner = np.full(len(group), -1, dtype=np.int64)
+
+    def _class(self, number: int) -> _Class:
+        """Return a class, made when it is first needed."""
+        if number not in self._classes:
+            i = int(np.searchsorted(self._numbers, number))
+            units = self._order[self._starts[i] : self._starts[i + 1]].tolist()
+            if number not in self._nearest:
+                blocks = np.array([self._block[u] for u in units], dtype=np.int64)
+                distinct, at = np.unique(blocks, return_index=True)
+                ends = [*at.tolist(), len(units)]
+                self._nearest[number] = _Nearest(distinct, self._points, ends)
+            nearest = self._nearest[number]
+            # Chance orders the units of a block, not the blocks.
+            members = [units[low:high] for low, high in pairwise(nearest.ends)]
+            self._classes[number] = _Class(members, self._points, nearest)
+        return self._classes[number]
+
+    def swap(self, unit: int) -> bool:
+        """Pair a unit with one of its nearest; say whether there was one."""
+        if self.partner[unit] >= 0:
+            return False
+        free = self._class(self._group[unit])
+        near = free.nearest(self._block[unit], self._neighbours)
+        if not near:
+            return False
+        other = near[int(self._rng.integers(len(near)))]
+        self.partner[unit], self.partner[other] = other, unit
+        for one in (unit, other):
+            free.remove(one, self._block[one])
+        return True
+
+
+def _bounds(ordered: IntArray) -> tuple[IntArray, IntArray]:
+    """Return where each run of equal numbers starts (and the end), and the numbers."""
+    numbers, starts = np.unique(ordered, return_index=True)
+    return np.append(starts, len(ordered)).astype(np.int64), numbers
+
+
+# -----------------------------------------------------------------------------
+# Who is swapped first: ranks by risk, tiers of ranks, and whole numbers that meet a rate.
+
+
+#: Shares of the units by rank of risk, and the probability of being chosen before rescaling.
+TIERS = (("0.005", "1"), ("0.195", "0.6"), ("0.3", "0.3"), ("0.5", "0.1"))
+
+
+def parse_tiers(
+    value: Sequence[Sequence[Any]],
+) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+    """Return shares and probabilities, exact."""
+    if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence) or not value:
+        raise ArgumentTypeError(
+            f"tiers must be a sequence of (share, probability), got {shown(value)}"
+        )
+    shares, weights = [], []
+    for i, tier in enumerate(value):
+        if isinstance(tier, str) or not isinstance(tier, Sequence) or len(tier) != 2:
+            raise ArgumentTypeError(f"tiers[{i}] must be (share, probability), got {shown(tier)}")
+        numbers = [exact_number(item, f"tiers[{i}]") for item in tier]
+        if min(numbers) < 0 or max(numbers) > 1:
+            raise ArgumentError(f"tiers[{i}] must be in [0, 1], got {shown(tier)}")
+        shares.append(numbers[0])
+        weights.append(numbers[1])
+    if sum(shares) != 1:
+        raise ArgumentError(f"shares of tiers must sum to 1, got {sum(shares)}")
+    if not any(weights):
+        raise ArgumentError("probabilities of tiers must not all be 0")
+    return tuple(shares), tuple(weights)
+
+
+def tiers_of(
+    region: IntArray,
+    *,
+    frequency: IntArray,
+    block_persons: IntArray,
+    shares: Sequence[Fraction],
+    rng: np.random.Generator,
+) -> IntArray:
+    """Return the tier of each unit, 0 the riskiest; ranks are taken within each region.
+
+    Rare characteristics come first, among equally rare ones small blocks, then chance.
+    """
+    count = len(region)
+    order = np.lexsort((rng.random(count), block_persons, frequency, region))
+    sizes = np.bincount(region)
+    starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+    tier = np.zeros(count, dtype=np.int64)
+    bounds = np.cumsum([Fraction(0), *shares])
+    for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
+        edges = [int(bound * size + Fraction(1, 2)) for bound in bounds]
+        for number, (low, high) in enumerate(pairwise(edges)):
+            tier[order[start + low : start + high]] = number
+    return tier
+
+
+def pairs_for_rate(rate: Fraction, count: int) -> int:
+    """Return how many pairs swap so that the share of swapped units is nearest the rate."""
+    return min(int(rate * count / 2 + Fraction(1, 2)), count // 2)
+
+
+def apportion(total: int, weights: Sequence[Fraction], limits: Sequence[int]) -> list[int]:
+    """Split a whole number in proportion to weights, by largest remainder, within limits.
+
+    What a full part cannot take goes to the others in proportion to their weights.
+    """
+    parts = [Fraction(0)] * len(weights)
+    open_parts = [
+        i for i, (w, limit) in enumerate(zip(weights, limits, strict=True)) if w and limit
+    ]
+    left = Fraction(min(total, sum(limits[i] for i in open_parts)))
+    whole = int(left)
+    while open_parts and left:
+        scale = left / sum((weights[i] for i in open_parts), Fraction(0))
+        full = [i for i in open_parts if weights[i] * scale >= limits[i]]
+        for i in full or open_parts:
+            parts[i] = Fraction(limits[i]) if full else weights[i] * scale
+        left = left - sum((parts[i] for i in full), Fraction(0)) if full else Fraction(0)
+        open_parts = [i for i in open_parts if i not in set(full)]
+    result = [int(part) for part in parts]
+    by_remainder = sorted(range(len(parts)), key=lambda i: (result[i] - parts[i], i))
+    for i in by_remainder[: whole - sum(result)]:
+        result[i] += 1
+    return result
+
+
+# -----------------------------------------------------------------------------
+# Swap units: households (or persons) as columns of whole numbers, whichever file says it.
+
+
+_HOUSEHOLD = "household"
+_ADULT_AGE = 18
+#: Columns that are counted from the persons where the households do not have them.
+DERIVED = ("size", "adults", "children")
+
+
+@dataclass(frozen=True)
+class Units:
+    """What is swapped: one row for each household or person.
+
+    Attributes
+    ----------
+    places : ndarray of str
+        The different places, sorted.
+    place : ndarray of int64
+        Position of each unit's place.
+    key, unique : ndarray of int64
+        Class of each unit by the swap key, and by what makes it unique.
+    persons : ndarray of int64
+        Persons of each unit.
+    member : ndarray of int64 or None
+        For each person the unit that it moves with, -1 for none; None without persons.
+    """
+
+    places: NDArray[np.str_]
+    place: IntArray
+    key: IntArray
+    unique: IntArray
+    persons: IntArray
+    member: IntArray | None
+
+
+def swap_units(
+    data: Microdata, *, unit: str, swap_key: tuple[str, ...], unique_by: tuple[str, ...]
+) -> Units:
+    """Return the units of microdata, with their classes."""
+    if unit == "person":
+        return _persons_alone(data, swap_key, unique_by)
+    households = _household_ids(data)
+    member = None if data.persons is None else _members(data.persons, households)
+    count = len(households)
+    if data.households is not None:
+        places, place = data.households.places()
+    else:
+        places, place = _places_of_members(data.persons, member, count)
+    persons = np.ones(count, dtype=np.int64)
+    if member is not None:
+        persons = np.bincount(member[member >= 0], minlength=count).astype(np.int64)
+    names = dict.fromkeys((*swap_key, *unique_by))
+    columns = {name: _household_columns(data, name, member, count) for name in names}
+    return Units(
+        places,
+        place,
+        _classes([values for name in swap_key for values in columns[name]], count),
+        _classes([values for name in unique_by for values in columns[name]], count),
+        persons,
+        member,
+    )
+
+
+def _persons_alone(data: Microdata, swap_key: tuple[str, ...], unique_by: tuple[str, ...]) -> Units:
+    """Return every person as a unit of its own."""
+    if data.persons is None:
+        raise ArgumentError("unit 'person' needs persons, got households only")
+    persons = data.persons
+    places, place = persons.places()
+    columns = {name: _column(persons, name) for name in (*swap_key, *unique_by)}
+    for name, values in columns.items():
+        if values is None:
+            raise ArgumentError(
+                f"swap_key and unique_by must name columns of the persons, "
+                f"{', '.join(persons.columns)}, got {shown(name)}"
+            )
+    count = len(persons)
+    found: dict[str, Any] = columns
+    return Units(
+        places,
+        place,
+        _classes([found[name] for name in swap_key], count),
+        _classes([found[name] for name in unique_by], count),
+        np.ones(count, dtype=np.int64),
+        np.arange(count, dtype=np.int64),
+    )
+
+
+def _household_ids(data: Microdata) -> IntArray:
+    """Return the number of each household, in the order of the households' records."""
+    if data.households is None:
+        numbers = np.unique(_numbers(data.persons, "persons"))
+        return numbers[numbers >= 0]  # a negative number: lives in no household
+    if data.persons is None and _HOUSEHOLD not in data.households.columns:
+        return np.arange(len(data.households), dtype=np.int64)
+    numbers = _numbers(data.households, "households")
+    ordered = np.sort(numbers)
+    twice = np.flatnonzero(ordered[1:] == ordered[:-1])
+    if twice.size:
+        raise DataError(f"households: household {ordered[twice[0]]} must be there once, got twice")
+    return numbers
+
+
+def _numbers(records: Any, source: str) -> IntArray:
+    """Return the column ``household``."""
+    values = None if records is None else _column(records, _HOUSEHOLD)
+    if values is None:
+        raise DataError(f"{source}: must have a column {_HOUSEHOLD!r} of whole numbers")
+    return values
+
+
+def _column(records: Records, name: str) -> IntArray | None:
+    """Return a column of whole numbers, or None where there is no such column."""
+    if name in records.schema.names:
+        return records.codes(name)
+    if name not in records.columns or name == records.schema.geography.finest:
+        return None
+    column = records.table.column(name)
+    if column.null_count:
+        row = pc.index(pc.is_null(column), True).as_py()
+        raise DataError(f"records: row {row + 1}, column {name!r}: must not be missing")
+    values = column.to_numpy()
+    if values.dtype.kind not in "iub":
+        # Text and other labels: only whether two are equal matters.
+        values = np.unique(values.astype(str), return_inverse=True)[1]
+    whole: IntArray = values.astype(np.int64)
+    return whole
+
+
+def _members(persons: Records, households: IntArray) -> IntArray:
+    """Return the position of every person's household; -1 where there is none to move with."""
+    numbers = _numbers(persons, "persons")
+    order = np.argsort(households, kind="stable")
+    if not order.size:
+        return np.full(len(numbers), -1, dtype=np.int64)
+    at = np.minimum(np.searchsorted(households[order], numbers), len(order) - 1)
+    return np.where(households[order][at] == numbers, order[at], -1).astype(np.int64)
+
+
+def _places_of_members(persons: Any, member: Any, count: int) -> tuple[NDArray[np.str_], IntArray]:
+    """Return the places of households that are known from their persons only."""
+    places, place = persons.places()
+    of_household = np.zeros(count, dtype=np.int64)
+    inside = member >= 0
+    of_household[member[inside]] = place[inside]
+    apart = np.flatnonzero(inside & (of_household[member] != place))
+    if apart.size:
+        row = int(apart[0])
+        raise DataError(
+            f"persons: row {row + 1}, column {persons.schema.geography.finest!r}: must be that of "
+            f"the household's other persons, {places[of_household[member[row]]]!r}, "
+            f"got {shown(places[place[row]])}"
+        )
+    return places, of_household
+
+
+def _household_columns(
+    data: Microdata, name: str, member: IntArray | None, count: int
+) -> list[IntArray]:
+    """Return what a name means for households: counted from persons, and their own column.
+
+    An own column of sizes may have an open end, so that it does not replace the count.
+    """
+    own = None if data.households is None else _column(data.households, name)
+    found = [] if own is None else [own]
+    if data.persons is not None and member is not None:
+        counted = _counted(data.persons, name, member, count)
+        if counted is not None:
+            found.append(counted)
+        elif own is None:
+            values = _column(data.persons, name)
+            inside = member >= 0
+            if values is not None:
+                found.append(_multisets(member[inside], values[inside], count))
+    if not found:
+        raise ArgumentError(
+            f"swap_key and unique_by must name columns of households or persons, or "
+            f"{', '.join(DERIVED)}, which are counted from persons (the last two by their age), "
+            f"got {shown(name)}"
+        )
+    return found
+
+
+def _counted(persons: Records, name: str, member: IntArray, count: int) -> IntArray | None:
+    """Return a number of persons in each household, where the name asks for one."""
+    chosen = member >= 0
+    if name not in DERIVED:
+        return None
+    if name != "size":
+        age = _column(persons, "age")
+        if age is None:
+            return None
+        chosen &= (age >= _ADULT_AGE) == (name == "adults")
+    return np.bincount(member[chosen], minlength=count).astype(np.int64)
+
+
+def _multisets(member: IntArray, values: IntArray, count: int) -> IntArray:
+    """Return a number that tells the multiset of values of each household.
+
+    The sum of 64-bit mixes of the values does not depend on their order; two different
+    multisets meet with a probability of 2**-64.
+    """
+    mixed = _mix(values.astype(np.uint64))
+    total = np.zeros(count, dtype=np.uint64)
+    np.add.at(total, member, mixed)  # unsigned sums wrap around, as wanted
+    return total.view(np.int64)
+
+
+def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the SplitMix64 finaliser of each number (Steele, Lea and Flood 2014)."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _classes(columns: list[IntArray], count: int) -> IntArray:
+    """Return the class of each row, 0, 1, ...: rows that agree in every column share one."""
+    classes = np.zeros(count, dtype=np.int64)
+    for values in columns:
+        distinct, inverse = np.unique(values, return_inverse=True)
+        classes = classes * max(1, len(distinct)) + inverse
+        classes = np.unique(classes, return_inverse=True)[1].astype(np.int64)
+    return classes
+
+
+# -----------------------------------------------------------------------------
+
+
+def geography_of(data: Microdata) -> Geography:
+    """Return the geography of microdata, which must have places to swap between."""
+    records = data.households if data.households is not None else data.persons
+    if records is None:
+        raise ArgumentError("microdata must hold persons or households")
+    geography = records.schema.geography
+    if not geography.widths[-1]:
+        raise ArgumentError(
+            f"geography of schema {records.schema.name!r} must have more than one place, between "
+            "which records are swapped, got none; rounding, suppression and noise need no places"
+        )
+    return geography
+
+
+def points(places: NDArray[np.str_], data: Microdata) -> NDArray[np.float64]:
+    """Return the coordinates of places; without any, their positions in sorted order."""
+    if data.blocks is None or "x" not in data.blocks:
+        return np.arange(len(places), dtype=float)[:, None]
+    known = data.blocks.sort_values("block")
+    codes = known["block"].to_numpy(dtype=str)
+    at = np.minimum(np.searchsorted(codes, places), len(codes) - 1)
+    absent = np.flatnonzero(codes[at] != places)
+    if absent.size:
+        raise ArgumentError(
+            f"blocks must hold the coordinates of every place, "
+            f"got none for {shown(places[absent[0]])}"
+        )
+    return known[["x", "y"]].to_numpy(dtype=float)[at]
+
+
+def moved(data: Microdata, units: Units, partner: IntArray, unit: str) -> Microdata:
+    """Return the microdata with every swapped unit at its partner's place."""
+    source = np.where(partner >= 0, partner, np.arange(len(partner)))
+    place = units.place[source]
+    persons, households = data.persons, data.households
+    if unit == "person" and persons is not None:
+        changed: dict[str, Any] = {persons.schema.geography.finest: units.places[place]}
+        if "household" in persons.columns:
+            changed["household"] = persons.table.column("household").take(source)
+        return replace(data, persons=persons.replace(**changed))
+    if households is not None:
+        finest = households.schema.geography.finest
+        households = households.replace(**{finest: units.places[place]})
+    if persons is not None and units.member is not None:
+        finest = persons.schema.geography.finest
+        own = persons.geoids
+        moves = units.member >= 0
+        moves[moves] = partner[units.member[moves]] >= 0
+        own[moves] = units.places[place[units.member[moves]]]
+        persons = persons.replace(**{finest: own})
+    return replace(data, persons=persons, households=households)

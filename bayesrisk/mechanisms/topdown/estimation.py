@@ -1,0 +1,635 @@
+"""Families that were solved before, known again by their contents.
+
+Without one record a release with the same noise asks the same of nearly all families: those with
+the same counts above and the same noisy answers have the same children.
+"""
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import clarabel
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, sparse
+
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk.exceptions import DataError
+from bayesrisk.mechanisms.topdown.families import Family, Lookahead, classes_of
+
+# -----------------------------------------------------------------------------
+# Non-negative least squares with equalities: the one module that imports the solver.
+#
+# Clarabel (interior point, direct sparse factorisation) was chosen by measurement, which
+# ``benchmarks/test_topdown.py`` repeats.  HiGHS's active-set method finds the same minimum in two
+# to three times the time from a thousand unknowns on; ``scipy.optimize.lsq_linear`` knows bounds
+# but no equalities, and with these as heavy rows it stops well above the minimum.
+
+
+#: Gap and feasibility asked of the solver, relative to the size of the problem.  Near the rounding
+#: of doubles a step may undo the last digit of a residual, which the solver reads as a stall: the
+#: next larger one is asked for then.
+TOLERANCES = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8)
+#: Entries of a factor from which on one made of dense pieces is faster than one entry at a time.
+LARGE = 150_000
+#: Unknowns are let in this many at once where there are this many times as many.
+AT_ONCE, FEW = 600, 4
+#: Part of the largest derivative at zero that counts as zero: unknowns are let in too early.
+NEAR = 1e-8
+_ACCEPTED = (clarabel.SolverStatus.Solved,)
+_IMPOSSIBLE = (clarabel.SolverStatus.PrimalInfeasible,)
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """Minimise ``sum(d x**2) / 2 + q x + sum(w (R x - y)**2) / 2`` with ``E x = e``, ``x >= 0``.
+
+    ``d`` and ``q`` carry what touches single cells: kept apart, it costs no extra unknown.
+    """
+
+    diagonal: NDArray[np.float64]
+    linear: NDArray[np.float64]
+    rows: sparse.csr_array
+    weights: NDArray[np.float64]
+    targets: NDArray[np.float64]
+    equalities: sparse.csr_array
+    totals: NDArray[np.float64]
+
+    def gradient(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the derivative of the objective at ``x``."""
+        residual = self.weights * (self.rows @ x - self.targets)
+        gradient: NDArray[np.float64] = self.diagonal * x + self.linear + self.rows.T @ residual
+        return gradient
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """Minimiser, multipliers m (``gradient + E' m >= 0``, 0 where x > 0), tolerance reached."""
+
+    x: NDArray[np.float64]
+    multipliers: NDArray[np.float64]
+    tolerance: float
+
+
+def _settings(tolerance: float) -> clarabel.DefaultSettings:
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
+    # One thread, the same sums in the same order: the same bytes from the same seed.
+    settings.direct_solve_method = "qdldl"
+    return settings
+
+
+def _large(tolerance: float) -> clarabel.DefaultSettings:
+    """Return settings for a problem whose factor is large: it is made of dense pieces."""
+    settings = _settings(tolerance)
+    settings.direct_solve_method = "faer"
+    settings.max_threads = 1
+    # With the usual 1e-8 single families of many children stall some digits above the tolerance.
+    settings.static_regularization_constant = 1e-7
+    return settings
+
+
+def _stacked(problem: LeastSquares) -> sparse.csc_array:
+    """Return the rows ``R x - z``, ``E x`` and ``-x``, put together in one step."""
+    cells, queries = problem.diagonal.size, problem.weights.size
+    fixed = problem.totals.size
+    query, cell = np.arange(queries), np.arange(cells)
+    row: list[Any] = [
+        np.repeat(query, np.diff(problem.rows.indptr)),
+        query,
+        queries + np.repeat(np.arange(fixed), np.diff(problem.equalities.indptr)),
+        queries + fixed + cell,
+    ]
+    column: list[Any] = [problem.rows.indices, cells + query, problem.equalities.indices, cell]
+    value: list[Any] = [
+        problem.rows.data,
+        -np.ones(queries),
+        problem.equalities.data,
+        -np.ones(cells),
+    ]
+    triplets = np.concatenate(value), (np.concatenate(row), np.concatenate(column))
+    return sparse.csc_array(triplets, shape=(queries + fixed + cells, cells + queries))
+
+
+def solve(problem: LeastSquares) -> Optimum:
+    """Return an optimum of ``problem``; the fitted answers ``R x`` are the same in every optimum.
+
+    A problem without equalities and with far more unknowns than rows, as at the top, is solved
+    among few unknowns, and those whose derivative there is not above zero are let in until there
+    are none.  All that may be above zero in some optimum are among them then: the derivatives are
+    those of every optimum.
+    """
+    size = problem.diagonal.size
+    if problem.totals.size or size < FEW * max(problem.weights.size, AT_ONCE):
+        return solve_whole(problem)
+    chosen, x = np.zeros(size, dtype=bool), np.zeros(size)
+    gradient = problem.gradient(x)
+    near = NEAR * float(np.abs(gradient).max())
+    # Of what comes in, that with the smallest derivatives; at first even where none is negative.
+    wanted = np.argsort(gradient, kind="stable")[:AT_ONCE]
+    while True:
+        chosen[wanted] = True
+        found = solve_whole(_among(problem, np.flatnonzero(chosen)))
+        x[chosen] = found.x
+        gradient = problem.gradient(x)
+        wanted = np.flatnonzero(~chosen & (gradient <= near))
+        if not wanted.size:
+            return Optimum(x, found.multipliers, found.tolerance)
+        wanted = wanted[np.argsort(gradient[wanted], kind="stable")[:AT_ONCE]]
+
+
+def _among(problem: LeastSquares, unknowns: NDArray[np.int64]) -> LeastSquares:
+    """Return a problem without equalities among some of its unknowns, the others zero."""
+    rows = sparse.csr_array(sparse.csc_array(problem.rows)[:, unknowns])
+    used = np.flatnonzero(np.diff(rows.indptr))
+    return LeastSquares(
+        problem.diagonal[unknowns],
+        problem.linear[unknowns],
+        sparse.csr_array(rows[used]),
+        problem.weights[used],
+        problem.targets[used],
+        sparse.csr_array((0, unknowns.size)),
+        problem.totals,
+    )
+
+
+def solve_whole(problem: LeastSquares) -> Optimum:
+    """Return an optimum, by one program with all unknowns.
+
+    The residuals ``z = R x - y`` become unknowns of their own, so that a query over many cells
+    stays one sparse row instead of a dense block of the normal matrix.
+    """
+    cells, queries = problem.diagonal.size, problem.weights.size
+    fixed = problem.totals.size
+    matrix = _stacked(problem)
+    right = np.concatenate([problem.targets, problem.totals, np.zeros(cells)])
+    quadratic = np.concatenate([problem.diagonal, problem.weights])
+    cones = [clarabel.ZeroConeT(queries + fixed), clarabel.NonnegativeConeT(cells)]
+    costs = (
+        sparse.diags_array(quadratic, format="csc"),
+        np.concatenate([problem.linear, np.zeros(queries)]),
+    )
+    data = *costs, matrix, right, [cone for cone in cones if cone.dim]
+    for tolerance in TOLERANCES:
+        solver = clarabel.DefaultSolver(*data, _settings(tolerance))
+        if solver.get_info().linsolver.nnzL > LARGE:
+            solver = clarabel.DefaultSolver(*data, _large(tolerance))
+        answer = solver.solve()
+        if answer.status in _ACCEPTED:
+            x = np.maximum(np.asarray(answer.x)[:cells], 0.0)
+            return Optimum(x, np.asarray(answer.z)[queries : queries + fixed], tolerance)
+        if answer.status in _IMPOSSIBLE:
+            break
+    raise DataError(
+        "the least-squares step must have a solution: public zeros, facilities and invariants "
+        f"must not contradict each other, got solver status {answer.status}"
+    )
+
+
+# -----------------------------------------------------------------------------
+# Controlled rounding: every cell goes to a neighbouring integer, and the sums still hold.
+#
+# Parent sums and nested sets within a child are the nodes of a transportation network, so the
+# matrix is totally unimodular: the linear program has integer vertices and the simplex method
+# returns one. With parent sums alone the program falls apart by cell, and the largest remainders
+# solve it.
+
+
+#: The solver's answers are good to about 1e-9: what is this close to an integer is one.
+SNAP = 1e-6
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """What is to be rounded.
+
+    Attributes
+    ----------
+    fractional : ndarray of float64
+        Values; the first ``cells`` are counts, the others auxiliary and free to move.
+    equalities, totals : csr_array and ndarray of int64
+        Sums that hold exactly; the fractional values satisfy them.
+    controlled : csr_array
+        0/1 sums that may move to a neighbouring integer.
+    cells : int
+        How many of the values are counts.
+    cell_sums_only : bool
+        Whether each count is in at most one equality, so that these can be rounded one by one.
+    """
+
+    fractional: FloatArray
+    equalities: sparse.csr_array
+    totals: IntArray
+    controlled: sparse.csr_array
+    cells: int
+    cell_sums_only: bool
+
+
+def controlled_rounding(task: Rounding, rng: np.random.Generator) -> IntArray:
+    """Return the integers with the smallest total distance to the fractional counts.
+
+    Fractions that are equal to the solver's precision are ordered by chance: its last digits lean
+    to the smaller child, and half-integers are common.
+    """
+    counts = task.fractional[: task.cells]
+    base = np.floor(counts + SNAP)
+    share = np.maximum(counts - base, 0.0)
+    share[share <= SNAP] = 0.0
+    free = np.flatnonzero(share)
+    share[free] += SNAP * (rng.random(free.size) - 0.5)
+    if task.cell_sums_only and not task.controlled.shape[0]:
+        step = _largest_remainder(task, base, share, free)
+    else:
+        step = _program(task, base, share, free)
+    rounded = _wider_program(task, base, counts - base) if step is None else base + step
+    return _checked(task, rounded)
+
+
+def _checked(task: Rounding, rounded: FloatArray) -> IntArray:
+    """Return the counts as integers, once they satisfy the sums in integer arithmetic."""
+    integers = np.rint(rounded).astype(np.int64)
+    sums = task.equalities[:, : task.cells].astype(np.int64) @ integers
+    # Rows with auxiliary values were left to the solver, and are implied by the level below.
+    own = np.diff(task.equalities[:, task.cells :].indptr) == 0
+    if integers.min(initial=0) < 0 or np.any(sums[own] != task.totals[own]):
+        raise DataError("controlled rounding must keep every sum, got a solver answer that did not")
+    return integers
+
+
+def _largest_remainder(
+    task: Rounding, base: FloatArray, share: FloatArray, free: IntArray
+) -> FloatArray | None:
+    """Return 1 where a count is rounded up, sum by sum; None if a sum cannot be reached."""
+    if not task.totals.size:
+        return np.where(share > 0.5, 1.0, 0.0)
+    missing = task.totals - task.equalities @ base
+    group = sparse.csc_array(task.equalities).indices[free]
+    order = np.lexsort((-share[free], group))
+    group = group[order]
+    size = np.bincount(group, minlength=missing.size)
+    if np.any(missing < 0) or np.any(missing > size):
+        return None
+    rank = np.arange(group.size) - (np.cumsum(size) - size)[group]
+    step = np.zeros(base.size)
+    step[free[order]] = rank < missing[group]
+    return step
+
+
+def _bounds_of_sums(task: Rounding, base: FloatArray, free: IntArray) -> tuple[Any, FloatArray]:
+    """Return ``A, b`` of ``A t <= b``: controlled sums stay between floor and ceiling."""
+    rows = sparse.csr_array(task.controlled[:, free])
+    several = np.flatnonzero(np.diff(rows.indptr) > 1)
+    value = (task.controlled @ task.fractional)[several]
+    fixed = (task.controlled[:, : task.cells] @ base)[several]
+    upper = np.ceil(value - SNAP) - fixed
+    lower = np.floor(value + SNAP) - fixed
+    rows = sparse.csr_array(rows[several])
+    return sparse.vstack([rows, -rows]), np.concatenate([upper, -lower])
+
+
+def _program(
+    task: Rounding, base: FloatArray, share: FloatArray, free: IntArray
+) -> FloatArray | None:
+    """Return 1 where a count is rounded up, by one linear program; None if there is no such."""
+    auxiliary = np.arange(task.cells, task.fractional.size)
+    columns = np.concatenate([free, auxiliary])
+    missing = task.totals - task.equalities[:, : task.cells] @ base
+    rows = sparse.csr_array(task.equalities[:, columns])
+    used = np.diff(rows.indptr) > 0
+    if np.any(missing[~used] != 0):
+        return None
+    step = np.zeros(base.size)
+    if not free.size:
+        return step
+    matrix, bounds = _bounds_of_sums(task, base, free)
+    matrix = sparse.hstack([matrix, sparse.csr_array((matrix.shape[0], auxiliary.size))])
+    answer = _integral(
+        np.concatenate([1.0 - 2.0 * share[free], np.zeros(auxiliary.size)]),
+        (sparse.csr_array(rows[np.flatnonzero(used)]), missing[used]),
+        (sparse.csr_array(matrix), bounds),
+        np.concatenate([np.ones(free.size), np.full(auxiliary.size, np.inf)]),
+    )
+    if answer is None:
+        return None
+    step[free] = answer[: free.size]
+    return step
+
+
+def _wider_program(task: Rounding, base: FloatArray, share: FloatArray) -> FloatArray:
+    """Return counts nearest to the fractional ones, further than a neighbour if need be.
+
+    Needed only where the solver's last digits hide a fraction: distance then grows by one with
+    each further step up or down, and controlled sums are left free.
+    """
+    auxiliary = task.fractional.size - task.cells
+    cost = [1.0 - 2.0 * share, np.ones(task.cells), np.ones(task.cells), np.zeros(auxiliary)]
+    upper = [np.ones(task.cells), np.full(task.cells, np.inf), base, np.full(auxiliary, np.inf)]
+    own, rest = task.equalities[:, : task.cells], task.equalities[:, task.cells :]
+    answer = _integral(
+        np.concatenate(cost),
+        (sparse.csr_array(sparse.hstack([own, own, -own, rest])), task.totals - own @ base),
+        None,
+        np.concatenate(upper),
+    )
+    if answer is None:
+        raise DataError(
+            "public zeros, facilities and invariants must leave room for whole numbers, got none"
+        )
+    first, up, down = (answer[k * task.cells : (k + 1) * task.cells] for k in range(3))
+    return base + first + up - down
+
+
+def _integral(
+    cost: FloatArray,
+    equal: tuple[sparse.csr_array, FloatArray],
+    below: tuple[sparse.csr_array, FloatArray] | None,
+    upper: FloatArray,
+) -> FloatArray | None:
+    """Return an integer minimiser of ``cost t``, or None if nothing satisfies the rows."""
+    rows = [optimize.LinearConstraint(equal[0], equal[1], equal[1])] if equal[1].size else []
+    if below is not None and below[1].size:
+        rows.append(optimize.LinearConstraint(below[0], -np.inf, below[1]))
+    # Sets that cross the classes of a lookahead leave the network: then branch and bound.
+    for whole in (0, 1):
+        answer = _vertex(cost, rows, upper, whole)
+        if answer is None:
+            return None
+        rounded: FloatArray = np.rint(answer)
+        if np.all(np.abs(answer - rounded) <= SNAP):
+            break
+    return rounded
+
+
+def _vertex(cost: FloatArray, rows: list[Any], upper: FloatArray, whole: int) -> FloatArray | None:
+    """Return a vertex that minimises the cost, a whole one if asked for, or None if none is found.
+
+    A refusal counts only if it does not come from the presolve.
+    """
+    for presolve in (True, False):
+        answer = optimize.milp(
+            cost,
+            constraints=rows,
+            bounds=optimize.Bounds(0.0, upper),
+            integrality=np.full(cost.size, whole),
+            options={"mip_rel_gap": 0.0, "presolve": presolve},
+        )
+        if answer.status == 0:
+            return np.asarray(answer.x, dtype=np.float64)
+    return None
+
+
+# -----------------------------------------------------------------------------
+# The children of one node as one least-squares problem, and their integer answer.
+#
+# Unknowns are the cells that may hold somebody: a cell at zero in the parent is at zero in every
+# child, so problems stay as sparse as the data.
+
+
+def _numbers(live: BoolArray) -> tuple[IntArray, int]:
+    """Return the number of each child's live cells as unknowns, -1 elsewhere, and how many."""
+    index = np.full(live.shape, -1, dtype=np.int64)
+    cells = int(live.sum())
+    index[live] = np.arange(cells)
+    return index, cells
+
+
+def _expand(
+    rows: sparse.csr_array | sparse.csc_array, live: BoolArray, index: IntArray
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return (child * n_rows + row, unknown, weight) of a matrix repeated for every child."""
+    entries = sparse.coo_array(rows)
+    row, cell = entries.coords
+    child, entry = np.nonzero(live[:, cell])
+    return (
+        child * rows.shape[0] + row[entry],
+        index[child, cell[entry]],
+        np.asarray(entries.data[entry], dtype=np.float64),
+    )
+
+
+class _Equations:
+    """Rows of equalities, collected as triplets."""
+
+    def __init__(self) -> None:
+        self._row: list[IntArray] = []
+        self._column: list[IntArray] = []
+        self._data: list[FloatArray] = []
+        self._totals: list[IntArray] = []
+        self.count = 0
+
+    def add(self, row: IntArray, column: IntArray, data: FloatArray, totals: IntArray) -> None:
+        """Add the rows that have an unknown; a row without one must ask for zero."""
+        used = np.zeros(totals.size, dtype=bool)
+        used[row] = True
+        if np.any(totals[~used] != 0):
+            raise DataError(
+                "a count that must be kept exactly lies in cells that are all public zeros: "
+                f"got total {int(totals[~used][totals[~used] != 0][0])}"
+            )
+        number = self.count + np.cumsum(used) - 1
+        self._row.append(number[row])
+        self._column.append(column)
+        self._data.append(data)
+        self._totals.append(totals[used])
+        self.count += int(used.sum())
+
+    def matrix(self, unknowns: int) -> tuple[sparse.csr_array, IntArray]:
+        """Return the matrix and the right-hand side."""
+        if not self.count:
+            return sparse.csr_array((0, unknowns)), np.zeros(0, dtype=np.int64)
+        triplets = (
+            np.concatenate(self._data),
+            (np.concatenate(self._row), np.concatenate(self._column)),
+        )
+        return (
+            sparse.csr_array(sparse.coo_array(triplets, shape=(self.count, unknowns))),
+            np.concatenate(self._totals),
+        )
+
+
+def _equations(family: Family, index: IntArray, cells: int) -> tuple[sparse.csr_array, IntArray]:
+    """Return the equalities that children, invariants and lookahead impose, in this order."""
+    found = _Equations()
+    if family.parent is not None:
+        own, cell = np.nonzero(family.live)
+        found.add(cell, index[own, cell], np.ones(cell.size), family.parent)
+    found.add(*_expand(family.sets, family.live, index), family.totals.ravel())
+    extra = cells
+    for child, ahead in family.lookahead:
+        extra = _add_lookahead(found, ahead, index[child], extra)
+    return found.matrix(extra)
+
+
+def _add_lookahead(found: _Equations, ahead: Lookahead, index: IntArray, first: int) -> int:
+    """Add one child's split over groups; return the number of unknowns so far."""
+    group, kind = np.nonzero(ahead.allowed)
+    unknown = first + np.arange(group.size)
+    own = np.flatnonzero(index >= 0)
+    classes = ahead.allowed.shape[1]
+    found.add(
+        np.concatenate([kind, ahead.classes[own]]),
+        np.concatenate([unknown, index[own]]),
+        np.concatenate([np.ones(group.size), -np.ones(own.size)]),
+        np.zeros(classes, dtype=np.int64),
+    )
+    numbers = np.full(ahead.allowed.shape, -1, dtype=np.int64)
+    numbers[group, kind] = unknown
+    found.add(*_expand(ahead.sets, ahead.allowed, numbers), ahead.totals.ravel())
+    return first + group.size
+
+
+def least_squares(family: Family) -> tuple[LeastSquares, IntArray]:
+    """Return the problem of a family, and the right-hand side of its equalities as integers."""
+    live = family.live
+    index, cells = _numbers(live)
+    equalities, totals = _equations(family, index, cells)
+    unknowns = equalities.shape[1]
+    diagonal, linear = np.zeros(unknowns), np.zeros(unknowns)
+    triplets: list[tuple[IntArray, IntArray, FloatArray]] = []
+    weights: list[FloatArray] = []
+    targets: list[FloatArray] = []
+    used_rows = 0
+    for query in family.queries:
+        row, column, data = _expand(query.rows, live, index)
+        answers = query.noisy.ravel().astype(np.float64)
+        strength = np.tile(np.broadcast_to(query.weight, query.rows.shape[0]), live.shape[0])
+        length = np.bincount(row, minlength=answers.size)
+        single = length[row] == 1
+        if single.any():  # a query of one cell needs no row of its own
+            alone, weight = column[single], strength[row[single]] * data[single]
+            diagonal += np.bincount(alone, weight * data[single], minlength=unknowns)
+            linear -= np.bincount(alone, weight * answers[row[single]], minlength=unknowns)
+        several = length > 1
+        number = used_rows + np.cumsum(several) - 1
+        triplets.append((number[row[~single]], column[~single], data[~single]))
+        weights.append(strength[several])
+        targets.append(answers[several])
+        used_rows += int(several.sum())
+    row, column = (np.concatenate([t[k] for t in triplets]) for k in (0, 1))
+    values = np.concatenate([t[2] for t in triplets])
+    rows = sparse.coo_array((values, (row, column)), shape=(used_rows, unknowns))
+    problem = LeastSquares(
+        diagonal,
+        linear,
+        sparse.csr_array(rows),
+        np.concatenate(weights),
+        np.concatenate(targets),
+        equalities,
+        totals.astype(np.float64),
+    )
+    return problem, totals
+
+
+def _controlled_rows(family: Family, unknowns: int) -> sparse.csr_array:
+    """Return the controlled sets of every child over the unknowns."""
+    index, _ = _numbers(family.live)
+    row, column, data = _expand(family.controlled, family.live, index)
+    shape = (family.live.shape[0] * family.controlled.shape[0], unknowns)
+    return sparse.csr_array(sparse.coo_array((data, (row, column)), shape=shape))
+
+
+def _forced(family: Family) -> IntArray | None:
+    """Return the answer where there is nothing to choose: an only child, or nobody to place."""
+    if family.parent is not None and (family.live.shape[0] == 1 or not family.parent.any()):
+        return np.broadcast_to(family.parent, family.live.shape)
+    return None
+
+
+def _chance(family: Family) -> np.random.Generator:
+    """Return random numbers for what the fit leaves open, seeded by the noisy answers alone."""
+    digest = hashlib.blake2b(digest_size=16)
+    for query in family.queries:
+        digest.update(np.ascontiguousarray(query.noisy).data)
+    return np.random.default_rng(int.from_bytes(digest.digest(), "little"))
+
+
+def solve_family(family: Family) -> IntArray:
+    """Return the integer counts of the children, (children, cells).
+
+    The fit is rounded over classes of cells that nothing tells apart; these are split afterwards.
+    """
+    forced = _forced(family)
+    if forced is not None:
+        return forced
+    if not family.live.any():
+        return np.zeros(family.live.shape, dtype=np.int64)
+    classes, rng = classes_of(family), _chance(family)
+    few = classes.family
+    problem, totals = least_squares(few)
+    fractional = solve(problem).x
+    rounded = controlled_rounding(
+        Rounding(
+            fractional,
+            problem.equalities,
+            totals,
+            _controlled_rows(few, fractional.size),
+            cells=int(few.live.sum()),
+            cell_sums_only=not few.sets.shape[0] and not few.lookahead,
+        ),
+        rng,
+    )
+    sums = np.zeros(few.live.shape, dtype=np.int64)
+    sums[few.live] = rounded
+    return classes.split(sums, family.parent, rng)
+
+
+# -----------------------------------------------------------------------------
+
+
+_ROOM = 2**22  # numbers that are kept, about 64 MiB
+
+
+class SolvedFamilies:
+    """Solves families, each once; of more than there is room for, those used last are kept.
+
+    It holds what was computed from confidential counts: it belongs to the custodian.
+
+    Parameters
+    ----------
+    room : int
+        Most numbers that are kept.
+    """
+
+    def __init__(self, room: int = _ROOM) -> None:
+        self._room, self._held = room, 0
+        self._found: OrderedDict[bytes, sparse.csr_array] = OrderedDict()
+
+    def __call__(self, family: Family) -> IntArray:
+        """Return the integer counts of the children, (children, cells), as ``solve_family``."""
+        digest = hashlib.blake2b(digest_size=32)
+        _take(family, digest)
+        key = digest.digest()
+        if key in self._found:
+            self._found.move_to_end(key)
+            counts: IntArray = self._found[key].toarray()
+            return counts
+        solved = solve_family(family)
+        self._found[key] = kept = sparse.csr_array(solved)
+        self._held += _size(kept)
+        while self._held > self._room:
+            self._held -= _size(self._found.popitem(last=False)[1])
+        return solved
+
+
+def _size(kept: sparse.csr_array) -> int:
+    return int(kept.data.size + kept.indptr.size)
+
+
+def _take(value: Any, digest: Any) -> None:
+    """Add a value to a digest: kind, shape and bytes, so that no two values add the same."""
+    if is_dataclass(value):
+        value = tuple(getattr(value, own.name) for own in fields(value))
+    elif hasattr(value, "tocsr"):
+        rows = value.tocsr()
+        value = (rows.shape, rows.indptr, rows.indices, rows.data)
+    if isinstance(value, tuple):
+        digest.update(f"({len(value)}".encode())
+        for one in value:
+            _take(one, digest)
+    elif isinstance(value, np.ndarray):
+        digest.update(f"[{value.dtype.str}{value.shape}".encode())
+        digest.update(np.ascontiguousarray(value).data)
+    else:
+        digest.update(f"{value!r};".encode())

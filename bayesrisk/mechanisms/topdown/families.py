@@ -1,0 +1,499 @@
+"""What is exact in a TopDown-like release: nested sets of cells, public zeros, and their reach.
+
+Exact counts at a level are exact, as sums, at every level above.  Sets must be nested (two sets
+are disjoint, or one holds the other): then a parent's integers can always be split over its
+children, and the rounding stays a transportation problem.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from bayesrisk._files.text import shown
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk.accounting import census_2020_budget, exact_number, split_rho
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.tables import Table, Workload
+
+# -----------------------------------------------------------------------------
+# What the problem of the children of one node consists of.
+
+
+@dataclass(frozen=True)
+class Query:
+    """Noisy answers of the children to one table: rows over live cells, weight, answers.
+
+    The weight is that of the table, or one for each of its rows.
+    """
+
+    rows: sparse.csc_array
+    weight: float | FloatArray
+    noisy: IntArray | FloatArray
+
+
+@dataclass(frozen=True)
+class Lookahead:
+    """What the units below one child still must be able to hold.
+
+    Units with the same zeros are one group; cells that every constraint below treats alike are one
+    class.  The child's class counts must split over the groups so that each group's sets come out.
+
+    Attributes
+    ----------
+    classes : ndarray of int64
+        Class of every live cell.
+    sets : csr_array
+        Sets over classes, whose totals the groups keep.
+    allowed : ndarray of bool, (groups, classes)
+        Where a group may hold anybody.
+    totals : ndarray of int64, (groups, sets)
+        Totals of the sets.
+    """
+
+    classes: IntArray
+    sets: sparse.csr_array
+    allowed: BoolArray
+    totals: IntArray
+
+
+@dataclass(frozen=True)
+class Family:
+    """Children of one node.
+
+    Attributes
+    ----------
+    live : ndarray of bool, (children, cells)
+        Where a child may hold anybody; cells are those that are live in some child.
+    parent : ndarray of int64 or None, (cells,)
+        Counts to which the children add up; None at the top.
+    queries : tuple of Query
+        Noisy answers.
+    sets, totals : csr_array (sets, cells) and ndarray of int64 (children, sets)
+        Nested sets of cells whose totals are exact.
+    controlled : csr_array
+        Nested sets whose totals may move to a neighbouring integer only.
+    lookahead : tuple of (child, Lookahead)
+        Only for children whose descendants have zeros that differ.
+    """
+
+    live: BoolArray
+    parent: IntArray | None
+    queries: tuple[Query, ...]
+    sets: sparse.csr_array
+    totals: IntArray
+    controlled: sparse.csr_array
+    lookahead: tuple[tuple[int, Lookahead], ...] = ()
+
+
+# -----------------------------------------------------------------------------
+# Cells that nothing tells apart are one count, and sums that are measured twice are one row.
+#
+# Cells are alike where every table, every set, every child's zeros and every lookahead treat them
+# alike: the objective then depends on the sum of a child's counts over the class alone.  Counts of
+# a parent's cells ``h_j`` ask of the sums ``X_c`` of a class no more than ``sum_c X_c = sum_j
+# h_j``, for ``x_cj = X_c h_j / sum_j h_j`` then has every parent sum.  So the sums of an optimum
+# over classes are those of an optimum over cells.  The sums are rounded, for only they were
+# fitted: cells rounded one by one would go up or down together, and favour sums that are multiples
+# of their number. The rounded sums are then split in proportion to the parent, what is left over
+# by lot.
+
+
+@dataclass(frozen=True)
+class Classes:
+    """A family of classes of cells.
+
+    Attributes
+    ----------
+    family : Family
+        With a cell for every class; its queries are one, whose rows differ.
+    label : ndarray of int64
+        Class of every cell.
+    """
+
+    family: Family
+    label: IntArray
+
+    def split(self, sums: IntArray, parent: IntArray | None, rng: np.random.Generator) -> IntArray:
+        """Return whole counts of cells, (children, cells), from those of classes.
+
+        Every cell gets its share of the sum of its class, rounded down; who is left of a class is
+        dealt to the places left in its cells at random.  At the top all cells have equal shares.
+        """
+        label = self.label
+        if parent is None:
+            size = np.bincount(label)
+            order = np.lexsort((rng.random(label.size), label))
+            rank = np.empty(label.size, dtype=np.int64)
+            rank[order] = np.arange(label.size) - (np.cumsum(size) - size)[label[order]]
+            return np.asarray(sums[:, label] // size[label] + (rank < (sums % size)[:, label]))
+        people = np.maximum(_sums(parent, label), 1)
+        counts: IntArray = sums[:, label] * parent // people[label]
+        member = sparse.csr_array((np.ones_like(label), (np.arange(label.size), label)))
+        left = (sums - counts @ member).T
+        kind, child = np.nonzero(left)
+        kind, child = (np.repeat(own, left[kind, child]) for own in (kind, child))
+        dealt = child[np.lexsort((rng.random(kind.size), kind))]
+        cells = np.argsort(label, kind="stable")
+        np.add.at(counts, (dealt, np.repeat(cells, (parent - counts.sum(axis=0))[cells])), 1)
+        return counts
+
+
+def classes_of(family: Family) -> Classes:
+    """Return the family of classes of a family whose parent counts are all above zero."""
+    rows = sparse.csr_array(sparse.vstack([query.rows for query in family.queries], format="csr"))
+    first, label = _alike_cells(family, rows)
+    controlled = sparse.csr_array(family.controlled[:, first])
+    merged = replace(
+        family,
+        live=family.live[:, first],
+        parent=None if family.parent is None else _sums(family.parent, label),
+        queries=(_one_query(family, sparse.csr_array(sparse.csc_array(rows)[:, first])),),
+        sets=sparse.csr_array(family.sets[:, first]),
+        controlled=sparse.csr_array(controlled[np.flatnonzero(np.diff(controlled.indptr) > 1)]),
+        lookahead=tuple(
+            (child, replace(ahead, classes=ahead.classes[first]))
+            for child, ahead in family.lookahead
+        ),
+    )
+    return Classes(merged, label)
+
+
+def _sums(counts: IntArray, label: IntArray) -> IntArray:
+    return np.bincount(label, counts).astype(np.int64)
+
+
+def _alike_cells(family: Family, rows: sparse.csr_array) -> tuple[IntArray, IntArray]:
+    """Return a cell of every class, and the class of every cell, in the order of first cells."""
+    kinds = np.array([ahead.classes for _, ahead in family.lookahead]).reshape(-1, rows.shape[1])
+    parts = [rows, family.sets, sparse.csr_array(family.live.astype(np.float64))]
+    columns = sparse.csc_array(sparse.vstack(parts, format="csc"), dtype=np.float64)
+    # Sums of random numbers find cells that may be alike; what they are made of is then compared.
+    columns.sort_indices()
+    random = np.random.default_rng(0).random((columns.shape[0], 2))
+    marks: FloatArray = np.asarray(columns.T @ random)
+    first, label = _numbered(np.column_stack([marks, kinds.T]))
+    same = first[label]
+    if np.any((columns - columns[:, same]).data) or np.any(kinds != kinds[:, same]):
+        first = label = np.arange(columns.shape[1])
+    return first, label
+
+
+def _numbered(marks: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return where each distinct row is first, and the number of every row, by first place."""
+    # Column by column: to sort whole rows costs about ten times as much.
+    order = np.lexsort(marks.T)
+    begins = np.ones(order.size, dtype=np.bool_)
+    begins[1:] = (marks[order[1:]] != marks[order[:-1]]).any(axis=1)
+    group = np.empty(order.size, dtype=np.int64)
+    group[order] = np.cumsum(begins) - 1
+    firsts = order[begins]  # equal rows stay in order
+    place = np.empty(firsts.size, dtype=np.int64)
+    place[np.argsort(firsts)] = np.arange(firsts.size)
+    return np.sort(firsts).astype(np.int64), place[group]
+
+
+def _one_query(family: Family, rows: sparse.csr_array) -> Query:
+    """Return all queries as one without repeated rows.
+
+    Answers ``y_k`` to one sum with weights ``w_k`` are, but for a constant, one answer
+    ``sum_k w_k y_k / sum_k w_k`` with weight ``sum_k w_k``.
+    """
+    weight = np.concatenate([np.broadcast_to(q.weight, q.rows.shape[0]) for q in family.queries])
+    answers = np.hstack([query.noisy for query in family.queries]).astype(np.float64)
+    rows.sort_indices()
+    random = np.random.default_rng(1).random((rows.shape[1], 2))
+    first, label = _numbered(rows @ random)
+    if np.any((rows - rows[first[label]]).data):
+        return Query(sparse.csc_array(rows), weight, answers)
+    total: FloatArray = np.bincount(label, weight).astype(np.float64)
+    sums = np.array([np.bincount(label, weight * own) for own in answers])
+    return Query(sparse.csc_array(rows[first]), total, sums / total)
+
+
+# -----------------------------------------------------------------------------
+# Which tables are measured at which level, with how much budget and hence how much noise.
+
+
+Budget = dict[str, dict[str, Fraction]]
+
+#: Level names of the 2020 allocation.
+_CENSUS_LEVELS = {"us": "nation"}
+
+
+def positive(value: Any, name: str) -> Fraction:
+    """Return an exact number > 0."""
+    number = exact_number(value, name)
+    if number <= 0:
+        raise ArgumentError(f"{name} must be > 0, got {shown(value)}")
+    return number
+
+
+def shares(value: Any, name: str) -> dict[str, Fraction] | None:
+    """Return weights by name, checked."""
+    if value is None:
+        return None
+    if not isinstance(value, Mapping) or not value:
+        raise ArgumentTypeError(f"{name} must be a mapping of names to weights, got {shown(value)}")
+    return {str(key): positive(part, f"{name}[{key!r}]") for key, part in value.items()}
+
+
+def explicit_budget(value: Any) -> Budget | None:
+    """Return a budget by level and table, checked."""
+    if value is None:
+        return None
+    if not isinstance(value, Mapping) or not value:
+        raise ArgumentTypeError(f"budget must map levels to tables to rho, got {shown(value)}")
+    checked = {str(level): shares(parts, f"budget[{level!r}]") for level, parts in value.items()}
+    return {level: parts for level, parts in checked.items() if parts is not None}
+
+
+def census_2020_allocation(levels: list[str]) -> Budget:
+    """Return the 2020 allocation of the redistricting persons for the levels named, exactly."""
+    table = census_2020_budget("pl94")
+    found: Budget = {}
+    for level, query, rho in zip(table["level"], table["query"], table["rho"], strict=True):
+        name = _CENSUS_LEVELS.get(level.lower(), level.lower())
+        if name in levels:
+            found.setdefault(name, {})[query] = rho
+    missing = [level for level in levels if level not in found]
+    if missing:
+        raise ArgumentError(
+            f"budget must be given: the 2020 allocation has no level {missing[0]!r}"
+        )
+    return found
+
+
+def allocate(
+    available: dict[str, list[str]],
+    default: Budget | None,
+    *,
+    rho: Fraction | None,
+    level_shares: dict[str, Fraction] | None,
+    query_shares: dict[str, Fraction] | None,
+) -> Budget:
+    """Return the budget of every level and table, which sums to ``rho`` exactly if it is given.
+
+    Shares that are not given are those of the default allocation, else equal.
+    """
+    weights: Budget = {}
+    base = default or {k: dict.fromkeys(v, Fraction(1)) for k, v in available.items()}
+    for level in _named(level_shares, list(available), "level_shares"):
+        tables = _named(query_shares, available[level], "query_shares", strict=False)
+        own = {t: query_shares[t] if query_shares else base[level].get(t) for t in tables}
+        inside = {t: w for t, w in own.items() if w is not None}
+        if not inside:
+            raise ArgumentError(f"query_shares must name a table of level {level!r}, got none")
+        default_level = sum(base[level].values()) if default else Fraction(1)
+        whole = level_shares[level] if level_shares else default_level
+        weights[level] = split_rho(whole, inside)
+    total = sum(part for parts in weights.values() for part in parts.values())
+    if rho is None:
+        if default is None or level_shares:
+            raise ArgumentError("rho must be given where no published allocation applies, got None")
+        return weights
+    return {
+        level: {table: rho * part / total for table, part in parts.items()}
+        for level, parts in weights.items()
+    }
+
+
+def _named(
+    given: dict[str, Fraction] | None, known: list[str], name: str, *, strict: bool = True
+) -> list[str]:
+    """Return the known names that were given weights; all of them if nothing was given."""
+    if given is None:
+        return known
+    unknown = [key for key in given if key not in known]
+    if unknown and strict:
+        raise ArgumentError(f"{name} must name {', '.join(known)}, got {shown(unknown[0])}")
+    return [key for key in known if key in given]
+
+
+def check_measured(budget: Budget, workload: Workload) -> None:
+    """Check that every table with a budget is defined."""
+    for level, parts in budget.items():
+        for table in parts:
+            if (level, table) not in workload.tables:
+                raise ArgumentError(
+                    f"budget names table {table!r} at level {level!r}, which the measurements lack"
+                )
+
+
+def matrices(workload: Workload) -> dict[tuple[str, str], sparse.csr_array]:
+    """Return every table as a matrix over the cells of the histogram, made once for all levels."""
+    cells = np.arange(workload.schema.size, dtype=np.int64)
+    by_name: dict[str, list[tuple[Table, sparse.csr_array]]] = {}
+    found = {}
+    for key, table in workload.tables.items():
+        known = by_name.setdefault(table.name, [])
+        rows = next((rows for other, rows in known if other is table or other == table), None)
+        if rows is None:
+            rows = sparse.csr_array(table.incidence(workload.schema, cells))
+            known.append((table, rows))
+        found[key] = rows
+    return found
+
+
+def squared_sensitivity(rows: sparse.csr_array) -> int:
+    """Return the squared L2 sensitivity of a table to a record that changes, exactly.
+
+    The record may move to another geography too: then the answer of one loses a column, that of
+    the other gains one, and the squares add.  Weights are >= 0, so nothing moves it further.
+    """
+    squares = sparse.csc_array(rows.astype(np.int64)).power(2).sum(axis=0)
+    return 2 * int(np.max(squares, initial=0))
+
+
+def sigma2(rho: Fraction, rows: sparse.csr_array) -> Fraction:
+    """Return the scale of the noise that spends ``rho`` on a table: Delta**2 / (2 rho)."""
+    return Fraction(squared_sensitivity(rows)) / (2 * rho)
+
+
+def weights(variances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return 1 / variance, scaled to at most 1 and not below 1e-8.
+
+    A query a hundred million times more precise than another decides alone either way; the bound
+    keeps the solver's numbers in range when a huge budget leaves no noise at all.
+    """
+    if not variances.any():
+        return np.ones(variances.size)
+    floor = np.maximum(variances, 1e-8 * variances.max())
+    return np.asarray(floor.min() / floor)
+
+
+# -----------------------------------------------------------------------------
+
+
+Rows = sparse.csr_array
+
+
+def nested(sets: Rows) -> bool:
+    """Return whether every two of the 0/1 sets are disjoint or one holds the other."""
+    whole = sparse.csr_array(sets.astype(np.int64))
+    if np.any(whole.data != 1):
+        return False
+    common = sparse.coo_array(whole @ whole.T)
+    size = whole.sum(axis=1)
+    i, j = common.coords
+    return bool(np.all((common.data == size[i]) | (common.data == size[j])))
+
+
+def distinct(sets: Rows) -> tuple[Rows, IntArray]:
+    """Return the sets that are not empty, each once, and where they were."""
+    seen: dict[bytes, int] = {}
+    whole = sparse.csr_array(sets)
+    whole.sort_indices()
+    for row in range(whole.shape[0]):
+        members = whole.indices[whole.indptr[row] : whole.indptr[row + 1]]
+        if members.size:
+            seen.setdefault(members.astype(np.int64).tobytes(), row)
+    kept = np.array(sorted(seen.values()), dtype=np.int64)
+    return sparse.csr_array(whole[kept]), kept
+
+
+@dataclass(frozen=True)
+class ExactSets:
+    """Sets of cells whose totals are exact at a level, and the totals (nodes, sets)."""
+
+    sets: Rows
+    totals: IntArray
+
+    @classmethod
+    def stack(cls, parts: Sequence["ExactSets"], *, cells: int, nodes: int) -> "ExactSets":
+        """Return the sets of all parts, each once."""
+        if not parts:
+            return cls(sparse.csr_array((0, cells), dtype=np.int64), np.zeros((nodes, 0), np.int64))
+        sets, kept = distinct(sparse.csr_array(sparse.vstack([p.sets for p in parts])))
+        return cls(sets, np.hstack([p.totals for p in parts])[:, kept])
+
+    def sums(self, parent: IntArray, nodes: int) -> "ExactSets":
+        """Return the same sets one level up."""
+        totals = np.zeros((nodes, self.totals.shape[1]), dtype=np.int64)
+        np.add.at(totals, parent, self.totals)
+        return ExactSets(self.sets, totals)
+
+
+def check_nested(exact: ExactSets, level: str) -> None:
+    """Refuse sets of a level that cross."""
+    if not nested(exact.sets):
+        raise ArgumentError(
+            f"invariants must be 0/1 tables whose cells are nested, those of the levels below "
+            f"included; at level {level!r} they are not"
+        )
+
+
+def controlled_sets(tables: Mapping[str, Rows], exact: Rows, wanted: Sequence[str] | None) -> Rows:
+    """Return the sets whose totals the rounding keeps near, nested with each other and ``exact``.
+
+    Unless they are named, tables are taken from the smallest up while they stay nested.
+    """
+    chosen = exact
+    named = sorted(tables, key=lambda name: tables[name].shape[0]) if wanted is None else wanted
+    for name in named:
+        if name not in tables:
+            raise ArgumentError(f"rounding must name measured tables, got {shown(name)}")
+        both = sparse.csr_array(sparse.vstack([chosen, tables[name]]))
+        if nested(both):
+            chosen = both
+        elif wanted is not None:
+            raise ArgumentError(
+                f"rounding must name 0/1 tables nested in each other and in the invariants, "
+                f"got {shown(name)}"
+            )
+    several = np.flatnonzero(np.diff(chosen.indptr) > 1)
+    sets, kept = distinct(sparse.csr_array(chosen[several]))
+    return sparse.csr_array(sets[np.flatnonzero(several[kept] >= exact.shape[0])])
+
+
+@dataclass(frozen=True)
+class Zeros:
+    """Public zeros: the kind of every cell, and the kinds that each node may hold.
+
+    Kinds are combinations of the attribute codes whose zeros are public.
+    """
+
+    kinds: IntArray
+    allowed: BoolArray
+
+    def above(self, parent: IntArray, nodes: int) -> "Zeros":
+        """Return the zeros one level up: a node holds what any of its children may hold."""
+        allowed = np.zeros((nodes, self.allowed.shape[1]), dtype=bool)
+        np.logical_or.at(allowed, parent, self.allowed)
+        return Zeros(self.kinds, allowed)
+
+
+def lookaheads(exact: ExactSets, zeros: Zeros, ancestor: IntArray) -> dict[int, Lookahead]:
+    """Return, for the nodes above the units that hold exact counts, what these must still hold.
+
+    Parameters
+    ----------
+    exact, zeros : ExactSets, Zeros
+        Those of the units.
+    ancestor : ndarray of int64
+        Node above each unit.
+    """
+    # Nested sets: the smallest one around a cell says which others hold it.
+    smallest = np.full(zeros.kinds.size, -1, dtype=np.int64)
+    for row in np.argsort(-np.diff(exact.sets.indptr), kind="stable"):
+        smallest[exact.sets.indices[exact.sets.indptr[row] : exact.sets.indptr[row + 1]]] = row
+    _, example, classes = np.unique(
+        np.vstack([smallest, zeros.kinds]), axis=1, return_index=True, return_inverse=True
+    )
+    sets, kinds = sparse.csr_array(exact.sets[:, example]), zeros.kinds[example]
+    order = np.argsort(ancestor, kind="stable")
+    nodes, first = np.unique(ancestor[order], return_index=True)
+    found = {}
+    for node, units in zip(nodes, np.split(order, first[1:]), strict=True):
+        patterns, group = np.unique(zeros.allowed[units], axis=0, return_inverse=True)
+        if len(patterns) > 1:
+            totals = np.zeros((len(patterns), sets.shape[0]), dtype=np.int64)
+            np.add.at(totals, group.reshape(-1), exact.totals[units])
+            found[int(node)] = Lookahead(
+                classes.reshape(-1).astype(np.int64), sets, patterns[:, kinds], totals
+            )
+    return found

@@ -1,0 +1,419 @@
+"""Figure of several protections: what the adversary learns, against the error of the tables."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk import _validation as check
+from bayesrisk.plotting import _canvas as canvas
+from bayesrisk.plotting._canvas import (
+    Axes,
+    Panels,
+    Where,
+    legend,
+    lines,
+    logarithmic,
+    mark,
+    pair,
+    panel,
+    ratio_axis,
+    require,
+    style,
+)
+
+# -----------------------------------------------------------------------------
+# Figures of block-level risk: by released count, by rho, by level.
+
+
+def plot_released_count(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
+    """Draw posterior and risk ratio against the released count (Figure 1 of Kazan and Reiter).
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns ``noisy_count``, ``prior``, ``posterior`` and ``risk_ratio``.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
+
+    Returns
+    -------
+    array of matplotlib.axes.Axes
+        Two panels, one line for each prior.
+    """
+    require(frame, ("noisy_count", "prior", "posterior", "risk_ratio"))
+    with style():
+        left, right = both = pair(ax)
+        lines(left, frame, "noisy_count", "posterior", markers=True)
+        lines(right, frame, "noisy_count", "risk_ratio", markers=True)
+        left.set(xlabel="released count", ylabel="posterior of the truth", ylim=(-0.02, 1.02))
+        right.set(xlabel="released count", ylabel="posterior / prior")
+        ratio_axis(right, frame["risk_ratio"])
+        legend(left)
+        return both
+
+
+def plot_marginal_risk(
+    frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None, ax: Where = None
+) -> Panels:
+    """Draw marginal posterior and marginal risk against rho (Figure 2 of Kazan and Reiter).
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns ``rho``, ``prior``, ``marginal_posterior`` and ``marginal_risk``.
+    budgets : mapping of str to float, optional
+        Budgets to mark, by name.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
+
+    Returns
+    -------
+    array of matplotlib.axes.Axes
+        Two panels, one line for each prior, rho on a logarithmic axis.
+    """
+    require(frame, ("rho", "prior", "marginal_posterior", "marginal_risk"))
+    with style():
+        left, right = both = pair(ax)
+        lines(left, frame, "rho", "marginal_posterior", markers=False)
+        lines(right, frame, "rho", "marginal_risk", markers=False)
+        for axes in (left, right):
+            axes.set(xscale="log", xlabel=r"$\rho$ of the count")
+            mark(axes, budgets)
+        left.set(ylabel="marginal posterior of the truth", ylim=(-0.02, 1.02))
+        right.set(ylabel="marginal posterior / prior")
+        ratio_axis(right, frame["marginal_risk"])
+        legend(right, smallest_first=True)
+        return both
+
+
+def plot_correct_decision(
+    frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw the chance of being found, if in the cell, by rho (Figure 3 of Kazan and Reiter).
+
+    It is not how often the adversary is right: see :func:`plot_decision_accuracy`.  The curves are
+    jagged: between two rises the decision threshold stands still while the noise shrinks, so that
+    the releases which would convince the adversary become rarer.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns ``rho``, ``prior`` and ``correct_decision_probability``.
+    budgets : mapping of str to float, optional
+        Budgets to mark, by name.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        One panel, one line for each prior, rho on a logarithmic axis.
+    """
+    require(frame, ("rho", "prior", "correct_decision_probability"))
+    with style():
+        axes = panel(ax, 5.2, 3.3)
+        lines(axes, frame, "rho", "correct_decision_probability", markers=False)
+        axes.set(
+            xscale="log",
+            xlabel=r"$\rho$ of the count",
+            ylabel="probability of being found,\nif in the cell",
+            ylim=(-0.02, 1.02),
+        )
+        mark(axes, budgets)
+        legend(axes)
+        return axes
+
+
+def plot_decision_accuracy(
+    frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None, ax: Where = None
+) -> Panels:
+    """Draw how often the best guess is right against rho, beside what is right without a release.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns ``rho``, ``prior``, ``decision_accuracy`` and ``decision_baseline``.
+    budgets : mapping of str to float, optional
+        Budgets to mark, by name.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
+
+    Returns
+    -------
+    array of matplotlib.axes.Axes
+        Two panels, one line for each prior, rho on a logarithmic axis: the accuracy, with its
+        baseline as a dotted line of the same colour; and what it is above the baseline.
+    """
+    require(frame, ("rho", "prior", "decision_accuracy", "decision_baseline"))
+    gain = frame["decision_accuracy"] - frame["decision_baseline"]
+    with style():
+        left, right = both = pair(ax)
+        lines(left, frame, "rho", "decision_accuracy", markers=False)
+        lines(right, frame.assign(gain=gain), "rho", "gain", markers=False)
+        baselines = frame.groupby("prior")["decision_baseline"].first().sort_index(ascending=False)
+        for line, baseline in zip(left.get_lines(), baselines, strict=True):
+            left.axhline(baseline, color=line.get_color(), linewidth=1.0, linestyle=(0, (1, 1)))
+        for axes in (left, right):
+            axes.set(xscale="log", xlabel=r"$\rho$ of the count")
+            mark(axes, budgets)
+        left.set(ylabel="best guess is right\n(dotted: without a release)", ylim=(0.48, 1.02))
+        right.set(ylabel="above always guessing\nthe more probable", ylim=(-0.01, None))
+        legend(right)
+        return both
+
+
+def plot_levels(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
+    """Draw marginal posterior and risk by the number of levels used (Figure 7 of Kazan and Reiter).
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns ``levels``, ``prior``, ``marginal_posterior`` and ``marginal_risk``.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
+
+    Returns
+    -------
+    array of matplotlib.axes.Axes
+        Two panels, one line for each prior.
+    """
+    require(frame, ("levels", "prior", "marginal_posterior", "marginal_risk"))
+    with style():
+        left, right = both = pair(ax)
+        lines(left, frame, "levels", "marginal_posterior", markers=True)
+        lines(right, frame, "levels", "marginal_risk", markers=True)
+        for axes in (left, right):
+            axes.set(xlabel="levels at which the target is unique")
+            axes.set_xticks(sorted(frame["levels"].unique()))
+        left.set(ylabel="marginal posterior of the truth", ylim=(-0.02, 1.02))
+        right.set(ylabel="marginal posterior / prior")
+        ratio_axis(right, frame["marginal_risk"])
+        legend(right, smallest_first=True)
+        return both
+
+
+def plot_risk_distribution(
+    frame: pd.DataFrame, *, mean: float | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw how often each risk ratio is exceeded over releases.
+
+    Distributions draw themselves (:meth:`bayesrisk.risk.RiskDistribution.plot`); this is for frames
+    that look like theirs.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns ``risk_ratio`` and ``exceeds``.
+    mean : float, optional
+        Average ratio, to be marked.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        One panel with one line of steps, the ratio on a logarithmic axis.
+    """
+    require(frame, ("risk_ratio", "exceeds"))
+    with style():
+        axes = panel(ax, 5.2, 3.3)
+        axes.step(frame["risk_ratio"], frame["exceeds"], where="post", color="#0072B2")
+        axes.set(
+            xlabel="posterior / prior",
+            ylabel="probability of a release\nwith a larger ratio",
+            ylim=(-0.02, 1.02),
+        )
+        logarithmic(axes, frame["risk_ratio"])
+        mark(axes, {} if mean is None else {"mean": mean})
+        return axes
+
+
+# -----------------------------------------------------------------------------
+# Figure of the risk before and after post-processing.
+
+
+_COLUMNS = ("rho", "group_count", "risk_before", "risk_after")
+_DOTTED: dict[str, Any] = {"color": "0.35", "linewidth": 1.0, "linestyle": (0, (1, 1))}
+
+
+def _legend(axes: Axes, frame: pd.DataFrame, by: str, title: str, **where: Any) -> None:
+    """Name each line by its value, the largest first, as ``lines`` draws them."""
+    values = sorted(frame[by].unique().tolist(), reverse=True)
+    handles = axes.get_legend_handles_labels()[0][: len(values)]
+    names = [f"{value:.4g}" for value in values]
+    bound = axes.plot([], [], **_DOTTED)
+    axes.legend(
+        [*handles, *bound],
+        [*names, "not processed"],
+        title=title,
+        fontsize=8.0,
+        title_fontsize=8.0,
+        **where,
+    )
+
+
+def _headroom(axes: Axes) -> None:
+    """Make room for a legend above the lines."""
+    low, high = axes.get_ylim()
+    top = high * (high / low) ** 0.5 if axes.get_yscale() == "log" else high + 0.5 * (high - low)
+    axes.set_ylim(low, top)
+
+
+def plot_postprocessing(
+    by_rho: pd.DataFrame, by_group_count: pd.DataFrame, *, ax: Where = None
+) -> Panels:
+    """Draw the marginal risk after post-processing, and its bound (Figure 12 of Kazan and Reiter).
+
+    Parameters
+    ----------
+    by_rho : pandas.DataFrame
+        Left panel, against rho, one line for each ``group_count``.  Columns ``rho``,
+        ``group_count``, ``risk_before`` and ``risk_after``, as in
+        :class:`PostprocessingComparison`; one prior and one number of siblings.
+    by_group_count : pandas.DataFrame
+        Right panel, against the group's count, one line for each ``rho``; the same columns.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
+
+    Returns
+    -------
+    array of matplotlib.axes.Axes
+        Two panels; thin dotted lines are the same noisy counts not processed.
+    """
+    require(by_rho, _COLUMNS, "by_rho")
+    require(by_group_count, _COLUMNS, "by_group_count")
+    with style():
+        left, right = both = pair(ax)
+        lines(left, by_rho, "rho", "risk_after", markers=False, by="group_count")
+        bound = by_rho.drop_duplicates("rho").sort_values("rho")
+        left.plot(bound["rho"], bound["risk_before"], zorder=0, **_DOTTED)
+        left.set(xscale="log", xlabel=r"$\rho$ of a block's count")
+        lines(right, by_group_count, "group_count", "risk_after", markers=True, by="rho")
+        for _, rows in by_group_count.groupby("rho"):
+            ordered = rows.sort_values("group_count")
+            right.plot(ordered["group_count"], ordered["risk_before"], zorder=0, **_DOTTED)
+        right.set(xlabel="count of the group, $N$")
+        if by_group_count["group_count"].max() > 20:
+            right.set_xscale("log")
+        for axes, frame in ((left, by_rho), (right, by_group_count)):
+            axes.set_ylabel("marginal posterior / prior")
+            ratio_axis(axes, pd.concat([frame["risk_before"], frame["risk_after"]]))
+        _legend(left, by_rho, "group_count", "$N$")
+        _headroom(right)
+        _legend(right, by_group_count, "rho", r"$\rho$", loc="upper left", ncols=2)
+        return both
+
+
+# -----------------------------------------------------------------------------
+
+
+_RISK = ("marginal_risk", "marginal_risk_lower", "marginal_risk_upper")
+_RISK_COLUMNS = ("protection", "target", "prior", *_RISK)
+_BAR: dict[str, Any] = {"capsize": 2.5, "elinewidth": 1.1, "markersize": 5.0, "linestyle": "none"}
+
+
+def _look(i: int) -> dict[str, Any]:
+    """Return the colour and the marker of the i-th protection."""
+    colours, markers = canvas._COLOURS, canvas._MARKERS
+    return {"color": colours[i % len(colours)], "marker": markers[i % len(markers)], **_BAR}
+
+
+def _interval(rows: pd.DataFrame) -> list[Any]:
+    """Return the lengths of the error bars below and above the value."""
+    value, lower, upper = (rows[column].to_numpy(dtype=float) for column in _RISK)
+    return [np.maximum(value - lower, 0.0).tolist(), np.maximum(upper - value, 0.0).tolist()]
+
+
+def _certain(axes: Axes, priors: pd.Series) -> None:
+    """Mark the ratio at which the adversary is certain, where it is one number."""
+    if priors.nunique() == 1:
+        top = 1.0 / float(priors.iloc[0])
+        axes.axhline(top, color="0.35", linewidth=1.0, linestyle=(0, (2, 2)), zorder=0)
+        axes.annotate(
+            "certain",
+            (1.0, top),
+            xycoords=("axes fraction", "data"),
+            xytext=(-2, -3),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize=7.5,
+            color="0.25",
+        )
+
+
+def _by_target(axes: Axes, frame: pd.DataFrame, names: list[str]) -> None:
+    """Draw every target's ratio, protections along the axis."""
+    for i, name in enumerate(names):
+        rows = frame[frame["protection"] == name]
+        width = min(0.6, 0.12 * (len(rows) - 1))
+        places = i + np.linspace(-0.5 * width, 0.5 * width, len(rows))
+        axes.errorbar(places, rows["marginal_risk"], yerr=_interval(rows), **_look(i))
+    axes.set_xticks(
+        range(len(names)), [canvas.as_text(name) for name in names], rotation=25, ha="right"
+    )
+    axes.tick_params(axis="x", labelsize=8.0, length=0.0)
+    axes.grid(visible=False, axis="x")
+    axes.set(xlim=(-0.6, len(names) - 0.4), xlabel="protection; one mark for each target")
+
+
+def _against_utility(axes: Axes, frame: pd.DataFrame, names: list[str], utility: str) -> None:
+    """Draw the mean over targets against the error of the tables."""
+    for i, name in enumerate(names):
+        rows = frame[frame["protection"] == name]
+        mean = rows[[*_RISK]].astype(float).mean().to_frame().T
+        error = 1.96 * float(rows[f"{utility}_error"].iloc[0])
+        axes.errorbar(
+            [float(rows[utility].iloc[0])],
+            mean["marginal_risk"],
+            yerr=_interval(mean),
+            xerr=[[error], [error]],
+            **_look(i),
+        )
+        look = {key: _look(i)[key] for key in ("color", "marker", "markersize", "linestyle")}
+        axes.plot([], [], label=canvas.as_text(name), **look)
+    values = frame[utility].to_numpy(dtype=float)
+    positive = values[values > 0.0]
+    if positive.size and positive.max() > 20.0 * positive.min():
+        axes.set_xscale("symlog", linthresh=float(positive.min()))
+        axes.set_xlim(left=-0.2 * float(positive.min()))
+        axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel(utility.replace("_", " ") + " of a published count")
+    axes.legend(fontsize=8.0)
+
+
+def plot_mechanisms(
+    frame: pd.DataFrame, *, utility: str = "mean_absolute_error", ax: Where = None
+) -> Panels:
+    """Draw the risk ratio of several protections, by target and against the error of the tables.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        From :func:`compare_mechanisms`: columns ``protection``, ``target``, ``prior``,
+        ``marginal_risk`` with ``_lower`` and ``_upper``, and ``utility`` with ``_error``.
+    utility : {"mean_absolute_error", "root_mean_square_error"}, default "mean_absolute_error"
+        What the right panel shows along the axis.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
+
+    Returns
+    -------
+    array of matplotlib.axes.Axes
+        Left every target, right the mean over targets; bars are intervals.
+    """
+    check.choice(utility, "utility", ("mean_absolute_error", "root_mean_square_error"))
+    require(frame, (*_RISK_COLUMNS, utility, f"{utility}_error"))
+    names = list(dict.fromkeys(frame["protection"].tolist()))
+    with style():
+        left, right = both = pair(ax, height=3.4)
+        _by_target(left, frame, names)
+        _against_utility(right, frame, names, utility)
+        for axes in (left, right):
+            axes.set_ylabel("marginal posterior / prior")
+            ratio_axis(axes, pd.concat([frame[column] for column in _RISK]))
+            _certain(axes, frame["prior"])
+        right.set_ylim(left.get_ylim())
+        return both

@@ -1,0 +1,671 @@
+"""Writing frames in the form of HUD's Picture of Subsidized Households, for small samples."""
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._files.text import all_of, header_fields, shown, split_line
+from bayesrisk.exceptions import ArgumentError, DataError, DataWarning
+from bayesrisk.readers.text.source import (
+    Source,
+    check_length,
+    first_lines,
+    one_source,
+    sheet_rows,
+    write_table,
+)
+from bayesrisk.readers.text.tables import (
+    Faults,
+    Piece,
+    blank_columns,
+    csv_pieces,
+    header_of,
+    one_array,
+)
+
+# -----------------------------------------------------------------------------
+# Columns of HUD's Picture of Subsidized Households, by vintage, and what each of them holds.
+#
+# Names and codes of the county files of 2006 to 2023 and of the tract, project and other files of
+# the 2010s; those of 2024 and 2025 from the list of another reader.  Case and order change by
+# year.
+
+
+_TEXTS = (
+    "quarter states entities program_label program sub_program name code cbsa msa place place2kx "
+    "placefips state ha_size std_addr std_city std_zip5 stctytrt fedhse gsl sumlevel"
+)
+# Each column stands beside the one that it took the place of.
+_COLUMNS = (
+    "quarter gsl states entities sumlevel program_label program sub_program name code total_units "
+    "total_occupied "
+    "pct_occupied number_reported pct_reported months_since_report pct_movein people_per_unit "
+    "people_total rent_per_month spending_per_month hh_income person_income pct_noincome pct_lt5k "
+    "pct_5k_lt10k "
+    "pct_10k_lt15k pct_15k_lt20k pct_20k_lt25k pct_ge20k pct_wage_major pct_wage_maj "
+    "pct_welfare_major pct_welf_maj pct_other_major pct_other_maj "
+    "pct_median pct_lt80_median pct_lt50_median pct_lt30_median pct_2adults pct_1adult "
+    "pct_female_head "
+    "pct_female_head_child pct_disabled_lt62 pct_disabled_ge62 pct_disabled_all pct_lt24_head "
+    "pct_lt62_head "
+    "pct_age25_50 pct_age51_61 pct_age62plus pct_age85plus pct_minority pct_black pct_black_nonhsp "
+    "pct_native_american pct_native_american_nonhsp pct_asian pct_asian_pacific "
+    "pct_asian_pacific_nonhsp pct_white_nothsp pct_black_hsp "
+    "pct_wht_hsp pct_oth_hsp pct_hispanic pct_multi months_waiting months_from_movein "
+    "pct_utility_allow ave_util_allow pct_bed1 pct_bed2 pct_bed3 pct_overhoused tpoverty tminority "
+    "tpct_ownsfd pct_ownsfd fedhse cbsa msa place place2kx placefips latitude longitude state "
+    "pha_total_units ha_size std_addr "
+    "std_city std_zip5 stctytrt"
+)
+_TEXT_NAMES = frozenset(_TEXTS.split())
+#: In the order of the published files.
+COLUMNS = tuple(_COLUMNS.split())
+_KNOWN = frozenset(COLUMNS)
+_CHILDREN = re.compile(r"pct_chldrn[a-z0-9_]*(?<!_reason)(?<!_low)(?<!_high)")  # of 2024 on, by age
+_ALIASES = {"pct_white_nonhsp": "pct_white_nothsp", "pct_wht_nonhsp": "pct_white_nothsp"}
+#: What a rounded percentage is a share of, where it is known.  It was measured on the county files
+#: of 2014 to 2023: among up to 60 reported households each of these shares is that of a whole
+#: number.  That of ``pct_occupied`` and of the income bands is not, and the share of the disabled
+#: is one of people.
+_OF_HOUSEHOLDS = (
+    "pct_wage_major pct_welfare_major pct_other_major pct_lt50_median pct_lt30_median pct_2adults "
+    "pct_1adult pct_female_head pct_female_head_child pct_lt24_head pct_age25_50 pct_age51_61 "
+    "pct_age62plus pct_age85plus pct_minority pct_black_nonhsp pct_native_american_nonhsp "
+    "pct_asian_pacific_nonhsp pct_white_nothsp pct_black_hsp pct_wht_hsp pct_oth_hsp pct_hispanic "
+    "pct_multi pct_bed1 pct_bed2 pct_bed3 pct_overhoused"
+)
+BASES = MappingProxyType(dict.fromkeys(_OF_HOUSEHOLDS.split(), "number_reported"))
+# Only files of before 2014 have one of these, and each of them has one.
+_OLD = (
+    "msa placefips pct_asian pct_asian_pacific pct_black pct_native_american pct_other_maj "
+    "pct_wage_maj pct_welf_maj"
+)
+_BEFORE_2014 = frozenset(_OLD.split())
+_YEAR = re.compile(r"(?<!\d)20\d\d(?!\d)")
+_SHARES_SINCE = "2014"
+#: Amounts that are below 0 in some rows, and may be: rents where an allowance for utilities exceeds
+#: what households pay; of spending HUD does not say why.
+SIGNED = frozenset({"rent_per_month", "spending_per_month"})
+#: Why a value is missing, by its code.
+REASONS = MappingProxyType(
+    {
+        -1: "not available",
+        -2: "missing, code -2",
+        -4: "suppressed, fewer than 11",
+        -5: "reporting too low",
+    }
+)
+#: Digits of the code at a summary level.
+CODE_WIDTHS = MappingProxyType({"tract": 11, "county": 5, "state": 2})
+
+
+def usual_name(name: str) -> str:
+    """Return the name that a column has here: its own, if it is not known."""
+    lower = name.strip().lower().removeprefix("\ufeff")
+    usual = _ALIASES.get(lower, lower)
+    return usual if is_known(usual) else name.strip()
+
+
+def is_known(name: str) -> bool:
+    """Return whether a column is one that HUD is known to publish."""
+    return name in _KNOWN or _CHILDREN.fullmatch(name) is not None
+
+
+def is_derived(name: str) -> bool:
+    """Return whether a name is one that the reader gives to what it adds to a known column."""
+    lower = name.strip().lower()
+    return any(
+        lower.endswith(end) and is_known(lower.removesuffix(end)) and not is_known(lower)
+        for end in ("_reason", "_low", "_high")
+    )
+
+
+def is_text(name: str) -> bool:
+    """Return whether a column holds text: names, and codes whose zeros count, or is not known."""
+    return name in _TEXT_NAMES or not is_known(name)
+
+
+def bases(names: Iterable[str], file: str) -> dict[str, str]:
+    """Return what the shares of a file are of, where it is known: nothing before 2014.
+
+    The vintage is that of the columns, or of a year in the file's name.
+    """
+    here = set(names)
+    year = _YEAR.search(file)
+    if here & _BEFORE_2014 or (year is not None and year[0] < _SHARES_SINCE):
+        return {}
+    return {name: base for name, base in BASES.items() if name in here and base in here}
+
+
+# -----------------------------------------------------------------------------
+# Values of HUD's Picture of Subsidized Households: texts, numbers, and counts behind shares.
+
+
+#: What is written for the code of a place that is not known.
+NO_PLACE = "X"
+# Why a value is missing, by position: not at all, blank, what a value cannot be, then the codes.
+BLANK, NO_COUNT, NO_NUMBER, BELOW, NO_SHARE, TOO_LARGE = 1, 2, 3, 4, 5, 6
+_FAULTS = ("no number", "below 0", "no whole percentage up to 100", "too large")
+_TEXT_OF_REASON = pa.array(
+    [None, "blank", "no whole count", *_FAULTS, *REASONS.values()], pa.large_string()
+)
+_CODES = pa.array([str(code) for code in REASONS])
+# Numbers as spreadsheets show them: $1,234.50, and shares such as 45%.
+_AMOUNT = r"^-?\$?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?$"
+_SHARE = r"^[0-9]+(?:\.[0-9]+)?%$"
+_BLANKS = pa.array(["", "NA", "."])
+
+
+def reasons(reason: NDArray[np.int8]) -> Any:
+    """Return texts of the reasons why values are missing."""
+    return _as_text(_TEXT_OF_REASON.take(pa.array(reason)))
+
+
+def missing(
+    faults: Faults,
+    piece: Piece,
+    name: str,
+    found: tuple[NDArray[np.float64], NDArray[np.int8]],
+    good: NDArray[np.bool_],
+    rule: str,
+    why: int,
+) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    """Return numbers and reasons where those that are not good are missing, or refused."""
+    bad = faults.missing(piece, name, good, rule, _TEXT_OF_REASON[why].as_py())
+    if not bad.any():
+        return found
+    return np.where(bad, np.nan, found[0]), np.where(bad, np.int8(why), found[1])
+
+
+def _as_text(values: pa.Array) -> Any:
+    """Return texts as pandas holds them, without an object for each."""
+    return pd.arrays.ArrowStringArray(pa.chunked_array([values.cast(pa.large_string())]))
+
+
+def texts(piece: Piece, usual: str, name: str, width: int, faults: Faults) -> Any:
+    """Return a column of text; codes get their leading zeros back, missing ones are missing."""
+    values = one_array(piece.table.column(name))
+    missing = pc.equal(values, "")
+    if is_known(usual):
+        missing = pc.or_(missing, pc.is_in(values, _CODES))
+    digits = {"code": width, "sumlevel": 2, "stctytrt": 11}.get(usual)
+    if digits is not None and len(values):
+        # What was once read as a number with a fraction.
+        values = pc.replace_substring_regex(values, r"^([0-9]+)\.0$", r"\1")
+        good = pc.match_substring_regex(values, f"^[0-9]{{1,{digits}}}$")
+        if usual == "code":
+            place = pc.match_substring_regex(values, "^[0-9]*X+$")
+            whole = pc.equal(pc.utf8_length(values), digits)
+            place = pc.and_(place, pc.or_(whole, pc.equal(values, NO_PLACE)))
+            # A code is needed: only what is said to be missing is.
+            missing = pc.or_(pc.is_in(values, _CODES), place)
+        rule = f"at most {digits} digits"
+        rule += f", or such as {'01XXX'.ljust(digits, 'X')[:digits]}" if usual == "code" else ""
+        right = pc.or_(good, missing).to_numpy(zero_copy_only=False)
+        if usual == "code":  # without its place a row is nothing
+            piece.check(name, right, rule)
+        else:
+            missing = pc.or_(missing, pa.array(faults.missing(piece, name, right, rule)))
+        values = pc.utf8_lpad(values, digits, "0")
+    shown_values = pc.if_else(missing, pa.scalar(None, pa.string()), values)
+    return _as_text(shown_values)
+
+
+def numbers(
+    piece: Piece, usual: str, name: str, odd: Counter[str], faults: Faults, *, share: bool
+) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    """Return numbers, NaN where missing, and why they are."""
+    column = one_array(piece.table.column(name))
+    blank = pc.is_in(column, _BLANKS)
+    hidden = blank.to_numpy(zero_copy_only=False)
+    values = _floats(pc.if_else(blank, pa.scalar(None, pa.string()), column), usual)
+    reason = np.where(hidden, np.int8(BLANK), np.int8(0))
+    good = np.isfinite(values) | hidden
+    values, reason = missing(faults, piece, name, (values, reason), good, "a number", NO_NUMBER)
+    for place, code in enumerate(REASONS, TOO_LARGE + 1):
+        reason[values == code] = place
+    values = np.where(reason == 0, values, np.nan)
+    below = values < 0
+    if usual in SIGNED:
+        _count_odd(odd, f"column {name!r} below 0", below)
+    elif usual not in ("latitude", "longitude"):
+        codes = ", ".join(str(code) for code in REASONS)
+        rule = f"a number >= 0 or one of {codes}"
+        values, reason = missing(faults, piece, name, (values, reason), ~below, rule, BELOW)
+    if usual.startswith("pct_") and usual != "pct_median" and not share:
+        _count_odd(odd, f"column {name!r} above 100", values > 100)
+    return values, reason
+
+
+def _count_odd(odd: Counter[str], what: str, where: NDArray[np.bool_]) -> None:
+    if where.any():
+        odd[what] += int(where.sum())
+
+
+def _floats(column: pa.Array, usual: str) -> NDArray[np.float64]:
+    """Return texts as numbers, NaN where they are none."""
+    try:
+        found = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:  # as spreadsheets show numbers, blanks around them, or no number at all
+        plain = pc.utf8_trim_whitespace(column)
+        shown_so = pc.match_substring_regex(plain, _SHARE if usual[:4] == "pct_" else _AMOUNT)
+        marks = pc.replace_substring_regex(plain, "[$,%]", "")
+        series = pd.Series(pc.if_else(shown_so, marks, plain).to_pylist(), dtype=object)
+        found = pd.to_numeric(series, errors="coerce").to_numpy(dtype=float)
+    return np.array(found, dtype=np.float64)
+
+
+def counts(
+    share: NDArray[np.float64], base: NDArray[np.float64]
+) -> tuple[Any, Any, NDArray[np.bool_]]:
+    """Return the bounds of the count behind a rounded percentage, and where no count is."""
+    there = np.isfinite(share) & np.isfinite(base)
+    n = np.where(there, np.rint(base), 0).astype(np.int64)
+    p = np.where(there, share, 0).astype(np.int64)
+    low, high = share_bounds(n, p)
+    none = there & (low > high)
+    hidden = ~there | none
+    return _integers(low, hidden), _integers(high, hidden), none
+
+
+def share_bounds(
+    n: NDArray[np.int64], p: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the least and largest count of ``n`` that is ``p`` percent once rounded."""
+    low = -(-n * (2 * p - 1) // 200)
+    high = n * (2 * p + 1) // 200
+    return np.maximum(low, 0), np.minimum(high, n)
+
+
+def _integers(values: NDArray[np.int64], hidden: NDArray[np.bool_]) -> Any:
+    return pd.arrays.IntegerArray(values.copy(), hidden.copy())
+
+
+# -----------------------------------------------------------------------------
+# HUD's Picture of Subsidized Households: rounded shares, and codes for what is withheld.
+
+
+#: Most households of a place, of which shares are read.
+MAX_BASE = 10**12
+CHUNK = 2**15  # rows in memory at a time, where the caller does not say
+_ABOVE = 20  # rows among which the header is
+
+
+def iter_hud(
+    path: str | Path, *, level: str, on_error: str = "refuse", chunk: int = CHUNK
+) -> Iterator[pd.DataFrame]:
+    r"""Read HUD's Picture of Subsidized Households, a piece at a time.
+
+    Parameters
+    ----------
+    path : path-like
+        CSV file (also gzip or ZIP), or ``.xlsx``, whose first sheet is read.  The header is the
+        first of 20 rows with a column ``code``: titles above it, and empty rows, are left out.
+        Numbers may be written as ``$1,234`` and shares as ``45%``.
+    level : str
+        ``"tract"``, ``"county"`` or ``"state"``: what the file's ``code`` is of, 11, 5 or 2
+        digits, whose leading zeros are put back.
+    on_error : str, optional
+        What becomes of a value that cannot be, such as -13 units: ``"refuse"`` raises for the first
+        of them, ``"missing"`` keeps it as missing, with its reason, and counts it.  A row without a
+        code of its place is refused always.
+    chunk : int, optional
+        Rows in memory at a time.
+
+    Yields
+    ------
+    pandas.DataFrame
+        The columns of the file in lower case and the order of the published files: text, or
+        numbers (``Float64``, missing where the file has one of its codes) each followed by
+        ``<name>_reason`` where a value is missing.  A code of a place that is not known, such as
+        ``01XXX``, is missing.  A share of the reported households is followed by ``<name>_low`` and
+        ``<name>_high`` (``Int64``), the least and largest whole count that rounds to it; where
+        none does, both are missing and the reason is ``no whole count``.  Columns that no known
+        vintage has follow as they are, text.
+
+    Raises
+    ------
+    DataError
+        If a column is there twice or takes a name that this reader gives, there is no column
+        ``code``, a code is of another level, or a value is no number or out of range and
+        ``on_error`` is ``"refuse"``.
+
+    Warns
+    -----
+    DataWarning
+        Once if there are columns of no known vintage, and at the end once if percentages without
+        an interval are above 100 or ``rent_per_month`` or ``spending_per_month`` is below 0, and
+        once if values are missing because they cannot be; it says how many, by column and reason,
+        and its ``missing`` holds these numbers.
+
+    Notes
+    -----
+    The columns of 2006 to 2008, of 2009 to 2013, of 2014 to 2023 and of 2024 and 2025 are known.
+    There are no intervals before 2014, which the columns, or a year in the file's name, tell: in
+    12 to 26 percent of the shares of 2009 to 2013 of fewer than 60 households none is that of a
+    whole number, and those of 2006 to 2008 were not examined.  There are none for
+    ``pct_disabled_all``, which is a share of people, nor for ``pct_occupied`` and the income bands,
+    whose bases are not published.
+
+    A share of p percent among n households, rounded either way at a half, is of a count c with
+    :math:`n (2p - 1) \le 200 c \le n (2p + 1)`; the bounds are computed in whole numbers, and n
+    may be at most :math:`10^{12}`.
+
+    Examples
+    --------
+    >>> from bayesrisk import DataError
+    >>> from bayesrisk.readers import iter_hud
+    >>> try:
+    ...     list(iter_hud("no-such-file.csv", level="tract"))
+    ... except DataError as error:
+    ...     print(error)
+    no-such-file.csv: no such file
+    """
+    width = CODE_WIDTHS[check.choice(level, "level", tuple(CODE_WIDTHS))]
+    rows = check.integer(chunk, "chunk", lower=1)
+    faults = Faults(on_error)
+    source = one_source(path, ".csv", ".xlsx")
+    if source.base.endswith(".xlsx"):
+        pieces = _from_excel(source, rows)
+    else:
+        above, header, blank = _header(source)
+        _names(header, source.name)
+        raw = csv_pieces(
+            source, header, wanted=header, chunk=rows, text=pa.binary(), header=False,
+            skip=above + 1, blank=blank,
+        )  # fmt: skip
+        pieces = map(_decoded, raw)
+    names: dict[str, str] = {}
+    odd: Counter[str] = Counter()
+    for piece in pieces:
+        if not names:
+            names = _names(piece.table.column_names, source.name)
+            _warn_of_unknown(names, source.name)
+        yield _frame(
+            _without_empty_rows(piece, names["code"]),
+            names,
+            width,
+            bases(names, source.base),
+            odd,
+            faults,
+        )
+    faults.warn(source.name)
+    _warn_of_odd(odd, source.name)
+
+
+def read_hud(path: str | Path, *, level: str, on_error: str = "refuse") -> pd.DataFrame:
+    r"""Read a whole file of HUD's Picture of Subsidized Households into memory.
+
+    Parameters
+    ----------
+    path, level, on_error
+        As for :func:`iter_hud`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As :func:`iter_hud` yields.
+
+    Raises
+    ------
+    ArgumentError
+        As for :func:`iter_hud`.
+    DataError
+        As for :func:`iter_hud`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from bayesrisk.readers import read_hud
+    >>> text = "CODE,NUMBER_REPORTED,PCT_FEMALE_HEAD,PCT_BED1\n1073000100,320,77,-4\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "TRACT_2020.csv")
+    ...     _ = file.write_text(text)
+    ...     frame = read_hud(file, level="tract")
+    >>> frame["code"].item()
+    '01073000100'
+    >>> frame["pct_female_head_low"].tolist(), frame["pct_female_head_high"].tolist()
+    ([245], [248])
+    """
+    check_length(path)
+    frames = all_of(iter_hud(path, level=level, on_error=on_error), _bytes, str(path))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _bytes(frame: pd.DataFrame) -> int:
+    return int(frame.memory_usage(deep=True).sum())
+
+
+def _is_header(fields: Sequence[str]) -> bool:
+    return "code" in map(usual_name, fields)
+
+
+def _header(source: Source) -> tuple[int, list[str], int]:
+    """Return how many lines stand above the header, its names, and how many more have no name.
+
+    It is the first line with a column ``code``: others are titles.  Where none is, it is the first.
+    """
+    first_lines(source, None)  # which refuses what is no text
+    with source.open() as stream:
+        lines = [line for line in (stream.readline() for _ in range(_ABOVE)) if line]
+    for place, line in enumerate(lines):
+        fields = split_line(line.decode("utf-8-sig", "replace").rstrip("\n"), source.name)
+        if _is_header(fields):
+            blank = blank_columns(line, source)
+            names = header_fields(line, source.name, errors="replace", without_blank=True)
+            return place, names, blank
+    return 0, header_of(source), 0
+
+
+def _without_empty_rows(piece: Piece, code: str) -> Piece:
+    """Leave out rows in which nothing stands, as spreadsheets have at their end."""
+    if not pc.any(pc.equal(piece.table.column(code), "")).as_py():
+        return piece
+    there = np.zeros(len(piece), dtype=bool)
+    for column in piece.table.columns:
+        there |= pc.not_equal(pc.utf8_trim_whitespace(column), "").to_numpy()
+    return piece.take(np.flatnonzero(there))
+
+
+def _from_excel(source: Source, chunk: int) -> Iterator[Piece]:
+    """Yield the rows of the first sheet as text, as they stand in its cells."""
+    if source.member is not None:
+        raise DataError(f"{source.name}: must not be in an archive: unpack it")
+    rows = sheet_rows(source)
+    first = list(islice(rows, _ABOVE))
+    above = next((i for i, row in enumerate(first) if _is_header(row)), 0)
+    header = first[above] if first else []
+    while header and not header[-1]:
+        header.pop()
+    _names(header, source.name)
+    start = 0
+    held: list[list[str]] = []
+    for row in chain(first[above + 1 :], rows):
+        if len(row) > len(header) and any(row[len(header) :]):
+            raise DataError(
+                f"{source.name}: row {start + len(held) + 1}: must have {len(header)} columns, got "
+                f"{len(row)}"
+            )
+        held.append([*row[: len(header)], *[""] * (len(header) - len(row))])
+        if len(held) == min(chunk, CHUNK):
+            yield _sheet_piece(source.name, start, header, held)
+            start, held = start + len(held), []
+    if held or start == 0:
+        yield _sheet_piece(source.name, start, header, held)
+
+
+def _decoded(piece: Piece) -> Piece:
+    """Return bytes as text: UTF-8, or a column that is not as Latin-1, as older files are."""
+    table = piece.table
+    for place, name in enumerate(table.column_names):
+        column = table.column(place)
+        try:
+            column = column.cast(pa.string())
+        except pa.ArrowInvalid:
+            texts = [cell.decode("latin-1") for cell in column.to_pylist()]
+            column = pa.array(texts, pa.string())
+        table = table.set_column(place, name, column)
+    return Piece(piece.name, piece.start, table)
+
+
+def _sheet_piece(name: str, start: int, header: list[str], rows: list[list[str]]) -> Piece:
+    columns = zip(*rows, strict=True) if rows else ([] for _ in header)
+    table = {h: pa.array(list(c), pa.string()) for h, c in zip(header, columns, strict=True)}
+    return Piece(name, start, pa.table(table))
+
+
+def _names(header: list[str], source: str) -> dict[str, str]:
+    """Return what the file calls each column: known ones in the usual order, then the others."""
+    found: dict[str, str] = {}
+    for name in header:
+        usual = usual_name(name)
+        if usual in found:
+            raise DataError(
+                f"{source}: column {shown(name)}: must stand in the file once, got it again after "
+                f"{shown(found[usual])}"
+            )
+        if not usual or is_derived(usual):
+            rule = "a name that this reader does not give" if usual else "a name"
+            raise DataError(f"{source}: column {shown(name)}: must have {rule}; rename it")
+        found[usual] = name
+    if "code" not in found:
+        raise DataError(
+            f"{source}: must have a column 'code', of places; has {shown(', '.join(found))}"
+        )
+    first = [name for name in COLUMNS if name in found]
+    return {name: found[name] for name in dict.fromkeys([*first, *found])}
+
+
+def _warn_of_unknown(names: dict[str, str], source: str) -> None:
+    """Say which columns are kept as they are."""
+    unknown = [name for usual, name in names.items() if not is_known(usual)]
+    if unknown:
+        warnings.warn(
+            f"{source}: columns that no known vintage has are kept as text: {', '.join(unknown)}",
+            DataWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_of_odd(odd: Counter[str], source: str) -> None:
+    """Say which values are out of the usual range."""
+    if odd:
+        listed = "; ".join(f"{what} ({times} rows)" for what, times in odd.items())
+        warnings.warn(
+            f"{source}: values out of the usual range are kept: {listed}", DataWarning, stacklevel=3
+        )
+
+
+def _frame(
+    piece: Piece,
+    names: dict[str, str],
+    width: int,
+    bases: dict[str, str],
+    odd: Counter[str],
+    faults: Faults,
+) -> pd.DataFrame:
+    """Return a piece as a frame; what is odd in it is counted."""
+    found = {
+        usual: numbers(piece, usual, name, odd, faults, share=usual in bases)
+        for usual, name in names.items()
+        if not is_text(usual)
+    }
+    for usual in sorted(set(bases.values())):
+        # Bounds of counts are computed in 64-bit integers.
+        good = ~(found[usual][0] > MAX_BASE)
+        found[usual] = missing(
+            faults, piece, names[usual], found[usual], good, f"at most {MAX_BASE}",
+            TOO_LARGE,
+        )  # fmt: skip
+    columns: dict[str, Any] = {}
+    for usual, name in names.items():
+        if is_text(usual):
+            columns[usual] = texts(piece, usual, name, width, faults)
+            continue
+        values, reason = found[usual]
+        bounds = {}
+        if usual in bases:
+            good = ((np.rint(values) == values) & (values <= 100)) | np.isnan(values)
+            values, reason = missing(
+                faults, piece, name, (values, reason), good, "a whole percentage up to 100",
+                NO_SHARE,
+            )  # fmt: skip
+            low, high, none = counts(values, found[bases[usual]][0])
+            reason = np.where(none, NO_COUNT, reason)
+            bounds = {f"{usual}_low": low, f"{usual}_high": high}
+        columns[usual] = pd.arrays.FloatingArray(values.copy(), np.isnan(values))
+        columns |= {f"{usual}_reason": reasons(reason), **bounds}
+    return pd.DataFrame(columns)
+
+
+# -----------------------------------------------------------------------------
+
+
+def write_hud(frame: pd.DataFrame | Iterable[pd.DataFrame], path: str | Path) -> None:
+    """Write frames in the form of HUD's Picture of Subsidized Households.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame or iterable of them
+        Columns as :func:`iter_hud` yields; bounds of counts are left out, missing values get the
+        code of their reason.
+    path : path-like
+        CSV file to be made; it must not exist.
+
+    Raises
+    ------
+    ArgumentError
+        If the path does not end in ``.csv``, or there is no frame.
+    DataError
+        If a column is missing or there twice, in any of the frames.
+    OutputError
+        If the file exists or cannot be written.
+
+    Examples
+    --------
+    >>> from bayesrisk import ArgumentError
+    >>> from bayesrisk.readers import write_hud
+    >>> try:
+    ...     write_hud([], "TRACT_2020.xlsx")
+    ... except ArgumentError as error:
+    ...     print(error)
+    path must end in .csv, got 'TRACT_2020.xlsx'
+    """
+    if check.path(path, "path").suffix.lower() != ".csv":
+        raise ArgumentError(f"path must end in .csv, got {shown(str(path))}")
+    frames = [frame] if isinstance(frame, pd.DataFrame) else check.items(frame, "frame")
+    if not frames:
+        raise ArgumentError("frame must be at least one data frame, got none")
+    held = [check.text(name, "frame: a column") for name in check.frame(frames[0], "frame")]
+    names = [name for name in held if not is_derived(name)]
+    reasons = [f"{name}_reason" for name in names if not is_text(name)]
+    for piece in frames:
+        check.frame(piece, "frame", (*names, *reasons))
+    tables = (pa.table({n: _shown(piece, n) for n in names}) for piece in frames)
+    write_table(path, names, tables, quotes=True)
+
+
+def _shown(frame: pd.DataFrame, name: str) -> pa.Array:
+    """Return a column as text, with the codes of what is missing."""
+    if is_text(name):
+        missing = NO_PLACE if name == "code" else ""
+        return pa.array(frame[name].fillna(missing).astype(str).tolist(), pa.string())
+    codes = {text: str(code) for code, text in REASONS.items()}
+    reason = frame[f"{name}_reason"].tolist()
+    texts = [
+        codes.get(why, "") if pd.isna(value) else f"{float(value):.15g}"
+        for value, why in zip(frame[name].tolist(), reason, strict=True)
+    ]
+    return pa.array(texts, pa.string())

@@ -1,1 +1,0 @@
-"""Picture of Subsidized Households, as HUD publishes it."""

@@ -1,1 +1,0 @@
-"""The full count of 1940 as IPUMS delivers it."""

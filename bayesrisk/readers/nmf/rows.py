@@ -1,0 +1,602 @@
+"""Rows of a noisy measurement file, checked; the folder around them is in ``nmf``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import parquet
+
+from bayesrisk._files.parquet import check_kinds, check_lists, check_pages, is_text, plain_kind
+from bayesrisk._files.parquet import opened as parquet_file
+from bayesrisk._files.text import shown
+from bayesrisk._show import displayed
+from bayesrisk._validation import MAX_COUNT
+from bayesrisk.exceptions import DataError
+from bayesrisk.readers.geocodes import first_fault
+
+# -----------------------------------------------------------------------------
+# Histograms of the 2020 noisy measurement files: axes, recodes, and the shape of a query.
+#
+# A row of a file names, for each axis, how it is answered: ``*`` (summed out), ``detailed`` or the
+# axis's own name (every value), or a recode: groups of values.  Axes and recodes are those of the
+# public code of the 2020 Disclosure Avoidance System.
+
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+def _ranges(*first: int, stop: int) -> Groups:
+    """Return the runs that start at the given values, up to ``stop``."""
+    bounds = (*first, stop)
+    return tuple(tuple(range(a, b)) for a, b in pairwise(bounds))
+
+
+_FROM_18 = (18, 20, *range(25, 60, 5), 60, 62, 65, 67, *range(70, 115, 5))
+_RELATIVES = _ranges(*range(18), stop=18)  # members of households, by relationship
+
+
+@dataclass(frozen=True)
+class Universe:
+    """What a product counts: the axes of its histogram, in order, and their recodes.
+
+    Attributes
+    ----------
+    name : str
+        ``pl94-person``, ``pl94-unit``, ``dhc-person``, or ``other``.
+    axes : mapping of str to int
+        Size of each axis; 0 where it is not known.
+    recodes : mapping of str to mapping
+        For each axis, the groups of values of each recode.
+    """
+
+    name: str
+    axes: Mapping[str, int]
+    recodes: Mapping[str, Mapping[str, Groups]] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Return the number of cells of the histogram, 0 where it is not known."""
+        size = 1
+        for extent in self.axes.values():
+            size *= extent
+        return size
+
+    def groups(self, axis: str, answer: str) -> Groups | None:
+        """Return the values behind each position of an axis, or None for an unknown recode."""
+        extent = self.axes[axis]
+        if extent and answer == "*":
+            return (tuple(range(extent)),)
+        if extent and answer in ("detailed", axis):
+            return _ranges(*range(extent), stop=extent)
+        return self.recodes.get(axis, {}).get(answer)
+
+
+UNIVERSES = MappingProxyType(
+    {
+        "pl94-person": Universe(
+            "pl94-person",
+            MappingProxyType({"hhgq": 8, "votingage": 2, "hispanic": 2, "cenrace": 63}),
+            MappingProxyType(
+                {
+                    "hhgq": {"hhinstlevels": _ranges(0, 1, 5, stop=8), "gqNursingTotal": ((3,),)},
+                    "votingage": {"nonvoting": ((0,),)},
+                }
+            ),
+        ),
+        "pl94-unit": Universe("pl94-unit", MappingProxyType({"h1": 2})),
+        "dhc-person": Universe(
+            "dhc-person",
+            MappingProxyType({"relgq": 42, "sex": 2, "age": 116, "hispanic": 2, "cenrace": 63}),
+            MappingProxyType(
+                {
+                    "relgq": {
+                        "relgq_4_groups": _ranges(0, 2, 18, 33, stop=42),
+                        "popSehsdTargetsRelship": (*_RELATIVES, tuple(range(18, 42))),
+                        "relship_and_eight_level_GQ": (
+                            *_RELATIVES,
+                            *_ranges(18, 24, 27, 28, 33, 34, 36, stop=42),
+                        ),
+                        "gq_constr_groups": (
+                            tuple(range(18)),
+                            (32,),
+                            tuple(range(18, 23)),
+                            (33, 37, 38, 39, 40, 41),
+                            (23, 31, 34, 35),
+                            (24, 25, 26, 27, 28, 29, 30, 36),
+                        ),
+                    },
+                    "age": {
+                        "age_18_64_116": _ranges(0, 18, 65, stop=116),
+                        "age_10_groups": _ranges(0, 3, 15, 16, 17, 18, 20, 25, 30, 35, stop=116),
+                        "age_38_groups": _ranges(*range(16), *_FROM_18, stop=116),
+                        "age_40_groups": _ranges(*range(18), *_FROM_18, stop=116),
+                    },
+                }
+            ),
+        ),
+    }
+)
+
+
+def cell_labels(universe: Universe, answers: Sequence[str]) -> NDArray[np.int64] | None:
+    """Return, for every cell of the histogram, the cell of a query that counts it; -1 for none.
+
+    ``answers`` say how each axis is answered.  None where an axis or a recode is not known.
+    """
+    labels: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+    for (axis, extent), answer in zip(universe.axes.items(), answers, strict=True):
+        groups = universe.groups(axis, answer)
+        if not extent or groups is None:
+            return None
+        place = np.full(extent, -1, dtype=np.int64)
+        for number, values in enumerate(groups):
+            place[list(values)] = number
+        crossed = labels[:, None] * len(groups) + place
+        crossed[(labels[:, None] < 0) | (place < 0)] = -1
+        labels = crossed.reshape(-1)
+    return labels
+
+
+def universe_of(axes: tuple[str, ...]) -> Universe:
+    """Return the universe with these axes; one of unknown sizes where they are not known."""
+    for universe in UNIVERSES.values():
+        if tuple(universe.axes) == axes:
+            return universe
+    return Universe("other", MappingProxyType(dict.fromkeys(axes, 0)))
+
+
+def query_groups(universe: Universe, query: str) -> tuple[Groups, ...]:
+    """Return, axis by axis, the groups of values that a query of known recodes counts.
+
+    ``votingage * cenrace`` is the cross of two answers; ``total`` sums everything out.
+    """
+    if query == "detailed":
+        answers = dict.fromkeys(universe.axes, "detailed")
+    else:
+        names = [] if query == "total" else query.split(" * ")
+        owner = {
+            name: axis for axis in universe.axes for name in (axis, *universe.recodes.get(axis, {}))
+        }
+        answers = {owner[name]: name for name in names}
+    groups = (universe.groups(axis, answers.get(axis, "*")) for axis in universe.axes)
+    return tuple(group for group in groups if group is not None)
+
+
+# -----------------------------------------------------------------------------
+# What the reader of noisy measurement files hands out: rows of one query, as arrays.
+
+
+@displayed
+@dataclass(frozen=True)
+class MeasurementBatch:
+    """Noisy answers to one query in some units.
+
+    Attributes
+    ----------
+    level, query : str
+        What was asked, and where.
+    shape : tuple of int
+        Positions of each axis of the histogram; their product is the number of cells.
+    geocodes : ndarray of str, shape (n,)
+        The units.
+    values : ndarray of int64, shape (n, cells)
+        Noisy counts, cells in C order of ``shape``.
+    variance : ndarray of float, shape (n,)
+        Variance of the noise, as the file has it.
+    sigma2 : ndarray of float, shape (n,)
+        Scale parameter of the noise.
+    file : pathlib.Path
+        Where the rows are from.
+    rows : ndarray of int64, shape (n,)
+        Their numbers in the file, from 0.
+    """
+
+    level: str
+    query: str
+    shape: tuple[int, ...]
+    geocodes: NDArray[np.str_]
+    values: NDArray[np.int64]
+    variance: NDArray[np.float64]
+    sigma2: NDArray[np.float64]
+    file: Path
+    rows: NDArray[np.int64]
+
+
+@displayed
+@dataclass(frozen=True)
+class ConstraintBatch:
+    """Exact statements about one query in some units.
+
+    Attributes
+    ----------
+    level, query : str
+        What is stated, and where.
+    shape : tuple of int
+        Positions of each axis of the histogram.
+    geocodes : ndarray of str, shape (n,)
+        The units.
+    values : ndarray of int64, shape (n, cells)
+        Bounds or totals, cells in C order of ``shape``.
+    signs : ndarray of str, shape (n,)
+        ``=``, ``<=`` or ``>=``: the count stands to the left of it.
+    file : pathlib.Path
+        Where the rows are from.
+    rows : ndarray of int64, shape (n,)
+        Their numbers in the file, from 0.
+    """
+
+    level: str
+    query: str
+    shape: tuple[int, ...]
+    geocodes: NDArray[np.str_]
+    values: NDArray[np.int64]
+    signs: NDArray[np.str_]
+    file: Path
+    rows: NDArray[np.int64]
+
+
+# -----------------------------------------------------------------------------
+
+
+#: Cells in a batch; the largest row may hold more.
+BATCH_CELLS = 2**20
+ROW = "#row"  # a column of our own: no column of a file is called so
+_TEXT = ("geocode", "query_name")
+_LISTS = ("query_shape", "value")
+#: Columns that are no axes of the histogram.
+MAX_VARIANCE = 1e30
+_NOT_AXES = (*_TEXT, "sign", "query_shape", "value", "variance", "plb", "State", "County")
+
+
+@contextmanager
+def opened(file: Path) -> Iterator[parquet.ParquetFile]:
+    """Open a Parquet file to be read piece by piece: a page of each column in memory at a time."""
+    with parquet_file(file) as (source, _):
+        yield source
+
+
+def _is_numbers(kind: pa.DataType) -> bool:
+    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(test(kind) for test in lists) and pa.types.is_integer(kind.value_type)
+
+
+def axes_of(schema: pa.Schema) -> tuple[str, ...]:
+    """Return the columns that are axes of the histogram."""
+    return tuple(name for name in schema.names if name not in _NOT_AXES)
+
+
+def check_columns(
+    schema: pa.Schema, file: Path, axes: Sequence[str], wanted: Sequence[str]
+) -> None:
+    """Refuse a file whose columns are missing or of another type."""
+    tests: dict[str, tuple[Any, str]] = {
+        **dict.fromkeys((*_TEXT, "sign", *axes), (is_text, "strings")),
+        **dict.fromkeys(_LISTS, (_is_numbers, "lists of integers")),
+        "variance": (pa.types.is_floating, "floating-point numbers"),
+    }
+    for name in wanted:
+        if name not in schema.names:
+            raise DataError(
+                f"{file}: has no column {name!r}; columns: {', '.join(schema.names) or 'none'}"
+            )
+        fits, text = tests[name]
+        kind = schema.field(name).type
+        if not fits(kind):
+            raise DataError(f"{file}: column {name!r}: must hold {text}, got {plain_kind(kind)}")
+    if axes_of(schema) != tuple(axes):
+        raise DataError(
+            f"{file}: must have the axes {', '.join(axes)} of the other files, "
+            f"got {', '.join(axes_of(schema)) or 'none'}"
+        )
+
+
+def column_of_text(batch: pa.RecordBatch, name: str, file: Path, start: int) -> pa.Array:
+    """Return a column of strings without nulls."""
+    column = batch.column(name)
+    if column.null_count:
+        row = start + int(pc.index(pc.is_null(column), True).as_py()) + 1
+        raise DataError(f"{file}: row {row}, column {name!r}: must not be null")
+    return column
+
+
+def _groups(source: parquet.ParquetFile, within: tuple[str, str] | None) -> list[int]:
+    """Return the row groups whose units may be in a range, by the statistics of the footer."""
+    about = source.metadata
+    everything = list(range(about.num_row_groups))
+    columns = [about.schema.column(i).path for i in range(about.num_columns)]
+    if within is None or "geocode" not in columns:
+        return everything
+    place, found = columns.index("geocode"), []
+    for group in everything:
+        seen = about.row_group(group).column(place).statistics
+        if seen is not None and seen.has_min_max:
+            least, most = str(seen.min), str(seen.max)
+            if most[: len(within[0])] < within[0][: len(most)] or least > within[1] + ":":
+                continue
+        found.append(group)
+    return found
+
+
+def batches(
+    file: Path, columns: Sequence[str], rows: int, within: tuple[str, str] | None = None
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield pieces of a file with the number of rows before each.
+
+    ``within`` are the beginnings of the first and the last geocode wanted: row groups that hold
+    none are not read.  What is read may hold others too.
+    """
+    with opened(file) as source:
+        texts = {name: ("text",) for name in columns if name in _TEXT}
+        check_kinds(source.schema_arrow, file, texts)
+        if lists := [name for name in columns if name in _LISTS]:
+            check_lists(file, lists)
+        sizes = [source.metadata.row_group(i).num_rows for i in range(source.num_row_groups)]
+        found = _groups(source, within)
+        check_pages(file, columns, found)
+        for groups in _runs(found):
+            start = sum(sizes[: groups[0]])
+            for batch in source.iter_batches(
+                rows, row_groups=groups, columns=list(columns), use_threads=False
+            ):
+                for column in batch.columns:
+                    # Damaged indices are not noticed on the way in, and would point anywhere.
+                    column.validate(full=True)
+                yield start, batch
+                start += batch.num_rows
+
+
+def _runs(numbers: list[int]) -> list[list[int]]:
+    """Return numbers as runs that follow each other."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] + 1 == number:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return runs
+
+
+class Rows:
+    """The rows of one query in one file, checked, as NumPy arrays.
+
+    Parameters
+    ----------
+    file : pathlib.Path
+        Where they are from, for messages.
+    table : pyarrow.RecordBatch
+        The rows, with their numbers in a column of our own.
+    """
+
+    def __init__(self, file: Path, table: pa.RecordBatch) -> None:
+        self.file = file
+        self._table = table
+        self.numbers: NDArray[np.int64] = table.column(ROW).to_numpy()
+
+    def refuse(self, place: int, column: str, message: str) -> DataError:
+        """Return the error about one row."""
+        row = int(self.numbers[place]) + 1
+        return DataError(f"{self.file}: row {row}, column {column!r}: {message}")
+
+    def by_query(self, suffix: str) -> Iterator[tuple[str, Rows]]:
+        """Yield the rows of each query, by its name without its ending."""
+        names = self._without_nulls("query_name")
+        start = int(self.numbers[0])
+        check_suffix(names, suffix, self.file, start)
+        texts = names.cast(pa.string())
+        for name in pc.unique(texts).to_pylist():
+            yield (
+                name.removesuffix(suffix),
+                Rows(self.file, self._table.filter(pc.equal(texts, name))),
+            )
+
+    def sigma2(
+        self, scales: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
+        """Return the scale of each row's noise; refuse a variance that a budget excludes."""
+        variance = self.variance()
+        found = scales(variance)
+        bad = np.isnan(found)
+        if bad.any():
+            place = int(bad.argmax())
+            allowed = getattr(scales, "allowed", None)
+            raise self.refuse(
+                place,
+                "variance",
+                f"must be one that the budget gives, {allowed}, got {variance[place]}",
+            )
+        return found
+
+    def text(self, name: str) -> NDArray[np.str_]:
+        """Return a column of strings."""
+        return np.array(self._without_nulls(name).to_pylist(), dtype=np.str_)
+
+    def _without_nulls(self, name: str) -> pa.Array:
+        column = self._table.column(name)
+        if column.null_count:
+            place = int(pc.index(pc.is_null(column), True).as_py())
+            raise self.refuse(place, name, "must not be null")
+        return column
+
+    def geocodes(self, level: str, width: int | None, state: str | None) -> NDArray[np.str_]:
+        """Return the geocodes, each one of its level and of the state of its folder."""
+        codes = self.text("geocode")
+        fault = first_fault(codes, level, width)
+        if fault:
+            place, rule = fault
+            raise self.refuse(
+                place, "geocode", f"a {level} must have {rule}, got {shown(str(codes[place]))}"
+            )
+        if state is not None:
+            elsewhere = codes.astype(f"U{len(state)}") != state
+            if elsewhere.any():
+                place = int(elsewhere.argmax())
+                raise self.refuse(
+                    place,
+                    "geocode",
+                    f"must start with {state!r}, the folder's state, "
+                    f"got {shown(str(codes[place]))}",
+                )
+        return codes
+
+    def _lists(self, name: str) -> tuple[Any, NDArray[np.int64]]:
+        """Return the numbers of a column of lists, end to end, and how many are in each."""
+        column = self._without_nulls(name)
+        flat = column.flatten()
+        lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64)
+        if flat.null_count:
+            first = int(pc.index(pc.is_null(flat), True).as_py())
+            place = int(np.searchsorted(np.cumsum(lengths), first, side="right"))
+            raise self.refuse(place, name, "must hold no nulls, got one")
+        try:
+            flat = flat.cast(pa.int64())
+        except pa.ArrowInvalid as error:
+            raise self.refuse(0, name, f"must fit in 64 bits: {error}") from error
+        return flat.to_numpy(), lengths
+
+    def shape(self, universe: Universe) -> tuple[int, ...]:
+        """Return the shape that all rows have; it fits what the row says of each axis."""
+        flat, lengths = self._lists("query_shape")
+        axes = tuple(universe.axes)
+        wrong = lengths != len(axes)
+        if wrong.any():
+            place = int(wrong.argmax())
+            raise self.refuse(
+                place,
+                "query_shape",
+                f"must have one entry for each of the {len(axes)} axes, got {lengths[place]}",
+            )
+        shapes = flat.reshape(-1, len(axes))
+        bad = (shapes < 1).any(axis=1)
+        if bad.any():
+            place = int(bad.argmax())
+            raise self.refuse(place, "query_shape", f"must be >= 1, got {shapes[place].tolist()}")
+        other = (shapes != shapes[0]).any(axis=1)
+        if other.any():
+            place = int(other.argmax())
+            raise self.refuse(
+                place,
+                "query_shape",
+                f"must be {shapes[0].tolist()} as in the query's other rows, "
+                f"got {shapes[place].tolist()}",
+            )
+        shape = tuple(int(extent) for extent in shapes[0])
+        for axis, extent in zip(axes, shape, strict=True):
+            self._check_axis(universe, axis, extent)
+        return shape
+
+    def answers(self, axes: Sequence[str]) -> tuple[str, ...]:
+        """Return what the rows say of each axis, all the same."""
+        found = []
+        for axis in axes:
+            column = self._without_nulls(axis).cast(pa.string())
+            distinct = pc.unique(column).to_pylist()
+            if len(distinct) > 1:
+                place = int(pc.index(column, distinct[1]).as_py())
+                raise self.refuse(
+                    place,
+                    axis,
+                    f"must be {distinct[0]!r} as in the query's other rows, "
+                    f"got {shown(distinct[1])}",
+                )
+            found.append(str(distinct[0]))
+        return tuple(found)
+
+    def _check_axis(self, universe: Universe, axis: str, extent: int) -> None:
+        column = self._without_nulls(axis)
+        for answer in pc.unique(column).to_pylist():
+            groups = universe.groups(axis, answer)
+            if groups is not None and len(groups) != extent:
+                place = int(pc.index(column.cast(pa.string()), answer).as_py())
+                raise self.refuse(
+                    place,
+                    "query_shape",
+                    f"must be {len(groups)} for {axis} = {answer!r}, got {extent}",
+                )
+
+    def values(self, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        """Return the answers, one row each, in the order of the shape."""
+        flat, lengths = self._lists("value")
+        cells = prod(shape)
+        wrong = lengths != cells
+        if wrong.any():
+            place = int(wrong.argmax())
+            raise self.refuse(
+                place,
+                "value",
+                f"must hold {cells} numbers for query_shape {list(shape)}, got {lengths[place]}",
+            )
+        values: NDArray[np.int64] = flat.reshape(-1, cells)
+        if int(values.max()) > MAX_COUNT or int(values.min()) < -MAX_COUNT:
+            place = int((np.abs(values) > MAX_COUNT).any(axis=1).argmax())
+            raise self.refuse(place, "value", "must be between -2**52 and 2**52")
+        return values
+
+    def variance(self) -> NDArray[np.float64]:
+        """Return the variances, positive and no larger than any noise can have."""
+        column = self._table.column("variance")
+        values: NDArray[np.float64] = column.to_numpy(zero_copy_only=False).astype(np.float64)
+        bad = ~((values > 0.0) & (values <= MAX_VARIANCE))
+        if bad.any():
+            place = int(bad.argmax())
+            bound = f"<= {MAX_VARIANCE:g}" if values[place] > 0.0 else "> 0"
+            raise self.refuse(place, "variance", f"must be {bound}, got {values[place]}")
+        return values
+
+
+def rows_of_query(
+    file: Path, columns: Sequence[str], name: str, *, suffix: str, cells: int, most: int
+) -> Iterator[Rows]:
+    """Yield the rows of a query in batches of about ``cells`` cells.
+
+    ``most`` is the number of cells of the largest row that a file can hold: it bounds what is
+    read at a time, half a batch, whatever the order of the rows.
+    """
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for start, batch in batches(file, columns, max(1, cells // (2 * most))):
+        names = column_of_text(batch, "query_name", file, start)
+        check_suffix(names, suffix, file, start)
+        keep = pc.equal(names.cast(pa.string()), name)
+        numbers = pa.array(np.arange(start, start + batch.num_rows))
+        batch = batch.append_column(ROW, numbers)
+        if pc.sum(keep).as_py() != batch.num_rows:
+            batch = batch.filter(keep)
+        if batch.num_rows:
+            held.append(batch)
+            count += int(pc.sum(pc.list_value_length(batch.column("value"))).as_py() or 0)
+        if count >= cells:
+            yield Rows(file, _joined(held))
+            held, count = [], 0
+    if held:
+        yield Rows(file, _joined(held))
+
+
+def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(parts) == 1:
+        return parts[0]
+    table = pa.Table.from_batches(parts).unify_dictionaries().combine_chunks()
+    return table.to_batches()[0]
+
+
+def check_suffix(names: pa.Array, suffix: str, file: Path, start: int) -> None:
+    """Refuse names of queries that do not end as those of their folder do."""
+    distinct = names.dictionary if pa.types.is_dictionary(names.type) else pc.unique(names)
+    for name in distinct.to_pylist():
+        if name is not None and not name.endswith(suffix):
+            place = pc.index(names.cast(pa.string()), name).as_py()
+            if place >= 0:
+                raise DataError(
+                    f"{file}: row {start + place + 1}, column 'query_name': must end in "
+                    f"{suffix!r}, got {shown(name)}"
+                )

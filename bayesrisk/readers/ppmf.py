@@ -1,0 +1,683 @@
+"""Housing units of privacy-protected microdata files."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk.exceptions import DataError
+from bayesrisk.readers.text.source import Source, first_lines, one_source, write_table
+from bayesrisk.readers.text.tables import (
+    CHUNK,
+    Piece,
+    block_column,
+    csv_pieces,
+    extra_column,
+    header_of,
+    joined,
+    pieces_of,
+    state_code,
+    state_of_name,
+)
+from bayesrisk.tables import Records, Schema
+
+# -----------------------------------------------------------------------------
+# Columns of the vintages of privacy-protected microdata files, and their codes.
+#
+# The internal unit file has the names of the public one without the leading T of six of them, and
+# neither HH_STATUS nor TENSHORT.
+
+
+_SCHEMA_COLUMNS = "SCHEMA_TYPE_CODE SCHEMA_BUILD_ID "
+_PLACE = "TABBLKST TABBLKCOU TABTRACTCE TABBLKGRPCE TABBLK "
+# Geographies after the block's own, in the public 2020 files.
+_OTHER_PLACES = (
+    "TABBLKST TABBLKCOU TABTRACTCE TABBLK TABBLKGRPCE AIANNHCE AIANNHFP AIANNHNS AIHHTLI ANRCFP "
+    "ANRCNS AREALAND AREAWATER AREAWATERCSTL AREAWATERGRLK AREAWATERINLD AREAWATERTSEA CBSAFP "
+    "CD116FP CNECTAFP CONCITFP CONCITNS COUNTYFS COUNTYNS COUSUBFP COUSUBFS COUSUBNS CSAFP "
+    "DIVISIONCE ESTATEFP ESTATENS INTPTLAT INTPTLON LWBLKTYP MEMI METDIVFP NECTADIVFP NECTAFP "
+    "NMEMI PCICBSA PCINECTA PLACEFP PLACEFS PLACENS PUMA REGIONCE SDELMLEA SDSECLEA SDUNILEA "
+    "SLDLST SLDUST STATENS SUBMCDFP SUBMCDNS TBLKGRPCE TRIBALSUBCE TRIBALSUBFP TRIBALSUBNS "
+    "TTRACTCE UACE UATYP UGACE UR VTDST ZCTA5CE"
+)
+_HOUSING = (
+    "RTYPE GQTYPE TEN VACS HHSIZE HHT HHT2 CPLT UPART MULTG THHLDRAGE THHSPAN THHRACE PAOC TP18 "
+    "TP60 TP65 TP75 PAC HHSEX "
+)
+_INTERNAL = {
+    name: name[1:] for name in ["THHLDRAGE", "THHSPAN", "THHRACE", "TP18", "TP60", "TP65", "TP75"]
+}
+#: Other names of a column.
+_ALIASES = {"TABTRACT": "TABTRACTCE", "TABBLKGRP": "TABBLKGRPCE"} | {
+    short: name for name, short in _INTERNAL.items()
+}
+_DECIMAL = re.compile(r"\.0+\Z")
+_LOOK = 1000  # lines that tell how codes are written
+GEOGRAPHY = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
+_MDF_HOUSING = " ".join(_INTERNAL.get(name, name) for name in _HOUSING.split())
+
+#: Census codes of group quarters: the first digit tells the major kind (7 and above are one).
+QUARTERS = (
+    *(0, 101, 102, 103, 104, 105, 106, 201, 202, 203, 301, 401, 402, 403, 404, 405, 501, 601, 602),
+    *(701, 702, 704, 706, 801, 802, 900, 901, 903, 904, 997),
+)
+FIRST_QUARTERS = np.array(["000", "101", "201", "301", "401", "501", "601", "701"])
+TWO_DIGITS = np.array([f"{i:02d}" for i in range(64)])
+#: Bit mask of each of the 63 codes of CENRACE: one race, then two, three, ... in their order.
+RACE_MASKS: NDArray[np.int64] = np.array(
+    [sum(1 << i for i in races) for n in range(1, 7) for races in combinations(range(6), n)]
+)
+RACE_INDEX = np.full(64, -1, dtype=np.int64)
+RACE_INDEX[RACE_MASKS] = np.arange(63)
+
+#: Columns of household records: the file's name and largest code.
+HOUSEHOLD = MappingProxyType(
+    {
+        "tenure": ("TEN", 4),
+        "vacancy": ("VACS", 7),
+        "size": ("HHSIZE", 7),
+        "type": ("HHT", 7),
+        "detailed_type": ("HHT2", 12),
+        "under_18": ("TP18", 1),
+        "over_65": ("TP65", 1),
+        "hispanic": ("THHSPAN", 2),
+        "hhage": ("THHLDRAGE", 9),
+        "race": ("THHRACE", 7),
+    }
+)
+#: Of these the file says 0 or 1; the schema 1 or 2, with 0 for units without household.
+PRESENCE = ("under_18", "over_65")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of a vintage, in order, and the schema of its records."""
+
+    name: str
+    schema: str
+    columns: tuple[str, ...]
+    needed: tuple[str, ...]
+    delimiter: str = ","
+    comment: str | None = None
+
+    def fits(self, here: set[str]) -> bool:
+        """Return whether these are the columns of a file, by their usual names.
+
+        Beside the needed ones there may be other geographies in 2020, which are not read, and in
+        the files of May 2020 any of theirs may be missing.
+        """
+        usual = {_usual(name) for name in self.columns}
+        if self.name == "2020":
+            return set(self.needed) <= here
+        if self.name.startswith("2020-05-27"):
+            return set(self.needed) <= here <= usual
+        return here == usual
+
+
+def _layout(name: str, schema: str, columns: str, needed: str) -> Layout:
+    internal = name.startswith("mdf")
+    return Layout(
+        name,
+        schema,
+        tuple(columns.split()),
+        (*GEOGRAPHY, *needed.split()),
+        "|" if internal else ",",
+        "#" if internal else None,
+    )
+
+
+_PL94 = "RTYPE GQTYPE_PL VOTING_AGE CENHISP CENRACE"
+_DHC = "RTYPE GQTYPE RELSHIP QSEX QAGE CENHISP CENRACE LIVE_ALONE"
+_AGES = "RTYPE GQTYPE QSEX QAGE CENHISP CENRACE"
+_STATUS = "RTYPE HH_STATUS"
+_CODES = "RTYPE " + " ".join(name for name, _ in HOUSEHOLD.values())
+LAYOUTS: Mapping[str, tuple[Layout, ...]] = MappingProxyType(
+    {
+        "person": (
+            _layout("2010-demonstration", "pl94", f"VINTAGE {_PLACE} {_PL94}", _PL94),
+            _layout("2020-05-27", "pl94", f"{_PLACE} EPNUM {_PL94}", _PL94),
+            _layout("2020-05-27-ages", "sf1-person", f"{_PLACE} EPNUM {_DHC}", _AGES),
+            _layout("mdf-pl94", "pl94", f"{_SCHEMA_COLUMNS}{_PLACE} EPNUM {_PL94}", _PL94),
+            _layout(
+                "mdf-dhc",
+                "sf1-person",
+                f"{_SCHEMA_COLUMNS}{_PLACE} EPNUM {_DHC}",
+                _AGES,
+            ),
+            _layout(
+                "2020",
+                "sf1-person",
+                f"EPNUM {_DHC} NUMRACE PGQSHRT GQTYPE_PL VOTING_AGE {_OTHER_PLACES}",
+                "RTYPE GQTYPE_PL VOTING_AGE QSEX QAGE CENHISP CENRACE",
+            ),
+        ),
+        "unit": (
+            _layout(
+                "2010-demonstration",
+                "pl94-units",
+                f"VINTAGE {_PLACE} {_STATUS}",
+                _STATUS,
+            ),
+            _layout(
+                "mdf-pl94",
+                "pl94-units",
+                f"{_SCHEMA_COLUMNS}{_PLACE} {_STATUS}",
+                _STATUS,
+            ),
+            _layout(
+                "mdf-dhc", "household-dhc", f"{_SCHEMA_COLUMNS}{_PLACE} {_MDF_HOUSING}", _CODES
+            ),
+            _layout(
+                "2020", "household-dhc", f"{_HOUSING} TENSHORT HH_STATUS {_OTHER_PLACES}", _CODES
+            ),
+        ),
+    }
+)
+
+
+def named_layout(vintage: str, kind: str) -> Layout:
+    """Return the layout of a vintage."""
+    names = tuple(layout.name for layout in LAYOUTS[kind])
+    return LAYOUTS[kind][names.index(check.choice(vintage, "vintage", names))]
+
+
+def _usual(name: str) -> str:
+    upper = name.upper()
+    return _ALIASES.get(upper, upper)
+
+
+def detect(source: Source, kind: str) -> tuple[Layout, list[str], dict[str, str]]:
+    """Return the vintage of a file, its columns, and what it calls the needed ones."""
+    # Files of one vintage were published between commas and between bars.
+    other = {",": "|", "|": ","}
+    others = [replace(lay, delimiter=other[lay.delimiter]) for lay in LAYOUTS[kind]]
+    for layout in (*LAYOUTS[kind], *others):
+        header = header_of(source, delimiter=layout.delimiter, comment=layout.comment)
+        here = {_usual(name): name for name in header}
+        if layout.fits(set(here)):
+            return layout, header, {name: here[name] for name in layout.needed}
+    expected = "; ".join(f"{lay.name}: {' '.join(lay.needed)}" for lay in LAYOUTS[kind])
+    header = header_of(source)
+    raise DataError(
+        f"{source.name}: must have the {kind} columns of a known vintage ({expected}), got "
+        f"{len(header)} columns: {' '.join(header[:20])}"
+    )
+
+
+def decimal_columns(
+    source: Source, layout: Layout, header: list[str], columns: Sequence[str]
+) -> list[str]:
+    """Return which columns of codes are written as ``3.0``, by the first lines."""
+    found: set[str] = set()
+    above, _ = first_lines(source, layout.comment)
+    with source.open() as stream:
+        for _ in range(above + 1):
+            stream.readline()
+        for _ in range(_LOOK):
+            line = stream.readline().decode("latin-1").rstrip("\n")
+            row = dict(zip(header, line.split(layout.delimiter), strict=False))
+            found |= {name for name in columns if _DECIMAL.search(row.get(name, ""))}
+    return sorted(found)
+
+
+def code_pieces(
+    source: Source, layout: Layout, header: list[str], wanted: Mapping[str, str], chunk: int
+) -> Iterator[Piece]:
+    """Yield the needed columns of a file; codes such as ``3.0`` are the whole numbers they are."""
+    codes = [wanted[name] for name in wanted if name not in GEOGRAPHY]
+    decimals = decimal_columns(source, layout, header, codes)
+    for piece in csv_pieces(
+        source,
+        header,
+        wanted=list(wanted.values()),
+        whole=[name for name in codes if name not in decimals],
+        chunk=chunk,
+        delimiter=layout.delimiter,
+        comment=layout.comment,
+    ):
+        changed = piece
+        for name in decimals:
+            texts = pc.replace_substring_regex(piece.table.column(name), r"\.0+$", "")
+            changed = changed.replace(name, texts)
+        yield changed
+
+
+def major_quarters(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the kind of quarters, 0 to 7, of three-digit codes."""
+    return np.minimum(codes // 100, 7)
+
+
+def geography_columns(geoids: NDArray[np.str_]) -> dict[str, Any]:
+    """Return the columns of state, county, tract, block group and block of 15-digit codes."""
+    points = np.ascontiguousarray(geoids, dtype="U15").view(np.uint32).reshape(-1, 15)
+    cuts = ((0, 2), (2, 5), (5, 11), (11, 12), (11, 15))
+    return {
+        name: np.ascontiguousarray(points[:, a:b]).view(f"U{b - a}").reshape(-1)
+        for name, (a, b) in zip(GEOGRAPHY, cuts, strict=True)
+    }
+
+
+def filled(columns: dict[str, Any], layout: Layout, rows: int) -> pa.Table:
+    """Return all columns of a layout as text; those that nothing is known of are empty."""
+    constants = {"VINTAGE": layout.name, "SCHEMA_BUILD_ID": "1.1.0"}
+    constants["SCHEMA_TYPE_CODE"] = "MUD" if "HH" in "".join(layout.columns) else "MPD"
+    by_name = {}
+    for name in layout.columns:
+        values = columns.get(_usual(name), columns.get(name))
+        if values is None:
+            by_name[name] = pa.array([constants.get(name, "")] * rows, pa.string())
+        else:
+            by_name[name] = pa.array(values).cast(pa.string())
+    return pa.table(by_name)
+
+
+# -----------------------------------------------------------------------------
+# Privacy-protected microdata files: the persons and units that TopDown made up.
+#
+# Layouts after the specification of the microdata detail file in the Census Bureau's published
+# programs (2010 demonstrations of 2021 and its internal form; 2020 production of August 2024).
+# Columns are found by name; tract and block group changed theirs between releases.
+
+
+_OLDEST = 110  # age 110 and over is one code of the published tables
+_IN_HOUSEHOLD, _IN_QUARTERS = 3, 5
+
+
+def iter_ppmf(
+    path: str | Path, *, state: str | None = None, chunk: int = CHUNK
+) -> Iterator[Records]:
+    """Read persons of a privacy-protected microdata file, a piece at a time.
+
+    Parameters
+    ----------
+    path : path-like
+        CSV file, or a ZIP archive or gzip file of one: 2010 demonstration data of May 2020 (without
+        ``VINTAGE``; voting age or single years) or of 2021 (11 columns), the 2020 file (whose other
+        geographies are not read), or the internal forms (``|`` between columns, ``#`` before
+        comments).  Codes may be written as ``3.0``.
+    state : str, optional
+        FIPS code or postal abbreviation of the state that every block must lie in; by default the
+        one that ends the file's name, if one does.
+    chunk : int, optional
+        Rows in memory at a time.
+
+    Yields
+    ------
+    Records
+        Schema ``pl94`` from 2010 demonstration data, else ``sf1-person`` with ages over 110 as 110
+        and a column ``gq`` (0 to 7, the kinds of group quarters of ``pl94``).
+
+    Raises
+    ------
+    DataError
+        If the columns are those of no known vintage, or a value breaks its format.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import pandas as pd
+    >>> from bayesrisk.readers import iter_ppmf, write_ppmf
+    >>> from bayesrisk.tables import Records, Schema
+    >>> frame = pd.DataFrame({"block": ["500010001001000"] * 3, "hhgq": 0, "votingage": [0, 1, 1],
+    ...                       "hispanic": 0, "cenrace": [0, 0, 62]})
+    >>> with TemporaryDirectory() as folder:
+    ...     write_ppmf(Records.from_frame(frame, schema=Schema.named("pl94")), folder + "/vt.csv",
+    ...                vintage="2010-demonstration")
+    ...     [len(piece) for piece in iter_ppmf(folder + "/vt.csv", chunk=2)]
+    [2, 1]
+    """
+    rows = check.integer(chunk, "chunk", lower=1)
+    source = one_source(path, ".csv", ".txt")
+    place = state_code(state) or state_of_name(source.base)
+    layout, names, wanted = detect(source, "person")
+    pieces = code_pieces(source, layout, names, wanted, rows)
+    make = _pl94 if layout.schema == "pl94" else _persons
+    for piece in pieces:
+        yield make(piece, wanted, place)
+
+
+def read_ppmf(path: str | Path, *, state: str | None = None) -> Records:
+    """Read all persons of a privacy-protected microdata file into memory.
+
+    Parameters
+    ----------
+    path : path-like
+        As for :func:`iter_ppmf`.
+    state : str, optional
+        As for :func:`iter_ppmf`.
+
+    Returns
+    -------
+    Records
+        Schema ``pl94`` or ``sf1-person``.
+
+    Raises
+    ------
+    ArgumentError
+        If ``state`` names no state.
+    DataError
+        If the columns are those of no known vintage, or a value breaks its format.
+
+    Examples
+    --------
+    >>> from bayesrisk import DataError
+    >>> from bayesrisk.readers import read_ppmf
+    >>> try:
+    ...     read_ppmf("no-such-file.csv")
+    ... except DataError as error:
+    ...     print(error)
+    no-such-file.csv: no such file
+    """
+    return joined(iter_ppmf(path, state=state), path)
+
+
+def block_of(piece: Piece, names: dict[str, str], state: str | None) -> Any:
+    """Return the 15-digit blocks of a piece."""
+    return block_column(piece, [names[n] for n in GEOGRAPHY], state)
+
+
+def _check_quarters(piece: Piece, names: dict[str, str], quarters: Any, column: str) -> None:
+    """Refuse a type of record that contradicts the kind of quarters."""
+    kind = piece.codes(names["RTYPE"], (_IN_HOUSEHOLD, _IN_QUARTERS))
+    same = (kind == _IN_QUARTERS) == (quarters > 0)
+    piece.check(column, same, "0 where RTYPE is 3, and only there")
+
+
+def _pl94(piece: Piece, names: dict[str, str], state: str | None) -> Records:
+    quarters = piece.whole(names["GQTYPE_PL"], 0, 7)
+    _check_quarters(piece, names, quarters, names["GQTYPE_PL"])
+    columns = {
+        "block": block_of(piece, names, state),
+        "hhgq": quarters,
+        "votingage": piece.whole(names["VOTING_AGE"], 1, 2) - 1,
+        "hispanic": piece.whole(names["CENHISP"], 1, 2) - 1,
+        "cenrace": piece.whole(names["CENRACE"], 1, 63) - 1,
+    }
+    return records_of("pl94", columns)
+
+
+def _persons(piece: Piece, names: dict[str, str], state: str | None) -> Records:
+    if "GQTYPE_PL" in names:
+        column = names["GQTYPE_PL"]
+        quarters = piece.whole(column, 0, 7)
+    else:
+        column = names["GQTYPE"]
+        quarters = major_quarters(piece.codes(column, QUARTERS))
+    _check_quarters(piece, names, quarters, column)
+    age = piece.whole(names["QAGE"], 0, 115)
+    if "VOTING_AGE" in names:
+        adult = piece.whole(names["VOTING_AGE"], 1, 2) == 2
+        piece.check(names["VOTING_AGE"], adult == (age >= 18), "2 where QAGE is 18 or more, else 1")
+    columns = {
+        "block": block_of(piece, names, state),
+        "sex": piece.whole(names["QSEX"], 1, 2) - 1,
+        "age": np.minimum(age, _OLDEST),
+        "race": RACE_MASKS[piece.whole(names["CENRACE"], 1, 63) - 1],
+        "hisp": piece.whole(names["CENHISP"], 1, 2) - 1,
+        "gq": quarters,
+    }
+    return records_of("sf1-person", columns)
+
+
+def records_of(name: str, columns: dict[str, Any]) -> Records:
+    """Return records of a schema by its name."""
+    kept = {k: v if k == "block" else pa.array(v.astype(np.int16)) for k, v in columns.items()}
+    return Records(Schema.named(name), pa.table(kept))
+
+
+def write_ppmf(records: Records | Iterable[Records], path: str | Path, *, vintage: str) -> None:
+    """Write persons in the form of a privacy-protected microdata file.
+
+    Parameters
+    ----------
+    records : Records or iterable of Records
+        Schema ``pl94`` for ``2010-demonstration``, ``2020-05-27`` and ``mdf-pl94``; ``sf1-person``
+        with a column ``gq`` for ``2020``, ``2020-05-27-ages`` and ``mdf-dhc``.
+    path : path-like
+        File to be made; it must not exist.
+    vintage : str
+        One of these six.  Columns that the records do not hold are left empty.
+
+    Raises
+    ------
+    ArgumentError
+        If the vintage is unknown or the records have another schema or no column ``gq``.
+    OutputError
+        If the file exists or cannot be written.
+
+    Examples
+    --------
+    >>> from bayesrisk import ArgumentError
+    >>> from bayesrisk.readers import write_ppmf
+    >>> try:
+    ...     write_ppmf([], "new.csv", vintage="2000")
+    ... except ArgumentError as error:
+    ...     print(str(error).split(",")[0])
+    vintage must be one of 2010-demonstration
+    """
+    layout = named_layout(vintage, "person")
+    make = _pl94_rows if layout.schema == "pl94" else _person_rows
+    tables = (
+        filled(make(piece), layout, len(piece)) for piece in pieces_of(records, layout.schema)
+    )
+    write_rows_of(path, layout, tables)
+
+
+def write_rows_of(path: str | Path, layout: Layout, tables: Iterable[pa.Table]) -> None:
+    """Write tables in a layout."""
+    above = "" if layout.comment is None else f"{layout.comment} bayesrisk {layout.name}\n"
+    write_table(path, layout.columns, tables, delimiter=layout.delimiter, above=above)
+
+
+def _pl94_rows(records: Records) -> dict[str, Any]:
+    quarters = records.codes("hhgq")
+    return {
+        **geography_columns(records.geoids),
+        "RTYPE": np.where(quarters > 0, _IN_QUARTERS, _IN_HOUSEHOLD),
+        "GQTYPE_PL": quarters,
+        "VOTING_AGE": records.codes("votingage") + 1,
+        "CENHISP": records.codes("hispanic") + 1,
+        "CENRACE": TWO_DIGITS[records.codes("cenrace") + 1],
+    }
+
+
+def _person_rows(records: Records) -> dict[str, Any]:
+    quarters = extra_column(records, "gq", 7)
+    age, race = records.codes("age"), records.codes("race")
+    return {
+        **geography_columns(records.geoids),
+        "EPNUM": np.arange(1, len(records) + 1),
+        "RTYPE": np.where(quarters > 0, _IN_QUARTERS, _IN_HOUSEHOLD),
+        "GQTYPE": FIRST_QUARTERS[quarters],
+        "QSEX": records.codes("sex") + 1,
+        "QAGE": age,
+        "CENHISP": records.codes("hisp") + 1,
+        "CENRACE": TWO_DIGITS[RACE_INDEX[race] + 1],
+        "NUMRACE": np.bitwise_count(race.astype(np.uint8)).astype(np.int64),
+        "GQTYPE_PL": quarters,
+        "VOTING_AGE": 1 + (age >= 18),
+    }
+
+
+# -----------------------------------------------------------------------------
+
+
+_UNIT, _QUARTERS = 2, 4  # kinds of record
+
+
+def iter_ppmf_units(
+    path: str | Path, *, state: str | None = None, chunk: int = CHUNK
+) -> Iterator[Records]:
+    """Read housing units of a privacy-protected microdata file, a piece at a time.
+
+    Group quarters are left out, because they are not housing units.
+
+    Parameters
+    ----------
+    path : path-like
+        CSV file, or a ZIP archive or gzip file of one: 2010 demonstration data of 2021 (8 columns),
+        the 2020 file, or the internal forms of either.
+    state : str, optional
+        As for :func:`iter_ppmf`.
+    chunk : int, optional
+        Rows in memory at a time.
+
+    Yields
+    ------
+    Records
+        Schema ``pl94-units`` from 2010 demonstration data, else ``household-dhc``.
+
+    Raises
+    ------
+    DataError
+        If the columns are those of no known vintage, or a value breaks its format.
+
+    Examples
+    --------
+    >>> from bayesrisk import DataError
+    >>> from bayesrisk.readers import iter_ppmf_units
+    >>> try:
+    ...     list(iter_ppmf_units("no-such-file.csv"))
+    ... except DataError as error:
+    ...     print(error)
+    no-such-file.csv: no such file
+    """
+    rows = check.integer(chunk, "chunk", lower=1)
+    source = one_source(path, ".csv", ".txt")
+    place = state_code(state) or state_of_name(source.base)
+    layout, names, wanted = detect(source, "unit")
+    pieces = code_pieces(source, layout, names, wanted, rows)
+    make = _occupancy if layout.schema == "pl94-units" else _households
+    for piece in pieces:
+        yield make(piece, wanted, place)
+
+
+def read_ppmf_units(path: str | Path, *, state: str | None = None) -> Records:
+    """Read all housing units of a privacy-protected microdata file into memory.
+
+    Parameters
+    ----------
+    path : path-like
+        As for :func:`iter_ppmf_units`.
+    state : str, optional
+        As for :func:`iter_ppmf`.
+
+    Returns
+    -------
+    Records
+        Schema ``pl94-units`` or ``household-dhc``.
+
+    Raises
+    ------
+    ArgumentError
+        If ``state`` names no state.
+    DataError
+        If the columns are those of no known vintage, or a value breaks its format.
+
+    Examples
+    --------
+    >>> from bayesrisk import DataError
+    >>> from bayesrisk.readers import read_ppmf_units
+    >>> try:
+    ...     read_ppmf_units("no-such-file.csv")
+    ... except DataError as error:
+    ...     print(error)
+    no-such-file.csv: no such file
+    """
+    return joined(iter_ppmf_units(path, state=state), path)
+
+
+def _occupancy(piece: Piece, names: dict[str, str], state: str | None) -> Records:
+    block = block_of(piece, names, state)
+    unit = piece.codes(names["RTYPE"], (_UNIT, _QUARTERS)) == _UNIT
+    status = piece.whole(names["HH_STATUS"], 0, 2)
+    piece.check(names["HH_STATUS"], unit == (status > 0), "1 or 2 where RTYPE is 2, else 0")
+    kept = np.flatnonzero(unit)
+    return records_of("pl94-units", {"block": block.take(kept), "h1": 2 - status[kept]})
+
+
+def _households(piece: Piece, names: dict[str, str], state: str | None) -> Records:
+    block = block_of(piece, names, state)
+    unit = piece.codes(names["RTYPE"], (_UNIT, _QUARTERS)) == _UNIT
+    kept = np.flatnonzero(unit)
+    codes = {own: piece.whole(names[name], 0, top) for own, (name, top) in HOUSEHOLD.items()}
+    occupied = unit & (codes["vacancy"] == 0)
+    for own in PRESENCE:
+        codes[own] = np.where(occupied, codes[own] + 1, codes[own])
+    for own, (name, _) in HOUSEHOLD.items():
+        if own != "vacancy":
+            rule = "0 in vacant units and group quarters, and only there"
+            piece.check(names[name], (codes[own] > 0) == occupied, rule)
+    columns = {"block": block.take(kept), **{own: v[kept] for own, v in codes.items()}}
+    return records_of("household-dhc", columns)
+
+
+def write_ppmf_units(
+    records: Records | Iterable[Records], path: str | Path, *, vintage: str
+) -> None:
+    """Write housing units in the form of a privacy-protected microdata file.
+
+    Parameters
+    ----------
+    records : Records or iterable of Records
+        Schema ``pl94-units`` for ``2010-demonstration`` and ``mdf-pl94``; ``household-dhc`` for
+        ``2020`` and ``mdf-dhc``.
+    path : path-like
+        File to be made; it must not exist.
+    vintage : str
+        One of these four.  Columns that the records do not hold are left empty.
+
+    Raises
+    ------
+    ArgumentError
+        If the vintage is unknown or the records have another schema.
+    OutputError
+        If the file exists or cannot be written.
+
+    Examples
+    --------
+    >>> from bayesrisk import ArgumentError
+    >>> from bayesrisk.readers import write_ppmf_units
+    >>> try:
+    ...     write_ppmf_units([], "new.csv", vintage="2000")
+    ... except ArgumentError as error:
+    ...     print(error)
+    vintage must be one of 2010-demonstration, mdf-pl94, mdf-dhc, 2020, got '2000'
+    """
+    layout = named_layout(vintage, "unit")
+    make = _occupancy_rows if layout.schema == "pl94-units" else _household_rows
+    tables = (
+        filled(make(piece), layout, len(piece)) for piece in pieces_of(records, layout.schema)
+    )
+    write_rows_of(path, layout, tables)
+
+
+def _occupancy_rows(records: Records) -> dict[str, Any]:
+    return {
+        **geography_columns(records.geoids),
+        "RTYPE": np.full(len(records), _UNIT),
+        "HH_STATUS": 2 - records.codes("h1"),
+    }
+
+
+def _household_rows(records: Records) -> dict[str, Any]:
+    occupied = records.codes("vacancy") == 0
+    columns: dict[str, Any] = {
+        **geography_columns(records.geoids),
+        "RTYPE": np.full(len(records), _UNIT),
+        "GQTYPE": np.full(len(records), "000"),
+        "HH_STATUS": np.where(occupied, 1, 2),
+    }
+    for own, (name, _) in HOUSEHOLD.items():
+        codes = records.codes(own)
+        columns[name] = np.maximum(codes - 1, 0) if own in PRESENCE else codes
+    return columns

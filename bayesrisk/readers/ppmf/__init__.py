@@ -1,1 +1,0 @@
-"""Privacy-protected microdata files: persons and units."""

@@ -1,0 +1,664 @@
+"""Census blocks: their codes put together, and checked against states and block groups."""
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from scipy import sparse
+
+from bayesrisk import _validation as check
+from bayesrisk._files.text import (
+    MISSING,
+    WithoutComments,
+    all_of,
+    csv_tables,
+    header_fields,
+    shown,
+    split_line,
+)
+from bayesrisk._validation import ByteArray, IntArray
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, DataWarning
+from bayesrisk.readers.text.source import Source, blocks, check_length, first_lines, named
+from bayesrisk.tables import PublishedTables, Records, Workload
+
+# -----------------------------------------------------------------------------
+# Comma-separated text in pieces of columns, and the checks of a column: file, row, column, value.
+#
+# Rows are counted from 1, the header not among them.  Text stays text until a column is asked for
+# as whole numbers, so that no leading zero is lost.
+
+
+#: Rows in memory at a time, where the caller does not say.
+CHUNK = 2**18
+_ASCII_ZERO = 48
+_OTHER_LENGTH = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows of a table as they stand in a file."""
+
+    name: str
+    start: int
+    table: pa.Table
+    places: IntArray | None = None  # of the rows after ``start``, where they are not all
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def fail(self, column: str, row: int, rule: str) -> DataError:
+        """Return the error for a value that breaks ``rule``."""
+        value = self.table.column(column)[row].as_py()
+        place = row if self.places is None else int(self.places[row])
+        return DataError(
+            f"{self.name}: row {self.start + place + 1}, column {column!r}: must be {rule}, "
+            f"got {shown(value)}"
+        )
+
+    def check(self, column: str, good: NDArray[np.bool_], rule: str) -> None:
+        """Raise for the first row that is not good."""
+        if not good.all():
+            raise self.fail(column, int(np.argmin(good)), rule)
+
+    def whole(self, column: str, low: int, high: int, *, rule: str | None = None) -> IntArray:
+        """Return a column of whole numbers within bounds; ``rule`` says them in messages."""
+        values = self.table.column(column)
+        rule = rule or f"a whole number in [{low}, {high}]"
+        if values.null_count:
+            raise self.fail(column, int(np.argmax(values.is_null().to_numpy())), rule)
+        try:
+            numbers: IntArray = values.cast(pa.int64()).to_numpy().astype(np.int64, copy=False)
+        except pa.ArrowInvalid:
+            raise self.fail(column, _first_unreadable(values), rule) from None
+        self.check(column, (numbers >= low) & (numbers <= high), rule)
+        return numbers
+
+    def codes(self, column: str, allowed: Collection[int]) -> IntArray:
+        """Return a column of codes out of a list."""
+        values = np.sort(np.fromiter(allowed, dtype=np.int64))
+        numbers = self.whole(column, int(values[0]), int(values[-1]))
+        if values.size != values[-1] - values[0] + 1:
+            listed = ", ".join(str(v) for v in values)
+            self.check(column, np.isin(numbers, values), f"one of {listed}")
+        return numbers
+
+    def digits(self, column: str, width: int) -> pa.Array:
+        """Return a column of digits, all of one width, as one array of text."""
+        values = one_array(self.table.column(column))
+        rule = f"{width} digits"
+        if values.null_count:
+            raise self.fail(column, int(np.argmax(values.is_null().to_numpy(False))), rule)
+        matrix = characters(values, width)
+        if matrix is None:
+            lengths = pc.binary_length(values).to_numpy()
+            raise self.fail(column, int(np.argmax(lengths != width)), rule)
+        good: NDArray[np.bool_] = np.logical_and.reduce(
+            (matrix - np.uint8(_ASCII_ZERO)) <= 9, axis=1
+        )
+        self.check(column, good, rule)
+        return values
+
+    def take(self, rows: IntArray) -> "Piece":
+        """Return some of the rows; messages tell their own numbers."""
+        places = rows if self.places is None else self.places[rows]
+        return Piece(self.name, self.start, self.table.take(pa.array(rows)), places)
+
+    def replace(self, column: str, values: pa.Array) -> "Piece":
+        """Return the piece with a column changed or added."""
+        if column in self.table.column_names:
+            place = self.table.column_names.index(column)
+            table = self.table.set_column(place, column, values)
+        else:
+            table = self.table.append_column(column, values)
+        return Piece(self.name, self.start, table, self.places)
+
+
+class Faults:
+    """What becomes of values that cannot be: the file is refused, or they are missing, counted.
+
+    Parameters
+    ----------
+    on_error : str
+        ``"refuse"`` or ``"missing"``.
+    """
+
+    def __init__(self, on_error: str) -> None:
+        self.kept = check.choice(on_error, "on_error", ("refuse", "missing")) == "missing"
+        self.counts: Counter[tuple[str, str]] = Counter()
+
+    def missing(
+        self, piece: Piece, column: str, good: NDArray[np.bool_], rule: str, reason: str = ""
+    ) -> NDArray[np.bool_]:
+        """Return which values are missing; raise for the first where the file is refused."""
+        bad = ~good
+        if bad.any():
+            if not self.kept:
+                error = piece.fail(column, int(np.argmax(bad)), rule)
+                raise DataError(f"{error}; {MISSING} keeps such values as missing")
+            self.counts[column, reason or f"not {rule}"] += int(bad.sum())
+        return bad
+
+    def counts_of(self, piece: Piece, column: str, high: int) -> tuple[IntArray, NDArray[np.bool_]]:
+        """Return counts, 0 where they are missing, and where they are."""
+        rule = f"a whole number in [0, {high}]"
+        values = piece.table.column(column)
+        if pa.types.is_string(values.type):
+            digits = pc.match_substring_regex(values, "^[0-9]{1,18}$")
+            values = pc.if_else(digits, values, "-1").cast(pa.int64())
+        numbers: IntArray = pc.fill_null(values, -1).to_numpy().astype(np.int64)
+        good = (numbers >= 0) & (numbers <= high)
+        bad = self.missing(piece, column, good, rule)
+        return (np.where(bad, 0, numbers) if bad.any() else numbers), bad
+
+    def warn(self, source: str) -> None:
+        """Say how many values are missing for what they were, by column and reason."""
+        if self.counts:
+            listed = "; ".join(
+                f"column {column!r}: {reason} ({times} rows)"
+                for (column, reason), times in self.counts.items()
+            )
+            text = f"{source}: values that cannot be are missing: {listed}"
+            warnings.warn(DataWarning(text, self.counts), stacklevel=3)
+
+
+def _first_unreadable(values: Any) -> int:
+    """Return the place of the first value that is no whole number: bisection, on failure only."""
+    low, high = 0, len(values)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            values.slice(low, middle - low).cast(pa.int64())
+            low = middle
+        except pa.ArrowInvalid:
+            high = middle
+    return low
+
+
+def one_array(values: Any) -> pa.Array:
+    """Return a column as one array, whatever pieces it has."""
+    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0) if array.num_chunks else pa.array([], array.type)
+    return array
+
+
+def characters(values: pa.Array, width: int) -> NDArray[np.uint8] | None:
+    """Return the bytes of equally long texts, a row each; None if their lengths differ."""
+    n = len(values)
+    if n == 0:
+        return np.zeros((0, width), dtype=np.uint8)
+    buffers = values.buffers()
+    offsets = np.frombuffer(buffers[1], dtype=np.int32)[values.offset : values.offset + n + 1]
+    if (np.diff(offsets) != width).any():
+        return None
+    data = np.frombuffer(buffers[2], dtype=np.uint8)[int(offsets[0]) : int(offsets[-1])]
+    return data.reshape(n, width)
+
+
+def texts(matrix: NDArray[np.uint8]) -> pa.Array:
+    """Return a matrix of ASCII characters as an array of text without copying it twice."""
+    n, width = matrix.shape
+    offsets = np.arange(n + 1, dtype=np.int32) * np.int32(width)
+    data = np.ascontiguousarray(matrix)
+    return pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(data))
+
+
+def header_of(source: Source, *, delimiter: str = ",", comment: str | None = None) -> list[str]:
+    """Return the names of the columns, each once; delimiters at the end name none."""
+    line = first_lines(source, comment)[1]
+    return header_fields(line, source.name, delimiter, errors="replace", without_blank=True)
+
+
+def blank_columns(line: bytes, source: Source, delimiter: str = ",") -> int:
+    """Return how many columns without a name stand at the end of a header line."""
+    text = line.decode("utf-8", errors="replace").rstrip("\n")
+    fields = split_line(text, source.name, delimiter)
+    return len(fields) - max((i + 1 for i, field in enumerate(fields) if field.strip()), default=0)
+
+
+def csv_pieces(
+    source: Source,
+    names: list[str],
+    *,
+    wanted: list[str],
+    chunk: int,
+    whole: Collection[str] = (),
+    header: bool = True,
+    delimiter: str = ",",
+    comment: str | None = None,
+    skip: int = 0,
+    nulls: Sequence[str] = (),
+    quotes: bool = True,
+    text: Any = pa.string(),  # noqa: B008  (a type without state)
+    blank: int = 0,
+) -> Iterator[Piece]:
+    """Yield the wanted columns, ``chunk`` rows at a time; at least one piece, if empty.
+
+    They are text (or bytes, where ``text`` says so), but for those in ``whole``, which are parsed
+    as whole numbers at once, or are missing where the file has one of ``nulls``.  ``blank`` columns
+    at the end, by default those that the header does not name, must be empty.
+    """
+    above = 0
+    if header:
+        comments, line = first_lines(source, comment)
+        above, blank = comments + 1, blank_columns(line, source, delimiter)
+    unnamed = [f"column {len(names) + place + 1}, without a name" for place in range(blank)]
+    again = partial(
+        csv_pieces,
+        source,
+        names,
+        wanted=wanted,
+        chunk=chunk,
+        header=header,
+        delimiter=delimiter,
+        comment=comment,
+        skip=skip,
+        nulls=nulls,
+        quotes=quotes,
+        blank=blank,
+    )
+    kinds = pa.schema([(n, pa.int64() if n in whole else text) for n in [*names, *unnamed]])
+    asked = [*wanted, *unnamed]
+    schema = pa.schema([kinds.field(name) for name in asked])
+    with named(source.name), source.open() as stream, _located(source, whole, nulls, again):
+        for _ in range(above + skip):
+            stream.readline()
+        rest = stream if comment is None else WithoutComments(stream, comment.encode())
+        tables = csv_tables(
+            rest, kinds, wanted=asked, nulls=nulls, delimiter=delimiter, quotes=quotes
+        )
+        start, held, rows = 0, [schema.empty_table()], 0
+        for table in tables:
+            held.append(table)
+            rows += table.num_rows
+            while rows >= chunk:
+                there = pa.concat_tables(held)
+                yield _without(Piece(source.name, start, there.slice(0, chunk)), unnamed)
+                start, rows, held = start + chunk, rows - chunk, [there.slice(chunk)]
+        stream.check_end()
+        if rows or start == 0:
+            yield _without(Piece(source.name, start, pa.concat_tables(held)), unnamed)
+
+
+def _without(piece: Piece, unnamed: list[str]) -> Piece:
+    """Return the piece without columns that have no name, which must be empty."""
+    for name in unnamed:
+        empty = pc.equal(pc.binary_length(piece.table.column(name)), 0)
+        piece.check(name, empty.to_numpy(), "empty")
+    return Piece(piece.name, piece.start, piece.table.drop_columns(unnamed)) if unnamed else piece
+
+
+@contextmanager
+def _located(
+    source: Source,
+    whole: Collection[str],
+    nulls: Sequence[str],
+    again: Callable[[], Iterator[Piece]],
+) -> Iterator[None]:
+    """Name the row of what the parser refuses; for a value, in a second pass as text."""
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        if found := _OTHER_LENGTH.search(str(error)):
+            number, expected, actual = found.groups()
+            place = "" if number is None else f" {number}"
+            raise DataError(
+                f"{source.name}: row{place}: must have {expected} columns, got {actual}"
+            ) from None
+        if "conversion error" not in str(error):
+            raise
+        for piece in again():
+            for name in whole:
+                there = ~np.isin(piece.table.column(name).to_numpy(), list(nulls))
+                piece.take(np.flatnonzero(there)).whole(name, -(2**63), 2**63 - 1)
+        raise
+
+
+def digit_matrix(code: IntArray, width: int) -> NDArray[np.uint8]:
+    """Return the last ``width`` digits of whole numbers as characters, a row each."""
+    matrix = np.empty((code.size, width), dtype=np.uint8)
+    rest = code
+    for place in range(width - 1, -1, -1):
+        rest, digit = np.divmod(rest, 10)
+        matrix[:, place] = digit + _ASCII_ZERO
+    return matrix
+
+
+# -----------------------------------------------------------------------------
+# Lines of fixed width as a matrix of bytes, from which columns are cut and numbers made.
+
+
+_NEWLINE, _BLANK, _ZERO = 10, 32, 48
+_DIGITS = 18  # of a number that fits in 64 bits, whatever they are
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Whole lines of a file; a column is given by its first character and the one after it."""
+
+    name: str
+    before: int
+    buffer: ByteArray
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return self.starts.size
+
+    def take(self, rows: NDArray[np.int64]) -> "Picked":
+        """Return some of the lines."""
+        return Picked(self, rows)
+
+    def where(self, row: int) -> str:
+        """Return how a message names a line."""
+        return f"{self.name}: line {self.before + row + 1}"
+
+    def characters(self, rows: NDArray[np.int64], start: int, stop: int) -> ByteArray:
+        """Return columns of some lines, a row each."""
+        short = self.lengths[rows] < stop
+        if short.any():
+            row = int(rows[np.argmax(short)])
+            raise DataError(
+                f"{self.where(row)}: must have at least {stop} characters, got {self.lengths[row]}"
+            )
+        width = stop - start
+        if rows.size == 0:
+            return np.zeros((0, width), dtype=np.uint8)
+        # A view of every window of that width; rows are picked from it in one pass.
+        windows = np.lib.stride_tricks.sliding_window_view(self.buffer, width)
+        picked: ByteArray = windows[self.starts[rows] + start]
+        return picked
+
+
+@dataclass(frozen=True)
+class Picked:
+    """Some lines, of one kind."""
+
+    lines: Lines
+    rows: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return self.rows.size
+
+    def check(self, column: str, good: NDArray[np.bool_], rule: str, field: ByteArray) -> None:
+        """Raise for the first line that is not good."""
+        if not good.all():
+            row = int(np.argmin(good))
+            text = field[row].tobytes().decode("latin-1")
+            raise DataError(
+                f"{self.lines.where(int(self.rows[row]))}, column {column!r}: must be {rule}, "
+                f"got {shown(text)}"
+            )
+
+    def text(self, start: int, stop: int) -> ByteArray:
+        """Return a column as characters."""
+        return self.lines.characters(self.rows, start, stop)
+
+    def digits(self, column: str, start: int, stop: int) -> ByteArray:
+        """Return a column in which every character is a digit."""
+        field = self.text(start, stop)
+        good = np.logical_and.reduce((field - np.uint8(_ZERO)) <= 9, axis=1)
+        self.check(column, good, f"{stop - start} digits", field)
+        return field
+
+    def whole(self, column: str, start: int, stop: int, low: int, high: int) -> NDArray[np.int64]:
+        """Return a column of whole numbers, filled up on the left with blanks or zeros."""
+        field = self.text(start, stop)
+        rule = f"a whole number in [{low}, {high}]"
+        value, good = parse_whole(field)
+        good &= (value >= low) & (value <= high)
+        self.check(column, good, rule, field)
+        return value
+
+
+def parse_whole(field: ByteArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return numbers without sign, and which fields are one: blanks stand only on the left."""
+    digit = field - np.uint8(_ZERO)
+    numeric = digit <= 9
+    blank = field == _BLANK
+    good = (numeric | blank).all(axis=1) & numeric[:, -1]
+    if blank.any():
+        good &= ~(blank[:, 1:] & numeric[:, :-1]).any(axis=1)
+    # What has more digits than a number of 64 bits is none, but for zeros in front.
+    good &= ~(numeric & (digit > 0))[:, :-_DIGITS].any(axis=1)
+    value = np.zeros(len(field), dtype=np.int64)
+    for place in range(field.shape[1]):
+        value = value * 10 + np.where(numeric[:, place], digit[:, place], 0)
+    return value, good
+
+
+def line_pieces(source: Source, size: int) -> Iterator[Lines]:
+    """Yield the lines of a file in pieces of about ``size`` bytes."""
+    before = empty = 0
+    for block in blocks(source, size):
+        buffer = np.frombuffer(block, dtype=np.uint8)
+        ends = np.flatnonzero(buffer == _NEWLINE)
+        starts = np.concatenate([[0], ends[:-1] + 1])
+        lengths = ends - starts
+        last = int(np.max(np.flatnonzero(lengths), initial=-1)) + 1
+        if last and empty:
+            raise DataError(f"{source.name}: line {before}: must hold something, is empty")
+        # Lines at the end of a file may be empty.
+        empty += ends.size - last
+        if last:
+            yield Lines(source.name, before, buffer, starts[:last], lengths[:last])
+        before += ends.size
+
+
+# -----------------------------------------------------------------------------
+# Records that come in pieces: taken apart for writers, put together for readers.
+
+
+def pieces_of(records: Records | Iterable[Records], schema: str) -> Iterator[Records]:
+    """Yield records one by one, each of the schema that a writer asks for."""
+    try:
+        pieces = iter([records] if isinstance(records, Records) else records)
+    except TypeError as error:
+        raise ArgumentTypeError(f"records must be Records, got {shown(records)}") from error
+    for piece in pieces:
+        if not isinstance(piece, Records):
+            raise ArgumentTypeError(f"records must be Records, got {type(piece).__name__}")
+        if piece.schema.name != schema:
+            raise ArgumentError(
+                f"records must have the schema {schema!r}, got {shown(piece.schema.name)}"
+            )
+        yield piece
+
+
+def joined(pieces: Iterable[Records], path: str | Path) -> Records:
+    """Return the pieces of a file as one; there is at least one.
+
+    What is too long to be held is refused: before it is read, where the length of the text is
+    known, else when it has become too long.
+    """
+    check_length(path)
+    held = all_of(pieces, lambda piece: int(piece.table.nbytes), str(path))
+    if len(held) == 1:
+        return held[0]
+    return Records(held[0].schema, pa.concat_tables([piece.table for piece in held]))
+
+
+def extra_column(records: Records, name: str, largest: int) -> NDArray[np.int64]:
+    """Return a column of whole numbers, 0 to ``largest``, that the schema does not ask for."""
+    if name not in records.table.column_names:
+        raise ArgumentError(f"records must have a column {name!r} (0 to {largest}), got none")
+    values = records.table.column(name).to_numpy()
+    if not len(values):
+        return np.zeros(0, dtype=np.int64)
+    return check.count_array(values, name, lower=0, upper=largest)
+
+
+# -----------------------------------------------------------------------------
+# Published tables that come in pieces: made from cells read, checked by totals, put together.
+
+
+Key = tuple[str, str]
+
+
+def place_texts(matrix: NDArray[np.uint8]) -> NDArray[np.str_]:
+    """Return rows of ASCII characters as texts."""
+    n, width = matrix.shape
+    if width == 0:
+        return np.full(n, "", dtype="<U1")
+    return np.ascontiguousarray(matrix).view(f"S{width}").reshape(n).astype(f"<U{width}")
+
+
+def piece_of_tables(
+    workload: Workload,
+    geoids: Mapping[str, NDArray[np.str_]],
+    counts: Mapping[Key, NDArray[np.int64]],
+    missing: Mapping[Key, NDArray[np.bool_]],
+) -> PublishedTables:
+    """Return the tables of some places, given in any order with a row of counts each.
+
+    Counts that are ``missing`` are suppressed.
+    """
+    order = {level: np.argsort(places) for level, places in geoids.items()}
+    return PublishedTables(
+        workload,
+        {level: geoids[level][rows] for level, rows in order.items()},
+        {key: sparse.csr_array(counts[key][order[key[0]]]) for key in workload.tables},
+        {key: sparse.csr_array(bad[order[key[0]]]) for key, bad in missing.items() if bad.any()},
+    )
+
+
+def check_total(
+    piece: Piece,
+    column: str,
+    total: tuple[NDArray[np.int64], NDArray[np.bool_]],
+    cells: tuple[NDArray[np.int64], NDArray[np.bool_]],
+    table: str,
+) -> None:
+    """Refuse cells that do not add up to their total, where all of them are there."""
+    same = (total[0] == cells[0].sum(axis=1)) | total[1] | cells[1].any(axis=1)
+    piece.check(column, same, f"the sum of the cells of {table}")
+
+
+def combined(
+    pieces: Iterable[PublishedTables], workload: Workload, path: str | Path
+) -> PublishedTables:
+    """Return the tables of all pieces of a file; no place may be in two of them."""
+    held = all_of(pieces, _bytes, str(check.path(path, "path")))
+    geoids, counts, suppressed = {}, {}, {}
+    for level in workload.levels:
+        places = np.concatenate([piece.geoids[level] for piece in held])
+        order = np.argsort(places, kind="stable")
+        geoids[level] = places[order]
+        for name in workload.at(level):
+            matrix = sparse.vstack([piece.counts[level, name] for piece in held], format="csr")
+            counts[level, name] = sparse.csr_array(matrix)[order]
+            if any((level, name) in piece.suppressed for piece in held):
+                hidden = sparse.vstack([piece.hidden(level, name) for piece in held], format="csr")
+                suppressed[level, name] = sparse.csr_array(hidden)[order]
+    return PublishedTables(workload, geoids, counts, suppressed)
+
+
+def _bytes(tables: PublishedTables) -> int:
+    """Return what tables take: a place its text, a count that is not zero its value and cell."""
+    counts = sum(m.data.nbytes + m.indices.nbytes + m.indptr.nbytes for m in tables.counts.values())
+    return int(counts + sum(places.nbytes for places in tables.geoids.values()))
+
+
+def check_distinct(
+    codes: NDArray[np.int64], places: NDArray[np.int64] | int, name: str, what: str, column: str
+) -> None:
+    """Refuse a place that is there twice.
+
+    ``places`` are its rows or lines, from 1, or the first of them where one follows another.  What
+    is right takes as much memory again as the codes; what is wrong takes more.
+    """
+    ordered = np.sort(codes)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return
+    order = np.argsort(codes, kind="stable")
+    again = int(np.argmax(codes[order][1:] == codes[order][:-1]))
+    first, second = order[again], order[again + 1]
+    rows = np.arange(places, places + codes.size) if isinstance(places, int) else places
+    raise DataError(
+        f"{name}: {what} {rows[second]}, column {column!r}: must be a place that is there "
+        f"once, got that of {what} {rows[first]} again"
+    )
+
+
+# -----------------------------------------------------------------------------
+
+
+_STATES = (
+    "AL01 AK02 AZ04 AR05 CA06 CO08 CT09 DE10 DC11 FL12 GA13 HI15 ID16 IL17 IN18 IA19 KS20 KY21 "
+    "LA22 ME23 MD24 MA25 MI26 MN27 MS28 MO29 MT30 NE31 NV32 NH33 NJ34 NM35 NY36 NC37 ND38 OH39 "
+    "OK40 OR41 PA42 RI44 SC45 SD46 TN47 TX48 UT49 VT50 VA51 WA53 WV54 WI55 WY56 PR72"
+)
+#: FIPS code of each state and of Puerto Rico by its postal abbreviation.
+STATES = MappingProxyType({entry[:2]: entry[2:] for entry in _STATES.split()})
+_KNOWN = np.zeros(100, dtype=bool)
+_KNOWN[[int(code) for code in STATES.values()]] = True
+_WIDTHS = (2, 3, 6, 4)  # state, county, tract, block
+
+
+def state_code(state: str | None) -> str | None:
+    """Return the FIPS code of a state given by code or postal abbreviation."""
+    if state is None or (isinstance(state, str) and state in STATES.values()):
+        return state
+    if isinstance(state, str) and state.upper() in STATES:
+        return STATES[state.upper()]
+    raise ArgumentError(f"state must be a FIPS code or a postal abbreviation, got {shown(state)}")
+
+
+def state_of_name(base: str) -> str | None:
+    """Return the state that a file is of by its name, as in ``2020_ppmf_person_VT.csv``."""
+    last = base.split(".")[0].rsplit("_", 1)[-1].upper()
+    return STATES.get(last) if "_" in base else None
+
+
+def known_states(matrix: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Return which codes begin with the digits of a state."""
+    tens, ones = matrix[:, 0] - np.uint8(48), matrix[:, 1] - np.uint8(48)
+    known: NDArray[np.bool_] = _KNOWN[tens.astype(np.int64) * 10 + ones]
+    return known
+
+
+def check_state(
+    piece: Piece, column: str, codes: NDArray[np.uint8] | None, state: str | None
+) -> None:
+    """Refuse codes, a row of digits each, of no state, or of another one than ``state``."""
+    if codes is None or not len(codes):
+        return
+    piece.check(column, known_states(codes), "in a state or Puerto Rico")
+    if state is not None:
+        wanted = np.frombuffer(state.encode(), dtype=np.uint8)
+        piece.check(column, (codes[:, :2] == wanted).all(axis=1), f"in state {state}")
+
+
+def block_column(piece: Piece, columns: Sequence[str], state: str | None) -> Any:
+    """Return the 15-digit codes of state, county, tract, block group and block.
+
+    The block group must be the first digit of the block.
+    """
+    state_column, county, tract, group, block = columns
+    parts = [
+        _matrix(piece, column, width)
+        for column, width in zip((state_column, county, tract, block), _WIDTHS, strict=True)
+    ]
+    whole = np.hstack(parts)
+    same = _matrix(piece, group, 1)[:, 0] == whole[:, 11]
+    piece.check(group, same, f"the first digit of {block!r}")
+    check_state(piece, state_column, whole, state)
+    return texts(whole)
+
+
+def _matrix(piece: Piece, column: str, width: int) -> NDArray[np.uint8]:
+    matrix = characters(piece.digits(column, width), width)
+    if matrix is None:
+        raise piece.fail(column, 0, f"{width} digits")
+    return matrix

@@ -1,0 +1,691 @@
+"""What anybody infers from a block's composition: the baselines of every re-identification.
+
+The modal guesser says for everyone the most frequent race and ethnicity of the block, the
+proportional guesser draws from the block's frequencies (Abowd et al. 2023, "Statistical baseline
+details").  Neither links anybody to a record, so whatever they achieve is inference about a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
+from bayesrisk._numba import kernel
+from bayesrisk._random import Seed, generator
+from bayesrisk._show import displayed
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
+
+# -----------------------------------------------------------------------------
+# Kernels of matching: a stable radix sort, and the walk over two sorted lists of keys.
+
+
+_DIGIT = 11  # bits of a pass: the 2,048 counters stay in the first-level cache
+_BUCKETS = 1 << _DIGIT
+_MASK = _BUCKETS - 1
+
+
+@kernel
+def _sort_keys(keys: Any, order: Any, spare_keys: Any, spare_order: Any, bits: int) -> None:
+    """Sort ``keys`` (non-negative, below ``2**bits``) in place, stably, and ``order`` with them."""
+    n = keys.size
+    start = np.empty(_BUCKETS, np.int64)
+    for shift in range(0, bits, _DIGIT):
+        start[:] = 0
+        for i in range(n):
+            start[(keys[i] >> shift) & _MASK] += 1
+        total = 0
+        for b in range(_BUCKETS):
+            total, start[b] = total + start[b], total
+        for i in range(n):
+            b = (keys[i] >> shift) & _MASK
+            spare_keys[start[b]] = keys[i]
+            spare_order[start[b]] = order[i]
+            start[b] += 1
+        keys[:] = spare_keys
+        order[:] = spare_order
+
+
+@kernel
+def _shuffle(order: Any, first: int, last: int, uniform: Any) -> None:
+    """Put ``order[first:last]`` into random order: Fisher and Yates, from the front."""
+    for i in range(first, last - 1):
+        j = i + int(uniform[i] * (last - i))
+        order[i], order[j] = order[j], order[i]
+
+
+@kernel
+def _match_sorted(
+    left: Any,
+    left_order: Any,
+    left_uniform: Any,
+    right: Any,
+    right_order: Any,
+    right_uniform: Any,
+    left_out: Any,
+    right_out: Any,
+) -> int:
+    """Pair records of equal key at random, without replacement; return how many pairs."""
+    i = j = pairs = 0
+    while i < left.size and j < right.size:
+        if left[i] < right[j]:
+            i += 1
+        elif left[i] > right[j]:
+            j += 1
+        else:
+            key = left[i]
+            i_end = i
+            while i_end < left.size and left[i_end] == key:
+                i_end += 1
+            j_end = j
+            while j_end < right.size and right[j_end] == key:
+                j_end += 1
+            _shuffle(left_order, i, i_end, left_uniform)
+            _shuffle(right_order, j, j_end, right_uniform)
+            for k in range(min(i_end - i, j_end - j)):
+                left_out[pairs] = left_order[i + k]
+                right_out[pairs] = right_order[j + k]
+                pairs += 1
+            i = i_end
+            j = j_end
+    return pairs
+
+
+# -----------------------------------------------------------------------------
+# Matching records without replacement, in passes of decreasing detail (Algorithms 1 and 2).
+#
+# The published algorithm walks over both files in order, which is quadratic in a block and lets
+# the order of a file decide which of several equal records is taken.  Here every key is a number,
+# both files are sorted by it, and equal records are paired at random: the number of pairs of a key
+# is the smaller of its two multiplicities, which is what the published loop finds too.
+
+
+#: A table of records: a data frame, or columns by name.
+Columns = pd.DataFrame | Mapping[str, Any]
+_LARGEST = 2**62
+_Rows = NDArray[np.int64] | None
+
+
+@displayed
+@dataclass(frozen=True)
+class Matching:
+    """Pairs of records of two files, each record in at most one pair.
+
+    Attributes
+    ----------
+    left, right : ndarray of int64
+        Positions of the records of each pair, in the order of the passes.
+    match_pass : ndarray of int8
+        The pass (0 for the first key) that found the pair.
+    keys : tuple of tuple of str
+        The columns compared in each pass.
+    n_left, n_right : int
+        Records in the two files.
+    """
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    match_pass: NDArray[np.int8]
+    keys: tuple[tuple[str, ...], ...]
+    n_left: int
+    n_right: int
+
+    def counts(self) -> NDArray[np.int64]:
+        """Return how many pairs each pass found."""
+        return np.bincount(self.match_pass, minlength=len(self.keys)).astype(np.int64)
+
+
+def match_records(
+    left: Columns,
+    right: Columns,
+    *,
+    keys: Sequence[Sequence[str]],
+    rng: Seed,
+) -> Matching:
+    """Match the records of two files exactly on each key in turn, without replacement.
+
+    Records equal on the first key are paired; what is left over is paired on the second, and so
+    on (Abowd et al. 2023, Algorithms 1 to 4).  Among equal records the choice is uniform.  Two
+    radix sorts and one walk for each pass: linear in the records.
+
+    Parameters
+    ----------
+    left, right : pandas.DataFrame or mapping of str to array
+        The files; columns hold whole numbers or text, without missing values.
+    keys : sequence of sequences of str
+        Columns compared in each pass, present in both files.
+    rng : Generator or int
+        Source of the choice among equal records.
+
+    Returns
+    -------
+    Matching
+        The pairs, with the pass that found each.
+
+    Examples
+    --------
+    >>> left = {"block": [1, 1, 2], "age": [30, 31, 40]}
+    >>> right = {"block": [1, 1, 2], "age": [31, 33, 40]}
+    >>> found = match_records(left, right, keys=[("block", "age"), ("block",)], rng=1)
+    >>> found.counts()
+    array([2, 1])
+    """
+    passes = tuple(check.texts(key, "keys") for key in check.items(keys, "keys"))
+    if not passes or not all(passes):
+        raise ArgumentError(f"keys must name at least one column for each pass, got {shown(keys)}")
+    random = generator(rng)
+    n_left, n_right = _length(left, passes, "left"), _length(right, passes, "right")
+    # Positions of what is still unmatched; None stands for everything, and saves a copy.
+    rest: list[_Rows] = [None, None]
+    found = []
+    for number, key in enumerate(passes):
+        codes, bits = _encode((left, right), key, rest)
+        pair = _match(codes[0], codes[1], bits, random)
+        rows = [m if r is None else r[m] for r, m in zip(rest, pair, strict=True)]
+        found.append((rows[0], rows[1], np.full(rows[0].size, number, np.int8)))
+        rest = [_left_over(r, m, c.size) for r, m, c in zip(rest, pair, codes, strict=True)]
+    matched_left, matched_right, match_pass = (
+        np.concatenate(parts) for parts in zip(*found, strict=True)
+    )
+    return Matching(matched_left, matched_right, match_pass, passes, n_left, n_right)
+
+
+def _left_over(rest: _Rows, matched: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Return the positions that no pair has taken."""
+    free = np.ones(size, dtype=bool)
+    free[matched] = False
+    return np.flatnonzero(free) if rest is None else rest[free]
+
+
+def _match(
+    left: NDArray[np.int64], right: NDArray[np.int64], bits: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the positions of the pairs of equal keys."""
+    pairs = min(left.size, right.size)
+    out = np.empty((2, pairs), np.int64)
+    sides = []
+    for keys in (left, right):
+        order = np.arange(keys.size, dtype=np.int64)
+        _sort_keys(keys, order, np.empty_like(keys), np.empty_like(order), bits)
+        sides.append((keys, order, rng.random(keys.size)))
+    n = _match_sorted(*sides[0], *sides[1], out[0], out[1])
+    return out[0, :n], out[1, :n]
+
+
+def _length(table: Columns, passes: tuple[tuple[str, ...], ...], side: str) -> int:
+    """Return the number of records, after checking that the columns of every pass are there."""
+    if not isinstance(table, Mapping | pd.DataFrame):
+        raise ArgumentTypeError(
+            f"{side} must be a mapping of columns or a DataFrame, got {shown(table)}"
+        )
+    wanted = sorted({name for key in passes for name in key})
+    missing = [name for name in wanted if name not in table]
+    if missing:
+        raise ArgumentError(f"{side} must have the columns {wanted}, it lacks {missing}")
+    lengths = {name: len(table[name]) for name in wanted}
+    if len(set(lengths.values())) > 1:
+        raise ShapeError(f"columns of {side} must have one length, got {lengths}")
+    return lengths[wanted[0]]
+
+
+def _encode(
+    tables: tuple[Columns, Columns], key: tuple[str, ...], rest: list[_Rows]
+) -> tuple[list[NDArray[np.int64]], int]:
+    """Return a number for each remaining record, equal where the columns are, and its bits."""
+    codes: list[NDArray[np.int64]] = []
+    span = 1
+    for name in key:
+        columns = _numbers([table[name] for table in tables], name, rest)
+        full = [column for column in columns if column.size]
+        lowest = min((int(column.min()) for column in full), default=0)
+        width = max((int(column.max()) for column in full), default=0) - lowest + 1
+        if span * width >= _LARGEST:  # numbers far apart: number the distinct ones
+            codes, columns = _renumber(codes), _renumber(columns)
+            span = 1 + max(int(c.max()) for c in codes if c.size)
+            lowest, width = 0, 1 + max(int(c.max()) for c in columns if c.size)
+        if not codes:
+            codes = [np.subtract(column, lowest, dtype=np.int64) for column in columns]
+        else:
+            for code, column in zip(codes, columns, strict=True):
+                code *= width
+                code += column
+                code -= lowest
+        span *= width
+    return codes, max(span - 1, 1).bit_length()
+
+
+def _renumber(sides: list[NDArray[Any]]) -> list[NDArray[np.int64]]:
+    """Return consecutive numbers for the distinct values of both sides together."""
+    if not sides:
+        return []
+    numbers = np.unique(np.concatenate(sides), return_inverse=True)[1].astype(np.int64)
+    return [numbers[: sides[0].size], numbers[sides[0].size :]]
+
+
+def _numbers(columns: list[Any], name: str, rest: list[_Rows]) -> list[NDArray[Any]]:
+    """Return a column of both files as numbers; text is numbered over both files together."""
+    arrays = [pd.Series(column, copy=False).array for column in columns]
+    if all(pd.api.types.is_integer_dtype(a.dtype) for a in arrays):
+        if any(a.isna().any() for a in arrays if not isinstance(a, pd.arrays.NumpyExtensionArray)):
+            raise ArgumentError(f"column {name!r} must have no missing values")
+        sides = [
+            a.to_numpy() if isinstance(a, pd.arrays.NumpyExtensionArray) else a.to_numpy(np.int64)
+            for a in arrays
+        ]
+    elif all(pd.api.types.infer_dtype(pd.Series(a)) in ("string", "empty") for a in arrays):
+        both = pd.concat([pd.Series(a) for a in arrays], ignore_index=True)
+        numbers = pd.factorize(both)[0]
+        if (numbers < 0).any():
+            raise ArgumentError(f"column {name!r} must have no missing values")
+        sides = [numbers[: len(arrays[0])], numbers[len(arrays[0]) :]]
+    else:
+        raise ArgumentTypeError(
+            f"column {name!r} must hold whole numbers in both files, or text in both; "
+            f"got {arrays[0].dtype} and {arrays[1].dtype}"
+        )
+    return [side if rows is None else side[rows] for side, rows in zip(sides, rest, strict=True)]
+
+
+# -----------------------------------------------------------------------------
+# The 38 age bins that the block tables of the 2010 Summary File 1 can tell apart.
+
+
+#: First age of every bin (Abowd et al. 2023, Table S3): single years to 21, then those of P12.
+AGE_BIN_STARTS = (
+    *range(23),
+    *(25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85),
+)
+
+
+def age_bin(age: ArrayLike) -> NDArray[np.int64]:
+    """Return the bin of each age.
+
+    Parameters
+    ----------
+    age : array_like of int
+        Ages in years, 0 to 110.
+
+    Returns
+    -------
+    ndarray of int64
+        Bins 0 to 37.
+
+    Examples
+    --------
+    >>> age_bin([0, 21, 22, 24, 25, 84, 110])
+    array([ 0, 21, 22, 22, 23, 36, 37])
+    """
+    ages = check.count_array(age, "age", lower=0, upper=110)
+    return np.searchsorted(AGE_BIN_STARTS, ages, side="right") - 1
+
+
+# -----------------------------------------------------------------------------
+# Person records as attackers and auditors exchange them: one checked frame.
+
+
+#: Race (63 combinations) by Hispanic origin.
+CELLS = 126
+_NAMES = ("block", "sex", "age", "race", "hisp", "person")
+_RANGES = {"sex": (0, 1), "age": (0, 110), "race": (1, 63), "hisp": (0, 1)}
+
+
+@dataclass(frozen=True, eq=False)
+class Persons:
+    """Records of persons, checked once: what has this type is not looked at again.
+
+    Every function of linkage takes a frame or this.  Make it where a file is read, and hand it on.
+
+    Attributes
+    ----------
+    frame : pandas.DataFrame
+        A row for each person, numbered from 0: those of ``block`` (text of 15 digits; whole numbers
+        are turned into it), ``sex`` (0, 1), ``age`` (0 to 110), ``race`` (1 to 63), ``hisp`` (0, 1)
+        and ``person`` that the records have, and ``agebin`` after ``age``.  Do not change it.
+    source : str
+        How messages call the records.
+
+    Raises
+    ------
+    DataError
+        If a value is missing or out of range; the row is counted from 1.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"block": [500010101001000], "sex": 0, "age": 21})
+    >>> Persons(people, "my file").frame.values.tolist()
+    [['500010101001000', 0, 21, 21]]
+    """
+
+    frame: pd.DataFrame
+    source: str
+
+    def __post_init__(self) -> None:
+        check.frame(self.frame, f"{check.text(self.source, 'source')}: frame")
+        found: dict[str, Any] = {}
+        for name in _NAMES:
+            if name not in self.frame:
+                continue
+            column = self.frame[name]
+            if column.isna().any():
+                row = int(np.argmax(column.isna().to_numpy())) + 1
+                raise DataError(f"{self.source}: row {row}, column {name!r}: is missing")
+            found[name] = _checked(column, name, self.source)
+            if name == "age":
+                found["agebin"] = age_bin(found["age"]) if len(column) else found["age"]
+        object.__setattr__(self, "frame", pd.DataFrame(found))
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+
+def person_frame(
+    records: pd.DataFrame | Persons, *, columns: Sequence[str], source: str
+) -> pd.DataFrame:
+    """Return the named columns of persons, and ``agebin`` after ``age``; a frame is checked.
+
+    Parameters
+    ----------
+    records : pandas.DataFrame or Persons
+        A row for each person.
+    columns : sequence of str
+        Columns of :class:`Persons`.
+    source : str
+        How messages call a frame; persons have a name of their own.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns, rows numbered from 0.
+
+    Raises
+    ------
+    DataError
+        If a column is missing, or a value of a frame is out of range.
+    """
+    if isinstance(records, Persons):
+        check.frame(records.frame, records.source, columns)
+    else:
+        check.frame(records, source, columns)
+        records = Persons(records[list(columns)], source)
+    wanted = [part for name in columns for part in ((name, "agebin") if name == "age" else (name,))]
+    return records.frame[wanted]
+
+
+def _checked(column: pd.Series, name: str, source: str) -> Any:
+    if name == "block":
+        return _blocks(column, source)
+    if name not in _RANGES:
+        return column.reset_index(drop=True)
+    if not pd.api.types.is_integer_dtype(column.dtype):
+        raise DataError(f"{source}: column {name!r} must hold whole numbers, got {column.dtype}")
+    values = column.to_numpy(dtype=np.int64)
+    lowest, highest = _RANGES[name]
+    bad = (values < lowest) | (values > highest)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"{source}: row {row + 1}, column {name!r}: must be from {lowest} to {highest}, "
+            f"got {values[row]}"
+        )
+    return values
+
+
+def _blocks(column: pd.Series, source: str) -> pd.Series:
+    """Return blocks as text of 15 digits."""
+    if pd.api.types.is_integer_dtype(column.dtype):
+        text = column.astype("int64").astype(str).str.zfill(15)
+    else:
+        text = column.astype("str")
+    text = text.reset_index(drop=True)
+    for block in text.unique():
+        if len(block) != 15 or not (block.isascii() and block.isdigit()):
+            row = int(np.argmax((text == block).to_numpy())) + 1
+            raise DataError(
+                f"{source}: row {row}, column 'block': must be 15 digits, got {shown(block)}"
+            )
+    return text
+
+
+def race_ethnicity(frame: pd.DataFrame) -> NDArray[np.int64]:
+    """Return the cell ``2 (race - 1) + hisp`` of each record of a checked frame, 0 to 125."""
+    cells: NDArray[np.int64] = 2 * (frame["race"].to_numpy(np.int64) - 1)
+    cells += frame["hisp"].to_numpy(np.int64)
+    return cells
+
+
+# -----------------------------------------------------------------------------
+
+
+_COLUMNS = ("block", "sex", "age", "race", "hisp")
+_BLOCK_GROUP = 12  # digits of the geoid that name the block group
+
+
+def _modes(group: NDArray[np.int64], cells: NDArray[np.int64], n_groups: int) -> NDArray[np.int64]:
+    """Return the most frequent cell of every group, -1 on a tie or a mode of one person."""
+    pairs, counts = np.unique(group * CELLS + cells, return_counts=True)
+    of_group, cell = np.divmod(pairs, CELLS)
+    highest = np.zeros(n_groups, np.int64)
+    np.maximum.at(highest, of_group, counts)
+    top = counts == highest[of_group]
+    n_top = np.bincount(of_group[top], minlength=n_groups)
+    modes = np.full(n_groups, -1, np.int64)
+    modes[of_group[top]] = cell[top]
+    modes[(n_top > 1) | (highest <= 1)] = -1
+    return modes
+
+
+def modal_cells(records: pd.DataFrame | Persons) -> NDArray[np.int64]:
+    """Return for each record the modal race and ethnicity of its block.
+
+    On a tie, or when the mode has one person, the block group's mode; on a tie there too, that of
+    all records (of equal ones the first in the order of the codes).
+
+    Parameters
+    ----------
+    records : pandas.DataFrame or Persons
+        With ``block``, ``race`` and ``hisp``.
+
+    Returns
+    -------
+    ndarray of int64
+        Cells ``2 (race - 1) + hisp``, one for each record.
+
+    Raises
+    ------
+    DataError
+        If a column is missing or a value is out of range.
+
+    Examples
+    --------
+    >>> records = pd.DataFrame(
+    ...     {"block": ["010010201001000"] * 3, "race": [1, 1, 2], "hisp": [0, 0, 1]}
+    ... )
+    >>> modal_cells(records)
+    array([0, 0, 0])
+    """
+    return cells_of_modes(
+        person_frame(records, columns=("block", "race", "hisp"), source="records")
+    )
+
+
+def cell_counts(frame: pd.DataFrame) -> NDArray[np.int64]:
+    """Return how many records of a checked frame have each race and ethnicity."""
+    return np.bincount(race_ethnicity(frame), minlength=CELLS).astype(np.int64)
+
+
+def cells_of_modes(
+    frame: pd.DataFrame, everywhere: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Return the modal cells of persons that are checked already.
+
+    ``everywhere`` are the :func:`cell_counts` of all records where the frame has some of them: all
+    of every block group that it has any of.
+    """
+    cells = race_ethnicity(frame)
+    if not cells.size:
+        return cells
+    block, blocks = pd.factorize(frame["block"])
+    group_of_block, groups = pd.factorize(pd.Series(blocks).str[:_BLOCK_GROUP])
+    everyone = int(np.argmax(cell_counts(frame) if everywhere is None else everywhere))
+    in_group = _modes(group_of_block[block], cells, len(groups))
+    in_group = np.where(in_group < 0, everyone, in_group)
+    in_block = _modes(block.astype(np.int64), cells, len(blocks))
+    return np.where(in_block < 0, in_group[group_of_block], in_block)[block]
+
+
+def _with_cells(frame: pd.DataFrame, cells: NDArray[np.int64]) -> pd.DataFrame:
+    return frame.assign(race=cells // 2 + 1, hisp=cells % 2)
+
+
+def modal_guess(records: pd.DataFrame | Persons) -> pd.DataFrame:
+    """Return the records with everyone's race and ethnicity replaced by the modal one (MDG).
+
+    Parameters
+    ----------
+    records : pandas.DataFrame or Persons
+        What the adversary holds: ``block, sex, age, race, hisp``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The same blocks, sexes and ages.
+
+    Raises
+    ------
+    DataError
+        If a column is missing or a value is out of range.
+
+    Examples
+    --------
+    >>> records = pd.DataFrame(
+    ...     {"block": ["010010201001000"] * 3, "sex": 0, "age": 30, "race": [1, 1, 2], "hisp": 0}
+    ... )
+    >>> modal_guess(records)["race"].tolist()
+    [1, 1, 1]
+    """
+    frame = person_frame(records, columns=_COLUMNS, source="records")
+    return _with_cells(frame, cells_of_modes(frame))
+
+
+def proportional_guess(records: pd.DataFrame | Persons, *, rng: Seed) -> pd.DataFrame:
+    """Return the records with race and ethnicity drawn from the block's frequencies (PRG).
+
+    Everyone gets the race and ethnicity of a record of the block chosen uniformly.
+
+    Parameters
+    ----------
+    records : pandas.DataFrame or Persons
+        What the adversary holds: ``block, sex, age, race, hisp``.
+    rng : Generator or int
+        Source of the draws.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The same blocks, sexes and ages.
+
+    Raises
+    ------
+    DataError
+        If a column is missing or a value is out of range.
+
+    Examples
+    --------
+    >>> records = pd.DataFrame(
+    ...     {"block": ["010010201001000"] * 3, "sex": 0, "age": 30, "race": [1, 1, 2], "hisp": 0}
+    ... )
+    >>> set(proportional_guess(records, rng=1)["race"]) <= {1, 2}
+    True
+    """
+    frame = person_frame(records, columns=_COLUMNS, source="records")
+    block = pd.factorize(frame["block"])[0]
+    order = np.argsort(block, kind="stable")
+    size = np.bincount(block) if block.size else np.zeros(0, np.int64)
+    first = np.cumsum(size) - size
+    uniform = generator(rng).random(block.size)
+    chosen = order[first[block] + (uniform * size[block]).astype(np.int64)]
+    return _with_cells(frame, race_ethnicity(frame)[chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class Guesses:
+    """What both guessers say who start from one source of records: drawn once, used by all tables.
+
+    Attributes
+    ----------
+    source : str
+        Name of the records that the guessers started from.
+    records : Persons
+        These records.
+    modal, proportional : Persons
+        The same blocks, sexes and ages with the race and ethnicity that each guesser says
+        (:func:`modal_guess`, :func:`proportional_guess`).
+    """
+
+    source: str
+    records: Persons
+    modal: Persons
+    proportional: Persons
+
+    @classmethod
+    def draw(
+        cls,
+        records: pd.DataFrame | Persons,
+        *,
+        source: str,
+        rng: Seed,
+        everywhere: NDArray[np.int64] | None = None,
+    ) -> Guesses:
+        """Let both guessers speak.
+
+        Parameters
+        ----------
+        records : pandas.DataFrame or Persons
+            What the adversary holds: ``block, sex, age, race, hisp``.
+        source : str
+            How tables call these records.
+        rng : Generator or int
+            Source of the proportional guesses.
+        everywhere : ndarray of int64, optional
+            Where the records are those of some block groups of many: how many of all records have
+            each race and ethnicity, cell ``2 (race - 1) + hisp``, 126 counts.  What is most
+            frequent there is what the modal guesser says where block and block group have no mode.
+
+        Returns
+        -------
+        Guesses
+            To be handed to every table of one report, so that all have one baseline.
+
+        Raises
+        ------
+        DataError
+            If a column is missing or a value is out of range.
+
+        Examples
+        --------
+        >>> records = pd.DataFrame(
+        ...     {"block": ["010010201001000"] * 3, "sex": 0, "age": 3, "race": [1, 1, 2], "hisp": 0}
+        ... )
+        >>> Guesses.draw(records, source="mine", rng=1).modal.frame["race"].tolist()
+        [1, 1, 1]
+        """
+        name = check.text(source, "source")
+        frame = person_frame(records, columns=_COLUMNS, source=name)
+        held = Persons(frame, name)
+        if everywhere is not None:
+            everywhere = check.count_array(everywhere, "everywhere", lower=0)
+            if everywhere.shape != (CELLS,):
+                raise ShapeError(f"everywhere must be {CELLS} counts, got {everywhere.shape}")
+        modal = _with_cells(held.frame, cells_of_modes(held.frame, everywhere))
+        return cls(
+            name,
+            held,
+            Persons(modal, "modal guesses"),
+            Persons(proportional_guess(held, rng=rng), "proportional guesses"),
+        )

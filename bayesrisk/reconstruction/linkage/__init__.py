@@ -1,1 +1,0 @@
-"""Persons, the matching of records, and what guessers say without the attack."""

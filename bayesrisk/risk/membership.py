@@ -1,0 +1,407 @@
+"""Trade-off curves: true against false positives of the best test of whether a record is there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
+from bayesrisk._show import displayed, number
+from bayesrisk._validation import FloatAnswer, FloatArray
+from bayesrisk.distributions import CountLaw, DiscreteGaussian, FiniteLaw, Noise
+from bayesrisk.distributions.sums import as_finite
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.inference.simulated import SimulatedLikelihood
+from bayesrisk.risk.intervals import binomial_interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayesrisk.plotting import Axes
+
+_MOST_POINTS = 2**22
+_MOST_CHANGE = 10**4
+_TAIL = 1e-30
+_ULP = 2.0**-52
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class TradeOffCurve:
+    r"""True against false positive rate of tests of whether the target's record is in the data.
+
+    The points are joined by straight lines: between two of them a test decides by chance at one
+    value of the release (a randomised test at an atom).  As a trade-off function of f-DP the curve
+    is :math:`T(\alpha) = 1 -` true positive rate.
+
+    Attributes
+    ----------
+    false_positive_rate, true_positive_rate : ndarray, shape (points,)
+        From (0, 0) to (1, 1), both nondecreasing.
+    advantage : float
+        Largest difference of the two rates: of the best test, which is the total-variation
+        distance; where it was estimated, of one test that was chosen on other draws.
+    advantage_lower, advantage_upper : float
+        Ends of the interval of that difference.
+    error : float
+        Bound on the numerical error of rates and advantage, in closed form; the standard error of
+        the advantage where it was estimated.
+    method : str
+        ``"exact"`` or ``"simulated"``.
+    draws : int
+        Releases under each hypothesis on which the rates were estimated; 0 in closed form.
+    confidence : float
+        Of the interval; 1 in closed form.
+    """
+
+    false_positive_rate: FloatArray
+    true_positive_rate: FloatArray
+    advantage: float
+    advantage_lower: float
+    advantage_upper: float
+    error: float
+    method: str
+    draws: int = 0
+    confidence: float = 1.0
+
+    def _answer(self) -> list[str]:
+        sure = (
+            f"numerical error below {number(self.error)}"
+            if self.method == "exact"
+            else f"{self.confidence:.0%} interval {number(self.advantage_lower)} to "
+            f"{number(self.advantage_upper)}, from {self.draws:,} releases under each hypothesis"
+        )
+        return [
+            f"Advantage {number(self.advantage)} ({sure}): the largest difference between the "
+            "rates of true and of false positives.",
+            *(
+                f"With {alpha:.0%} false positives a record that is there is found with "
+                f"probability {number(self.power(alpha))}."
+                for alpha in (0.01, 0.05)
+            ),
+        ]
+
+    def power(self, false_positive_rate: ArrayLike) -> FloatAnswer:
+        """Return the true positive rate of the best test of a false positive rate.
+
+        Parameters
+        ----------
+        false_positive_rate : array_like
+            In [0, 1].
+
+        Returns
+        -------
+        float or ndarray
+            In [0, 1]; at 0 the rate that is reached without any false positive.
+        """
+        at = check.real_array(false_positive_rate, "false_positive_rate", lower=0.0, upper=1.0)
+        # Where several points have one false positive rate the last, the highest, counts.
+        last = np.flatnonzero(np.diff(self.false_positive_rate, append=np.inf) > 0)
+        found = np.interp(at, self.false_positive_rate[last], self.true_positive_rate[last])
+        return check.answer(found)
+
+    def delta(self, epsilon: ArrayLike) -> FloatAnswer:
+        r"""Return the least delta at which the release is (epsilon, delta)-indistinguishable.
+
+        .. math:: \delta(\epsilon) = \max_\alpha\; \mathrm{TPR}(\alpha) - e^\epsilon \alpha
+
+        Parameters
+        ----------
+        epsilon : array_like
+            In [0, 700].
+
+        Returns
+        -------
+        float or ndarray
+            In [0, 1], for this order of the two data sets (present against absent); its error is
+            at most ``(1 + exp(epsilon)) * error`` in closed form.
+        """
+        at = check.real_array(epsilon, "epsilon", lower=0.0, upper=700.0)
+        gap = self.true_positive_rate - np.exp(at)[..., None] * self.false_positive_rate
+        return check.answer(np.maximum(gap.max(axis=-1), 0.0))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each point.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``false_positive_rate`` and ``true_positive_rate``, each with ``_lower`` and
+            ``_upper``: pointwise Clopper-Pearson intervals of simulated rates, and the numerical
+            error of exact ones.
+        """
+        import pandas as pd  # slow to import
+
+        columns: dict[str, FloatArray] = {}
+        for name in ("false_positive_rate", "true_positive_rate"):
+            rate = getattr(self, name)
+            low, high = rate - self.error, rate + self.error
+            if self.draws:
+                hits = np.rint(rate * self.draws)
+                low, high = binomial_interval(hits, self.draws, confidence=self.confidence)
+            columns |= {name: rate, f"{name}_lower": low, f"{name}_upper": high}
+        return pd.DataFrame(columns).clip(0.0, 1.0)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            As :func:`plot_tradeoff` draws it.
+        """
+        from bayesrisk.plotting.audit import plot_tradeoff  # slow to import
+
+        return plot_tradeoff({self.method: self.to_frame()}, ax=ax)
+
+
+def _law(noise: object, name: str) -> CountLaw:
+    law = noise.law() if isinstance(noise, Noise) else noise
+    if not isinstance(law, CountLaw):
+        raise ArgumentTypeError(f"{name} must be a Noise or a law of counts, got {shown(noise)}")
+    if law.shape:
+        raise ShapeError(f"{name} must be a single law, got parameters of shape {law.shape}")
+    return law
+
+
+def tradeoff_curve(
+    noise: Noise | CountLaw | Sequence[Noise | CountLaw], *, changes: ArrayLike = 1
+) -> TradeOffCurve:
+    r"""Return the exact trade-off curve of counts with independent noise.
+
+    The hypotheses are that the target's record is absent, and that it is there and moves the cells
+    by ``changes``; all other records are known.  By Neyman and Pearson's lemma the best tests
+    reject where the ratio of the two probabilities of the release is large.
+
+    Parameters
+    ----------
+    noise : Noise, CountLaw, or a sequence of them
+        Law of the noise of every cell; one for all cells, or one for each.
+    changes : int or array_like of int, default 1
+        How the record moves each observed cell, in [-10,000, 10,000]: 1 for a record that comes
+        or goes, ``[1, -1]`` for one that changes from one cell into another.
+
+    Returns
+    -------
+    TradeOffCurve
+        With a bound on its error: the mass cut off, below 1e-29 for each cell, and rounding.
+
+    Raises
+    ------
+    ArgumentError
+        If a change is out of range, or the cells together have more than 2**22 values.
+
+    References
+    ----------
+    Wasserman and Zhou (2010, arXiv:0811.2501) for the tests; Dong, Roth and Su (2022,
+    arXiv:1905.02383) for f-DP, its trade-off functions and their duality with (epsilon, delta).
+
+    Examples
+    --------
+    >>> curve = tradeoff_curve(Noise(rho=0.0992264))
+    >>> round(curve.advantage, 5)
+    0.17772
+    >>> float(np.round(curve.power(0.05), 5))
+    0.11479
+    """
+    moved = np.atleast_1d(
+        check.count_array(changes, "changes", lower=-_MOST_CHANGE, upper=_MOST_CHANGE)
+    )
+    if moved.ndim != 1:
+        raise ShapeError(f"changes must have one axis, got shape {moved.shape}")
+    if isinstance(noise, Sequence):
+        laws = [_law(one, "noise") for one in noise]
+    else:
+        laws = [_law(noise, "noise")] * moved.size
+    if len(laws) != moved.size:
+        raise ShapeError(f"noise must be one or {moved.size} laws, got {len(laws)}")
+    absent = present = np.ones(1)
+    cut, ratio = 0.0, np.zeros(1)
+    for law, change in zip(laws, moved.tolist(), strict=True):
+        p, q, lost = _cell(law, change)
+        if absent.size * p.size > _MOST_POINTS:
+            raise ArgumentError(
+                f"changes must give at most {_MOST_POINTS} values of the cells together, got "
+                f"{absent.size * p.size}"
+            )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.add.outer(ratio, np.log(q) - np.log(p)).ravel()
+        absent, present = np.outer(absent, p).ravel(), np.outer(present, q).ravel()
+        cut += lost
+    some = (absent > 0) | (present > 0)
+    order = np.argsort(-np.nan_to_num(ratio[some], nan=0.0), kind="stable")
+    advantage = float(np.maximum(present - absent, 0.0).sum())
+    error = cut + 4.0 * _ULP * max(1.0, math.sqrt(absent.size)) * len(laws)
+    return TradeOffCurve(
+        _rates(absent[some][order]),
+        _rates(present[some][order]),
+        advantage=advantage,
+        advantage_lower=max(advantage - error, 0.0),
+        advantage_upper=min(advantage + error, 1.0),
+        error=error,
+        method="exact",
+    )
+
+
+def _cell(law: CountLaw, change: int) -> tuple[FloatArray, FloatArray, float]:
+    """Return the probabilities of the values of a cell without and with the record."""
+    table = as_finite(law, tail=_TAIL)
+    first, last = table.support()
+    values = np.arange(first + min(change, 0), last + max(change, 0) + 1)
+    lost = 0.0 if isinstance(law, FiniteLaw) else 2.0 * _TAIL
+    absent, present = (np.asarray(law.pmf(values - d), np.float64) for d in (0, change))
+    return absent, present, lost + (table.error_bound if isinstance(law, FiniteLaw) else 0.0)
+
+
+def _rates(mass: FloatArray) -> FloatArray:
+    """Return the rates at every threshold, from 0 to 1."""
+    rates = np.concatenate([[0.0], np.minimum(np.cumsum(mass), 1.0)])
+    rates[-1] = 1.0  # what is missing is within the error
+    return rates
+
+
+def simulated_tradeoff(
+    likelihood: SimulatedLikelihood,
+    *,
+    absent: int = 0,
+    present: int = 1,
+    confidence: float = 0.95,
+) -> TradeOffCurve:
+    """Return the trade-off curve of a protection whose releases were simulated.
+
+    Values of the release are ranked by their estimated ratio of likelihoods on the first half of
+    the draws, and the rates of the tests that follow this ranking are estimated on the other half.
+    So every point is that of a real test, and on average none is above the best test's.
+
+    Parameters
+    ----------
+    likelihood : SimulatedLikelihood
+        Draws under each hypothesis; ``mechanism_risk(...).likelihood`` is one.
+    absent, present : int, default 0 and 1
+        Which of its hypotheses are compared; a test that says "present" where the first is true
+        is a false positive.
+    confidence : float, default 0.95
+        Of the interval of the advantage, in (0, 1).
+
+    Returns
+    -------
+    TradeOffCurve
+        ``advantage`` is that of the threshold that was best on the first half, on the other: an
+        estimate of what one test reaches, and a lower bound, in its interval, of the best test's.
+        Its interval takes Clopper-Pearson's of both rates at ``(1 + confidence) / 2``.
+
+    Examples
+    --------
+    >>> from bayesrisk.inference import simulated_likelihood
+    >>> law = DiscreteGaussian.from_rho(0.0992264)
+    >>> likelihood = simulated_likelihood(
+    ...     lambda h, rng, size: h + law.rvs(size, random_state=rng),
+    ...     hypotheses=2, draws=40_000, batch=40_000, rng=7,
+    ... )
+    >>> curve = simulated_tradeoff(likelihood)
+    >>> curve.advantage_lower < 0.17772 < curve.advantage_upper
+    True
+    """
+    check.instance(likelihood, SimulatedLikelihood, "likelihood")
+    most = len(likelihood.codes) - 1
+    pair = [
+        check.integer(h, name, lower=0, upper=most)
+        for name, h in (("absent", absent), ("present", present))
+    ]
+    if pair[0] == pair[1]:
+        raise ArgumentError(f"absent and present must differ, got {absent} twice")
+    sure = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+    check.integer(likelihood.draws, "draws", lower=4)
+    half, size = likelihood.draws // 2, len(likelihood.values)
+    ranked, judged = likelihood.codes[pair, :half], likelihood.codes[pair, half:]
+    seen = np.stack([np.bincount(row, minlength=size) for row in ranked]) + likelihood.smoothing
+    ratio = seen[1] / seen[0]
+    order = np.argsort(-ratio, kind="stable")
+    ends = np.flatnonzero(np.diff(ratio[order], append=-np.inf) < 0)  # ties are one step
+    draws = judged.shape[1]
+    rates = []
+    for row in judged:
+        hits = np.cumsum(np.bincount(row, minlength=size)[order])[ends]
+        rates.append(np.concatenate([[0.0], hits / draws]))
+    gain = np.cumsum(np.bincount(ranked[1], minlength=size)[order])
+    loss = np.cumsum(np.bincount(ranked[0], minlength=size)[order])
+    best = int(np.argmax(np.concatenate([[0], (gain - loss)[ends]])))
+    false, true = (float(rate[best]) for rate in rates)
+    both = binomial_interval(
+        np.rint([false * draws, true * draws]), draws, confidence=(1.0 + sure) / 2.0
+    )
+    return TradeOffCurve(
+        rates[0],
+        rates[1],
+        advantage=true - false,
+        advantage_lower=float(both[0][1] - both[1][0]),
+        advantage_upper=float(both[1][1] - both[0][0]),
+        error=math.sqrt((true * (1.0 - true) + false * (1.0 - false)) / draws),
+        method="simulated",
+        draws=draws,
+        confidence=sure,
+    )
+
+
+def rho_for_advantage(advantage: float, *, change: int = 1, sensitivity: float = 1.0) -> float:
+    r"""Return the largest rho at which no test of membership has more than a given advantage.
+
+    For discrete Gaussian noise and a record that moves one count by D, the best test says
+    "present" from the middle on, so that its advantage is the mass of the D central values,
+
+    .. math:: \sum_{y = \lceil D/2 \rceil - D}^{\lceil D/2 \rceil - 1} f(y),
+
+    which for D = 1 is the probability of no noise at all, and grows with rho.
+
+    Parameters
+    ----------
+    advantage : float
+        Largest difference of true and false positive rate, in [1e-6, 1 - 1e-12].
+    change : int, default 1
+        How far the record moves the count, in [1, 10,000].
+    sensitivity : float, default 1.0
+        L2 sensitivity that rho refers to, in (0, 1e100]: ``sigma2 = sensitivity**2 / (2 rho)``.
+
+    Returns
+    -------
+    float
+        rho, rounded down: the advantage at it does not exceed the given one, and it is below the
+        exact value by less than 1e-11 of it.
+
+    Examples
+    --------
+    >>> round(rho_for_advantage(0.1), 6)
+    0.031416
+    >>> round(tradeoff_curve(Noise(rho=rho_for_advantage(0.1))).advantage, 6)
+    0.1
+    """
+    from scipy.optimize import brentq  # slow to import
+
+    wanted = check.scalar(advantage, "advantage", lower=1e-6, upper=1.0 - 1e-12)
+    moved = check.integer(change, "change", lower=1, upper=_MOST_CHANGE)
+    scale = check.scalar(sensitivity, "sensitivity", lower=0.0, upper=1e100, bounds="(]")
+    middle = -(-moved // 2)
+    values = np.arange(middle - moved, middle)
+
+    def excess(log_rho: float) -> float:
+        mass = np.asarray(DiscreteGaussian.from_rho(math.exp(log_rho)).pmf(values))
+        return math.fsum(mass) - wanted
+
+    low, high = math.log(1e-14 / moved**2), math.log(40.0)
+    root = float(brentq(excess, low, high, xtol=1e-14, rtol=4 * _ULP))
+    step = 1e-13
+    while excess(root) > 0.0:  # a root is one to its own rounding only
+        root -= step
+        step *= 2.0
+    return math.exp(root) * scale**2

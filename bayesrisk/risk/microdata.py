@@ -1,0 +1,493 @@
+"""What a protected version of microdata repeats: unique people, and what keys tell about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
+from bayesrisk._show import displayed, number
+from bayesrisk._validation import IntArray
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.tables import Records
+
+# -----------------------------------------------------------------------------
+# Columns that an intruder may know, as small numbers, and how many records share them.
+
+
+Source = pd.DataFrame | Records
+_DENSE = 2**22  # combinations that are counted in a table of all of them
+_LARGEST = 2**62
+
+
+def key_names(keys: Iterable[str], name: str) -> list[str]:
+    """Return names of columns, at least one and each once."""
+    found = list(check.texts([keys] if isinstance(keys, str) else keys, name))
+    if not found:
+        raise ArgumentError(f"{name} must name a column, got none")
+    if len(set(found)) < len(found):
+        raise ArgumentError(f"{name} must name every column once, got {', '.join(found)}")
+    return found
+
+
+def coded(sources: Mapping[str, Source], names: Sequence[str], role: str) -> list[IntArray]:
+    """Return for each column the code of every record, of all sources one after the other.
+
+    Equal values have one code; codes count from 0.  Messages call the sources by their names, and
+    the columns by their ``role``, the argument that they come from.
+    """
+    columns = [
+        [_column(source, name, who, role) for who, source in sources.items()] for name in names
+    ]
+    return [
+        pd.factorize(pd.concat(parts, ignore_index=True), use_na_sentinel=False)[0].astype(np.int64)
+        for parts in columns
+    ]
+
+
+def _column(source: Source, name: str, who: str, role: str) -> pd.Series:
+    if isinstance(source, Records):
+        place = source.schema.geography
+        if name in place.levels and name not in source.columns:
+            return pd.Series(place.ancestors(source.geoids, name), dtype=object)
+        if name not in source.columns:
+            known = ", ".join(dict.fromkeys((*source.columns, *place.levels)))
+            raise DataError(
+                f"{who}: must have a column {shown(name)} (named by {role}), got {known}"
+            )
+        held: pd.Series = source.table.column(name).to_pandas()
+        return held
+    if (times := source.columns.tolist().count(name)) != 1:
+        raise DataError(
+            f"{who}: must have the column {shown(name)} (named by {role}) once, got {times}"
+        )
+    column: pd.Series = source[name]
+    try:
+        column.iloc[:0].map(hash)
+        pd.factorize(column)
+    except TypeError as error:
+        raise DataError(f"{who}: column {name!r}: must hold single values: {error}") from error
+    return column
+
+
+def classes(codes: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """Return the class of every record by several columns, and how many records each class has.
+
+    Linear in the records where there are few combinations, else by sorting.
+    """
+    flat = np.zeros(len(codes[0]), dtype=np.int64)
+    span = 1
+    for column in codes:
+        size = int(column.max(initial=0)) + 1
+        if span * size >= _LARGEST:  # as many numbers as there are classes so far
+            flat = np.unique(flat, return_inverse=True)[1].reshape(-1).astype(np.int64)
+            span = int(flat.max(initial=0)) + 1
+        flat = flat * size + column
+        span *= size
+    if span > max(_DENSE, 4 * len(flat)):
+        flat = np.unique(flat, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return flat, np.bincount(flat, minlength=1)
+
+
+# -----------------------------------------------------------------------------
+# The cheap first look at microdata: who is unique on what, and how well classes hide values.
+
+
+_MOST_SUBSETS = 20_000
+_MOST_FLAGS = 2**31  # bytes that say who is unique on which columns
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class FirstLook:
+    """How rare records are among themselves.
+
+    Attributes
+    ----------
+    keys : tuple of str
+        Columns that an intruder is assumed to know.
+    class_size : ndarray of int64, shape (records,)
+        How many records have the same keys, the record itself counted.
+    minimal_uniques : ndarray of int64, shape (records, max_size)
+        How many minimal sample uniques of 1, 2, ... keys each record has: sets of keys on which it
+        is unique while it is not on any part of them.
+    sensitive : str or None
+        Column whose values the classes should hide.
+    distinct : ndarray of int64 or None, shape (records,)
+        How many different sensitive values the record's class has.
+    """
+
+    keys: tuple[str, ...]
+    class_size: IntArray
+    minimal_uniques: IntArray
+    sensitive: str | None
+    distinct: IntArray | None
+
+    @property
+    def k(self) -> int:
+        """The least class size: the data are k-anonymous in these keys; 0 without records."""
+        return int(self.class_size.min()) if self.class_size.size else 0
+
+    @property
+    def l(self) -> int | None:  # noqa: E743
+        """The least number of sensitive values in a class: (distinct) l-diversity."""
+        if self.distinct is None:
+            return None
+        return int(self.distinct.min()) if self.distinct.size else 0
+
+    @property
+    def unique(self) -> NDArray[np.bool_]:
+        """Which records are sample uniques: nobody else has their keys."""
+        return np.asarray(self.class_size == 1)
+
+    @property
+    def special(self) -> NDArray[np.bool_]:
+        """Which are special uniques: unique on some of the keys already, of at most max_size."""
+        size = self.minimal_uniques.shape[1]
+        fewer = self.minimal_uniques[:, : min(size, len(self.keys) - 1)]
+        return np.asarray(fewer.sum(axis=1) > 0)
+
+    def _answer(self) -> list[str]:
+        n = self.class_size.size
+        by = ", ".join(self.keys)
+        lines = [
+            f"{n:,} records are {self.k}-anonymous in {by}: each shares them with at least "
+            f"{max(self.k - 1, 0)} others.",
+            f"{int(self.unique.sum()):,} are unique ({_percent(self.unique)}), "
+            f"{int(self.special.sum()):,} of them on fewer keys already (special uniques).",
+        ]
+        if self.l is not None and self.distinct is not None:
+            alone = self.distinct == 1
+            lines.append(
+                f"{self.l} different values of {self.sensitive} at least in each class; "
+                f"{int(alone.sum()):,} records ({_percent(alone)}) are in one with a single value."
+            )
+        return [*lines, "These are counts of rare records, not of people found. See to_frame()."]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each record, in the order of the data.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``class_size``; ``minimal_uniques_1`` and so on; ``fewest_keys``, the size of the
+            smallest of them (0 for none); ``distinct`` where there is a sensitive column.
+        """
+        sets = self.minimal_uniques
+        columns = {"class_size": self.class_size}
+        columns |= {f"minimal_uniques_{i + 1}": sets[:, i] for i in range(sets.shape[1])}
+        there = sets > 0
+        columns["fewest_keys"] = np.where(there.any(axis=1), there.argmax(axis=1) + 1, 0)
+        if self.distinct is not None:
+            columns["distinct"] = self.distinct
+        return pd.DataFrame(columns)
+
+    def summary(self) -> pd.DataFrame:
+        """Return one row for each class size from 1 to 5, and one for larger ones.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``class_size`` (``"1"`` to ``"5"``, ``"6+"``), ``classes``, ``records``, and their
+            ``share`` of all records.
+        """
+        size = np.minimum(self.class_size, 6)
+        records = np.bincount(size, minlength=7)[1:]
+        number = np.bincount(size, 1.0 / self.class_size, minlength=7)[1:]
+        return pd.DataFrame(
+            {
+                "class_size": ["1", "2", "3", "4", "5", "6+"],
+                "classes": np.rint(number).astype(np.int64),
+                "records": records,
+                "share": records / max(self.class_size.size, 1),
+            }
+        )
+
+
+def _percent(flags: NDArray[np.bool_]) -> str:
+    return f"{100.0 * flags.mean():.1f} %" if flags.size else "0.0 %"
+
+
+def first_look(
+    records: Source,
+    *,
+    keys: Sequence[str],
+    sensitive: str | None = None,
+    max_size: int = 3,
+) -> FirstLook:
+    """Return class sizes, sample uniques and special uniques of microdata.
+
+    Parameters
+    ----------
+    records : Records or pandas.DataFrame
+        Microdata, one row each; missing values are values like others.
+    keys : sequence of str
+        Columns that an intruder is assumed to know; of :class:`Records` also levels of the
+        geography.
+    sensitive : str, optional
+        Column whose values the classes should hide, none of the keys.
+    max_size : int, default 3
+        Most keys of a minimal sample unique, at least 1; at most 20,000 sets of keys are tried.
+
+    Returns
+    -------
+    FirstLook
+        For every record, and in all.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, or too many sets of keys would be tried.
+    DataError
+        If a column is missing.
+
+    Notes
+    -----
+    *k-anonymity*: every record has the keys of at least k - 1 others (Samarati and Sweeney 1998).
+    *Sample unique*: class of one.  *Minimal sample unique*: a set of keys on which a record is
+    unique and no part of which makes it so; a *special unique* has one that is smaller than all
+    keys together (Elliot, Manning and Ford 2002; Manning, Haglin and Keane 2008, whose algorithm
+    SUDA2 finds them in very wide data).  *Distinct l-diversity*: every class has l different
+    sensitive values (Machanavajjhala et al. 2007).
+
+    A record that is unique among those that were collected may have doubles in the population, and
+    one that is not unique may be revealed all the same: nothing here is a probability.  Scores
+    that weigh minimal uniques into one number are left out, because definitions of them differ.
+
+    Every set of keys is counted in one pass, linear in the records where it has few combinations
+    and by sorting otherwise.  A record is unique on all that contains a set on which it is unique,
+    so that it is enough to look at the sets with one key less.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"sex": [0, 0, 1, 1], "age": [3, 3, 3, 9], "ill": [0, 1, 1, 1]})
+    >>> look = first_look(people, keys=["sex", "age"], sensitive="ill")
+    >>> look.k, look.l, look.unique.tolist(), look.special.tolist()
+    (1, 1, [False, False, True, True], [False, False, False, True])
+    """
+    if not isinstance(records, (pd.DataFrame, Records)):
+        raise ArgumentTypeError(
+            f"records must be Records or a DataFrame, got {type(records).__name__}"
+        )
+    names = key_names(keys, "keys")
+    size = min(check.integer(max_size, "max_size", lower=1, upper=len(names) + 64), len(names))
+    sets = sum(comb(len(names), i) for i in range(1, size + 1))
+    flags = len(records) * comb(len(names), max(size - 1, 0))
+    if sets > _MOST_SUBSETS or flags > _MOST_FLAGS:
+        raise ArgumentError(
+            f"max_size must give at most {_MOST_SUBSETS} sets of keys (and {_MOST_FLAGS} records "
+            f"times sets), got {sets} (and {flags}) at {size}"
+        )
+    codes = coded({"records": records}, names, "keys")
+    whole, counts = classes(codes)
+    minimal = np.zeros((len(records), size), dtype=np.int64)
+    before: dict[tuple[int, ...], NDArray[np.bool_]] = {}
+    for width in range(1, size + 1):
+        now = {}
+        for chosen in combinations(range(len(names)), width):
+            flat, number = classes([codes[i] for i in chosen])
+            alone = number[flat] == 1
+            new = alone.copy()
+            for part in combinations(chosen, width - 1):
+                if part:
+                    new &= ~before[part]
+            minimal[:, width - 1] += new
+            if width < size:
+                now[chosen] = alone
+        before = now
+    distinct = None
+    if sensitive is not None:
+        if check.text(sensitive, "sensitive") in names:
+            raise ArgumentError(f"sensitive must be none of the keys, got {shown(sensitive)}")
+        distinct = _distinct(whole, coded({"records": records}, [sensitive], "sensitive")[0])
+    return FirstLook(tuple(names), counts[whole], minimal, sensitive, distinct)
+
+
+def _distinct(whole: IntArray, values: IntArray) -> IntArray:
+    """Return how many different values the class of every record has."""
+    pair = classes([np.unique(whole, return_inverse=True)[1].reshape(-1), values])[0]
+    first = np.unique(pair, return_index=True)[1]
+    owner = np.unique(whole, return_inverse=True)[1].reshape(-1)
+    number: IntArray = np.bincount(owner[first], minlength=1)
+    return number[owner] if len(owner) else np.zeros(0, np.int64)
+
+
+# -----------------------------------------------------------------------------
+
+
+@displayed
+@dataclass(frozen=True)
+class RepeatedMicrodata:
+    """Shares of original records, in per cent, that a protected version still gives away.
+
+    Attributes
+    ----------
+    keys : tuple of str
+        Columns that an intruder is assumed to know.
+    target : str or None
+        Column that the intruder wants to learn; measures about it are None without one.
+    n_original, n_protected : int
+        Records in either.
+    unique_original : float
+        Original records with keys that no other one has (UiO).
+    unique_protected : float
+        The same of protected ones, in per cent of those (UiS).
+    unique_original_found : float
+        Unique original records whose keys occur in the protected data (UiOiS).
+    replicated_uniques : float
+        Original records whose keys occur once in each (repU).
+    disclosive_original : float or None
+        Original records whose keys have one value of the target in the original (Dorig).
+    found : float or None
+        Original records whose keys occur in the protected data (iS).
+    disclosive_protected : float or None
+        Original records whose keys have one value of the target in the protected data (DiS).
+    disclosive_correct : float or None
+        The same where that value is the record's own (DiSCO).
+    disclosive_both : float or None
+        The same where the original keys have one value of the target, too (DiSDiO).
+    """
+
+    keys: tuple[str, ...]
+    target: str | None
+    n_original: int
+    n_protected: int
+    unique_original: float
+    unique_protected: float
+    unique_original_found: float
+    replicated_uniques: float
+    disclosive_original: float | None = None
+    found: float | None = None
+    disclosive_protected: float | None = None
+    disclosive_correct: float | None = None
+    disclosive_both: float | None = None
+
+    def _answer(self) -> list[str]:
+        by = ", ".join(self.keys)
+        lines = [
+            f"{number(self.replicated_uniques)} % of {self.n_original:,} original records are the "
+            f"only ones with their {by} and appear once in the protected data, too (repU); "
+            f"{number(self.unique_original)} % are unique in the original."
+        ]
+        if self.target is not None:
+            lines.append(
+                f"For {number(self.disclosive_correct)} % the protected data have one value of "
+                f"{self.target} with their keys, and it is theirs (DiSCO); from the original it "
+                f"would be {number(self.disclosive_original)} %."
+            )
+        return [*lines, "A match is no proof that the person's own record is why: see inference."]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each measure.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``measure`` and ``percent``; those about the target only where there is one.
+        """
+        names = [f.name for f in fields(self)[4:]]
+        rows = [(name, getattr(self, name)) for name in names]
+        return pd.DataFrame(
+            [row for row in rows if row[1] is not None], columns=["measure", "percent"]
+        )
+
+
+def repeated_microdata(
+    original: Source, protected: Source, *, keys: Sequence[str], target: str | None = None
+) -> RepeatedMicrodata:
+    r"""Return replicated uniques, and what is disclosive in protected data and correct.
+
+    With :math:`d_{tq}` original and :math:`s_{tq}` protected records with target t and keys q,
+
+    .. math:: \mathrm{repU} = \frac{100}{N_d} \sum_q 1[d_{.q} = 1, s_{.q} = 1], \quad
+       \mathrm{DiSCO} = \frac{100}{N_d} \sum_q \sum_t d_{tq}\, 1[s_{tq} = s_{.q} > 0]
+
+    Parameters
+    ----------
+    original, protected : Records or pandas.DataFrame
+        Confidential microdata, and what is published instead: swapped records, or a file made from
+        noisy tables.  They need not have the same number of rows.
+    keys : sequence of str
+        Columns of both that an intruder is assumed to know (quasi-identifiers); of
+        :class:`Records` also levels of the geography.
+    target : str, optional
+        Column of both that the intruder wants to learn, none of the keys.
+
+    Returns
+    -------
+    RepeatedMicrodata
+        In per cent of the original records, exactly; ``unique_protected`` of the protected ones.
+
+    Raises
+    ------
+    ArgumentError
+        If there are no keys, the target is one of them, or either has no record.
+    DataError
+        If a column is missing.
+
+    References
+    ----------
+    Raab, Nowok and Dibben (2024, arXiv:2406.16826), whose names are in brackets above.
+
+    Examples
+    --------
+    >>> truth = pd.DataFrame({"age": [30, 30, 41, 52], "ill": ["no", "yes", "no", "yes"]})
+    >>> released = pd.DataFrame({"age": [30, 41, 52, 52], "ill": ["no", "no", "yes", "no"]})
+    >>> found = repeated_microdata(truth, released, keys=["age"], target="ill")
+    >>> found.unique_original, found.replicated_uniques, found.disclosive_correct
+    (50.0, 25.0, 50.0)
+    """
+    pair = {"original": original, "protected": protected}
+    for who, source in pair.items():
+        if not isinstance(source, (pd.DataFrame, Records)):
+            raise ArgumentTypeError(
+                f"{who} must be Records or a DataFrame, got {type(source).__name__}"
+            )
+        if not len(source):
+            raise ArgumentError(f"{who} must have at least one record, got none")
+    names = key_names(keys, "keys")
+    n = len(original)
+    every = classes(coded(pair, names, "keys"))[0]
+    key = np.unique(every, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    d, s = _by_class(key, n)
+    at = key[:n]
+    found: dict[str, float] = {
+        "unique_original": _share(d[at] == 1),
+        "unique_protected": _share(s[key[n:]] == 1),
+        "unique_original_found": _share((d[at] == 1) & (s[at] > 0)),
+        "replicated_uniques": _share((d[at] == 1) & (s[at] == 1)),
+    }
+    if target is not None:
+        if check.text(target, "target") in names:
+            raise ArgumentError(f"target must be none of the keys, got {shown(target)}")
+        both = classes([key, coded(pair, [target], "target")[0]])[0]
+        cell = np.unique(both, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        dt, st = _by_class(cell, n)
+        single = np.zeros(len(s), np.bool_)  # one value of the target, in the protected data
+        single[key[n:][st[cell[n:]] == s[key[n:]]]] = True
+        own, correct = cell[:n], (st[cell[:n]] == s[at]) & (s[at] > 0)
+        found |= {
+            "disclosive_original": _share(dt[own] == d[at]),
+            "found": _share(s[at] > 0),
+            "disclosive_protected": _share(single[at]),
+            "disclosive_correct": _share(correct),
+            "disclosive_both": _share(correct & (dt[own] == d[at])),
+        }
+    return RepeatedMicrodata(tuple(names), target, n, len(protected), **found)
+
+
+def _by_class(key: IntArray, n: int) -> tuple[IntArray, IntArray]:
+    """Return how many original and how many protected records each class has."""
+    size = int(key.max()) + 1
+    return np.bincount(key[:n], minlength=size), np.bincount(key[n:], minlength=size)
+
+
+def _share(flags: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float:
+    return 100.0 * float(np.count_nonzero(flags)) / len(flags)

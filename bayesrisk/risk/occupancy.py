@@ -1,0 +1,580 @@
+"""Linking reconstructed violations to known households: rankings, precision and recall."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
+from bayesrisk._show import displayed
+from bayesrisk._validation import FloatArray
+from bayesrisk._version import __version__
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
+from bayesrisk.population import occupancy_violation
+from bayesrisk.reconstruction import OccupancyDetection, OccupancyReconstruction
+from bayesrisk.reconstruction.registry import Status
+from bayesrisk.risk.intervals import binomial_interval, block_moments, moment_intervals
+
+# -----------------------------------------------------------------------------
+# The confidential households that occupancy attacks are held against.
+
+
+#: What a match key may hold.
+KEY_COLUMNS = ("subsidised", "bedrooms", "race_ethnicity", "child")
+_BASE = (2, 4, 14, 2)
+_BOUNDS = {
+    "size": (1, 7),
+    "race_ethnicity": (0, 13),
+    "children": (0, 6),
+    "bedrooms": (0, 3),
+    "subsidised": (0, 1),
+}
+
+
+def household_frame(households: pd.DataFrame, *, source: str) -> pd.DataFrame:
+    """Return checked households with what is derived: ``child`` and ``violation``."""
+    check.frame(households, source)
+    for name in ("block", *_BOUNDS):
+        if name not in households:
+            held = ", ".join(map(str, households.columns))
+            raise DataError(f"{source}: must have a column {name!r}, got {held}")
+    found = {}
+    for name, (low, high) in _BOUNDS.items():
+        values = pd.to_numeric(households[name], errors="coerce").to_numpy(dtype=float)
+        bad = ~((values >= low) & (values <= high) & (values == np.floor(values)))
+        if bad.any():
+            row = int(bad.argmax())
+            raise DataError(
+                f"{source}: row {row + 1}, column {name!r}: must be a whole number in "
+                f"[{low}, {high}], got {shown(households[name].iloc[row])}"
+            )
+        found[name] = values.astype(np.int64)
+    breach = occupancy_violation(found["size"], found["bedrooms"])
+    return pd.DataFrame(
+        {
+            "block": households["block"].astype("str").to_numpy(),
+            **found,
+            "child": (found["children"] > 0).astype(np.int64),
+            "violation": breach & (found["subsidised"] == 1),
+        }
+    )
+
+
+def checked_key(key: object) -> tuple[str, ...]:
+    """Return the columns of a match key."""
+    if isinstance(key, str) or not isinstance(key, tuple | list) or not key:
+        raise ArgumentTypeError(
+            f"key must be columns of {', '.join(KEY_COLUMNS)}, got {shown(key)}"
+        )
+    for name in key:
+        if name not in KEY_COLUMNS or list(key).count(name) > 1:
+            raise DataError(f"key: must be columns of {', '.join(KEY_COLUMNS)}, got {shown(name)}")
+    return tuple(key)
+
+
+def key_codes(frame: pd.DataFrame, key: tuple[str, ...]) -> NDArray[np.int64]:
+    """Return a number for the values of the key of each row."""
+    code = np.zeros(len(frame), dtype=np.int64)
+    for name, base in zip(KEY_COLUMNS, _BASE, strict=True):
+        code *= base
+        if name in key:
+            code += frame[name].to_numpy(np.int64)
+    return code
+
+
+# -----------------------------------------------------------------------------
+# Whether blocks said to hold a violation of the occupancy limit do hold one.
+
+
+_READINGS = ("apart", "violation")
+
+
+@displayed
+@dataclass(frozen=True)
+class OccupancyBlockRisk:
+    """Blocks said to hold a violation, against those that do; counts, with their intervals.
+
+    Attributes
+    ----------
+    blocks : int
+        Blocks looked at.
+    violating : int
+        Blocks with a violation: ``violating / blocks`` is the precision of a blind guess.
+    putative : int
+        Blocks said to hold one: ``putative / blocks`` is the recall of a blind guess.
+    confirmed : int
+        Those of them that do.
+    infeasible, undecided : int
+        Blocks without any reconstruction, and those where a limit was reached.
+    confidence : float
+        Confidence of the intervals, between 0 and 1.
+    version : str
+        Version of bayesrisk.
+    """
+
+    blocks: int
+    violating: int
+    putative: int
+    confirmed: int
+    infeasible: int
+    undecided: int
+    confidence: float
+    version: str = __version__
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return precision and recall with Clopper-Pearson intervals and blind guesses.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Rows ``precision`` and ``recall``: ``measure, confirmed, of, value, lower, upper,
+            baseline``.
+        """
+        of = np.array([self.putative, self.violating])
+        confirmed = np.full(2, self.confirmed)
+        lower, upper = binomial_interval(confirmed, of, confidence=self.confidence)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = confirmed / of
+            baseline = np.array([self.violating, self.putative]) / np.full(2, self.blocks)
+        columns: dict[str, Any] = {
+            "measure": ["precision", "recall"],
+            "confirmed": confirmed,
+            "of": of,
+            "value": value,
+            "lower": lower,
+            "upper": upper,
+            "baseline": baseline,
+        }
+        return pd.DataFrame(columns)
+
+    def __add__(self, other: OccupancyBlockRisk) -> OccupancyBlockRisk:
+        """Return both sets of blocks together."""
+        if not isinstance(other, OccupancyBlockRisk):
+            return NotImplemented
+        if self.confidence != other.confidence:
+            raise ArgumentError(f"confidence must be {self.confidence}, got {other.confidence}")
+        names = ("blocks", "violating", "putative", "confirmed", "infeasible", "undecided")
+        total = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return OccupancyBlockRisk(**total, confidence=self.confidence)
+
+
+def occupancy_block_risk(
+    found: OccupancyDetection,
+    truth: pd.DataFrame,
+    *,
+    infeasible: str = "apart",
+    confidence: float = 0.95,
+) -> OccupancyBlockRisk:
+    """Return how many of the blocks said to hold a violation do.
+
+    Parameters
+    ----------
+    found : OccupancyDetection
+        What is said of every block.
+    truth : pandas.DataFrame
+        Confidential households in codes of ``household-occupancy``: ``block, size,
+        race_ethnicity, children, bedrooms, subsidised``; other blocks than those of ``found`` are
+        left out.
+    infeasible : {"apart", "violation"}, default "apart"
+        What a block without any reconstruction is; the reference counts it as a violation.
+    confidence : float, default 0.95
+        Confidence of the intervals, between 0 and 1.
+
+    Returns
+    -------
+    OccupancyBlockRisk
+        Counts.
+
+    Raises
+    ------
+    DataError
+        If the truth lacks a column or has a value out of range.
+
+    References
+    ----------
+    Steed, Qing and Wu (2024, arXiv:2407.04776), Table 1.
+
+    Examples
+    --------
+    >>> from bayesrisk.mechanisms import Identity
+    >>> found = OccupancyDetection(
+    ...     np.array(["1", "2"]), np.array([11, 12]), ("violation", "possible"), ("", ""), ("", ""))
+    >>> truth = pd.DataFrame({"block": ["1", "2"], "size": [3, 3], "race_ethnicity": 0,
+    ...                       "children": 1, "bedrooms": 1, "subsidised": 1})
+    >>> occupancy_block_risk(found, truth).to_frame()["value"].tolist()
+    [1.0, 0.5]
+    """
+    _check_detection(found)
+    check.choice(infeasible, "infeasible", _READINGS)
+    share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+    true = violating_blocks(found, truth)
+    status = np.array(found.status)
+    said = status == Status.VIOLATION
+    if infeasible == "violation":
+        said |= status == Status.INFEASIBLE
+    return OccupancyBlockRisk(
+        len(status),
+        int(true.sum()),
+        int(said.sum()),
+        int((said & true).sum()),
+        int((status == Status.INFEASIBLE).sum()),
+        int((status == Status.UNDECIDED).sum()),
+        share,
+    )
+
+
+def _check_detection(found: object) -> None:
+    if not isinstance(found, OccupancyDetection):
+        raise ArgumentTypeError(f"found must be a detection, got {type(found).__name__}")
+
+
+def violating_blocks(found: OccupancyDetection, truth: pd.DataFrame) -> NDArray[np.bool_]:
+    """Return whether each block holds a violation."""
+    homes = household_frame(truth, source="truth")
+    return np.isin(found.geoids.astype(str), homes.loc[homes["violation"], "block"].unique())
+
+
+# -----------------------------------------------------------------------------
+
+
+#: Match keys of the reference: HUD's variables; the same without bedrooms; and what a data broker
+#: sells, with no knowledge of who is subsidised.
+MATCH_KEYS = {
+    "hud": ("subsidised", "bedrooms", "race_ethnicity", "child"),
+    "subsidised": ("subsidised", "race_ethnicity", "child"),
+    "broker": ("race_ethnicity", "child"),
+}
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class LinkageCurve:
+    """Households matched with the first k entries of a ranking, for every k.
+
+    Entries with equal scores are in random order: counts are expectations over it.
+
+    Attributes
+    ----------
+    key : tuple of str
+        Columns of the match key.
+    unique : bool
+        Whether only households that are alone in their block with their key count.
+    putative : ndarray
+        Households matched, for k = 1, 2, ...: expected number.
+    hits : ndarray
+        Those of them that violate the limit: expected number.
+    matched : ndarray
+        Entries that match a household in violation: expected number.
+    violations : int
+        Households in violation, in all blocks.
+    households : int
+        Households that could be matched: subsidised ones if the key says so, in all blocks.
+    precision_bounds, recall_bounds : ndarray
+        Ends of the intervals, shape (2, number of entries).
+    confidence : float
+        Confidence of the intervals, between 0 and 1.
+    version : str
+        Version of bayesrisk.
+    """
+
+    key: tuple[str, ...]
+    unique: bool
+    putative: FloatArray
+    hits: FloatArray
+    matched: FloatArray
+    violations: int
+    households: int
+    precision_bounds: FloatArray
+    recall_bounds: FloatArray
+    confidence: float
+    version: str = __version__
+
+    def __len__(self) -> int:
+        return int(self.putative.size)
+
+    @property
+    def precision(self) -> FloatArray:
+        """Expected hits over expected matches, Eq. 4; NaN where nothing is matched."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.hits / self.putative)
+
+    @property
+    def recall(self) -> FloatArray:
+        """Expected hits over violations, Eq. 5."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.hits / self.violations)
+
+    @property
+    def match_rate(self) -> FloatArray:
+        """Share of the first k entries that match a violation, Eq. 9."""
+        return np.asarray(self.matched / np.arange(1, len(self) + 1))
+
+    @property
+    def baseline(self) -> float:
+        """Precision of a blind guess: the rate of violations."""
+        return self.violations / self.households if self.households else np.nan
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each k.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``k, putative, hits, precision, precision_lower, precision_upper, recall,
+            recall_lower, recall_upper, match_rate, baseline``; intervals take blocks as the
+            independent units, for households of one block are matched, or missed, together.
+        """
+        return pd.DataFrame(
+            {
+                "k": np.arange(1, len(self) + 1),
+                "putative": self.putative,
+                "hits": self.hits,
+                "precision": self.precision,
+                "precision_lower": self.precision_bounds[0],
+                "precision_upper": self.precision_bounds[1],
+                "recall": self.recall,
+                "recall_lower": self.recall_bounds[0],
+                "recall_upper": self.recall_bounds[1],
+                "match_rate": self.match_rate,
+                "baseline": self.baseline,
+            }
+        )
+
+
+def occupancy_ranking(
+    found: OccupancyReconstruction, *, key: tuple[str, ...] | list[str]
+) -> pd.DataFrame:
+    """Return what reconstructed violations look like, the most frequent first.
+
+    Parameters
+    ----------
+    found : OccupancyReconstruction
+        Solutions of blocks; all violations in them count.
+    key : sequence of str
+        Columns of ``subsidised, bedrooms, race_ethnicity, child``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``block``, those of the key, and ``score``: violating households of that kind, on
+        average over the solutions of the block.
+
+    Raises
+    ------
+    DataError
+        If a column of the key is not known.
+
+    Examples
+    --------
+    >>> from bayesrisk.reconstruction import OccupancyReconstruction
+    >>> one = np.ones(1, dtype=int)
+    >>> found = OccupancyReconstruction(
+    ...     np.array(["1"]), ("proved",), np.array([False]), one, 0 * one, 0 * one, 3 * one,
+    ...     0 * one, one, one, one, 2 * one, (np.zeros(1),), (0 * one,))
+    >>> occupancy_ranking(found, key=["race_ethnicity", "child"]).values.tolist()
+    [['1', 0, 1, 2.0]]
+    """
+    if not isinstance(found, OccupancyReconstruction):
+        raise ArgumentTypeError(f"found must be a reconstruction, got {type(found).__name__}")
+    names = list(checked_key(key))
+    frame = found.to_frame()
+    frame["child"] = (frame["children"] > 0).astype(np.int64)
+    share = frame["households"].to_numpy() / found.solutions[found.block]
+    frame = frame.assign(score=share)[frame["violation"]]
+    rows = frame.groupby(["block", *names], sort=True)["score"].sum().reset_index()
+    return rows.sort_values("score", ascending=False, kind="stable", ignore_index=True)
+
+
+def sampling_ranking(
+    sample: pd.DataFrame, targets: NDArray[np.str_] | list[str], *, key: tuple[str, ...] | list[str]
+) -> pd.DataFrame:
+    """Return what violations look like in a sample of the truth: a strong baseline.
+
+    Parameters
+    ----------
+    sample : pandas.DataFrame
+        Confidential households, subsidies and bedrooms included, which nobody publishes.
+    targets : sequence of str
+        Blocks to look for them.
+    key : sequence of str
+        Columns of ``subsidised, bedrooms, race_ethnicity, child``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As :func:`occupancy_ranking` returns it: for every target the same entries, ``score`` the
+        number of households of the kind in violation in the sample.
+
+    Raises
+    ------
+    DataError
+        If a column is missing or not known, or a value out of range.
+
+    References
+    ----------
+    Steed, Qing and Wu (2024, arXiv:2407.04776), section 4.1.
+
+    Examples
+    --------
+    >>> sample = pd.DataFrame({"block": "1", "size": [3, 1], "race_ethnicity": [4, 5],
+    ...                        "children": 1, "bedrooms": 1, "subsidised": 1})
+    >>> sample["children"] = [1, 0]
+    >>> sampling_ranking(sample, ["1", "2"], key=["race_ethnicity"]).values.tolist()
+    [['1', 4, 1.0], ['2', 4, 1.0]]
+    """
+    names = list(checked_key(key))
+    places = check.text_array(targets, "targets")
+    if places.ndim != 1:
+        raise ShapeError(f"targets must have one axis, got shape {places.shape}")
+    homes = household_frame(sample, source="sample")
+    counts = homes[homes["violation"]].groupby(names, sort=True).size().rename("score")
+    rows = counts.astype(float).reset_index()
+    blocks = pd.DataFrame({"block": pd.Series(places, dtype="str")})
+    every = blocks.merge(rows, how="cross")
+    return every.sort_values("score", ascending=False, kind="stable", ignore_index=True)
+
+
+def occupancy_linkage(
+    ranking: pd.DataFrame,
+    truth: pd.DataFrame,
+    *,
+    key: tuple[str, ...] | list[str],
+    unique: bool,
+    confidence: float = 0.95,
+) -> LinkageCurve:
+    r"""Return how many known households, and violations, the first k entries match, for every k.
+
+    The adversary knows the key of every household and where it is, and takes those that agree with
+    one of the first ``k`` entries for violations :math:`\hat V_k`; of the true ones :math:`V`
+    precision is :math:`|V \cap \hat V_k| / |\hat V_k|` and recall
+    :math:`|V \cap \hat V_k| / |V|`.
+
+    Parameters
+    ----------
+    ranking : pandas.DataFrame
+        From :func:`occupancy_ranking` or :func:`sampling_ranking`.
+    truth : pandas.DataFrame
+        Confidential households: ``block, size, race_ethnicity, children, bedrooms, subsidised``.
+        All of them: violations in blocks that the ranking leaves out count as missed.
+    key : sequence of str
+        Columns of the ranking.
+    unique : bool
+        Whether only households count that are alone in their block with their key.
+    confidence : float, default 0.95
+        Confidence of the intervals, between 0 and 1.
+
+    Returns
+    -------
+    LinkageCurve
+        Expected numbers for every k, over the order of entries with equal scores.
+
+    Raises
+    ------
+    DataError
+        If a column is missing or a value out of range.
+
+    References
+    ----------
+    Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 4, 5 and 9.
+
+    Examples
+    --------
+    >>> truth = pd.DataFrame({"block": "1", "size": [3, 1], "race_ethnicity": 0,
+    ...                       "children": [1, 0], "bedrooms": 1, "subsidised": 1})
+    >>> ranking = pd.DataFrame({"block": ["1"], "race_ethnicity": [0], "score": [1.0]})
+    >>> curve = occupancy_linkage(ranking, truth, key=["race_ethnicity"], unique=False)
+    >>> curve.precision, curve.recall
+    (array([0.5]), array([1.]))
+    """
+    names = checked_key(key)
+    share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+    check.frame(ranking, "ranking")
+    for name in ("block", *names, "score"):
+        if name not in ranking:
+            raise DataError(f"ranking: must have a column {name!r}")
+    check.flag(unique, "unique")
+    homes = household_frame(truth, source="truth")
+    if "subsidised" in names:
+        homes = homes[homes["subsidised"] == 1]
+    homes = pd.DataFrame(
+        {
+            "block": homes["block"],
+            "code": key_codes(homes, names),
+            "violation": homes["violation"].astype(np.int64),
+        }
+    )
+    known = homes.groupby(["block", "code"], sort=False)["violation"].agg(["size", "sum"])
+    if unique:
+        known = known[known["size"] == 1]
+    entries = pd.DataFrame(
+        {
+            "block": ranking["block"].astype("str"),
+            "code": key_codes(ranking, names),
+            "score": ranking["score"].astype(float),
+        }
+    )
+    if entries.duplicated(["block", "code"]).any():
+        raise DataError("ranking: must have every entry once")
+    joined = entries.join(known, on=["block", "code"]).fillna({"size": 0.0, "sum": 0.0})
+    score = joined["score"].to_numpy(np.float64)
+    size, hits = (joined[name].to_numpy(np.float64) for name in ("size", "sum"))
+    found = known.groupby(level="block", sort=False)["sum"].sum()
+    bounds = _bounds(joined["block"], score, size, hits, found[found > 0], share)
+    return LinkageCurve(
+        names,
+        bool(unique),
+        _expected(score, size),
+        _expected(score, hits),
+        _expected(score, (hits > 0).astype(np.float64)),
+        int(known["sum"].sum()),
+        int(known["size"].sum()),
+        *bounds,
+        share,
+    )
+
+
+def _expected(score: FloatArray, values: FloatArray) -> FloatArray:
+    """Return the expected sum of the first k values, largest scores first, ties at random."""
+    if not score.size:
+        return np.empty(0)
+    different, tie, count = np.unique(-score, return_inverse=True, return_counts=True)
+    del different
+    ends = np.concatenate([[0], np.cumsum(count)])
+    sums = np.concatenate([[0.0], np.cumsum(np.bincount(tie, values))])
+    return np.asarray(np.interp(np.arange(1, score.size + 1), ends, sums))
+
+
+def _bounds(
+    blocks: pd.Series,
+    score: FloatArray,
+    size: FloatArray,
+    hits: FloatArray,
+    violations: pd.Series,
+    confidence: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the intervals of precision and recall for every k, blocks as units.
+
+    Every entry adds to the trials and hits of its block, so that sums over blocks of anything that
+    depends on both are running sums of what each entry changes.
+    """
+    order = np.argsort(-score, kind="stable")
+    block = pd.Series(blocks.to_numpy()[order])
+    trials, right = (pd.Series(values[order]) for values in (size, hits))
+    whole = violations.reindex(block).fillna(0.0).to_numpy(np.float64)
+    after_n, after_y = (values.groupby(block).cumsum().to_numpy() for values in (trials, right))
+    before_n, before_y = after_n - trials.to_numpy(), after_y - right.to_numpy()
+    of_all = block_moments(np.zeros(len(violations)), violations).sum(axis=1)
+    every = []
+    for after, before, start in (
+        ((after_y, after_n), (before_y, before_n), 0.0),
+        ((after_y, whole), (before_y, whole), of_all[:, None]),
+    ):
+        change = block_moments(*after) - block_moments(*before)
+        sums = np.stack([_expected(score[order], row) for row in change]) + start
+        every.append(np.stack(moment_intervals(sums, confidence=confidence)))
+    return every[0], every[1]

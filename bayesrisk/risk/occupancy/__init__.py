@@ -1,1 +1,0 @@
-"""What the tables give away about households above their occupancy limit."""

@@ -1,0 +1,643 @@
+"""Published tables into a folder, whole or not at all."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from scipy import sparse
+
+from bayesrisk import _files
+from bayesrisk._files.parquet import check_together, read_table
+from bayesrisk._files.text import shown
+from bayesrisk._validation import IntArray
+from bayesrisk.exceptions import ArgumentError, DataError, OutputError
+from bayesrisk.tables.workload import Workload
+
+# -----------------------------------------------------------------------------
+# What the folder of published tables is made of: its files, their columns, what they state.
+
+
+MANIFEST = "_manifest.json"
+GEOGRAPHIES = "_geographies.parquet"
+FORMAT = "bayesrisk tables 1"
+ROWS = pa.schema(
+    [
+        ("level", pa.string()),
+        ("geoid", pa.string()),
+        ("table", pa.string()),
+        ("cell", pa.string()),
+        ("count", pa.int64()),
+    ]
+)
+PLACES = pa.schema([("level", pa.string()), ("geoid", pa.string())])
+
+Key = tuple[str, str]
+
+
+class Content(NamedTuple):
+    """What published tables state: counts by key, which are suppressed, and laws of the release."""
+
+    workload: Workload
+    geoids: Mapping[str, NDArray[Any]]
+    counts: Mapping[Key, Any]
+    hidden: Mapping[Key, Any]
+    signed: bool
+    laws: Mapping[Key, str]
+
+
+def is_part(name: str) -> bool:
+    """Return whether a file of this name holds rows."""
+    return name.startswith("part-") and name.endswith(".parquet")
+
+
+# -----------------------------------------------------------------------------
+# A data set by place: a folder for each place, and an index that is small however many there are.
+#
+# ``part-CODE`` is an ordinary folder of tables or of microdata about one place, with a manifest of
+# its own.  ``_partitions.json`` names them all, with the digest of each one's manifest, which
+# holds those of its files: so a reader of one place can tell that it is whole, and reads nothing
+# else. ``_places.parquet`` says how many places of the finest level lie in each part, and in each
+# place of the level above it.  ``part-above`` holds the tables of levels that are coarser than the
+# parts.
+
+
+PARTITIONS = "_partitions.json"
+INDEX = "_places.parquet"
+ABOVE = "above"
+_FORMAT = "bayesrisk partitions 1"
+_KEYS = {"format", "kind", "level", "parts", "above", "places"}
+_COLUMNS = pa.schema([("part", pa.string()), ("place", pa.string()), ("finest", pa.int64())])
+#: The manifest of a part, by what it holds.
+_MANIFESTS = {"tables": MANIFEST, "microdata": "_microdata.json"}
+
+
+def part_name(code: str) -> str:
+    """Return the name of the folder of a part."""
+    return f"part-{code}"
+
+
+@dataclass(frozen=True, eq=False)
+class Partitions:
+    """What the index of a data set by place says.
+
+    Attributes
+    ----------
+    folder : Path
+        The data set.
+    kind : str
+        ``tables`` or ``microdata``.
+    level : str
+        Level of the parts.
+    digests : mapping of str to str
+        By code of a part, sorted, the SHA-256 of its manifest.
+    above : str or None
+        That of the tables of coarser levels.
+    part : ndarray of int64
+        For each place of the index the position of its part.
+    place : ndarray of str
+        Its code: of the level above the finest, or of the part itself.
+    finest : ndarray of int64
+        Places of the finest level in it.
+    digest : str
+        SHA-256 of ``_partitions.json``, which all other digests follow from.
+    """
+
+    folder: Path
+    kind: str
+    level: str
+    digests: Mapping[str, str]
+    above: str | None
+    part: IntArray
+    place: NDArray[np.str_]
+    finest: IntArray
+    digest: str
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Codes of the parts, sorted."""
+        return tuple(self.digests)
+
+    @property
+    def sizes(self) -> IntArray:
+        """Places of the finest level in each part."""
+        sizes = np.zeros(len(self.digests), dtype=np.int64)
+        np.add.at(sizes, self.part, self.finest)
+        return sizes
+
+    def checked(self, code: str) -> Path:
+        """Return the folder of a part whose manifest is the one that the index lists.
+
+        Raises
+        ------
+        DataError
+            If it is another one, or there is none.
+        """
+        known = self.above if code == ABOVE else self.digests.get(code)
+        if known is None:
+            raise DataError(f"{self.folder}: must have a part {shown(code)}")
+        folder = self.folder / part_name(code)
+        _files.check_digest(folder / _MANIFESTS[self.kind], known, PARTITIONS)
+        return folder
+
+    @staticmethod
+    def there(folder: Path) -> bool:
+        """Return whether a folder is a data set by place."""
+        return (folder / PARTITIONS).exists()
+
+    @classmethod
+    def read(cls, folder: Path, kind: str) -> "Partitions":
+        """Return the index of a folder, everything but the parts checked.
+
+        Raises
+        ------
+        DataError
+            If it is damaged, or the data set is of another kind.
+        """
+        file = folder / PARTITIONS
+        document = _files.read_document(file)
+        if set(document) != _KEYS or document["format"] != _FORMAT:
+            raise DataError(f"{file}: must have format {_FORMAT!r} and {', '.join(sorted(_KEYS))}")
+        parts = document["parts"]
+        plain = isinstance(parts, dict) and all(
+            isinstance(text, str) for text in (document["places"], *parts, *parts.values())
+        )
+        if not plain or list(parts) != sorted(parts) or not all(map(_is_code, parts)):
+            raise DataError(f"{file}: parts must be digests by codes of places, sorted")
+        if document["kind"] != kind:
+            raise DataError(f"{folder}: must hold {kind}, got {shown(document['kind'])}")
+        part, place, finest = _read_index(folder / INDEX, document["places"], list(parts))
+        return cls(
+            folder,
+            kind,
+            str(document["level"]),
+            parts,
+            document["above"],
+            part,
+            place,
+            finest,
+            _files.digest(file),
+        )
+
+
+def _is_code(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _read_index(
+    file: Path, digest: str, codes: list[str]
+) -> tuple[IntArray, NDArray[np.str_], IntArray]:
+    """Return part, place and size of every place of the index."""
+    _files.check_digest(file, digest, PARTITIONS)
+    table = read_table(file)
+    if table.schema != _COLUMNS:
+        raise DataError(f"{file}: columns must be {', '.join(_COLUMNS.names)}")
+    names = np.asarray(table.column("part").to_pylist(), dtype=np.str_)
+    part = np.searchsorted(np.asarray(codes, dtype=np.str_), names).astype(np.int64)
+    if len(part) and (np.diff(part) < 0).any():
+        raise DataError(f"{file}: parts must be sorted")
+    place = np.asarray(table.column("place").to_pylist(), dtype=np.str_)
+    return part, place, table.column("finest").to_numpy().astype(np.int64)
+
+
+def index_rows(code: str, places: NDArray[np.str_], width: int, manifest: str) -> pa.Table:
+    """Return what the index says of a part whose finest places are given, and its digest.
+
+    Parameters
+    ----------
+    code : str
+        The part.
+    places : ndarray of str
+        Its places of the finest level, sorted.
+    width : int
+        Digits of the places of the index.
+    manifest : str
+        SHA-256 of the manifest of the part.
+    """
+    above, counts = np.unique(places.astype(f"<U{width}"), return_counts=True)
+    if not len(above):
+        above, counts = np.array([code]), np.zeros(1, dtype=np.int64)
+    rows = pa.table(
+        [pa.array([code] * len(above)), pa.array(above.tolist()), pa.array(counts)],
+        schema=_COLUMNS,
+    )
+    return rows.append_column("manifest", pa.array([manifest] * len(above), pa.string()))
+
+
+def index_files(
+    kind: str, level: str, rows: Iterable[pa.Table], above: str | None
+) -> dict[str, bytes]:
+    """Return the files of the index, from the rows of :func:`index_rows` of every part in order."""
+    table = pa.concat_tables(rows)
+    codes, manifests = table.column("part").to_pylist(), table.column("manifest").to_pylist()
+    sink = pa.BufferOutputStream()
+    places = table.select(_COLUMNS.names).replace_schema_metadata(None)
+    pq.write_table(places, sink, compression="zstd", write_page_checksum=True)
+    index: bytes = sink.getvalue().to_pybytes()
+    document: dict[str, Any] = {
+        "format": _FORMAT,
+        "kind": kind,
+        "level": level,
+        "parts": dict(zip(codes, manifests, strict=True)),
+        "above": above,
+        "places": hashlib.sha256(index).hexdigest(),
+    }
+    return {INDEX: index, PARTITIONS: _files.sealed(document)}
+
+
+def manifest_digest(folder: Path, kind: str) -> str:
+    """Return the digest of the manifest of a part."""
+    return _files.digest(folder / _MANIFESTS[kind])
+
+
+# -----------------------------------------------------------------------------
+# Published tables out of a folder, without guessing: every row, place and type is checked.
+
+
+_TABLE_KEYS = {"format", "negative", "parts", "places", "workload"}
+_ROW_BYTES = 24  # of a row that is read: its place, its cell and its count
+
+
+def read(
+    folder: Path,
+) -> tuple[Workload, dict[str, Any], dict[Key, Any], dict[Key, Any], dict[Key, str]]:
+    """Return workload, places, counts, suppressed cells and laws of a folder, all checked."""
+    manifest = _manifest(folder)
+    try:
+        workload = Workload.from_dict(manifest["workload"])
+    except ArgumentError as error:
+        raise DataError(f"{folder / MANIFEST}: workload: {error}") from error
+    laws = {(level, name): law for level, name, law in manifest.get("laws", ())}
+    if not set(laws) <= set(workload.tables):
+        raise DataError(f"{folder / MANIFEST}: laws must be of tables of the workload")
+    places = _places(folder, workload, manifest)
+    listed = [part["file"] for part in manifest["parts"]]
+    found = sorted(p.name for p in folder.glob("*.parquet") if not p.name.startswith(("_", ".")))
+    if found != sorted(listed):
+        other = sorted(set(found) ^ set(listed))
+        raise DataError(f"{folder}: must hold the parts of its manifest, differs in {other[0]!r}")
+    rows = sum(part["rows"] for part in manifest["parts"])
+    check_together(str(folder), rows * _ROW_BYTES, [folder / name for name in listed])
+    reader = _Reader(workload, places, negative=manifest["negative"])
+    for part in manifest["parts"]:
+        reader.add(folder / part["file"], part)
+    return workload, places, *reader.matrices(), laws
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    file = folder / MANIFEST
+    if not file.exists():
+        raise DataError(f"{file}: is not the manifest of tables: no such file")
+    manifest = _files.read_document(file)
+    try:
+        plain = (
+            set(manifest) - {"geographies", "laws", "release"} == _TABLE_KEYS
+            and all(set(p) - {"sha256"} == {"file", "rows"} for p in manifest["parts"])
+            and manifest["format"] == FORMAT
+            and isinstance(manifest["negative"], bool)
+            and all(isinstance(p["file"], str) and is_part(p["file"]) for p in manifest["parts"])
+            and all(_is_size(p["rows"]) for p in manifest["parts"])
+            and isinstance(manifest["places"], dict)
+            and isinstance(manifest["workload"], dict)
+            and all(len(r) == 3 and all(map(_is_text, r)) for r in manifest.get("laws", ()))
+        )
+    except (KeyError, TypeError) as error:
+        raise DataError(f"{file}: is not the manifest of tables: {error!r}") from error
+    if not plain:
+        raise DataError(f"{file}: must have format {FORMAT!r}, negative, parts, places, workload")
+    return manifest
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _load(file: Path, columns: pa.Schema, rows: int, digest: str | None) -> pa.Table:
+    """Return what is in a file: the one with this digest, where the manifest has it."""
+    if digest is not None:
+        _files.check_digest(file, digest, MANIFEST)
+    table = read_table(file)
+    if table.column_names != columns.names:
+        raise DataError(
+            f"{file}: columns must be {', '.join(columns.names)}, "
+            f"got {', '.join(table.column_names)}"
+        )
+    if table.num_rows != rows:
+        raise DataError(f"{file}: must have {rows} rows, got {table.num_rows}")
+    for name, kind in zip(columns.names, columns.types, strict=True):
+        table = _typed(table, name, kind, file)
+    return table
+
+
+def _typed(table: pa.Table, name: str, kind: Any, file: Path) -> pa.Table:
+    """Return the table with a column in its type; other texts and integers are as good."""
+    column = table.column(name)
+    if kind == pa.string():
+        good = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    else:
+        good = pa.types.is_integer(column.type)
+    if not good:
+        row, value = _culprit(column)
+        raise DataError(
+            f"{file}: row {row + 1}, column {name!r}: must be of type {kind}, "
+            f"got {shown(value)} ({column.type})"
+        )
+    if kind == pa.string() and column.null_count:
+        row = pc.index(pc.is_null(column), True).as_py()
+        raise DataError(f"{file}: row {row + 1}, column {name!r}: must be a text, got none")
+    try:
+        column = column.cast(kind)
+    except pa.ArrowInvalid as error:
+        row = pc.index(pc.greater(column, pa.scalar(2**63 - 1, column.type)), True).as_py()
+        raise DataError(
+            f"{file}: row {row + 1}, column {name!r}: must be below 2**63, got {column[row]}"
+        ) from error
+    return table.set_column(table.column_names.index(name), name, column)
+
+
+def _culprit(column: pa.ChunkedArray) -> tuple[int, Any]:
+    """Return the row and value that are most clearly wrong: the first fraction, else the first."""
+    if len(column) == 0:
+        return 0, None
+    row = 0
+    if pa.types.is_float32(column.type) or pa.types.is_float64(column.type):
+        row = max(0, pc.index(pc.not_equal(column, pc.floor(column)), True).as_py())
+    return row, column[row].as_py()
+
+
+def _places(folder: Path, workload: Workload, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    file, sizes = folder / GEOGRAPHIES, manifest["places"]
+    if set(sizes) != set(workload.levels) or not all(map(_is_size, sizes.values())):
+        raise DataError(f"{file.parent / MANIFEST}: places must be of {', '.join(workload.levels)}")
+    table = _load(file, PLACES, sum(sizes.values()), manifest.get("geographies"))
+    found, start = {}, 0
+    levels = np.asarray(table.column("level").to_pylist(), dtype=np.str_)
+    geoids = np.asarray(table.column("geoid").to_pylist(), dtype=np.str_)
+    for level in workload.levels:
+        stop = start + sizes[level]
+        width = workload.schema.geography.width(level)
+        part = geoids[start:stop]
+        digits = np.strings.isdigit(part) if width else np.ones(len(part), dtype=bool)
+        order = np.ones(len(part), dtype=bool)
+        order[1:] = part[1:] > part[:-1]
+        checks = {
+            "level": (levels[start:stop] != level, f"must be {level!r}"),
+            "geoid": (
+                (np.strings.str_len(part) != width) | ~digits,
+                f"must be a place of {width} digits",
+            ),
+            "geoid ": (~order, "must be sorted, each place once"),
+        }
+        for name, (bad, message) in checks.items():
+            if bad.any():
+                row = start + int(bad.argmax())
+                value = (levels if name == "level" else geoids)[row]
+                raise DataError(
+                    f"{file}: row {row + 1}, column {name.strip()!r}: {message}, "
+                    f"got {shown(str(value))}"
+                )
+        found[level] = part
+        start = stop
+    return found
+
+
+class _Reader:
+    """Collects the rows of the parts into sparse matrices."""
+
+    def __init__(self, workload: Workload, places: dict[str, Any], *, negative: bool) -> None:
+        self.workload, self.places, self.negative = workload, places, negative
+        self.texts = {level: pa.array(g.tolist(), pa.string()) for level, g in places.items()}
+        self.found: dict[Key, list[tuple[NDArray[Any], ...]]] = {k: [] for k in workload.tables}
+        self.files: list[Path] = []
+
+    def add(self, file: Path, about: Mapping[str, Any]) -> None:
+        """Take in a part, whatever the order of its rows."""
+        rows = int(about["rows"])
+        table = _load(file, ROWS, rows, about.get("sha256"))
+        number = len(self.files)
+        self.files.append(file)
+        levels, level = _coded(table.column("level"))
+        names, name = _coded(table.column("table"))
+        kind = level * len(names) + name
+        for one in np.unique(kind):
+            where = np.flatnonzero(kind == one)
+            key = (levels[one // len(names)], names[one % len(names)])
+            self._known(key, file, int(where[0]))
+            part = table if len(where) == rows else table.take(pa.array(where))
+            self._take(part, key, where, number)
+
+    def _take(self, part: pa.Table, key: Key, where: NDArray[np.int64], number: int) -> None:
+        file = self.files[number]
+        rows = _positions(part, "geoid", self.texts[key[0]], "place of its level", file, where)
+        cells = pa.array(list(self.workload.tables[key].cells), pa.string())
+        columns = _positions(part, "cell", cells, "cell of its table", file, where)
+        counts = part.column("count")
+        missing = pc.is_null(counts).to_numpy()
+        values = counts.fill_null(0).to_numpy().astype(np.int64)
+        if not self.negative and (values < 0).any():
+            row = int((values < 0).argmax())
+            raise DataError(
+                f"{file}: row {where[row] + 1}, column 'count': must be >= 0 "
+                f"(the manifest says no count is negative), got {values[row]}"
+            )
+        files = np.full(len(where), number)
+        self.found[key].append((rows, columns, values, missing, files, where))
+
+    def _known(self, key: Key, file: Path, start: int) -> None:
+        if key[0] not in self.places:
+            raise DataError(
+                f"{file}: row {start + 1}, column 'level': must be one of "
+                f"{', '.join(self.places)}, got {shown(key[0])}"
+            )
+        if key not in self.found:
+            raise DataError(
+                f"{file}: row {start + 1}, column 'table': must be a table of level {key[0]!r}, "
+                f"got {shown(key[1])}"
+            )
+
+    def matrices(self) -> tuple[dict[Key, Any], dict[Key, Any]]:
+        """Return counts and suppressed cells, after a look for rows that are there twice."""
+        counts, suppressed = {}, {}
+        for key, pieces in self.found.items():
+            shape = (len(self.places[key[0]]), len(self.workload.tables[key].cells))
+            if not pieces:
+                counts[key] = sparse.csr_array(shape, dtype=np.int64)
+                continue
+            rows, cells, values, missing, files, where = map(
+                np.concatenate, zip(*pieces, strict=True)
+            )
+            flat = rows * shape[1] + cells
+            order = np.argsort(flat, kind="stable")
+            again = np.flatnonzero(flat[order][1:] == flat[order][:-1])
+            if len(again):
+                row = order[again[0] + 1]
+                raise DataError(
+                    f"{self.files[files[row]]}: row {where[row] + 1}, columns 'level' to 'cell': "
+                    f"must be there once, got {key[0]} {self.places[key[0]][rows[row]]} {key[1]} "
+                    f"{self.workload.tables[key].cells[cells[row]]} again"
+                )
+            counts[key] = sparse.csr_array((values, (rows, cells)), shape=shape)
+            if missing.any():
+                ones = np.ones(int(missing.sum()), dtype=np.bool_)
+                at = (rows[missing], cells[missing])
+                suppressed[key] = sparse.csr_array((ones, at), shape=shape)
+        return counts, suppressed
+
+
+def _coded(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the different texts of a column, and which of them every row has."""
+    coded = pc.dictionary_encode(column.combine_chunks())
+    return coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
+
+
+def _positions(
+    part: pa.Table,
+    column: str,
+    known: pa.Array,
+    meaning: str,
+    file: Path,
+    where: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return the positions of texts among those known; one that is not is refused by its row."""
+    found = pc.index_in(part.column(column), value_set=known)
+    if found.null_count:
+        row = pc.index(pc.is_null(found), True).as_py()
+        raise DataError(
+            f"{file}: row {where[row] + 1}, column {column!r}: must be a {meaning}, "
+            f"got {shown(part.column(column)[row].as_py())}"
+        )
+    positions: NDArray[np.int64] = found.to_numpy().astype(np.int64)
+    return positions
+
+
+# -----------------------------------------------------------------------------
+
+
+_PART_ROWS = 2**22
+_SLICE = 2**20  # rows turned into text at a time
+
+
+def _repeated(text: str, count: int) -> pa.Array:
+    codes = pa.array(np.zeros(count, dtype=np.int32))
+    return pa.DictionaryArray.from_arrays(codes, pa.array([text])).cast(pa.string())
+
+
+def _texts(values: Any, index: NDArray[np.int64]) -> pa.Array:
+    return pa.array(list(values), pa.string()).take(pa.array(index))
+
+
+def entries(tables: Content, key: Key) -> tuple[NDArray[Any], ...]:
+    """Return rows, columns, counts and a mask of suppression of what a table must state."""
+    counts, hidden = tables.counts[key].tocoo(), tables.hidden[key].tocoo()
+    rows = np.concatenate([counts.coords[0], hidden.coords[0]]).astype(np.int64)
+    cells = np.concatenate([counts.coords[1], hidden.coords[1]]).astype(np.int64)
+    values = np.concatenate([counts.data, np.zeros(hidden.nnz, dtype=np.int64)])
+    missing = np.repeat([False, True], [counts.nnz, hidden.nnz])
+    order = np.lexsort((cells, rows))
+    return rows[order], cells[order], values[order], missing[order]
+
+
+def rows_of(tables: Content, key: Key) -> pa.Table:
+    """Return the rows of a table, places first."""
+    pieces = list(_slices(tables, key))
+    return pa.concat_tables(pieces) if pieces else ROWS.empty_table()
+
+
+def _slices(tables: Content, key: Key) -> Iterator[pa.Table]:
+    rows, cells, values, missing = entries(tables, key)
+    places = pa.array(tables.geoids[key[0]].tolist(), pa.string())
+    names = pa.array(list(tables.workload.tables[key].cells), pa.string())
+    for start in range(0, len(rows), _SLICE):
+        part = slice(start, start + _SLICE)
+        count = len(rows[part])
+        yield pa.table(
+            [
+                _repeated(key[0], count),
+                places.take(pa.array(rows[part])),
+                _repeated(key[1], count),
+                names.take(pa.array(cells[part])),
+                pa.array(values[part], mask=missing[part]),
+            ],
+            schema=ROWS,
+        )
+
+
+def write(tables: Content, folder: Path, *, replace: bool) -> None:
+    """Write the folder, whole or as before."""
+
+    def check(target: Path) -> None:
+        check_folder(target, replace=replace)
+
+    with _files.whole_folder(folder, check) as made:
+        fill(tables, made)
+
+
+def fill(tables: Content, folder: Path, *, release: str | None = None) -> None:
+    """Write tables into a folder that is being made; those of a release name its description."""
+    parts: list[dict[str, Any]] = []
+    waiting: list[pa.Table] = []
+    size = 0
+    for key in tables.workload.tables:
+        for piece in _slices(tables, key):
+            waiting.append(piece)
+            size += piece.num_rows
+            if size >= _PART_ROWS:
+                parts.append(_part(folder, len(parts), waiting))
+                waiting, size = [], 0
+    if waiting or not parts:
+        parts.append(_part(folder, len(parts), waiting or [ROWS.empty_table()]))
+    places = [
+        pa.table([_repeated(level, len(g)), pa.array(g.tolist(), pa.string())], schema=PLACES)
+        for level, g in tables.geoids.items()
+    ]
+    digest = _parquet(pa.concat_tables(places), folder / GEOGRAPHIES)
+    manifest = {
+        "format": FORMAT,
+        "geographies": digest,
+        "negative": tables.signed,
+        "parts": parts,
+        "places": {level: len(g) for level, g in tables.geoids.items()},
+        "workload": tables.workload.to_dict(),
+        **({} if release is None else {"release": release}),
+    }
+    if tables.laws:  # tables that are of no release, or exact ones, have none
+        manifest["laws"] = [[*key, law] for key, law in sorted(tables.laws.items())]
+    _files.write_bytes(folder / MANIFEST, _files.sealed(manifest))
+
+
+def check_folder(folder: Path, *, replace: bool, also: str = MANIFEST) -> None:
+    """Refuse a folder unless it is empty or holds tables, and perhaps one more file."""
+    found = sorted(p.name for p in folder.iterdir()) if folder.exists() else []
+    known = [n for n in found if n in (MANIFEST, GEOGRAPHIES, also) or is_part(n)]
+    others = [n for n in found if n not in known and not _files.is_leftover(n)]
+    if others or (known and MANIFEST not in known):
+        raise OutputError(
+            f"{folder}: must be empty or hold tables, but holds {(others or known)[0]!r}; "
+            "nothing was changed"
+        )
+    if known and not replace:
+        raise OutputError(f"{folder}: holds tables already; nothing was changed")
+
+
+def _part(folder: Path, number: int, pieces: list[pa.Table]) -> dict[str, Any]:
+    table = pa.concat_tables(pieces)
+    name = f"part-{number:05d}.parquet"
+    return {"file": name, "rows": table.num_rows, "sha256": _parquet(table, folder / name)}
+
+
+def _parquet(table: pa.Table, target: Path) -> str:
+    """Write a file, and return its digest."""
+    plain = table.replace_schema_metadata(None)
+    with _files.whole_file(target, tidy=False) as stream:
+        pq.write_table(plain, stream, compression="zstd", write_page_checksum=True)
+    return _files.digest(target)

@@ -1,1 +1,0 @@
-"""The folder in which published tables are exchanged: written whole, read without guessing."""
