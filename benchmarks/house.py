@@ -25,6 +25,8 @@ FACES = (
     "risk", "tables",
 )  # fmt: skip
 STUDIES = ("experiments",)
+#: Lists of names on pages of reference.
+_LISTS = re.compile(r"^```\{eval-rst\}.*?^```", re.MULTILINE | re.DOTALL)
 #: What a walk follows: function, parameter.
 WALKS = {
     "reconstruct": "tables",
@@ -62,10 +64,9 @@ def public_names() -> dict[str, tuple[str, ...]]:
 
 
 def unshown_names() -> list[str]:
-    """Return public names that no page, notebook or README uses outside of lists of reference."""
+    """Return public names that no page, notebook or README uses outside of lists of names."""
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    pages = [page for page in pages if "reference" not in page.relative_to(ROOT).parts]
-    texts = [page.read_text(encoding="utf-8") for page in pages]
+    texts = [_LISTS.sub("", page.read_text(encoding="utf-8")) for page in pages]
     for notebook in (ROOT / "notebooks").glob("*.ipynb"):
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         texts += ["".join(cell["source"]) for cell in cells]
