@@ -1,4 +1,4 @@
-"""What the questions are answered with: a belief before and after, and a number with its error.
+"""Answers: a belief before and after a release, and a number with its error.
 
 Every zone may give these answers, so this module knows no other but the checks of arguments.
 """
@@ -41,7 +41,7 @@ def _plain(array: FloatArray) -> FloatAnswer:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Belief:
-    """What an adversary believes before and after a release, and how much surer it became.
+    """Prior and posterior probability of a statement, and their ratio.
 
     Both are probabilities of one statement.  They are floats, or arrays of one shape.
 

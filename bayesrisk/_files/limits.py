@@ -1,4 +1,4 @@
-"""What a field of a configuration must be, written beside its type; read by pydantic.
+"""Bounds of a configuration's fields, written beside their types and read by pydantic.
 
 A configuration names its bounds when its module is imported, and pydantic takes a while to import:
 so this module does without it until something is read.
@@ -31,7 +31,7 @@ def refuse(bound: str, **told: Any) -> "PydanticCustomError":
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """What one value must be: in words, as a check, and in the JSON Schema."""
+    """A bound of one value: in words, as a check, and in the JSON Schema."""
 
     words: str
     check: Callable[[Any], Any]

@@ -1,4 +1,4 @@
-"""What a mechanism does, apart from the code that does it: enough for anyone to read a release."""
+"""Specifications of mechanisms: enough for anyone to write the likelihood of a release."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -33,7 +33,7 @@ Key = tuple[str, str]
 @displayed
 @dataclass(frozen=True)
 class MechanismSpec:
-    """What a mechanism does, as public as the tables it made.
+    """The specification of a mechanism, as public as the tables it made.
 
     Attributes
     ----------

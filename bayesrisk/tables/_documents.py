@@ -89,7 +89,7 @@ class _Attribute(Section):
 
 
 class _SchemaFile(Section):
-    """What a record can be."""
+    """A schema: the attributes of a record, and its geography."""
 
     name: Annotated[str, _TEXT]
     geography: _Geography | None = None
@@ -120,7 +120,7 @@ class _Table(Section):
 
 
 class _WorkloadFile(Section):
-    """What is counted."""
+    """A workload: the tables that are counted."""
 
     schema_: Annotated[str, _TEXT] | None = Field(None, alias="schema")
     levels: _Texts | None = None

@@ -42,7 +42,7 @@ Key = tuple[str, str]
 
 
 class Content(NamedTuple):
-    """What published tables state: counts by key, which are suppressed, and laws of the release."""
+    """Published counts by key, which of them are suppressed, and laws of the release."""
 
     workload: Workload
     geoids: Mapping[str, NDArray[Any]]
@@ -85,7 +85,7 @@ def part_name(code: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Partitions:
-    """What the index of a data set by place says.
+    """The index of a data set by place.
 
     Attributes
     ----------
