@@ -90,7 +90,7 @@ def heeded(*, last: bool = False) -> Iterator[None]:
                 _first, _told = None, False
 
 
-def _ask(number: int, frame: Any) -> None:
+def _ask(number: int, frame: object) -> None:
     """Note a request, and stop what runs."""
     global _first
     now = time.monotonic()
@@ -103,7 +103,7 @@ def _ask(number: int, frame: Any) -> None:
         os._exit(128 + number)
 
 
-def _repeat(number: int, frame: Any) -> None:
+def _repeat(number: int, frame: object) -> None:
     """Stop what runs again, unless it is stopping: then an exception is being handled."""
     _repeat_in(_SECONDS)
     if sys.exc_info()[1] is None:

@@ -52,7 +52,7 @@ _FAULTS = (
 )
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a value as a message quotes it: all of it, or its beginning."""
     try:
         text = repr(value)
@@ -170,7 +170,7 @@ def _reason(error: Exception) -> str:
     return str(error)[:_WIDTH]
 
 
-def _problem(document: Any, *, numbers: bool = True) -> str | None:
+def _problem(document: object, *, numbers: bool = True) -> str | None:
     """Return what no document of ours has, if anything: the checks of a key come later."""
     level, depth = [document], 0
     while level:

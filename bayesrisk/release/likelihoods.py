@@ -80,7 +80,7 @@ def _plain(value: object, name: str) -> object:
     raise ArgumentTypeError(f"{name} must be finite and fit in JSON, got {shown(value)}")
 
 
-def same_keys(document: Any, names: set[str], source: str) -> None:
+def same_keys(document: object, names: set[str], source: str) -> None:
     """Check that an object has exactly these keys."""
     if not isinstance(document, Mapping):
         raise DataError(f"{source}: must be an object, got {shown(document)}")

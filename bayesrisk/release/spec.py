@@ -238,7 +238,7 @@ class MechanismSpec:
             raise DataError(f"{source}: {error}") from error
 
 
-def _key(key: Any, name: str) -> Key:
+def _key(key: object, name: str) -> Key:
     """Return ``(level, table)``."""
     if not isinstance(key, tuple) or len(key) != 2 or not all(isinstance(k, str) for k in key):
         raise ArgumentTypeError(f"{name} must name (level, table), got {shown(key)}")
