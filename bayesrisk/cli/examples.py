@@ -148,7 +148,7 @@ def _records() -> None:
     chain = PeopleChain.begin(
         people_model(system_of(release, **about)), np.random.default_rng(1), 1
     )
-    chain.stay(np.array([0]), 1)
+    chain.advance_parts(np.array([0]), 1)
 
 
 def _reconstruction() -> None:

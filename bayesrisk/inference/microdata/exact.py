@@ -461,8 +461,8 @@ class Tally:
         found: FloatArray = self._total.sum(axis=0) / sum(self._draws)
         return found
 
-    def note(self, chain: int, x: IntArray) -> None:
-        """Note a state."""
+    def add(self, chain: int, x: IntArray) -> None:
+        """Count the records of a state of a chain."""
         self._draws[chain] += 1
         self._total[chain] += x
         seen, at, k = self._seen[chain], np.flatnonzero(x), 0

@@ -174,9 +174,9 @@ class KnownRecords:
     To be used for a question about a place: a condition may be about some attributes only, and
     tables are told apart where it needs that.  Where all attributes of all known people are known
     and many targets are asked of the same tables, as in an audit, the known records are taken off
-    the counts instead (``MicrodataSystem.less``, with a prior of the others): that is quicker, as
-    it keeps the classes of the tables, and gives the same law.  Nor can a condition say how many
-    people a place has, which whoever knows all others of it does know; a prior can (``size``).
+    the counts instead (``MicrodataSystem.without_records``, with a prior of the others): that is
+    quicker, as it keeps the classes of the tables, and gives the same law.  Nor can a condition say
+    how many people a place has; a prior can (``size``).
 
     Attributes
     ----------

@@ -319,29 +319,37 @@ class LatticeChain:
         The soft rows.
     work : ndarray of float
         Room for the longest line.
-    sweep : int
+    sweep_size : int
         Steps of a sweep.
     rng : Generator
         Of this chain.
     """
 
-    of: Lattice
+    lattice: Lattice
     x: IntArray
     sums: IntArray
     soft: IntArray
     work: FloatArray
-    sweep: int
+    sweep_size: int
     rng: np.random.Generator
     tally: IntArray = field(default_factory=lambda: np.zeros(2, np.int64))
 
-    def go(self, sweeps: int) -> None:
+    def advance(self, sweeps: int) -> None:
         """Go on for so many sweeps."""
-        walk(self.rng, self.of, self.x, self.sums, self.work, self.tally, sweeps * self.sweep)
+        walk(
+            self.rng,
+            self.lattice,
+            self.x,
+            self.sums,
+            self.work,
+            self.tally,
+            sweeps * self.sweep_size,
+        )
 
-    def now(self) -> tuple[IntArray, float]:
+    def snapshot(self) -> tuple[IntArray, float]:
         """Return the counts and the log density of the state."""
-        density = self.of.prior[self.of.prior_ptr[:-1] + self.x].sum()
-        density += self.of.soft[self.of.soft_ptr[self.soft] + self.sums[self.soft]].sum()
+        density = self.lattice.prior[self.lattice.prior_ptr[:-1] + self.x].sum()
+        density += self.lattice.soft[self.lattice.soft_ptr[self.soft] + self.sums[self.soft]].sum()
         return self.x, float(density)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,14 @@ from bayesrisk._random import Seed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.inference.microdata._strata import strata_of
-from bayesrisk.inference.microdata.chains import Chain, Draws, Note, PeopleChain, draw, silent
+from bayesrisk.inference.microdata.chains import (
+    Chain,
+    Draws,
+    Observer,
+    PeopleChain,
+    draw,
+    no_observer,
+)
 from bayesrisk.inference.microdata.exact import (
     GroupLaws,
     Tally,
@@ -24,19 +31,19 @@ from bayesrisk.inference.microdata.exact import (
     expected_of,
     weigh,
 )
-from bayesrisk.inference.microdata.expected_counts import OneMore
+from bayesrisk.inference.microdata.expected_counts import ExpectedCounts
 from bayesrisk.inference.microdata.knowledge import KnownRecords
 from bayesrisk.inference.microdata.lattice import LatticeChains
 from bayesrisk.inference.microdata.people_model import people_model, suits
 from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.inference.microdata.questions import (
-    Asked,
-    FoundLaw,
     MicrodataPosterior,
+    PosteriorLaw,
+    QuestionFunctions,
     RecordQuestion,
     answers_of,
-    asked_of,
-    before,
+    prior_answers,
+    question_functions,
     ratio,
 )
 from bayesrisk.inference.microdata.system import (
@@ -132,9 +139,9 @@ def record_law(
         raise ArgumentError("rng must be given: this place needs a chain")
     generators, _ = spawn(rng, chains + 1)
     if people:
-        of = people_model(system)
+        model = people_model(system)
         begun: Sequence[Chain] = [
-            PeopleChain.begin(of, own, _FEWEST_DRAWS, i / chains)
+            PeopleChain.begin(model, own, _FEWEST_DRAWS, i / chains)
             for i, own in enumerate(generators[:-1])
         ]
         shares = system.classes.mass(system.prior.shares)
@@ -174,6 +181,9 @@ _MAX_POINTS = 10**7
 _MAX_EXACT = 2**16
 _FEWEST = 1000  # proposals between draws: to come back to Python costs about so many
 _MAX_SAMPLES = 2**25
+
+
+_Answer = Callable[[pd.DataFrame, Draws], pd.DataFrame]
 
 
 class _Settings(NamedTuple):
@@ -316,7 +326,7 @@ def microdata_posterior(
     what = check.instances(known, KnownRecords, "known")
     apart = [t for q in asked for t in q.tables(prior.schema)]
     system = system_of(release, level=level, place=place, prior=prior, apart=apart, known=what)
-    functions = asked_of(asked, system)
+    functions = question_functions(asked, system)
     if engine == "exact" or (engine == "auto" and _may_be_exact(system)):
         try:
             return _exact(system, asked, functions)
@@ -350,7 +360,7 @@ def _may_be_exact(system: MicrodataSystem) -> bool:
 
 
 def _exact(
-    system: MicrodataSystem, asked: Sequence[RecordQuestion], functions: Asked
+    system: MicrodataSystem, asked: Sequence[RecordQuestion], functions: QuestionFunctions
 ) -> MicrodataPosterior:
     small, over_groups = presolve(system, system.over_unknowns(functions.cells))
     law = weigh(small, over_groups, _MAX_POINTS)
@@ -369,7 +379,7 @@ def _exact(
     answers = pd.DataFrame(
         {
             "question": [str(q) for q in asked],
-            "prior": before(asked, functions, system, strata_of(system)),
+            "prior": prior_answers(asked, functions, system, strata_of(system)),
             "posterior": values,
             "error": 0.0,
             "lower": values,
@@ -381,7 +391,7 @@ def _exact(
     )
     reason = f"all {law.points:,} points were weighed"
     table = expected_of(system, system.cell_of, expected)
-    found = FoundLaw(
+    found = PosteriorLaw(
         _groups(system, small, [list(law.laws)]), system, system.cell_of, _names(system)
     )
     return MicrodataPosterior(answers, table, "exact", reason, law.points, None, found)
@@ -399,44 +409,50 @@ def _names(system: MicrodataSystem) -> list[str]:
 
 
 def _people_chains(
-    system: MicrodataSystem, asked: Sequence[RecordQuestion], functions: Asked, how: _Settings
+    system: MicrodataSystem,
+    asked: Sequence[RecordQuestion],
+    functions: QuestionFunctions,
+    how: _Settings,
 ) -> MicrodataPosterior:
-    of = people_model(system)
+    model = people_model(system)
     generators, origin = spawn(how.rng, how.chains)
     starts = [
-        PeopleChain.begin(of, own, _FEWEST, i / how.chains) for i, own in enumerate(generators)
+        PeopleChain.begin(model, own, _FEWEST, i / how.chains) for i, own in enumerate(generators)
     ]
-    of_state = sp.csr_array(functions.cells[:, of.cell_of])
+    of_state = sp.csr_array(functions.cells[:, model.cell_of])
     tallies: list[Tally] = []
-    more = OneMore(system, of, of_state, asked, functions, starts, how.draws)
+    expected = ExpectedCounts(system, asked, functions, starts, how.draws)
 
-    def fresh() -> Note:
-        tallies[:] = [Tally(how.chains, of.cell_of.size)]
-        more.fresh()
+    def observer() -> Observer:
+        tallies[:] = [Tally(how.chains, model.cell_of.size)]
+        expected.reset()
 
-        def note(chain: int, x: IntArray) -> None:
-            tallies[0].note(chain, x)
-            more.note(chain)
+        def observe(chain: int, x: IntArray) -> None:
+            tallies[0].add(chain, x)
+            expected.record(chain)
 
-        return note
+        return observe
 
-    def mend(frame: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
-        return more.further(more.mend(frame, drawn), drawn)
+    def answer(frame: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
+        return expected.extend_chains(expected.answer_undecided(frame, drawn), drawn)
 
-    leap = int(of.model.leap.max(initial=1))
-    drawn, frame = _drawn(starts, of_state, asked, functions, how, fresh, mend, leap)
+    leap = int(model.arrays.leap.max(initial=1))
+    drawn, frame = _drawn(starts, of_state, asked, functions, how, (observer, answer, leap))
     reason = "counts are noisy"
-    if more.used:
-        reason += f"; {more.used:,} answers are from what one more person would change"
+    if expected.used:
+        reason += f"; {expected.used:,} answers are from what one more person would change"
     run = _Run("people", reason, origin)
-    names = [s.name for s in of.strata for _ in range(of.classes)]
-    law = FoundLaw(tallies[0], system, of.cell_of, names, drawn.agreed)
-    table = expected_of(system, of.cell_of, tallies[0].mean)
+    names = [s.name for s in model.strata for _ in range(model.classes)]
+    law = PosteriorLaw(tallies[0], system, model.cell_of, names, drawn.agreed)
+    table = expected_of(system, model.cell_of, tallies[0].mean)
     return _sampled(asked, functions, drawn, frame, run, table, law)
 
 
 def _lattice_chains(
-    system: MicrodataSystem, asked: Sequence[RecordQuestion], functions: Asked, how: _Settings
+    system: MicrodataSystem,
+    asked: Sequence[RecordQuestion],
+    functions: QuestionFunctions,
+    how: _Settings,
 ) -> MicrodataPosterior:
     small, over_groups = presolve(system, system.over_unknowns(functions.cells))
     if not small.matrix.shape[1]:
@@ -453,7 +469,7 @@ def _lattice_chains(
     mean = np.where(small.group >= 0, small.weight * groups[small.group], 0.0)
     laws = [[np.bincount(g) / how.draws for g in chain.T] for chain in each]
     ranking = _groups(system, small, laws)
-    law = FoundLaw(ranking, system, system.cell_of, _names(system), drawn.agreed)
+    law = PosteriorLaw(ranking, system, system.cell_of, _names(system), drawn.agreed)
     run = _Run("lattice", "some counts are exact, and there are too many points to visit", origin)
     table = expected_of(system, system.cell_of, mean)
     return _sampled(asked, functions, drawn, frame, run, table, law)
@@ -463,29 +479,32 @@ def _drawn(
     chains: Sequence[Chain],
     of_state: sp.csr_array,
     asked: Sequence[RecordQuestion],
-    functions: Asked,
+    functions: QuestionFunctions,
     how: _Settings,
-    fresh: Callable[[], Note] = silent,
-    mend: Callable[[pd.DataFrame, Draws], pd.DataFrame] = lambda frame, _: frame,
-    leap: int = 1,
+    special: tuple[Callable[[], Observer], _Answer, int] = (no_observer, lambda frame, _: frame, 1),
 ) -> tuple[Draws, pd.DataFrame]:
-    """Return draws that answer all questions, or the last ones, and the answers."""
+    """Return draws that answer all questions, or the last ones, and the answers.
+
+    ``special`` are an observer of the states, further answers, and how far a number may leap.
+    """
+    observer, answer, leap = special
     frames: list[pd.DataFrame] = []
 
     def enough(drawn: Draws) -> bool:
-        frames.append(mend(answers_of(asked, functions, drawn), drawn))
+        drawn = replace(drawn, leap=leap)
+        frames.append(answer(answers_of(asked, functions, drawn), drawn))
         return bool((frames[-1]["status"] == "sampled").all())
 
-    drawn = draw(
+    found = draw(
         chains,
         of_state,
         how.draws,
         thin=how.thin,
         doublings=how.doublings,
         enough=enough,
-        fresh=fresh,
-        leap=leap,
+        observer=observer,
     )
+    drawn = replace(found, leap=leap)
     return drawn, frames[-1] if drawn.agreed else answers_of(asked, functions, drawn)
 
 
@@ -499,17 +518,17 @@ class _Run(NamedTuple):
 
 def _sampled(
     asked: Sequence[RecordQuestion],
-    functions: Asked,
+    functions: QuestionFunctions,
     drawn: Draws,
     frame: pd.DataFrame,
     run: _Run,
     expected: pd.DataFrame,
-    law: FoundLaw,
+    law: PosteriorLaw,
 ) -> MicrodataPosterior:
     """Return the answers of draws, with the draws themselves where they are not too many."""
     labels = [str(question) for question in asked]
     frame.insert(0, "question", labels)
-    frame.insert(1, "prior", before(asked, functions, law.system, strata_of(law.system)))
+    frame.insert(1, "prior", prior_answers(asked, functions, law.system, strata_of(law.system)))
     samples, counts = None, drawn.counts
     if counts.shape[0] * counts.shape[1] * 2 * len(labels) <= _MAX_SAMPLES:
         samples = Samples(

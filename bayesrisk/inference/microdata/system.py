@@ -59,7 +59,7 @@ class Layer:
     given : ndarray of int64, shape (places, cells)
         Published counts, less what was taken off.
     off : ndarray of int64, shape (places, cells)
-        Counts of records that were taken off (:meth:`MicrodataSystem.less`).
+        Counts of records that were taken off (:meth:`MicrodataSystem.without_records`).
     hidden : ndarray of bool, shape (places, cells)
         Cells that are withheld: nothing is known of them.
     likelihoods : tuple of Likelihood
@@ -138,25 +138,13 @@ class MicrodataSystem:
         """Return what known people of a known class add to functions of the counts."""
         return np.asarray(cells @ self.known.settled.toarray().ravel(), np.int64)
 
-    def less(self, place: int, records: IntArray) -> MicrodataSystem:
-        """Return the system of the other records, some being known: their counts are taken off.
+    def without_records(self, place: int, records: IntArray) -> MicrodataSystem:
+        """Subtract known records, by class, of a place from all published counts.
 
         To be used where all attributes of the known records are known, for a prior of the others,
         and where the known record is no knowledge: that which a release is without.  The classes
         stay those of the tables, which one system for many targets needs.  Conditions on some
         attributes are :class:`KnownRecords`, for which a system is made anew.
-
-        Parameters
-        ----------
-        place : int
-            Position of a finest place.
-        records : ndarray of int64, shape (classes,)
-            Known records there, by class.
-
-        Raises
-        ------
-        DataError
-            If a count that is published as true is smaller than that of the known records.
         """
         layers = []
         for layer in self.layers:
