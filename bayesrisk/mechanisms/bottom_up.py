@@ -36,24 +36,15 @@ Rows = sparse.csr_array
 
 @dataclass(frozen=True)
 class Roles:
-    """How each table of a workload comes about.
+    """How each table of a workload comes about."""
 
-    Attributes
-    ----------
-    measured : tuple of str
-        Tables that get noise.
-    split : tuple of str
-        Those of them in whose cells every record is exactly once: scaled to the universe.
-    derived : mapping of str to (str, ndarray)
-        Tables that are a linear function (cells, cells of the source) of a split table.
-    exact : tuple of str
-        Tables that are published as they are, the universe first.
-    """
-
-    measured: tuple[str, ...]
+    measured: tuple[str, ...]  # tables that get noise
+    # those of them in whose cells every record is exactly once: scaled to the universe
     split: tuple[str, ...]
+    # (str, ndarray): tables that are a linear function (cells, cells of the source) of a split
+    # table
     derived: Mapping[str, tuple[str, IntArray]]
-    exact: tuple[str, ...]
+    exact: tuple[str, ...]  # tables that are published as they are, the universe first
 
 
 def roles(workload: Workload, *, universe: str, exact: tuple[str, ...]) -> Roles:
@@ -119,15 +110,6 @@ def scale_to(noisy: IntArray, totals: IntArray, rng: np.random.Generator) -> Int
 
     Largest remainders, in exact integers; ties fall at random.  Where nothing is left after
     clipping, all cells are alike.
-
-    Parameters
-    ----------
-    noisy : ndarray of int64, (places, cells)
-        Counts, >= 0, each sum times its total below 2**63.
-    totals : ndarray of int64, (places,)
-        Totals, >= 0.
-    rng : Generator
-        Breaks ties.
     """
     counts = np.where(noisy.any(axis=1, keepdims=True), noisy, 1)
     whole = counts.sum(axis=1, keepdims=True)

@@ -115,23 +115,13 @@ def no_observer() -> Observer:
 
 @dataclass(frozen=True)
 class Draws:
-    """Kept draws of several chains, and diagnostics of the chains.
+    """Kept draws of several chains, and diagnostics of the chains."""
 
-    Attributes
-    ----------
-    counts : ndarray of int64, shape (chains, draws, functions)
-        Linear functions of the states.
-    watched : list of ChainNumbers
-        Of the log density and of two random projections of the state, where they move.
-    thin : int
-        Sweeps between two draws.
-    leap : int
-        By how many people a number may differ from that of all draws, if these are equal.
-    """
-
-    counts: IntArray
+    counts: IntArray  # (chains, draws, functions): linear functions of the states
+    # of the log density and of two random projections of the state, where they move
     watched: list[ChainNumbers]
-    thin: int
+    thin: int  # sweeps between two draws
+    # by how many people a number may differ from that of all draws, if these are equal
     leap: int = 1
 
     @property
@@ -150,25 +140,7 @@ def draw(
     enough: Callable[[Draws], bool] = lambda _: True,
     observer: Callable[[], Observer] = no_observer,
 ) -> Draws:
-    """Return draws of chains that agree, or the last ones.
-
-    Parameters
-    ----------
-    chains : sequence of Chain
-        At their starts.
-    functions : scipy.sparse.csr_array of int64, shape (functions, unknowns)
-        Linear functions that are kept of every state.
-    draws : int
-        Draws kept of each chain, after as many that are discarded.
-    thin : int
-        Sweeps between two draws, at first.
-    doublings : int
-        How often the chains go on for as long again, with twice as many sweeps between draws.
-    enough : callable
-        Whether draws of chains that agree are enough.
-    observer : callable
-        Makes the observer of the kept states: anew whenever what was kept is discarded.
-    """
+    """Return draws of chains that agree, or the last ones."""
     directions = np.random.default_rng(0).normal(size=(2, functions.shape[1]))
     for again in range(doublings + 1):
         counts = room_for(draws, len(chains), functions.shape[0])

@@ -189,45 +189,16 @@ class TooManyPointsError(Exception):
 
 @dataclass(frozen=True)
 class ExactLaw:
-    """What the visit of all points found.
+    """What the visit of all points found."""
 
-    Attributes
-    ----------
-    laws : tuple of ndarray
-        Probability of the counts 0, 1, ... of every group.
-    answers : tuple of ndarray
-        Probability of the values 0, 1, ... of every linear function.
-    points : int
-        Points visited, of all components together.
-    log_evidence : float
-        Log of the sum of all weights.
-    """
-
-    laws: tuple[FloatArray, ...]
-    answers: tuple[FloatArray, ...]
-    points: int
-    log_evidence: float
+    laws: tuple[FloatArray, ...]  # probability of the counts 0, 1, ... of every group
+    answers: tuple[FloatArray, ...]  # probability of the values 0, 1, ... of every linear function
+    points: int  # points visited, of all components together
+    log_evidence: float  # log of the sum of all weights
 
 
 def weigh(system: SmallSystem, asked: sp.csr_array, max_points: int) -> ExactLaw:
-    """Return the exact laws of the groups, and of linear functions of them.
-
-    Parameters
-    ----------
-    system : SmallSystem
-        Rows by groups.
-    asked : scipy.sparse.csr_array of int64, shape (functions, groups)
-        Weights >= 0.
-    max_points : int
-        Most points that are visited.
-
-    Raises
-    ------
-    TooManyPointsError
-        If there are more, or the search visits 64 times as many nodes of its tree.
-    DataError
-        If there is no point.
-    """
+    """Return the exact laws of the groups, and of linear functions of them."""
     n_groups = system.matrix.shape[1]
     laws: list[FloatArray] = [np.ones(1)] * n_groups
     answers: list[FloatArray] = [np.ones(1)] * asked.shape[0]
@@ -372,27 +343,14 @@ class Ranking(Protocol):
 
 @dataclass(frozen=True)
 class GroupLaws:
-    """Laws of the counts of groups whose records are exchangeable.
+    """Laws of the counts of groups whose records are exchangeable."""
 
-    Attributes
-    ----------
-    laws : list of list of ndarray
-        For every chain (one if exact) and group, the probability of 0, 1, ... records.
-    group : ndarray of int64
-        Group of every unknown; -1 where there is nobody.
-    mass : ndarray of float
-        Share or Dirichlet parameter of every group.
-    weight : ndarray of float
-        Part of it that every unknown has.
-    dirichlet : bool
-        Whether these are Dirichlet parameters.
-    """
-
+    # for every chain (one if exact) and group, the probability of 0, 1, ... records
     laws: list[list[FloatArray]]
-    group: IntArray
-    mass: FloatArray
-    weight: FloatArray
-    dirichlet: bool
+    group: IntArray  # group of every unknown; -1 where there is nobody
+    mass: FloatArray  # share or Dirichlet parameter of every group
+    weight: FloatArray  # part of it that every unknown has
+    dirichlet: bool  # whether these are Dirichlet parameters
 
     @property
     def size(self) -> int:
@@ -436,15 +394,9 @@ class GroupLaws:
 
 @dataclass
 class Tally:
-    """How often chains saw k or more records, for every unknown.
+    """How often chains saw k or more records, for every unknown."""
 
-    Attributes
-    ----------
-    chains, size : int
-        Number of chains and of unknowns.
-    """
-
-    chains: int
+    chains: int  # number of chains and of unknowns
     size: int
     _seen: list[list[IntArray]] = field(default_factory=list)
     _draws: list[int] = field(default_factory=list)

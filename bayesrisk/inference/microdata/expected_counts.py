@@ -150,26 +150,6 @@ class ExpectedCounts:
 
     Which questions these are is known when chains agree.  Before, those are recorded whose groups
     have the fewest expected people, as many as cost no more than the sweeps between two draws.
-
-    Parameters
-    ----------
-    system : MicrodataSystem
-        Published counts.
-    asked : sequence of RecordQuestion
-        The questions.
-    functions : QuestionFunctions
-        Their functions of the counts.
-    chains : sequence of PeopleChain
-        Chains of the run.
-    draws : int
-        Draws kept of each chain.
-
-    Attributes
-    ----------
-    possible : ndarray of bool, shape (questions,)
-        Questions that can be answered so.
-    used : int
-        How many of the answers were found so.
     """
 
     def __init__(

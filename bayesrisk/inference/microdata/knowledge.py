@@ -27,18 +27,10 @@ Condition = Mapping[str, Iterable[int]]
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Cells of a schema that no published cell tells apart.
+    """Cells of a schema that no published cell tells apart."""
 
-    Attributes
-    ----------
-    schema : Schema
-        What the records are.
-    bins : mapping of str to ndarray
-        For each attribute the bin of every code, numbered from 0.
-    """
-
-    schema: Schema
-    bins: Mapping[str, IntArray]
+    schema: Schema  # what the records are
+    bins: Mapping[str, IntArray]  # for each attribute the bin of every code, numbered from 0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -260,48 +252,24 @@ class KnownRecords:
 
 @dataclass(frozen=True)
 class Group:
-    """Records of a place of whom the same is known.
+    """Records of a place of whom the same is known."""
 
-    Attributes
-    ----------
-    place : int
-        Position of the finest place.
-    classes : ndarray of int64
-        Classes that they may have.
-    mass : ndarray of float
-        Prior share of each of these.
-    count : int
-        How many they are.
-    name : str
-        How messages and rankings call them.
-    """
-
-    place: int
-    classes: IntArray
-    mass: FloatArray
-    count: int
-    name: str
+    place: int  # position of the finest place
+    classes: IntArray  # classes that they may have
+    mass: FloatArray  # prior share of each of these
+    count: int  # how many they are
+    name: str  # how messages and rankings call them
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What is known, in classes.
+    """What is known, in classes."""
 
-    Attributes
-    ----------
-    settled : scipy.sparse.csr_array of int64, shape (places, classes)
-        Known records whose class is known.
-    named : scipy.sparse.csr_array of int64, shape (places, classes)
-        Those of them whose attributes are all known: no target is one of them.
-    partly : tuple of Group
-        Known people of several possible classes.
-    exactly : tuple of Group
-        Classes that have so many records of the place, known people and others.
-    """
-
-    settled: sp.csr_array
+    settled: sp.csr_array  # (places, classes): known records whose class is known
+    # (places, classes): those of them whose attributes are all known: no target is one of them
     named: sp.csr_array
-    partly: tuple[Group, ...] = ()
+    partly: tuple[Group, ...] = ()  # known people of several possible classes
+    # classes that have so many records of the place, known people and others
     exactly: tuple[Group, ...] = ()
 
     @property
@@ -316,14 +284,7 @@ class Knowledge:
 def knowledge_of(
     known: Sequence[KnownRecords], classes: Classes, places: Sequence[str], prior: RecordPrior
 ) -> Knowledge:
-    """Return what is known, in classes.
-
-    Raises
-    ------
-    ArgumentError
-        If a place is not one of the finest, the prior makes known people impossible, or people
-        are known in part and the prior has a concentration.
-    """
+    """Return what is known, in classes."""
     shape = (len(places), classes.size)
     entries: dict[bool, list[tuple[int, int, int]]] = {False: [], True: []}
     partly, exactly = [], []

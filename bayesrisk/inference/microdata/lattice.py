@@ -120,21 +120,6 @@ def kernel_basis(matrix: IntArray) -> IntArray:
 
     Columns are reduced by whole-number steps of Euclid, row by row; those that end with zeros are
     a basis of the kernel, and short vectors are then subtracted from longer ones.
-
-    Parameters
-    ----------
-    matrix : ndarray of int64, shape (rows, columns)
-        Weights.
-
-    Returns
-    -------
-    ndarray of int64, shape (dimension, columns)
-        Every whole vector of the kernel is a combination of them with whole coefficients.
-
-    Raises
-    ------
-    ArgumentError
-        If entries grow beyond 2^31.
     """
     n = matrix.shape[1]
     work = np.concatenate([matrix.T.copy(), np.eye(n, dtype=np.int64)], axis=1)  # row: a column
@@ -186,22 +171,6 @@ def moves_of(basis: IntArray, more: IntArray, rng: np.random.Generator, count: i
     """Return basis moves, given moves, and random combinations of two to four of them.
 
     A basis alone need not connect the points that are not negative.
-
-    Parameters
-    ----------
-    basis : ndarray of int64, shape (dimension, groups)
-        A basis of the lattice.
-    more : ndarray of int64, shape (moves, groups)
-        Other moves, such as differences of solutions.
-    rng : Generator
-        For the combinations.
-    count : int
-        How many combinations to try.
-
-    Returns
-    -------
-    ndarray of int64, shape (moves, groups)
-        Each once, whatever its sign.
     """
     dimension = len(basis)
     found = [basis, more]
@@ -262,17 +231,7 @@ _SOLVER_SECONDS = 30.0
 
 
 class LatticeChains:
-    """Starts and moves of several chains.
-
-    Parameters
-    ----------
-    system : SmallSystem
-        Rows by groups.
-    chains : int
-        Number of starts.
-    rng : Generator
-        For the moves and the starts.
-    """
+    """Starts and moves of several chains."""
 
     def __init__(self, system: SmallSystem, chains: int, rng: np.random.Generator) -> None:
         self._system = system
@@ -307,31 +266,15 @@ class LatticeChains:
 
 @dataclass
 class LatticeChain:
-    """A chain on the points of a lattice; a sweep is one step for each move.
-
-    Attributes
-    ----------
-    of : Lattice
-        What does not change.
-    x, sums : ndarray of int64
-        Counts of the groups, and the sums of rows.
-    soft : ndarray of int64
-        The soft rows.
-    work : ndarray of float
-        Room for the longest line.
-    sweep_size : int
-        Steps of a sweep.
-    rng : Generator
-        Of this chain.
-    """
+    """A chain on the points of a lattice; a sweep is one step for each move."""
 
     lattice: Lattice
-    x: IntArray
+    x: IntArray  # counts of the groups, and the sums of rows
     sums: IntArray
-    soft: IntArray
-    work: FloatArray
-    sweep_size: int
-    rng: np.random.Generator
+    soft: IntArray  # the soft rows
+    work: FloatArray  # room for the longest line
+    sweep_size: int  # steps of a sweep
+    rng: np.random.Generator  # of this chain
     tally: IntArray = field(default_factory=lambda: np.zeros(2, np.int64))
 
     def advance(self, sweeps: int) -> None:

@@ -79,31 +79,16 @@ _LEAST_LEAPS, _MOST_LEAPS = 1e-3, 0.1  # chance of a leap, which costs as much a
 
 @dataclass(frozen=True)
 class PeopleModel:
-    """Arrays of the kernels, and what the first state needs.
-
-    Attributes
-    ----------
-    model : Model
-        What does not change.
-    strata : tuple of Stratum
-        The parts.
-    classes : int
-        Number of classes.
-    likely : ndarray of int64
-        A likely number of people of every part; the number itself where it is known.
-    spot : ndarray of int64
-        Where the log likelihood of every row stands if there is nobody but those whose class is
-        known.
-    runs : ndarray of int64, shape (runs, 2)
-        First and last number of people of a place, those who are known with them, of the runs of
-        numbers that its law has nothing between.
-    """
+    """Arrays of the kernels, and what the first state needs."""
 
     arrays: ModelArrays
-    strata: tuple[Stratum, ...]
-    classes: int
-    likely: IntArray
+    strata: tuple[Stratum, ...]  # the parts
+    classes: int  # number of classes
+    likely: IntArray  # A likely number of people of every part; the number itself where it is known
+    # where the log likelihood of every row stands if there is nobody but those whose class is known
     spot: IntArray
+    # (runs, 2): first and last number of people of a place, those who are known with them, of the
+    # runs of numbers that its law has nothing between
     runs: IntArray
 
     @property
@@ -151,15 +136,7 @@ def _counts_all(layer: Layer, cell: int) -> bool:
 
 
 def people_model(system: MicrodataSystem) -> PeopleModel:
-    """Return the arrays of the chain.
-
-    Raises
-    ------
-    ArgumentError
-        If the place has too many people for it.
-    DataError
-        If exact numbers of people contradict each other or the prior.
-    """
+    """Return the arrays of the chain."""
     of_places = strata_of(system)
     if of_places is None:
         raise ArgumentError("known must not overlap for this chain")

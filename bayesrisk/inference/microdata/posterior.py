@@ -71,30 +71,19 @@ class RecordLaw:
     """Means, and draws where there is no exact law, of groups of unknowns.
 
     A group is a set of unknowns that no row tells apart; inside it records are exchangeable.
-
-    Attributes
-    ----------
-    group, weight : ndarray
-        For every unknown its group (-1: there are none for certain) and its share of the group.
-    mass : ndarray of float
-        Share, or Dirichlet parameter, of every group.
-    mean : ndarray of float
-        Mean number of records of every group.
-    draws : ndarray of int64, shape (chains, draws, groups), or None
-        Draws of a chain; None where the law is exact, and the number of records certain.
-    engine : str
-        ``exact``, ``people`` or ``lattice``.
-    decided : bool
-        Whether chains agree: rank-normalised R-hat at most 1.01 and bulk and tail effective sizes
-        of at least 400, of the log density and of two random projections of the state.
     """
 
+    # for every unknown its group (-1: there are none for certain) and its share of the group
     group: IntArray
     weight: FloatArray
-    mass: FloatArray
-    mean: FloatArray
+    mass: FloatArray  # share, or Dirichlet parameter, of every group
+    mean: FloatArray  # mean number of records of every group
+    # (chains, draws, groups): draws of a chain; None where the law is exact, and the number of
+    # records certain
     draws: IntArray | None
-    engine: str
+    engine: str  # ``exact``, ``people`` or ``lattice``
+    # whether chains agree: rank-normalised R-hat at most 1.01 and bulk and tail effective sizes of
+    # at least 400, of the log density and of two random projections of the state
     decided: bool = True
 
 
@@ -109,23 +98,6 @@ def record_law(
     """Return the law of the records of a system: exact where it can be, else by chains.
 
     An exact law has means alone, and so is taken only where the number of records is certain.
-
-    Parameters
-    ----------
-    system : MicrodataSystem
-        What is unknown and what is published.
-    rng : Generator, int or other seed, optional
-        For the chains.
-    draws, chains : int
-        Draws kept of each chain, after as many that are discarded.  While the chains do not agree,
-        they go on for as long again, up to five times: as many draws are kept, further apart.
-    max_points : int
-        Most points that an exact law may have.
-
-    Raises
-    ------
-    DataError
-        If the prior forbids what was released, or the tables contradict each other.
     """
     people = suits(system)
     if not people or _one_record(system):

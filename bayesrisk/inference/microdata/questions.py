@@ -106,21 +106,13 @@ _SAME = 1e-12  # relative difference of shares that rounding explains
 
 @dataclass(frozen=True)
 class QuestionFunctions:
-    """What every question counts, and among what.
+    """What every question counts, and among what."""
 
-    Attributes
-    ----------
-    cells : scipy.sparse.csr_array of int64, shape (functions, places * classes)
-        The functions, each once.
-    row : ndarray of int64, shape (questions, 2)
-        The functions of every question: the records that it counts, and those among which.
-    known : ndarray of int64, shape (questions, 2)
-        What known people of a known class add to them.
-    """
-
-    cells: sp.csr_array
+    cells: sp.csr_array  # (functions, places * classes): the functions, each once
+    # (questions, 2): the functions of every question: the records that it counts, and those among
+    # which
     row: IntArray
-    known: IntArray
+    known: IntArray  # (questions, 2): what known people of a known class add to them
 
 
 def question_functions(

@@ -44,39 +44,20 @@ TAIL = 1e-15
 
 @dataclass(frozen=True)
 class Layer:
-    """The published cells of one level.
+    """The published cells of one level."""
 
-    Attributes
-    ----------
-    level : str
-        Name of the level.
-    geoids : ndarray of str
-        Its places, inside the place that is asked about.
-    belongs : ndarray of int64
-        For each finest place the position of the one of these places around it.
-    weights : scipy.sparse.csr_array of int64, shape (cells, classes)
-        Weight of a record of a class in every published cell.
-    given : ndarray of int64, shape (places, cells)
-        Published counts, less what was taken off.
-    off : ndarray of int64, shape (places, cells)
-        Counts of records that were taken off (:meth:`MicrodataSystem.without_records`).
-    hidden : ndarray of bool, shape (places, cells)
-        Cells that are withheld: nothing is known of them.
-    likelihoods : tuple of Likelihood
-        What a published count says about the true one, for each cell.
-    names : tuple of (str, str)
-        Table and cell.
-    """
-
-    level: str
-    geoids: TextArray
-    belongs: IntArray
-    weights: sp.csr_array
-    given: IntArray
+    level: str  # name of the level
+    geoids: TextArray  # its places, inside the place that is asked about
+    belongs: IntArray  # for each finest place the position of the one of these places around it
+    weights: sp.csr_array  # (cells, classes): weight of a record of a class in every published cell
+    given: IntArray  # (places, cells): published counts, less what was taken off
+    # (places, cells): counts of records that were taken off
+    # (:meth:`MicrodataSystem.without_records`)
     off: IntArray
-    hidden: IntArray
+    hidden: IntArray  # (places, cells): cells that are withheld: nothing is known of them
+    # what a published count says about the true one, for each cell
     likelihoods: tuple[Likelihood, ...]
-    names: tuple[tuple[str, str], ...]
+    names: tuple[tuple[str, str], ...]  # (str, str): table and cell
 
     @property
     def exact(self) -> IntArray:
@@ -91,26 +72,13 @@ class MicrodataSystem:
     Unknown ``p * classes.size + c`` is the number of records of class c in place p, but for people
     who are known.  After these stand the numbers of each class among the people of every group
     that is known in part.
-
-    Attributes
-    ----------
-    classes : Classes
-        Classes of cells.
-    places : ndarray of str
-        The finest places, inside the place that is asked about.
-    prior : RecordPrior
-        Prior of each of these places.
-    layers : tuple of Layer
-        The published cells, level by level from the coarsest.
-    known : Knowledge
-        What is known beyond them.
     """
 
-    classes: Classes
-    places: TextArray
-    prior: RecordPrior
-    layers: tuple[Layer, ...]
-    known: Knowledge
+    classes: Classes  # classes of cells
+    places: TextArray  # the finest places, inside the place that is asked about
+    prior: RecordPrior  # prior of each of these places
+    layers: tuple[Layer, ...]  # the published cells, level by level from the coarsest
+    known: Knowledge  # what is known beyond them
 
     @property
     def cells(self) -> int:
@@ -184,30 +152,15 @@ class MicrodataSystem:
 
 @dataclass
 class Rows:
-    """Published cells, and other sums: hard where the sum is given, soft where it has weights.
+    """Published cells, and other sums: hard where the sum is given, soft where it has weights."""
 
-    Attributes
-    ----------
-    matrix : scipy.sparse.csr_array of int64
-        Weight of a record in every row.
-    hard : ndarray of bool
-        Whether the sum is given.
-    given : ndarray of int64
-        The published count.
-    known : ndarray of int64
-        What known people add to the sum of the unknowns.
-    laws : list of Likelihood or None
-        What it says about the sum; None for the number of records of a place, which has a prior.
-    names : list of str
-        How messages call the rows.
-    """
-
-    matrix: sp.csr_array
-    hard: IntArray
-    given: IntArray
-    known: IntArray
+    matrix: sp.csr_array  # weight of a record in every row
+    hard: IntArray  # whether the sum is given
+    given: IntArray  # the published count
+    known: IntArray  # what known people add to the sum of the unknowns
+    # what it says about the sum; None for the number of records of a place, which has a prior
     laws: list[Likelihood | None]
-    names: list[str]
+    names: list[str]  # how messages call the rows
 
     def keep(self, rows: IntArray) -> Rows:
         """Return some of the rows."""
@@ -231,36 +184,7 @@ def system_of(
     apart: Sequence[Table] = (),
     known: Sequence[KnownRecords] = (),
 ) -> MicrodataSystem:
-    """Return the system of a place: what its tables, and those of the places inside, say.
-
-    Parameters
-    ----------
-    release : Release
-        Tables with their likelihoods.
-    level, place : str
-        The place that is asked about.
-    prior : RecordPrior
-        Prior of the records of every finest place.
-    finest : str, optional
-        Level of the finest places; by default the finest level that has a table.
-    apart : sequence of Table
-        Tables that are not published, whose cells the classes shall tell apart all the same.
-    known : sequence of KnownRecords
-        What is known beyond the release.
-
-    Returns
-    -------
-    MicrodataSystem
-        Withheld counts and tables of other levels say nothing here.
-
-    Raises
-    ------
-    ArgumentError
-        If the place is unknown, the prior is of another schema, a table has no likelihood in
-        closed form, or there are too many unknowns.
-    DataError
-        If a count that is published as true is negative.
-    """
+    """Return the system of a place: what its tables, and those of the places inside, say."""
     tables, workload = release.tables, release.tables.workload
     schema, geography = workload.schema, workload.schema.geography
     if prior.schema != schema:
@@ -396,41 +320,23 @@ class TooLargeError(ArgumentError):
 
 @dataclass(frozen=True)
 class SmallSystem:
-    """The system over groups of unknowns whose columns are equal.
+    """The system over groups of unknowns whose columns are equal."""
 
-    Attributes
-    ----------
-    group : ndarray of int64
-        The group of every unknown of the system; -1 where the count is 0 for certain.
-    weight : ndarray of float
-        Share of every unknown in its group: inside a group records are exchangeable.
-    matrix : scipy.sparse.csr_array of int64
-        Rows by groups; hard rows are independent of each other.
-    hard, given : ndarray
-        Which rows have a given sum, and the sum.
-    soft : tuple of ndarray
-        Log weight of the sums 0, 1, ... of every row; empty where it is hard.
-    runs : tuple of ndarray of int64, shape (runs, 2)
-        First and last sum of the runs of every row that most of its weight is on
-        (:func:`~bayesrisk.inference.microdata.prior.pieces`).
-    priors : tuple of ndarray
-        Log weight of the counts 0, 1, ... of every group, up to the largest that rows leave.
-    mass : ndarray of float
-        Share, or Dirichlet parameter, of every group.
-    constant : float
-        Log weight that all points share.
-    """
-
-    group: IntArray
+    group: IntArray  # the group of every unknown of the system; -1 where the count is 0 for certain
+    # share of every unknown in its group: inside a group records are exchangeable
     weight: FloatArray
-    matrix: sp.csr_array
-    hard: IntArray
+    matrix: sp.csr_array  # rows by groups; hard rows are independent of each other
+    hard: IntArray  # which rows have a given sum, and the sum
     given: IntArray
+    # log weight of the sums 0, 1, ... of every row; empty where it is hard
     soft: tuple[FloatArray, ...]
+    # (runs, 2): first and last sum of the runs of every row that most of its weight is on
+    # (:func:`~bayesrisk.inference.microdata.prior.pieces`)
     runs: tuple[IntArray, ...]
+    # log weight of the counts 0, 1, ... of every group, up to the largest that rows leave
     priors: tuple[FloatArray, ...]
-    mass: FloatArray
-    constant: float
+    mass: FloatArray  # share, or Dirichlet parameter, of every group
+    constant: float  # log weight that all points share
 
     @property
     def top(self) -> IntArray:
@@ -439,15 +345,7 @@ class SmallSystem:
 
 
 def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem, sp.csr_array]:
-    """Return the small system, and functions of the unknowns (functions, unknowns) over groups.
-
-    Raises
-    ------
-    ArgumentError
-        If nothing bounds the number of records, or a sum has too many values.
-    DataError
-        If the prior forbids what was released, or rows contradict each other.
-    """
+    """Return the small system, and functions of the unknowns (functions, unknowns) over groups."""
     prior = system.prior
     mass = _mass(system)
     rows = _all_rows(system)

@@ -54,17 +54,7 @@ class _Part:
 
 
 class IntegerProgram:
-    """Whole variables within bounds, rows within bounds, and the solutions seen.
-
-    Parameters
-    ----------
-    matrix : csr_array of int64
-        Rows.
-    rows, columns : tuple of ndarray of int64
-        Lower and upper bounds; ENDLESS where there is none.
-    forms : csr_array of int64
-        Linear forms whose range over all solutions seen is kept in ``lowest`` and ``highest``.
-    """
+    """Whole variables within bounds, rows within bounds, and the solutions seen."""
 
     def __init__(
         self,
@@ -241,13 +231,7 @@ _CONTRADICT = "tables: published cells contradict each other"
 
 
 def some_histogram(group: Group) -> IntArray:
-    """Return a histogram that has all counts of a group in which nothing is hidden.
-
-    Raises
-    ------
-    DataError
-        If there is none, or the search for one gives up.
-    """
+    """Return a histogram that has all counts of a group in which nothing is hidden."""
     size = group.matrix.shape[1]
     nothing, endless = np.zeros(size, dtype=np.int64), np.full(size, ENDLESS)
     system = _System(group.matrix, group.count, group.count, nothing, endless)

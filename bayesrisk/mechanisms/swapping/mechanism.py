@@ -41,32 +41,18 @@ Cell = tuple[str, str, str, str]
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Units to be swapped, with what decides of each: arrays have one entry per eligible unit.
+    """Units to be swapped, with what decides of each: arrays have one entry per eligible unit."""
 
-    Attributes
-    ----------
-    data : Microdata
-        The records.
-    units : Units
-        All units.
-    eligible : ndarray of int64
-        Those that have persons.
-    region, frequency, block_persons, group : ndarray of int64
-        Region; how many share what makes it unique; persons of its block; region and swap key.
-    points : ndarray of float64
-        Coordinates of the places of the units.
-    nearest : dict
-        Blocks of each group by distance, filled when first needed.
-    """
-
-    data: Microdata
-    units: Units
-    eligible: IntArray
+    data: Microdata  # the records
+    units: Units  # all units
+    eligible: IntArray  # those that have persons
+    # region; how many share what makes it unique; persons of its block; region and swap key
     region: IntArray
     frequency: IntArray
     block_persons: IntArray
     group: IntArray
-    points: NDArray[np.float64]
+    points: NDArray[np.float64]  # coordinates of the places of the units
+    # blocks of each group by distance, filled when first needed
     nearest: dict[int, Any] = field(default_factory=dict)
 
 
@@ -75,28 +61,14 @@ class PreparedSwapping(BasePrepared):
     """Swapped releases of one truth, ready to be drawn many times.
 
     It holds the confidential records: it belongs to the custodian.
-
-    Attributes
-    ----------
-    plan : Plan
-        Units and what decides of their swaps.
-    spec : MechanismSpec
-        Spec of the mechanism; a release's says also which tables do not change.
-    unit : str
-        ``"household"`` or ``"person"``.
-    workload : Workload
-        Published tables.
-    records : Records
-        The records that the workload counts.
-    partners, protect : callable
-        Draw the partners alone, and the protected tables.
     """
 
-    plan: Plan
-    spec: MechanismSpec
-    unit: str
-    workload: Workload
-    records: Records
+    plan: Plan  # units and what decides of their swaps
+    spec: MechanismSpec  # spec of the mechanism; a release's says also which tables do not change
+    unit: str  # ``"household"`` or ``"person"``
+    workload: Workload  # published tables
+    records: Records  # the records that the workload counts
+    # draw the partners alone, and the protected tables
     partners: Callable[[np.random.Generator], IntArray]
     protect: Callable[[np.random.Generator], Protected]
     _watched: dict[tuple[Cell, ...], Any] = field(default_factory=dict)
@@ -105,21 +77,7 @@ class PreparedSwapping(BasePrepared):
         return self.protect(rng)
 
     def observed(self, rng: np.random.Generator, cells: Sequence[Cell]) -> IntArray | None:
-        """Return the counts of some cells in one release, without making its tables.
-
-        Parameters
-        ----------
-        rng : Generator
-            Source of randomness: the counts are those of ``draw`` with it.
-        cells : sequence of (level, table, cell, place)
-            Cells of the workload.
-
-        Returns
-        -------
-        ndarray of int64 or None
-            Their counts; None, and nothing drawn, where the workload's records are not those that
-            were swapped, row by row.
-        """
+        """Return the counts of some cells in one release, without making its tables."""
         key = tuple(cells)
         if key not in self._watched:
             self._watched[key] = self._watch(key)

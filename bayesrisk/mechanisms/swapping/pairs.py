@@ -97,23 +97,7 @@ class _Class:
 
 
 class PartnerSearch:
-    """Pairs of units; no unit is in two.
-
-    Parameters
-    ----------
-    group : ndarray of int64
-        Region and swap-key class of each unit, as one number.
-    block : ndarray of int64
-        Block of each unit.
-    points : ndarray of float, shape (blocks, d)
-        Coordinates of the blocks.
-    neighbours : int
-        How many of the nearest a partner is chosen among.
-    rng : Generator
-        Source of randomness.
-    nearest : dict, optional
-        The blocks of each class by distance, filled when first needed; many searches may share it.
-    """
+    """Pairs of units; no unit is in two."""
 
     def __init__(
         self,
@@ -271,27 +255,14 @@ DERIVED = ("size", "adults", "children")
 
 @dataclass(frozen=True)
 class Units:
-    """What is swapped: one row for each household or person.
+    """What is swapped: one row for each household or person."""
 
-    Attributes
-    ----------
-    places : ndarray of str
-        The different places, sorted.
-    place : ndarray of int64
-        Position of each unit's place.
-    key, unique : ndarray of int64
-        Class of each unit by the swap key, and by what makes it unique.
-    persons : ndarray of int64
-        Persons of each unit.
-    member : ndarray of int64 or None
-        For each person the unit that it moves with, -1 for none; None without persons.
-    """
-
-    places: NDArray[np.str_]
-    place: IntArray
-    key: IntArray
+    places: NDArray[np.str_]  # the different places, sorted
+    place: IntArray  # position of each unit's place
+    key: IntArray  # class of each unit by the swap key, and by what makes it unique
     unique: IntArray
-    persons: IntArray
+    persons: IntArray  # persons of each unit
+    # for each person the unit that it moves with, -1 for none; None without persons
     member: IntArray | None
 
 

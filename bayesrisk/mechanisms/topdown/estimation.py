@@ -585,11 +585,6 @@ class SolvedFamilies:
     """Solves families, each once; of more than there is room for, those used last are kept.
 
     It holds what was computed from confidential counts: it belongs to the custodian.
-
-    Parameters
-    ----------
-    room : int
-        Most numbers that are kept.
     """
 
     def __init__(self, room: int = _ROOM) -> None:

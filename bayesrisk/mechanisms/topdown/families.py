@@ -42,51 +42,26 @@ class Lookahead:
 
     Units with the same zeros are one group; cells that every constraint below treats alike are one
     class.  The child's class counts must split over the groups so that each group's sets come out.
-
-    Attributes
-    ----------
-    classes : ndarray of int64
-        Class of every live cell.
-    sets : csr_array
-        Sets over classes, whose totals the groups keep.
-    allowed : ndarray of bool, (groups, classes)
-        Where a group may hold anybody.
-    totals : ndarray of int64, (groups, sets)
-        Totals of the sets.
     """
 
-    classes: IntArray
-    sets: sparse.csr_array
-    allowed: BoolArray
-    totals: IntArray
+    classes: IntArray  # class of every live cell
+    sets: sparse.csr_array  # sets over classes, whose totals the groups keep
+    allowed: BoolArray  # (groups, classes): where a group may hold anybody
+    totals: IntArray  # (groups, sets): totals of the sets
 
 
 @dataclass(frozen=True)
 class Family:
-    """Children of one node.
+    """Children of one node."""
 
-    Attributes
-    ----------
-    live : ndarray of bool, (children, cells)
-        Where a child may hold anybody; cells are those that are live in some child.
-    parent : ndarray of int64 or None, (cells,)
-        Counts to which the children add up; None at the top.
-    queries : tuple of Query
-        Noisy answers.
-    sets, totals : csr_array (sets, cells) and ndarray of int64 (children, sets)
-        Nested sets of cells whose totals are exact.
-    controlled : csr_array
-        Nested sets whose totals may move to a neighbouring integer only.
-    lookahead : tuple of (child, Lookahead)
-        Only for children whose descendants have zeros that differ.
-    """
-
+    # (children, cells): where a child may hold anybody; cells are those that are live in some child
     live: BoolArray
-    parent: IntArray | None
-    queries: tuple[Query, ...]
-    sets: sparse.csr_array
+    parent: IntArray | None  # (cells,): counts to which the children add up; None at the top
+    queries: tuple[Query, ...]  # noisy answers
+    sets: sparse.csr_array  # (sets, cells): nested sets of cells whose totals are exact
     totals: IntArray
-    controlled: sparse.csr_array
+    controlled: sparse.csr_array  # nested sets whose totals may move to a neighbouring integer only
+    # (child, Lookahead): only for children whose descendants have zeros that differ
     lookahead: tuple[tuple[int, Lookahead], ...] = ()
 
 
@@ -105,18 +80,10 @@ class Family:
 
 @dataclass(frozen=True)
 class Classes:
-    """A family of classes of cells.
+    """A family of classes of cells."""
 
-    Attributes
-    ----------
-    family : Family
-        With a cell for every class; its queries are one, whose rows differ.
-    label : ndarray of int64
-        Class of every cell.
-    """
-
-    family: Family
-    label: IntArray
+    family: Family  # with a cell for every class; its queries are one, whose rows differ
+    label: IntArray  # class of every cell
 
     def split(self, sums: IntArray, parent: IntArray | None, rng: np.random.Generator) -> IntArray:
         """Return whole counts of cells, (children, cells), from those of classes.
@@ -468,15 +435,7 @@ class Zeros:
 
 
 def lookaheads(exact: ExactSets, zeros: Zeros, ancestor: IntArray) -> dict[int, Lookahead]:
-    """Return, for the nodes above the units that hold exact counts, what these must still hold.
-
-    Parameters
-    ----------
-    exact, zeros : ExactSets, Zeros
-        Those of the units.
-    ancestor : ndarray of int64
-        Node above each unit.
-    """
+    """Return, for the nodes above the units that hold exact counts, what these must still hold."""
     # Nested sets: the smallest one around a cell says which others hold it.
     smallest = np.full(zeros.kinds.size, -1, dtype=np.int64)
     for row in np.argsort(-np.diff(exact.sets.indptr), kind="stable"):

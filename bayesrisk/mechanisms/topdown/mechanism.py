@@ -42,33 +42,17 @@ Rows = sparse.csr_array
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that shapes the tree but the data: what a spec says, resolved for a workload.
+    """Everything that shapes the tree but the data: what a spec says, resolved for a workload."""
 
-    Attributes
-    ----------
-    measurements : Workload
-        Definitions of the measured tables and of the invariants.
-    budget : dict
-        rho by level and table; its levels are the tree's.
-    invariants : tuple of (level, table)
-        Tables that are exact.
-    zero_patterns : mapping of attribute to codes
-        Codes that are public zeros where a finest place lacks them.
-    facilities : mapping of attribute to place to codes
-        Where these codes may occur, instead of where they do.
-    rounding : sequence of str or None
-        Tables whose counts the rounding keeps near.
-    rows : mapping of (level, table) to csr_array
-        Tables as matrices over the cells of the histogram.
-    """
-
-    measurements: Workload
-    budget: strategy.Budget
-    invariants: tuple[Key, ...]
+    measurements: Workload  # definitions of the measured tables and of the invariants
+    budget: strategy.Budget  # rho by level and table; its levels are the tree's
+    invariants: tuple[Key, ...]  # (level, table): tables that are exact
+    # codes that are public zeros where a finest place lacks them
     zero_patterns: Mapping[str, tuple[int, ...]]
+    # where these codes may occur, instead of where they do
     facilities: Mapping[str, Mapping[str, tuple[int, ...]]]
-    rounding: Sequence[str] | None
-    rows: Mapping[Key, Rows]
+    rounding: Sequence[str] | None  # tables whose counts the rounding keeps near
+    rows: Mapping[Key, Rows]  # (level, table): tables as matrices over the cells of the histogram
 
     @property
     def levels(self) -> list[str]:
@@ -204,17 +188,7 @@ def _measured(
 
 
 def build(settings: Settings, histogram: Histogram, geoids: NDArray[np.str_]) -> tuple[Level, ...]:
-    """Return the levels of the tree, coarse to fine.
-
-    Parameters
-    ----------
-    settings : Settings
-        What to measure and what to keep.
-    histogram : Histogram
-        True counts at the finest level of the tree.
-    geoids : ndarray of str
-        Places that exist, at that level or finer; those without records take part too.
-    """
+    """Return the levels of the tree, coarse to fine."""
     workload, names = settings.measurements, settings.levels
     scales = noise_scales(settings)
     truths = _truths(histogram, geoids, names)
