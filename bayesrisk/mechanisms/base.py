@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._random import generator
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.accounting import exact_number
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
 from bayesrisk.tables import (
     Microdata,
@@ -228,8 +230,7 @@ class BaseMechanism(ABC):
         self, microdata: Microdata | Records, workload: Workload, places: ArrayLike | None
     ) -> tuple[Microdata, str]:
         """Return the records with the places that are published, and where that list is from."""
-        if not isinstance(workload, Workload):
-            raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
+        check.instance(workload, Workload, "workload")
         data, listed = as_microdata(microdata), "public"
         if places is not None:
             listed = OCCUPIED if isinstance(places, str) and places == OCCUPIED else listed
@@ -349,13 +350,12 @@ _MAX_CLASSES = 2**22
 
 def true_tables(microdata: Microdata | Records, workload: Workload) -> PublishedTables:
     """Return the tables as they are, of every known block, whether or not it is empty."""
-    if not isinstance(workload, Workload):
-        raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
+    check.instance(workload, Workload, "workload")
     return tabulate(as_microdata(microdata), workload)
 
 
 class TableMechanism(PreparingMechanism["PreparedTables"]):
-    """A mechanism that looks at the true tables alone: derive from it and write ``_changed``."""
+    """A mechanism that sees the true tables alone, which many releases of one truth share."""
 
     def _prepare(self, microdata: Microdata, workload: Workload) -> "PreparedTables":
         self._check(workload)
@@ -365,7 +365,7 @@ class TableMechanism(PreparingMechanism["PreparedTables"]):
         """Refuse a workload that the parameters do not fit; any will do by default."""
 
     @abstractmethod
-    def _changed(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
+    def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
         """Return the protected tables, drawing from ``rng`` alone."""
 
 
@@ -390,14 +390,22 @@ class PreparedTables(BasePrepared):
     truth: PublishedTables
 
     def _draw(self, rng: np.random.Generator) -> Protected:
-        return self.mechanism._changed(self.truth, rng)
+        return self.mechanism._protect_tables(self.truth, rng)
 
 
-def replace_counts(
-    tables: PublishedTables, counts: Mapping[tuple[str, str], Any]
-) -> PublishedTables:
-    """Return the tables with other counts."""
-    return replace(tables, counts=counts)
+def positive(value: Any, name: str) -> Fraction:
+    """Return an exact number > 0."""
+    number = exact_number(value, name)
+    if number <= 0:
+        raise ArgumentError(f"{name} must be > 0, got {shown(value)}")
+    return number
+
+
+def positive_parts(value: Any, name: str) -> dict[str, Fraction]:
+    """Return exact numbers > 0 by name, at least one."""
+    if not check.mapping(value, name):
+        raise ArgumentError(f"{name} must not be empty")
+    return {str(key): positive(part, f"{name}[{key!r}]") for key, part in value.items()}
 
 
 def different_cells(schema: Schema, tables: list[Table]) -> NDArray[np.int64]:

@@ -1,7 +1,7 @@
 """Noisy tables of the smallest places, made consistent from the bottom up."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,17 +11,17 @@ from scipy import sparse
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
-from bayesrisk.accounting import exact_number
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.base import (
     BasePrepared,
     Dial,
     PreparingMechanism,
     Protected,
     different_cells,
-    replace_counts,
+    positive,
+    positive_parts,
     true_tables,
 )
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
@@ -278,29 +278,26 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
             )
         self._sensitivity = sensitivity
         self._allocation = allocation
-        self._rho = None if rho is None else _positive(rho, "rho")
-        self._budget = None if budget is None else _budget(budget)
+        self._rho = None if rho is None else positive(rho, "rho")
+        self._budget = None if budget is None else positive_parts(budget, "budget")
         self._universe = None if universe is None else check.text(universe, "universe")
-        self._exact = None if exact is None else _names(exact)
-        self._bounds = None if bounds is None else _bounds(bounds)
+        self._exact = None if exact is None else check.texts(exact, "exact")
+        self._bounds = None if bounds is None else dict(check.mapping(bounds, "bounds"))
         given: dict[str, Any] = {
             "sensitivity": sensitivity,
             "allocation": allocation,
-            "rho": None if self._rho is None else str(self._rho),
-            "budget": None
-            if self._budget is None
-            else {k: str(v) for k, v in self._budget.items()},
+            "rho": self._rho,
+            "budget": self._budget,
             "universe": universe,
-            "exact": None if self._exact is None else list(self._exact),
+            "exact": self._exact,
             "bounds": self._bounds,
         }
         stated = {k: v for k, v in given.items() if v is not None}
         super().__init__(MechanismSpec("bottom-up", stated))
 
-    def _plan(self, workload: Workload) -> "_Plan":
+    def _plan(self, workload: Workload) -> "_BottomUpPlan":
         """Return the role and the noise of every table of a workload."""
-        if not isinstance(workload, Workload):
-            raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
+        check.instance(workload, Workload, "workload")
         names = {name for _, name in workload.tables}
         usual = _OCCUPANCY if workload.schema.name == "household-occupancy" else {}
         universe = self._universe or usual.get("universe")
@@ -314,7 +311,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
             bounds = {a: b for a, b in usual.get("bounds", {}).items() if {a, b} <= names}
         found = roles(workload, universe=universe, exact=exact)
         check_plan(workload, found, bounds)
-        return _Plan(workload, found, *self._scales(workload, found), bounds)
+        return _BottomUpPlan(workload, found, *self._scales(workload, found), bounds)
 
     def _scales(
         self, workload: Workload, found: Roles
@@ -363,20 +360,18 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         ArgumentError
             If the parameters do not fit the workload.
         """
-        finest = workload.levels[-1] if isinstance(workload, Workload) else ""
-        return {
-            (finest, name): NoiseSpec("discrete-gaussian", scale)
-            for name, scale in self._plan(workload).scales.items()
-        }
+        scales = self._plan(workload).scales
+        finest = workload.levels[-1]
+        return {(finest, n): NoiseSpec("discrete-gaussian", scales[n]) for n in scales}
 
     def _prepare(self, microdata: Microdata, workload: Workload) -> "PreparedBottomUp":
         plan = self._plan(workload)
         parameters = {
             "sensitivity": self._sensitivity,
-            "budget": {name: str(part) for name, part in plan.budget.items()},
+            "budget": plan.budget,
             "universe": plan.roles.exact[0],
-            "exact": list(plan.roles.exact[1:]),
-            "bounds": dict(plan.bounds),
+            "exact": plan.roles.exact[1:],
+            "bounds": plan.bounds,
         }
         exact = {key: TrueCounts() for key in workload.tables if key[1] in plan.roles.exact}
         spec = MechanismSpec("bottom-up", parameters, exact).for_tables(workload.tables)
@@ -388,7 +383,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _BottomUpPlan:
     """Roles, budgets, noise and bounds of the tables of a workload, and the budget spent in all."""
 
     workload: Workload
@@ -416,7 +411,7 @@ class PreparedBottomUp(BasePrepared):
     """
 
     spec: MechanismSpec
-    plan: _Plan
+    plan: _BottomUpPlan
     truth: PublishedTables
 
     def _finest(self, rng: np.random.Generator) -> dict[str, IntArray]:
@@ -447,30 +442,5 @@ class PreparedBottomUp(BasePrepared):
                 sums = np.zeros((geoids[level].size, finest[name].shape[1]), dtype=np.int64)
                 np.add.at(sums, row, finest[name])
                 counts[level, name] = sparse.csr_array(sums)
-        tables, spent = replace_counts(self.truth, counts), {"rho": float(self.plan.spent)}
+        tables, spent = replace(self.truth, counts=counts), {"rho": float(self.plan.spent)}
         return Protected(tables, self.spec, spent)
-
-
-def _positive(value: Any, name: str) -> Fraction:
-    number = exact_number(value, name)
-    if number <= 0:
-        raise ArgumentError(f"{name} must be > 0, got {shown(value)}")
-    return number
-
-
-def _budget(value: Any) -> dict[str, Fraction]:
-    if not isinstance(value, Mapping) or not value:
-        raise ArgumentTypeError(f"budget must map tables to rho, got {shown(value)}")
-    return {str(name): _positive(part, f"budget[{name!r}]") for name, part in value.items()}
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ArgumentTypeError(f"exact must be names of tables, got {shown(value)}")
-    return tuple(str(name) for name in value)
-
-
-def _bounds(value: Any) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise ArgumentTypeError(f"bounds must map tables to tables, got {shown(value)}")
-    return {str(name): str(bound) for name, bound in value.items()}

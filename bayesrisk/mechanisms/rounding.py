@@ -1,5 +1,6 @@
 """Rounding of every count to a multiple of a base."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from bayesrisk.mechanisms.base import (
     Dial,
     Protected,
     TableMechanism,
-    replace_counts,
     true_tables,
 )
 from bayesrisk.release import MechanismSpec, RoundingSpec, TrueCounts
@@ -79,14 +79,14 @@ class Rounding(TableMechanism):
         """Return the coarsest published level: every count is rounded by itself."""
         return check.instance(workload, Workload, "workload").levels[0]
 
-    def _changed(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
+    def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
         rounded: Any = {}
         for key, counts in tables.counts.items():
             part = counts.copy()  # zeros stay zeros: only stored counts move
             part.data = self.round(part.data, rng)
             part.eliminate_zeros()
             rounded[key] = part
-        return Protected(replace_counts(tables, rounded))
+        return Protected(replace(tables, counts=rounded))
 
 
 # -----------------------------------------------------------------------------

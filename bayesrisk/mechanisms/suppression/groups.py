@@ -207,7 +207,7 @@ _MAX_COUNT = 2**31  # sums of products of such are exact
 
 
 @dataclass(frozen=True)
-class Group:
+class PlaceGroup:
     """The histograms of the places below one place of the coarsest level, and what is known.
 
     A variable is the count of a place of the finest level in a cell of a clique.  Those that a
@@ -252,7 +252,7 @@ class Structure:
         shape = (len(finest), self.cliques.size)
         return sparse.csr_array((counts.data, (place, counts.coords[1])), shape=shape)
 
-    def groups(self) -> Iterator[Group]:
+    def groups(self) -> Iterator[PlaceGroup]:
         """Return the group of each place of the coarsest level that is not all zero."""
         size = len(self.tables.geoids[self.tables.workload.levels[0]])
         order = [np.argsort(root, kind="stable") for root in self.root]
@@ -286,7 +286,7 @@ class Structure:
             found.append((rows, np.bincount(rows.indices, minlength=rows.shape[1])))
         return found
 
-    def _group(self, places: list[IntArray]) -> Group:
+    def _group(self, places: list[IntArray]) -> PlaceGroup:
         """Return the rows and variables of the given places of each level."""
         finest = places[-1]
         live = self._live(places)
@@ -328,7 +328,7 @@ class Structure:
         tied = np.zeros(len(distinct), dtype=np.int64)
         where: Any = (np.concatenate(data), (np.concatenate(rows), np.concatenate(columns)))
         matrix: Any = sparse.csr_array(where, shape=(first + len(distinct), len(column)))
-        return Group(
+        return PlaceGroup(
             sparse.csr_array(matrix.astype(np.int64)),
             np.concatenate([count, tied]),
             np.concatenate([hidden, tied]) > 0,

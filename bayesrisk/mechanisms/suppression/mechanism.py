@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._highs import WarmProgram
 from bayesrisk._show import displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentTypeError, DataError
+from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected, true_tables
 from bayesrisk.mechanisms.suppression.groups import (
     Cliques,
-    Group,
+    PlaceGroup,
     Structure,
     endless_variables,
     equal_rows,
@@ -50,7 +49,7 @@ _WORTH = 0.98
 
 
 def complement(
-    group: Group, cliques: Cliques, histogram: IntArray, hidden: BoolArray, protection: int
+    group: PlaceGroup, cliques: Cliques, histogram: IntArray, hidden: BoolArray, protection: int
 ) -> BoolArray:
     """Return the hidden rows with what gives each a range of at least ``protection``.
 
@@ -64,7 +63,7 @@ class _Choice:
     """Withheld rows of a group, and how far witnesses move them."""
 
     def __init__(
-        self, group: Group, cliques: Cliques, histogram: IntArray, protection: int
+        self, group: PlaceGroup, cliques: Cliques, histogram: IntArray, protection: int
     ) -> None:
         if np.any(group.matrix @ histogram != group.count):
             raise DataError("tables: counts contradict each other: they do not add up")
@@ -313,15 +312,11 @@ class Suppression(BaseMechanism):
 
     def __init__(self, *, threshold: int, complementary: bool = True, protection: int = 1) -> None:
         self._threshold = check.integer(threshold, "threshold", lower=2)
-        if not isinstance(complementary, bool):
-            raise ArgumentTypeError(
-                f"complementary must be true or false, got {shown(complementary)}"
-            )
-        self._complementary = complementary
+        self._complementary = check.flag(complementary, "complementary")
         self._protection = check.integer(protection, "protection", lower=1)
         parameters = {
             "threshold": self._threshold,
-            "complementary": complementary,
+            "complementary": self._complementary,
             "protection": self._protection,
         }
         super().__init__(MechanismSpec("suppression", parameters, others=SuppressedCounts()))
@@ -352,8 +347,7 @@ class Suppression(BaseMechanism):
         some are looked for first, which is harder than all the rest, and other records may lead to
         other cells.
         """
-        if not isinstance(tables, PublishedTables):
-            raise ArgumentTypeError(f"tables must be PublishedTables, got {shown(tables)}")
+        check.instance(tables, PublishedTables, "tables")
         return self._suppress(tables, None)
 
     def acts_within(self, workload: Workload) -> str | None:
@@ -542,8 +536,7 @@ def audit_suppression(
     >>> ranges.cell.tolist(), ranges.lower.tolist(), ranges.upper.tolist()
     (['men'], [1.0], [1.0])
     """
-    if not isinstance(tables, PublishedTables):
-        raise ArgumentTypeError(f"tables must be PublishedTables, got {shown(tables)}")
+    check.instance(tables, PublishedTables, "tables")
     least = check.integer(least, "least", lower=0)
     most = None if most is None else check.integer(most, "most", lower=least)
     plan = structure_of(tables)

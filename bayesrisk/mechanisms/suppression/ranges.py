@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from bayesrisk._highs import WarmProgram
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
-from bayesrisk.mechanisms.suppression.groups import Group, endless_variables, equal_rows
+from bayesrisk.mechanisms.suppression.groups import PlaceGroup, endless_variables, equal_rows
 
 # -----------------------------------------------------------------------------
 # Smallest and largest whole value of linear forms: linear programs, proved in whole numbers.
@@ -45,7 +45,7 @@ def as_floats(bounds: tuple[IntArray, IntArray]) -> tuple[FloatArray, FloatArray
 
 
 @dataclass
-class _Part:
+class _Box:
     """Bounds of the variables, and what the form is at least within them."""
 
     low: IntArray
@@ -99,7 +99,7 @@ class IntegerProgram:
             waiting = left.size
             cost = sign * np.asarray(self._forms[left].sum(axis=0), dtype=np.int64)
             self._linear.set_cost(self._index, cost.astype(float))
-            values, _ = self._solve(cost, _Part(*self._columns, -ENDLESS), -ENDLESS)
+            values, _ = self._solve(cost, _Box(*self._columns, -ENDLESS), -ENDLESS)
             if values is None:
                 return
             self._noted(values, cost)
@@ -123,7 +123,7 @@ class IntegerProgram:
         if best <= outer:
             return best, True
         self._linear.set_cost(self._index, cost.astype(float))
-        waiting = [_Part(*self._columns, outer)]
+        waiting = [_Box(*self._columns, outer)]
         for _ in range(_PARTS):
             if not waiting:
                 break
@@ -142,7 +142,7 @@ class IntegerProgram:
         left = min((part.least for part in waiting), default=ENDLESS)
         return (best, True) if left >= best else (left, False)
 
-    def _solve(self, cost: IntArray, part: _Part, best: int) -> tuple[FloatArray | None, int]:
+    def _solve(self, cost: IntArray, part: _Box, best: int) -> tuple[FloatArray | None, int]:
         """Return the values that solve a part in real numbers, and the bound that is proved."""
         whole = part.low is self._columns[0] and part.high is self._columns[1]
         if self._moved or not whole:
@@ -161,7 +161,7 @@ class IntegerProgram:
                     return None, ENDLESS  # a cost of 0 cannot be above 0: there is no solution
         return None, -ENDLESS
 
-    def _bound(self, cost: IntArray, dual: FloatArray, part: _Part, enough: int) -> int:
+    def _bound(self, cost: IntArray, dual: FloatArray, part: _Box, enough: int) -> int:
         """Return the best bound that roundings of dual values prove, exactly."""
         best = -ENDLESS
         for denominator in _DENOMINATORS:
@@ -208,7 +208,7 @@ class IntegerProgram:
             self.found = whole
         return int(cost @ whole)
 
-    def _halves(self, part: _Part, values: FloatArray | None, least: int) -> list[_Part]:
+    def _halves(self, part: _Box, values: FloatArray | None, least: int) -> list[_Box]:
         """Return a part cut in two at its most fractional variable."""
         open_ = part.high > part.low
         if values is None:
@@ -218,7 +218,7 @@ class IntegerProgram:
         cut = int(np.clip(np.floor(values[at]), part.low[at], part.high[at] - 1))
         low, high = part.low.copy(), part.high.copy()
         low[at], high[at] = cut + 1, cut
-        below, above = _Part(part.low, high, least), _Part(low, part.high, least)
+        below, above = _Box(part.low, high, least), _Box(low, part.high, least)
         # The last is looked at first: the half that the fraction is nearer to.
         return [below, above] if values[at] - cut > 0.5 else [above, below]
 
@@ -230,7 +230,7 @@ _SWEEPS = 20  # of bounds through the rows; more only save linear programs
 _CONTRADICT = "tables: published cells contradict each other"
 
 
-def some_histogram(group: Group) -> IntArray:
+def some_histogram(group: PlaceGroup) -> IntArray:
     """Return a histogram that has all counts of a group in which nothing is hidden."""
     size = group.matrix.shape[1]
     nothing, endless = np.zeros(size, dtype=np.int64), np.full(size, ENDLESS)
@@ -263,7 +263,7 @@ class _System:
 
 
 def group_ranges(
-    group: Group, least: int, most: int | None
+    group: PlaceGroup, least: int, most: int | None
 ) -> tuple[IntArray, IntArray, BoolArray]:
     """Return the smallest and largest count of each hidden row, and whether both are proved.
 

@@ -13,7 +13,7 @@ from bayesrisk._random import generator
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
 from bayesrisk.accounting import exact_number
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.base import BasePrepared, Dial, PreparingMechanism, Protected, true_tables
 from bayesrisk.mechanisms.swapping.pairs import (
     TIERS,
@@ -40,7 +40,7 @@ Cell = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class SwapPlan:
     """Units to be swapped, with what decides of each: arrays have one entry per eligible unit."""
 
     data: Microdata  # the records
@@ -63,7 +63,7 @@ class PreparedSwapping(BasePrepared):
     It holds the confidential records: it belongs to the custodian.
     """
 
-    plan: Plan  # units and what decides of their swaps
+    plan: SwapPlan  # units and what decides of their swaps
     spec: MechanismSpec  # spec of the mechanism; a release's says also which tables do not change
     unit: str  # ``"household"`` or ``"person"``
     workload: Workload  # published tables
@@ -256,8 +256,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
             raise ArgumentError(f"rate must be in [0, 1], got {shown(rate)}")
         self._key, self._unique = _names(swap_key, "swap_key"), _names(unique_by, "unique_by")
         for name, level in (("within", within), ("unique_within", unique_within)):
-            if not isinstance(level, str):
-                raise ArgumentTypeError(f"{name} must be a level, got {shown(level)}")
+            check.text(level, name)
         self._within, self._unique_within = within, unique_within
         self._unit = check.choice(unit, "unit", _UNITS)
         self._neighbours = check.integer(neighbours, "neighbours", lower=1, upper=10_000)
@@ -314,7 +313,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
             protect=lambda rng: self._tables(plan, workload, rng),
         )
 
-    def _plan(self, data: Microdata) -> Plan:
+    def _plan(self, data: Microdata) -> SwapPlan:
         """Return the units and all of them that does not depend on chance."""
         geography = geography_of(data)
         if geography.rank(self._unique_within) < geography.rank(self._within):
@@ -329,7 +328,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         region = regions[place]
         population = np.bincount(units.place, weights=units.persons, minlength=len(regions))
         some = eligible.size > 0
-        return Plan(
+        return SwapPlan(
             data=data,
             units=units,
             eligible=eligible,
@@ -340,7 +339,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
             points=points(units.places, data) if some else np.empty((0, 1)),
         )
 
-    def _partners(self, plan: Plan, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    def _partners(self, plan: SwapPlan, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Return the partner of each unit, -1 for none, and its tier."""
         count, eligible = len(plan.units.place), plan.eligible
         partner = np.full(count, -1, dtype=np.int64)
@@ -351,7 +350,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
             partner[eligible[swapped]] = eligible[found[swapped]]
         return partner, tier
 
-    def _swapped(self, plan: Plan, rng: np.random.Generator) -> SwappedMicrodata:
+    def _swapped(self, plan: SwapPlan, rng: np.random.Generator) -> SwappedMicrodata:
         partner, tier = self._partners(plan, rng)
         eligible = plan.eligible
         done = partner[eligible] >= 0
@@ -375,7 +374,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         levels = check.instance(workload, Workload, "workload").schema.geography.levels
         return check.choice(self._within, "within", levels)
 
-    def _tables(self, plan: Plan, workload: Workload, rng: np.random.Generator) -> Protected:
+    def _tables(self, plan: SwapPlan, workload: Workload, rng: np.random.Generator) -> Protected:
         swapped = self._swapped(plan, rng)
         tables = true_tables(swapped.microdata, workload)
         geography = workload.schema.geography
@@ -399,7 +398,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         # Recoded, or of the other unit: only totals, which sizes or persons one by one keep.
         return not table.factors and (self._unit == "person" or "size" in self._key)
 
-    def _pairs(self, plan: Plan, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    def _pairs(self, plan: SwapPlan, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Return the partner of each eligible unit, as a position among them, and its tier."""
         tier = tiers_of(
             plan.region,
@@ -441,14 +440,12 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
 
 
 def _names(value: Sequence[str], name: str) -> tuple[str, ...]:
-    if isinstance(value, str) or not isinstance(value, Sequence) or not value:
-        raise ArgumentTypeError(f"{name} must be a sequence of columns, got {shown(value)}")
-    for item in value:
-        if not isinstance(item, str):
-            raise ArgumentTypeError(f"{name} must hold names of columns, got {shown(item)}")
-    if len(set(value)) != len(value):
-        raise ArgumentError(f"{name} must name every column once, got {', '.join(value)}")
-    return tuple(value)
+    names = check.texts(value, name)
+    if not names:
+        raise ArgumentError(f"{name} must name a column, got none")
+    if len(set(names)) != len(names):
+        raise ArgumentError(f"{name} must name every column once, got {', '.join(names)}")
+    return names
 
 
 def _position(codes: NDArray[Any]) -> IntArray:

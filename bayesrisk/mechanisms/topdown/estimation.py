@@ -202,7 +202,7 @@ SNAP = 1e-6
 
 
 @dataclass(frozen=True)
-class Rounding:
+class RoundingTask:
     """What is to be rounded.
 
     Attributes
@@ -227,7 +227,7 @@ class Rounding:
     cell_sums_only: bool
 
 
-def controlled_rounding(task: Rounding, rng: np.random.Generator) -> IntArray:
+def controlled_rounding(task: RoundingTask, rng: np.random.Generator) -> IntArray:
     """Return the integers with the smallest total distance to the fractional counts.
 
     Fractions that are equal to the solver's precision are ordered by chance: its last digits lean
@@ -247,7 +247,7 @@ def controlled_rounding(task: Rounding, rng: np.random.Generator) -> IntArray:
     return _checked(task, rounded)
 
 
-def _checked(task: Rounding, rounded: FloatArray) -> IntArray:
+def _checked(task: RoundingTask, rounded: FloatArray) -> IntArray:
     """Return the counts as integers, once they satisfy the sums in integer arithmetic."""
     integers = np.rint(rounded).astype(np.int64)
     sums = task.equalities[:, : task.cells].astype(np.int64) @ integers
@@ -259,7 +259,7 @@ def _checked(task: Rounding, rounded: FloatArray) -> IntArray:
 
 
 def _largest_remainder(
-    task: Rounding, base: FloatArray, share: FloatArray, free: IntArray
+    task: RoundingTask, base: FloatArray, share: FloatArray, free: IntArray
 ) -> FloatArray | None:
     """Return 1 where a count is rounded up, sum by sum; None if a sum cannot be reached."""
     if not task.totals.size:
@@ -277,7 +277,7 @@ def _largest_remainder(
     return step
 
 
-def _bounds_of_sums(task: Rounding, base: FloatArray, free: IntArray) -> tuple[Any, FloatArray]:
+def _bounds_of_sums(task: RoundingTask, base: FloatArray, free: IntArray) -> tuple[Any, FloatArray]:
     """Return ``A, b`` of ``A t <= b``: controlled sums stay between floor and ceiling."""
     rows = sparse.csr_array(task.controlled[:, free])
     several = np.flatnonzero(np.diff(rows.indptr) > 1)
@@ -290,7 +290,7 @@ def _bounds_of_sums(task: Rounding, base: FloatArray, free: IntArray) -> tuple[A
 
 
 def _program(
-    task: Rounding, base: FloatArray, share: FloatArray, free: IntArray
+    task: RoundingTask, base: FloatArray, share: FloatArray, free: IntArray
 ) -> FloatArray | None:
     """Return 1 where a count is rounded up, by one linear program; None if there is no such."""
     auxiliary = np.arange(task.cells, task.fractional.size)
@@ -317,7 +317,7 @@ def _program(
     return step
 
 
-def _wider_program(task: Rounding, base: FloatArray, share: FloatArray) -> FloatArray:
+def _wider_program(task: RoundingTask, base: FloatArray, share: FloatArray) -> FloatArray:
     """Return counts nearest to the fractional ones, further than a neighbour if need be.
 
     Needed only where the solver's last digits hide a fraction: distance then grows by one with
@@ -560,7 +560,7 @@ def solve_family(family: Family) -> IntArray:
     problem, totals = least_squares(few)
     fractional = solve(problem).x
     rounded = controlled_rounding(
-        Rounding(
+        RoundingTask(
             fractional,
             problem.equalities,
             totals,

@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
-from bayesrisk.accounting import census_2020_budget, exact_number, split_rho
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.accounting import census_2020_budget, split_rho
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.mechanisms.base import positive_parts
 from bayesrisk.tables import Table, Workload
 
 # -----------------------------------------------------------------------------
@@ -79,7 +81,7 @@ class Family:
 
 
 @dataclass(frozen=True)
-class Classes:
+class CellClasses:
     """A family of classes of cells."""
 
     family: Family  # with a cell for every class; its queries are one, whose rows differ
@@ -110,7 +112,7 @@ class Classes:
         return counts
 
 
-def classes_of(family: Family) -> Classes:
+def classes_of(family: Family) -> CellClasses:
     """Return the family of classes of a family whose parent counts are all above zero."""
     rows = sparse.csr_array(sparse.vstack([query.rows for query in family.queries], format="csr"))
     first, label = _alike_cells(family, rows)
@@ -127,7 +129,7 @@ def classes_of(family: Family) -> Classes:
             for child, ahead in family.lookahead
         ),
     )
-    return Classes(merged, label)
+    return CellClasses(merged, label)
 
 
 def _sums(counts: IntArray, label: IntArray) -> IntArray:
@@ -192,31 +194,11 @@ Budget = dict[str, dict[str, Fraction]]
 _CENSUS_LEVELS = {"us": "nation"}
 
 
-def positive(value: Any, name: str) -> Fraction:
-    """Return an exact number > 0."""
-    number = exact_number(value, name)
-    if number <= 0:
-        raise ArgumentError(f"{name} must be > 0, got {shown(value)}")
-    return number
-
-
-def shares(value: Any, name: str) -> dict[str, Fraction] | None:
-    """Return weights by name, checked."""
-    if value is None:
-        return None
-    if not isinstance(value, Mapping) or not value:
-        raise ArgumentTypeError(f"{name} must be a mapping of names to weights, got {shown(value)}")
-    return {str(key): positive(part, f"{name}[{key!r}]") for key, part in value.items()}
-
-
-def explicit_budget(value: Any) -> Budget | None:
+def explicit_budget(value: Any) -> Budget:
     """Return a budget by level and table, checked."""
-    if value is None:
-        return None
-    if not isinstance(value, Mapping) or not value:
-        raise ArgumentTypeError(f"budget must map levels to tables to rho, got {shown(value)}")
-    checked = {str(level): shares(parts, f"budget[{level!r}]") for level, parts in value.items()}
-    return {level: parts for level, parts in checked.items() if parts is not None}
+    if not check.mapping(value, "budget"):
+        raise ArgumentError("budget must not be empty")
+    return {str(level): positive_parts(part, f"budget[{level!r}]") for level, part in value.items()}
 
 
 def census_2020_allocation(levels: list[str]) -> Budget:

@@ -18,7 +18,14 @@ from bayesrisk._random import generator
 from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.mechanisms.base import BasePrepared, Dial, PreparingMechanism, Protected
+from bayesrisk.mechanisms.base import (
+    BasePrepared,
+    Dial,
+    PreparingMechanism,
+    Protected,
+    positive,
+    positive_parts,
+)
 from bayesrisk.mechanisms.topdown import families as strategy
 from bayesrisk.mechanisms.topdown._tree import Level, Measured, Solve, solve_tree
 from bayesrisk.mechanisms.topdown.estimation import SolvedFamilies, solve_family
@@ -41,7 +48,7 @@ Rows = sparse.csr_array
 
 
 @dataclass(frozen=True)
-class Settings:
+class TreeSettings:
     """Everything that shapes the tree but the data: what a spec says, resolved for a workload."""
 
     measurements: Workload  # definitions of the measured tables and of the invariants
@@ -97,7 +104,7 @@ def _gather(counts: Rows, parent: IntArray, size: int) -> Rows:
     )
 
 
-def _observed(schema: Schema, settings: Settings, truth: _Truth) -> Zeros:
+def _observed(schema: Schema, settings: TreeSettings, truth: _Truth) -> Zeros:
     """Return the public zeros of the finest places."""
     cells = schema.indices(np.arange(schema.size, dtype=np.int64))
     kinds = np.zeros(schema.size, dtype=np.int64)
@@ -147,7 +154,11 @@ def _check_facilities(
 
 
 def _exact(
-    settings: Settings, rows: Mapping[str, Rows], level: str, truth: _Truth, below: ExactSets | None
+    settings: TreeSettings,
+    rows: Mapping[str, Rows],
+    level: str,
+    truth: _Truth,
+    below: ExactSets | None,
 ) -> ExactSets:
     """Return what is exact at a level: its own invariants, and sums of those below."""
     cells = settings.measurements.schema.size
@@ -163,7 +174,7 @@ def _exact(
     return exact
 
 
-def noise_scales(settings: Settings) -> dict[Key, Fraction]:
+def noise_scales(settings: TreeSettings) -> dict[Key, Fraction]:
     """Return sigma2 of every measured table, exactly."""
     return {
         (level, table): strategy.sigma2(rho, settings.rows[level, table])
@@ -187,7 +198,9 @@ def _measured(
     )
 
 
-def build(settings: Settings, histogram: Histogram, geoids: NDArray[np.str_]) -> tuple[Level, ...]:
+def build(
+    settings: TreeSettings, histogram: Histogram, geoids: NDArray[np.str_]
+) -> tuple[Level, ...]:
     """Return the levels of the tree, coarse to fine."""
     workload, names = settings.measurements, settings.levels
     scales = noise_scales(settings)
@@ -234,7 +247,7 @@ def build(settings: Settings, histogram: Histogram, geoids: NDArray[np.str_]) ->
     return tuple(reversed(levels))
 
 
-def _unit_level(settings: Settings) -> str | None:
+def _unit_level(settings: TreeSettings) -> str | None:
     """Return the one level below the top that has invariants, where zeros are public too."""
     lower = [level for level in settings.levels[1:] if level in dict(settings.invariants)]
     if settings.zero_patterns and len(lower) > 1:
@@ -243,13 +256,6 @@ def _unit_level(settings: Settings) -> str | None:
             f"got {', '.join(lower)}"
         )
     return lower[0] if lower else None
-
-
-def settings_documents(value: object) -> object:
-    """Return nested mappings with fractions as text, as JSON holds them."""
-    if isinstance(value, Mapping):
-        return {key: settings_documents(part) for key, part in value.items()}
-    return str(value) if isinstance(value, Fraction) else value
 
 
 # -----------------------------------------------------------------------------
@@ -274,26 +280,11 @@ def level_tables(value: Any) -> tuple[Key, ...]:
     return tuple((p[0], p[1]) for p in pairs)
 
 
-def table_names(value: Any) -> tuple[str, ...] | None:
-    """Return names of tables."""
-    if value is None:
-        return None
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ArgumentTypeError(f"rounding must be names of tables, got {shown(value)}")
-    if not all(isinstance(name, str) for name in value):
-        raise ArgumentTypeError(f"rounding must be names of tables, got {shown(value)}")
-    return tuple(value)
-
-
 def zero_codes(value: Any) -> dict[str, tuple[int, ...]]:
     """Return codes by attribute, each once."""
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise ArgumentTypeError(f"zero_patterns must map attributes to codes, got {shown(value)}")
     return {
         str(name): tuple(np.unique(check.count_array(codes, f"zero_patterns[{name!r}]")).tolist())
-        for name, codes in value.items()
+        for name, codes in check.mapping(value, "zero_patterns").items()
     }
 
 
@@ -301,28 +292,18 @@ def facility_codes(
     value: Any, patterns: Mapping[str, tuple[int, ...]]
 ) -> dict[str, dict[str, tuple[int, ...]]]:
     """Return codes by attribute and place, all of them codes of the zero patterns."""
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping) or not all(isinstance(t, Mapping) for t in value.values()):
-        raise ArgumentTypeError(
-            f"facilities must map attributes to places to codes, got {shown(value)}"
-        )
     found: dict[str, dict[str, tuple[int, ...]]] = {}
-    for name, table in value.items():
+    for name, table in check.mapping(value, "facilities").items():
         if name not in patterns:
             raise ArgumentError(f"facilities[{name!r}] must have codes in zero_patterns, got none")
         found[name] = {}
-        for place, codes in table.items():
+        for place, codes in check.mapping(table, f"facilities[{name!r}]").items():
             where = f"facilities[{name!r}][{place!r}]"
-            own = (
-                tuple(check.count_array(codes, where).reshape(-1).tolist())
-                if np.size(codes)
-                else ()
-            )
+            own = check.count_array(codes, where).reshape(-1).tolist() if np.size(codes) else []
             for code in own:
                 if code not in patterns[name]:
                     raise ArgumentError(f"{where} must be codes of zero_patterns, got {code}")
-            found[name][str(place)] = own
+            found[name][str(place)] = tuple(own)
     return found
 
 
@@ -494,45 +475,44 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
     ) -> None:
         if budget is not None and not rho is level_shares is query_shares is None:
             raise ArgumentError("budget must be given alone, without rho and shares")
-        self._rho = None if rho is None else strategy.positive(rho, "rho")
-        self._budget = strategy.explicit_budget(budget)
-        self._level_shares = strategy.shares(level_shares, "level_shares")
-        self._query_shares = strategy.shares(query_shares, "query_shares")
+        self._rho = None if rho is None else positive(rho, "rho")
+        self._budget = None if budget is None else strategy.explicit_budget(budget)
+        self._level_shares, self._query_shares = (
+            None if value is None else positive_parts(value, name)
+            for value, name in ((level_shares, "level_shares"), (query_shares, "query_shares"))
+        )
         self._measurements = workload_of(measurements)
         self._invariants = None if invariants is None else level_tables(invariants)
-        self._zero_patterns = zero_codes(zero_patterns)
-        self._facilities = facility_codes(facilities, self._zero_patterns)
-        self._rounding = table_names(rounding)
+        self._zero_patterns = zero_codes({} if zero_patterns is None else zero_patterns)
+        self._facilities = facility_codes(
+            {} if facilities is None else facilities, self._zero_patterns
+        )
+        self._rounding = None if rounding is None else check.texts(rounding, "rounding")
         given = {
             "rho": self._rho,
             "budget": self._budget,
             "level_shares": self._level_shares,
             "query_shares": self._query_shares,
             "measurements": None if self._measurements is None else self._measurements.to_dict(),
-            "invariants": None if self._invariants is None else [list(k) for k in self._invariants],
-            "zero_patterns": {k: list(v) for k, v in self._zero_patterns.items()} or None,
-            "facilities": {
-                name: {place: list(codes) for place, codes in table.items()}
-                for name, table in self._facilities.items()
-            }
-            or None,
-            "rounding": None if self._rounding is None else list(self._rounding),
+            "invariants": self._invariants,
+            "zero_patterns": self._zero_patterns or None,
+            "facilities": self._facilities or None,
+            "rounding": self._rounding,
         }
-        stated = {k: settings_documents(v) for k, v in given.items() if v is not None}
+        stated = {k: v for k, v in given.items() if v is not None}
         super().__init__(MechanismSpec("topdown", stated))
-        self._last: tuple[Workload, Settings] | None = None
+        self._last: tuple[Workload, TreeSettings] | None = None
         self._solve: Solve = solve_family
 
-    def _settings(self, workload: Workload) -> Settings:
+    def _settings(self, workload: Workload) -> TreeSettings:
         """Return the settings for a workload; the last ones are kept for the next truth."""
         if self._last is None or self._last[0] is not workload:
             self._last = workload, self._resolve(workload)
         return self._last[1]
 
-    def _resolve(self, workload: Workload) -> Settings:
+    def _resolve(self, workload: Workload) -> TreeSettings:
         """Return the settings, resolved for a workload."""
-        if not isinstance(workload, Workload):
-            raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
+        check.instance(workload, Workload, "workload")
         schema = workload.schema
         if schema.size > MAX_CELLS:
             raise ArgumentError(
@@ -564,7 +544,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         measurements: Workload,
         budget: strategy.Budget,
         redistricting: bool,
-    ) -> Settings:
+    ) -> TreeSettings:
         geography = workload.schema.geography
         levels = [level for level in geography.levels if level in budget]
         invariants = self._invariants
@@ -583,7 +563,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
                 f"got {shown(levels[-1])}"
             )
         check_codes(workload, self._zero_patterns)
-        return Settings(
+        return TreeSettings(
             known,
             budget,
             invariants,
@@ -637,15 +617,15 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
             self._release_spec(settings, workload), levels, workload, rows, self._solve
         )
 
-    def _release_spec(self, settings: Settings, workload: Workload) -> MechanismSpec:
+    def _release_spec(self, settings: TreeSettings, workload: Workload) -> MechanismSpec:
         """Return the spec with the budget of every table, which builds the same mechanism."""
         stated: dict[str, Any] = {
             key: value
             for key, value in self._spec.parameters.items()
             if key not in ("rho", "level_shares", "query_shares")
         }
-        stated["budget"] = settings_documents(settings.budget)
-        stated["invariants"] = [list(key) for key in settings.invariants]
+        stated["budget"] = settings.budget
+        stated["invariants"] = settings.invariants
         exact = {key: TrueCounts() for key in settings.invariants if key in workload.tables}
         return MechanismSpec("topdown", stated, exact).for_tables(workload.tables)
 
